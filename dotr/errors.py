@@ -1,0 +1,151 @@
+"""What can go wrong, classed by who can mend it, and how it is told.
+
+Place:   below everything but source.py. Raised anywhere, rendered by cli/ only.
+Codes:   D10xx .dotr/.dlog syntax · D11xx and D13xx names and scopes · D12xx embedded SPARQL ·
+         D14xx windows and time · D2xxx input data · D3xxx Datalog and ontology · D4xxx at run time ·
+         D5xxx state. A code never changes its meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from dotr.source import Span
+
+
+class Severity(StrEnum):
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One finding: what is wrong where, and what would be right.
+
+    `label` stands under the caret; `notes` say why, `hint` what to write instead. `place` is used when there
+    is no span (a data file, "events/12.ttl:3").
+    """
+
+    code: str
+    message: str
+    span: Span | None = None
+    label: str = ""
+    notes: tuple[str, ...] = ()
+    hint: str = ""
+    severity: Severity = Severity.ERROR
+    place: str = ""
+
+    def render(self) -> str:
+        """The diagnostic as text, several lines, no colour, no newline at the end."""
+        lines = [f"{self.severity}[{self.code}]: {self.message}"]
+        gutter = ""
+        if self.span is not None:
+            number, column = self.span.source.position(self.span.start)
+            text = self.span.source.line(number)
+            gutter = " " * len(str(number))
+            width = max(1, min(self.span.end - self.span.start, len(text) - column + 1))
+            lines.append(f"{gutter}--> {self.span.source.name}:{number}:{column}")
+            if len(text) <= 400:
+                pad = "".join("\t" if c == "\t" else " " for c in text[: column - 1])
+                caret = f"{pad}{'^' * width} {self.label}".rstrip()
+                lines += [f"{gutter} |", f"{number} | {text}", f"{gutter} | {caret}"]
+            elif self.label:
+                lines.append(f"{gutter} = found: {self.label}")
+        else:
+            if self.place:
+                lines.append(f"--> {self.place}")
+            if self.label:
+                lines.append(f" = found: {self.label}")
+        lines += [f"{gutter} = note: {note}" for note in self.notes]
+        if self.hint:
+            lines.append(f"{gutter} = hint: {self.hint}")
+        return "\n".join(lines)
+
+
+class DotrError(Exception):
+    """Base of all errors that a user can mend. `diagnostics` is never empty."""
+
+    def __init__(self, diagnostics: Diagnostic | Sequence[Diagnostic]) -> None:
+        self.diagnostics: tuple[Diagnostic, ...] = (
+            (diagnostics,) if isinstance(diagnostics, Diagnostic) else tuple(diagnostics)
+        )
+        super().__init__("\n".join(d.render() for d in self.diagnostics))
+
+    def __reduce__(self) -> tuple[type[DotrError], tuple[tuple[Diagnostic, ...]]]:
+        return type(self), (self.diagnostics,)
+
+
+class ProgramError(DotrError):
+    """The author of a .dotr, .dlog or .rq text can mend it. Carries *all* findings."""
+
+
+class DataError(DotrError):
+    """The owner of a stream or background document can mend it."""
+
+
+class UnsupportedError(DotrError):
+    """A correct program asks for something this engine does not do; a note says which one does."""
+
+
+class EngineError(DotrError):
+    """The machine lacks something: Java, disk, a readable state directory."""
+
+
+class RefusedError(DotrError):
+    """Refused for safety: an output exists, a state belongs to other rules."""
+
+
+class UsageError(DotrError):
+    """The call itself is wrong: an option, a Python argument."""
+
+
+@dataclass(slots=True)
+class Diagnostics:
+    """Owns the findings of one check, in the order found."""
+
+    found: list[Diagnostic] = field(default_factory=list)
+
+    def error(
+        self,
+        code: str,
+        message: str,
+        span: Span | None = None,
+        label: str = "",
+        hint: str = "",
+        notes: Iterable[str] = (),
+    ) -> None:
+        self.found.append(Diagnostic(code, message, span, label, tuple(notes), hint))
+
+    def warning(
+        self,
+        code: str,
+        message: str,
+        span: Span | None = None,
+        label: str = "",
+        hint: str = "",
+        notes: Iterable[str] = (),
+    ) -> None:
+        self.found.append(Diagnostic(code, message, span, label, tuple(notes), hint, Severity.WARNING))
+
+    def info(
+        self,
+        code: str,
+        message: str,
+        span: Span | None = None,
+        label: str = "",
+        hint: str = "",
+        notes: Iterable[str] = (),
+    ) -> None:
+        self.found.append(Diagnostic(code, message, span, label, tuple(notes), hint, Severity.INFO))
+
+    @property
+    def errors(self) -> list[Diagnostic]:
+        return [d for d in self.found if d.severity is Severity.ERROR]
+
+    def raise_errors(self) -> None:
+        """Raise ProgramError with every finding of severity error, if there is one."""
+        if self.errors:
+            raise ProgramError(self.errors)

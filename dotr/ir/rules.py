@@ -1,0 +1,166 @@
+"""Composite event rules as checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TypeAlias
+
+from dotr.ir.expressions import Expression
+from dotr.rdf.terms import Term
+from dotr.source import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """An event position of a rule: its local name and the stream it ranges over.
+
+    `stream` is a key of `Program.queries`, or the name of a rule (`chained`). An inline query's stream is
+    "Rule.Position". `variables` are the stream's attributes, in the order of a fact's values.
+    """
+
+    name: str
+    stream: str
+    variables: tuple[str, ...]
+    chained: bool = False
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Every:
+    """`EVERY duration AS name`: a trigger without attributes at each multiple of `duration` (µs, > 0)."""
+
+    duration: int
+    name: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """`reference.t − duration ≤ time ≤ reference.t` (closed, FROM) or `< reference.t` (BEFORE). µs."""
+
+    duration: int
+    reference: str
+    before: bool = False
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """The open interval `start.t < time < end.t`."""
+
+    start: str
+    end: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+Window: TypeAlias = Within | Between
+
+
+class Selection(StrEnum):
+    EACH = "EACH"
+    LAST = "LAST"
+    FIRST = "FIRST"
+
+
+@dataclass(frozen=True, slots=True)
+class Choose:
+    """`AND EACH | LAST [k] | FIRST [k] event within [ON condition]`. `k` is 1 unless written."""
+
+    selection: Selection
+    position: Position
+    window: Within
+    on: Expression | None = None
+    k: int = 1
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """`AND NOT event window [ON condition]`."""
+
+    position: Position
+    window: Window
+    on: Expression | None = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Summarise:
+    """`AND function([DISTINCT] argument) AS ?variable OVER event window [ON condition]`.
+
+    `function`: COUNT SUM AVG MIN MAX; argument None is `COUNT(*)`.
+    """
+
+    function: str
+    argument: Expression | None
+    distinct: bool
+    variable: str
+    position: Position
+    window: Window
+    on: Expression | None = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+Conjunct: TypeAlias = Choose | Absent | Summarise
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """`?variable := expression` of WITH."""
+
+    variable: str
+    expression: Expression
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateVar:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fresh:
+    """A fresh name `dotr_x`. The first of a template is the event's id, another is id + "-x"."""
+
+    name: str
+
+
+TemplateNode: TypeAlias = Term | TemplateVar | Fresh
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateTriple:
+    subject: TemplateNode
+    predicate: TemplateNode
+    object: TemplateNode
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One composite event rule. `bindings` are its attributes under chaining, in WITH order."""
+
+    name: str
+    template: tuple[TemplateTriple, ...]
+    trigger: Position | Every
+    conjuncts: tuple[Conjunct, ...]
+    where: Expression | None
+    bindings: tuple[Binding, ...]
+    consuming: tuple[str, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        return tuple(b.variable for b in self.bindings)
+
+    @property
+    def positions(self) -> tuple[Position, ...]:
+        """Every position but an EVERY trigger, as written (NOT and aggregates included)."""
+        first = (self.trigger,) if isinstance(self.trigger, Position) else ()
+        return first + tuple(c.position for c in self.conjuncts)
+
+    @property
+    def chosen(self) -> tuple[Choose, ...]:
+        """The conjuncts that put a fact into a match."""
+        return tuple(c for c in self.conjuncts if isinstance(c, Choose))
