@@ -1,0 +1,32 @@
+"""Step 3: detect. Facts of this and earlier instants become matches of the rules.
+
+Place:   called by pipeline.py between extract and emit; sees facts only, never a triple.
+Method:  paper, sec. 3, TESLA; every case is spelled out in language.md, sec. 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from dotr.events import Clock, Fact, Match, Time
+from dotr.ir import Program
+from dotr.tesla.oracle import LiteralDetector
+
+
+class Detector(Protocol):
+    """What the pipeline asks of a temporal engine. Times strictly increase from call to call."""
+
+    dropped: int
+    """Matches whose template had a literal subject or a predicate that is no IRI."""
+
+    def at(self, time: Time, facts: Mapping[str, Sequence[Fact]], graph: bool) -> list[Match]:
+        """The matches triggered at `time`, in output order; `graph` False marks an instant of ticks alone."""
+
+    def next_tick(self, after: Time) -> Time | None:
+        """The earliest tick later than `after`, None without EVERY rules or before the first instant."""
+
+
+def literal(program: Program, clock: Clock) -> Detector:
+    """TESLA by enumeration over the whole history."""
+    return LiteralDetector(program, clock)

@@ -1,0 +1,43 @@
+"""Step 2: extract. Every embedded query is asked of K(t); its solutions are the facts of the instant.
+
+Place:   called by pipeline.py between enrich and detect.
+Method:  paper, sec. 4, "runtime (2)": queries run over the knowledge that holds at t; multiset semantics;
+         facts of a query in canonical order (language.md, sec. 1), numbered among equals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import pyoxigraph as ox
+
+from dotr.events import Fact, Time
+from dotr.ir import Select
+from dotr.rdf.order import values_key
+from dotr.rdf.terms import Term
+from dotr.events import Values as Row
+from dotr.sparql.full import FullQuery
+
+
+def facts_of(rows: Iterable[Row], time: Time) -> list[Fact]:
+    """Solutions as facts in canonical order: sorted by values, numbered from 0 among equal ones."""
+    facts: list[Fact] = []
+    last: Row | None = None
+    ordinal = 0
+    for row in sorted(rows, key=values_key):
+        ordinal = ordinal + 1 if row == last else 0
+        last = row
+        facts.append((time, row, ordinal, ""))
+    return facts
+
+
+class LiteralExtractor:
+    """Asks the full SPARQL engine every query at every instant."""
+
+    def __init__(self, queries: Mapping[str, Select]) -> None:
+        self._queries = {name: FullQuery(select) for name, select in queries.items()}
+
+    def facts(self, store: ox.Store, time: Time, now: Term) -> dict[str, list[Fact]]:
+        """Stream name → facts at `time`; streams without facts are left out."""
+        found = {name: facts_of(query.rows(store, now), time) for name, query in self._queries.items()}
+        return {name: facts for name, facts in found.items() if facts}

@@ -1,0 +1,160 @@
+"""START HERE. One instant at a time: enrich → extract → detect → emit.
+
+Place:   the core that every runner drives: engine.py in process, the deployment's feed, Spark's workers.
+         It is fed by its caller and has no clock, file, thread or randomness: time is an argument.
+Method:  DOTR (Margara, Cugola, Collavini, Dell'Aglio 2018), fig. 3. What happens at one instant never looks at
+         another (enrich, extract); what looks across instants sees facts only (detect). An instant is closed by a
+         later timestamp, by `advance`, or by the end of input; with a lateness d, by one more than d later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from dotr import detect
+from dotr.detect import Detector
+from dotr.emit import Emitter
+from dotr.enrich import LiteralEnricher
+from dotr.errors import Diagnostic, ProgramError
+from dotr.events import Clock, Composite, Time
+from dotr.extract import LiteralExtractor
+from dotr.ir import Every, Program
+from dotr.rdf.blanks import label_stream
+from dotr.rdf.terms import Triple
+
+LateGraph = Callable[[Time, Sequence[Triple]], None]
+
+
+@dataclass(slots=True)
+class Counters:
+    """What went through, for the summary line and `status`."""
+
+    graphs: int = 0
+    instants: int = 0
+    ticks: int = 0
+    facts: int = 0
+    late: int = 0
+    dropped: int = 0
+    events: dict[str, int] = field(default_factory=dict)
+
+
+class Pipeline:
+    """Owns the state of one run: graphs not yet closed, the detector's memory, counters.
+
+    `background` is what the program's BACKGROUND names, read, canonical, blank nodes labelled. `lateness` is in
+    microseconds. `on_late` is called with every late graph, which then is counted and forgotten.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        background: Collection[Triple] = (),
+        *,
+        lateness: int = 0,
+        on_late: LateGraph | None = None,
+    ) -> None:
+        self.program = program
+        self.clock: Clock | None = None
+        self.counters = Counters(events={rule.name: 0 for rule in program.rules})
+        self._lateness = lateness
+        self._on_late = on_late
+        self._enrich = LiteralEnricher(program.datalog, background)
+        self._extract = LiteralExtractor(program.queries)
+        self._detect: Detector | None = None
+        self._emit = Emitter(program)
+        self._pending: dict[Time, list[list[Triple]]] = {}
+        self._open: Time | None = None  # everything before it is closed
+        self._latest: Time | None = None  # greatest timestamp seen
+        self._last: Time | None = None  # last instant processed
+
+    def begin(self, clock: Clock) -> None:
+        """Fix how this run writes time; called once, before the first graph.
+
+        Raises ProgramError D1409 when an EVERY is no multiple of the unit of integer time.
+        """
+        for rule in self.program.rules:
+            if clock.integer and isinstance(rule.trigger, Every) and rule.trigger.duration % clock.unit:
+                raise ProgramError(
+                    Diagnostic(
+                        "D1409",
+                        f"`EVERY` of rule `{rule.name}` is no multiple of the unit of this stream's time",
+                        rule.trigger.span,
+                        f"{rule.trigger.duration} µs",
+                        (f"times are integers of {clock.unit} µs",),
+                        "use a multiple, or a finer --time-unit",
+                    )
+                )
+        self.clock = clock
+        self._detect = detect.literal(self.program, clock)
+
+    @property
+    def watermark(self) -> Time | None:
+        """Everything up to here is closed; None before anything is."""
+        return None if self._open is None else self._open - 1
+
+    def push(self, time: Time, triples: Iterable[Triple]) -> list[Composite]:
+        """Take one graph; return the events of the instants that its timestamp closes.
+
+        `triples` are canonical terms, blank nodes as the document had them.
+        """
+        graph = list(triples)
+        if self._open is not None and time < self._open:
+            self.counters.late += 1
+            if self._on_late is not None:
+                self._on_late(time, graph)
+            return []
+        self.counters.graphs += 1
+        self._pending.setdefault(time, []).append(graph)
+        if self._latest is None or time > self._latest:
+            self._latest = time
+            return self._close_before(time - self._lateness)
+        return []
+
+    def advance(self, time: Time) -> list[Composite]:
+        """Close everything up to and including `time`; later graphs stamped so are late."""
+        return self._close_before(time + 1)
+
+    def finish(self) -> list[Composite]:
+        """The end of input: close everything up to the last timestamp."""
+        return [] if self._latest is None else self._close_before(self._latest + 1)
+
+    def _close_before(self, bound: Time) -> list[Composite]:
+        if self._open is not None and bound <= self._open:
+            return []
+        self._open = bound
+        events: list[Composite] = []
+        due = sorted(time for time in self._pending if time < bound)
+        for time in due:
+            self._ticks_before(time, events)
+            self._instant(time, self._pending.pop(time), events)
+        self._ticks_before(bound, events)
+        return events
+
+    def _ticks_before(self, bound: Time, events: list[Composite]) -> None:
+        """Run the ticks that are due after the last instant and before `bound`, at which no graph came."""
+        if self._detect is None or self._last is None:
+            return
+        tick = self._detect.next_tick(self._last)
+        while tick is not None and tick < bound:
+            self._instant(tick, None, events)
+            tick = self._detect.next_tick(tick)
+
+    def _instant(self, time: Time, graphs: list[list[Triple]] | None, events: list[Composite]) -> None:
+        """The four steps, at one instant. `graphs` None is a tick at which no graph came."""
+        assert self.clock is not None and self._detect is not None, "begin() comes before the first graph"
+        labelled = label_stream(graphs or [], time)
+        store = self._enrich.open(triple for graph in labelled for triple in graph)
+        facts = self._extract.facts(store, time, self.clock.term(time))
+        self._enrich.close()
+        matches = self._detect.at(time, facts, graphs is not None)
+        self._last = time
+        counters = self.counters
+        counters.instants += graphs is not None
+        counters.ticks += graphs is None
+        counters.facts += sum(map(len, facts.values()))
+        counters.dropped = self._detect.dropped
+        for match in matches:
+            event = self._emit.composite(match)
+            counters.events[event.rule] += 1
+            events.append(event)
