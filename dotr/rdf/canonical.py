@@ -22,12 +22,11 @@ from dotr.rdf.terms import FALSE, TRUE, XSD, Term, Triple, to_oxigraph
 _SUFFIX = '"^^<' + XSD
 _INTEGER_TAIL = _SUFFIX + "integer>"
 _VALUE_TYPES = frozenset(
-    {"integer", "byte", "short", "int", "long", "unsignedByte", "unsignedShort", "unsignedInt", "unsignedLong"}
-    | {"positiveInteger", "negativeInteger", "nonPositiveInteger", "nonNegativeInteger"}
+    {"integer", "byte", "short", "int", "long", "unsignedByte", "unsignedShort", "unsignedInt"}
+    | {"unsignedLong", "positiveInteger", "negativeInteger", "nonPositiveInteger", "nonNegativeInteger"}
     | {"decimal", "double", "float", "boolean", "dateTime", "dateTimeStamp", "date", "time"}
     | {"gYear", "gYearMonth", "gMonth", "gMonthDay", "gDay"}
     | {"duration", "dayTimeDuration", "yearMonthDuration"}
-)
 )
 
 _INTEGER = re.compile(r"-?[1-9][0-9]{0,17}|0")
