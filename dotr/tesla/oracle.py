@@ -1,0 +1,302 @@
+"""The meaning of a rule, written down: enumeration over the whole history, row by row of language.md §3.
+
+Place:   beside the engine, for tests and `--verify`. Same interface as TeslaDetector.
+Method:  keep every fact a rule ever saw; for each trigger fact try what the table says, in its order.
+Why not: faster. Whoever doubts the engine reads this file against the table.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, assert_never
+
+from dotr.errors import DataError, Diagnostic
+from dotr.events import Clock, Fact, Match, Time
+from dotr.expressions.aggregates import summarise
+from dotr.expressions.evaluate import compile_condition, compile_expression
+from dotr.ir.expressions import Attribute, Expression, TimeOf, Var
+from dotr.ir.program import Program
+from dotr.ir.rules import (
+    Absent,
+    Between,
+    Choose,
+    Conjunct,
+    Every,
+    Fresh,
+    Rule,
+    Selection,
+    Summarise,
+    TemplateNode,
+    TemplateVar,
+    Within,
+)
+from dotr.rdf.order import values_key
+from dotr.rdf.terms import Term, is_iri, is_literal
+from dotr.tesla.digest import rule_digests
+from dotr.tesla.identity import match_id
+from dotr.tesla.references import evaluation_order, next_tick, ticks_seen
+
+Row = dict[str, Any]
+"""One partial match: position name → fact, "?v" → the value of an aggregate or None."""
+
+
+def fact_key(fact: Fact) -> tuple[Any, ...]:
+    """Canonical order of the facts of one stream: time, values, ordinal."""
+    return fact[0], values_key(fact[1]), fact[2]
+
+
+class LiteralDetector:
+    """Owns everything a program's rules ever saw. Each call costs what enumeration costs."""
+
+    def __init__(self, program: Program, clock: Clock, *, digests: Sequence[str] | None = None) -> None:
+        self.program = program
+        self.dropped = 0
+        self._rules = [_LiteralRule(rule, clock) for rule in program.rules]
+        self._order = evaluation_order(program)
+        self._ticks = ticks_seen(program)
+        self._digests = digests
+        self._first: Time | None = None
+        self._now: Time | None = None
+
+    def at(self, time: Time, facts: Mapping[str, Sequence[Fact]], graph: bool = True) -> list[Match]:
+        """The matches at `time`, in output order; times strictly increase from call to call.
+
+        `facts`: per stream, those of this instant. `graph` False: only a tick is due, and only rules that
+        see it are touched.
+        """
+        if self._now is not None and time <= self._now:
+            raise DataError(Diagnostic("D4002", f"time runs backwards: {time} after {self._now}"))
+        self._now = time
+        if self._first is None:
+            self._first = time
+        found: dict[int, list[Match]] = {}
+        composites: dict[str, list[Fact]] = {}
+        sees = [graph or any(time % d == 0 for d in ticks) for ticks in self._ticks]
+        for index, rule in enumerate(self._rules):
+            if sees[index]:
+                rule.see(facts)
+        for index in self._order:
+            if not sees[index]:
+                continue
+            rule = self._rules[index]
+            matches, dropped = rule.matches(index, time)
+            self.dropped += dropped
+            found[index] = matches
+            composites[rule.rule.name] = _as_facts(rule.rule, matches)
+            for other in self._rules:
+                other.see_composites(rule.rule.name, composites[rule.rule.name])
+        return [match for index in sorted(found) for match in found[index]]
+
+    def next_tick(self, after: Time) -> Time | None:
+        """The earliest due tick > `after`; None without EVERY rules or before the first instant."""
+        every = [r.trigger.duration for r in self.program.rules if isinstance(r.trigger, Every)]
+        return next_tick(every, self._first, after)
+
+    def snapshot(self) -> dict[str, Any]:
+        """All that was seen and consumed, as a JSON-able value, by rule digest."""
+        digests = self._digests or rule_digests(self.program)
+        parts = {digest: rule.snapshot() for digest, rule in zip(digests, self._rules, strict=True)}
+        return {"version": 1, "first": self._first, "now": self._now, "dropped": self.dropped, "rules": parts}
+
+    def restore(self, state: Mapping[str, Any]) -> list[str]:
+        """Take over the parts of unchanged rules; returns the names of the rules that start empty."""
+        digests = self._digests or rule_digests(self.program)
+        self._first, self._now, self.dropped = state["first"], state["now"], state["dropped"]
+        fresh = []
+        for digest, rule in zip(digests, self._rules, strict=True):
+            if digest in state["rules"]:
+                rule.restore(state["rules"][digest])
+            else:
+                fresh.append(rule.rule.name)
+        return fresh
+
+
+def _select(conjunct: Choose, candidates: list[Fact]) -> list[Fact]:
+    """All, the k greatest, or the k least, in canonical order."""
+    match conjunct.selection:
+        case Selection.EACH:
+            return candidates
+        case Selection.LAST:
+            return candidates[max(0, len(candidates) - conjunct.k) :]
+        case Selection.FIRST:
+            return candidates[: conjunct.k]
+        case _:
+            assert_never(conjunct.selection)
+
+
+def _as_facts(rule: Rule, matches: Sequence[Match]) -> list[Fact]:
+    """Chaining: composites with equal WITH values are separate facts, ordinal = output order."""
+    counts: Counter[tuple[Term, ...]] = Counter()
+    facts: list[Fact] = []
+    for match in matches:
+        facts.append((match.time, match.bindings, counts[match.bindings], match_id(rule, match)))
+        counts[match.bindings] += 1
+    return facts
+
+
+class _LiteralRule:
+    """Owns the facts one rule saw, per stream, and what it consumed, per position."""
+
+    def __init__(self, rule: Rule, clock: Clock) -> None:
+        self.rule = rule
+        self.clock = clock
+        self.history: dict[str, list[Fact]] = {position.stream: [] for position in rule.positions}
+        self.consumed: dict[str, set[Fact]] = {name: set() for name in rule.consuming}
+        self._getters: dict[Expression, Callable[[Row], Term | None]] = {}
+        self._tests: dict[Expression, Callable[[Row], bool]] = {}
+
+    def see(self, facts: Mapping[str, Sequence[Fact]]) -> None:
+        for stream in {p.stream for p in self.rule.positions if not p.chained}:
+            self.history[stream] = sorted([*self.history[stream], *facts.get(stream, ())], key=fact_key)
+
+    def see_composites(self, stream: str, facts: Sequence[Fact]) -> None:
+        if any(p.chained and p.stream == stream for p in self.rule.positions):
+            self.history[stream] = sorted([*self.history[stream], *facts], key=fact_key)
+
+    def matches(self, index: int, time: Time) -> tuple[list[Match], int]:
+        """The matches of every trigger fact at `time`, and how many the template dropped."""
+        found: list[Match] = []
+        dropped = 0
+        for trigger in self._trigger_facts(time):
+            rows: list[Row] = [{self.rule.trigger.name: trigger}]
+            for conjunct in self.rule.conjuncts:
+                rows = [longer for row in rows for longer in self._extend(row, conjunct)]
+            emitted: list[Row] = []
+            for row in rows:
+                if self.rule.where is not None and not self._holds(self.rule.where, row):
+                    continue
+                bindings = [self._value(binding.expression, row) for binding in self.rule.bindings]
+                if None in bindings:
+                    continue
+                values = tuple(b for b in bindings if b is not None)
+                if not self._template_is_a_graph(values):
+                    dropped += 1
+                    continue
+                chosen = (trigger, *(row[c.position.name] for c in self.rule.chosen))
+                found.append(Match(index, time, chosen, values))
+                emitted.append(row)
+            for name in self.rule.consuming:
+                self.consumed[name] |= {row[name] for row in emitted}
+        return found, dropped
+
+    def _trigger_facts(self, time: Time) -> list[Fact]:
+        trigger = self.rule.trigger
+        if isinstance(trigger, Every):
+            return [(time, (), 0, "")] if time % trigger.duration == 0 else []
+        return [fact for fact in self.history[trigger.stream] if fact[0] == time]
+
+    def _extend(self, row: Row, conjunct: Conjunct) -> list[Row]:
+        """The ways in which `conjunct` continues a partial match, in canonical order."""
+        candidates = self._candidates(row, conjunct)
+        name = conjunct.position.name
+        match conjunct:
+            case Choose():
+                return [{**row, name: fact} for fact in _select(conjunct, candidates)]
+            case Absent():
+                return [] if candidates else [row]
+            case Summarise():
+                return [{**row, "?" + conjunct.variable: self._total(conjunct, row, candidates)}]
+            case _:
+                assert_never(conjunct)
+
+    def _total(self, conjunct: Summarise, row: Row, candidates: Sequence[Fact]) -> Term | None:
+        argument, name = conjunct.argument, conjunct.position.name
+        if argument is None:
+            return summarise(conjunct.function, conjunct.distinct, [None] * len(candidates), star=True)
+        terms = [self._value(argument, {**row, name: fact}) for fact in candidates]
+        return summarise(conjunct.function, conjunct.distinct, terms)
+
+    def _candidates(self, row: Row, conjunct: Conjunct) -> list[Fact]:
+        """Facts in the window, not the reference itself, not consumed, that pass ON; in canonical order."""
+        name, stream = conjunct.position.name, conjunct.position.stream
+        inside: Callable[[Time], bool]
+        itself: Fact | None = None
+        match conjunct.window:
+            case Within(duration=duration, reference=reference, before=before):
+                end: Time = row[reference][0]
+                start = end - duration
+                inside = (lambda t: start <= t < end) if before else (lambda t: start <= t <= end)
+                same = self._stream_of(reference) == stream
+                if same and not before and not isinstance(conjunct, Summarise):
+                    itself = row[reference]
+            case Between(start=a, end=b):
+                after, until = row[a][0], row[b][0]
+                inside = lambda t: after < t < until  # noqa: E731  # one row of the table, one line
+            case _:
+                assert_never(conjunct.window)
+        return [
+            fact
+            for fact in self.history[stream]
+            if inside(fact[0])
+            and fact != itself
+            and not (isinstance(conjunct, Choose) and fact in self.consumed.get(name, ()))
+            and (conjunct.on is None or self._holds(conjunct.on, {**row, name: fact}))
+        ]
+
+    def _stream_of(self, name: str) -> str | None:
+        return next((p.stream for p in self.rule.positions if p.name == name), None)
+
+    def _template_is_a_graph(self, values: tuple[Term, ...]) -> bool:
+        """Whether no triple gets a literal as subject or anything but an IRI as predicate."""
+        bound = dict(zip(self.rule.variables, values, strict=True))
+
+        def term(node: TemplateNode) -> Term:
+            match node:
+                case TemplateVar(name=name):
+                    return bound[name]
+                case Fresh():
+                    return "<urn:dotr:fresh>"
+                case str():
+                    return node
+                case _:
+                    assert_never(node)
+
+        return all(not is_literal(term(t.subject)) and is_iri(term(t.predicate)) for t in self.rule.template)
+
+    def _leaf(self, node: Var | Attribute | TimeOf) -> Callable[[Row], Term | None]:
+        match node:
+            case Var(name=name):
+                return lambda row: row["?" + name]
+            case Attribute(position=position, variable=variable):
+                where = self._variables_of(position).index(variable)
+                return lambda row: row[position][1][where]
+            case TimeOf(position=position):
+                return lambda row: self.clock.term(row[position][0])
+            case _:
+                assert_never(node)
+
+    def _variables_of(self, name: str) -> tuple[str, ...]:
+        return next(p.variables for p in self.rule.positions if p.name == name)
+
+    def _now(self, row: Row) -> Term:
+        return self.clock.term(row[self.rule.trigger.name][0])
+
+    def _value(self, expression: Expression, row: Row) -> Term | None:
+        if expression not in self._getters:
+            self._getters[expression] = compile_expression(
+                expression, self._leaf, clock=self.clock, now=self._now
+            )
+        return self._getters[expression](row)
+
+    def _holds(self, condition: Expression, row: Row) -> bool:
+        if condition not in self._tests:
+            self._tests[condition] = compile_condition(condition, self._leaf, clock=self.clock, now=self._now)
+        return self._tests[condition](row)
+
+    def snapshot(self) -> dict[str, Any]:
+        return {
+            "history": {stream: [list(fact) for fact in facts] for stream, facts in self.history.items()},
+            "consumed": {
+                name: [list(f) for f in sorted(facts, key=fact_key)] for name, facts in self.consumed.items()
+            },
+        }
+
+    def restore(self, part: Mapping[str, Any]) -> None:
+        self.history = {stream: [_fact(f) for f in facts] for stream, facts in part["history"].items()}
+        self.consumed = {name: {_fact(f) for f in facts} for name, facts in part["consumed"].items()}
+
+
+def _fact(plain: Sequence[Any]) -> Fact:
+    when, values, ordinal, id_ = plain
+    return when, tuple(values), ordinal, id_

@@ -1,0 +1,156 @@
+"""What follows from the shape of a program alone: references, order, visible instants, horizons.
+
+Place:   read by the oracle, the engine and `dotr plan`; values in, values out.
+Method:  a rule's windows form a tree rooted at the trigger (language.md, section 3); depths add up along it,
+         chained rules included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import assert_never
+
+from dotr.events import Time
+from dotr.ir.program import Program
+from dotr.ir.rules import Absent, Between, Choose, Every, Rule, Summarise, Window, Within
+
+
+def trigger_name(rule: Rule) -> str:
+    """The name under which conjuncts refer to the trigger."""
+    return rule.trigger.name
+
+
+def depths(rule: Rule) -> dict[str, Time]:
+    """Per position name, the trigger's first: how long before the trigger its fact can lie at most, in µs.
+
+    For `BETWEEN A AND B` that is less than A's depth; A's depth is given.
+    """
+    found = {rule.trigger.name: 0}
+    for conjunct in rule.conjuncts:
+        found[conjunct.position.name] = reach(conjunct.window, found)
+    return found
+
+
+def reach(window: Window, depth: Mapping[str, Time]) -> Time:
+    """How long before the trigger a candidate of `window` can lie, given the depths of what it refers to."""
+    match window:
+        case Within(duration=duration, reference=reference):
+            return depth[reference] + duration
+        case Between(start=start):
+            return depth[start]
+        case _:
+            assert_never(window)
+
+
+def references(rule: Rule) -> list[tuple[str, bool]]:
+    """The rules it chains on, as (name, strict), in the order written.
+
+    Strict: the window, or one between it and the trigger, is BEFORE or BETWEEN, so that only earlier
+    instants of that rule matter.
+    """
+    found: list[tuple[str, bool]] = []
+    if not isinstance(rule.trigger, Every) and rule.trigger.chained:
+        found.append((rule.trigger.stream, False))
+    strict = {rule.trigger.name: False}
+    for conjunct in rule.conjuncts:
+        match conjunct.window:
+            case Within(reference=reference, before=before):
+                here = before or strict[reference]
+            case Between():
+                here = True
+            case _:
+                assert_never(conjunct.window)
+        strict[conjunct.position.name] = here
+        if conjunct.position.chained:
+            found.append((conjunct.position.stream, here))
+    return found
+
+
+def evaluation_order(program: Program) -> tuple[int, ...]:
+    """Indices of rules such that every non-strict reference comes first; program order breaks ties.
+
+    `Program.dependencies` where the checker filled it in.
+    """
+    if len(program.dependencies) == len(program.rules):
+        return program.dependencies
+    index = {rule.name: i for i, rule in enumerate(program.rules)}
+    waits = [{index[name] for name, strict in references(rule) if not strict} for rule in program.rules]
+    order: list[int] = []
+    done: set[int] = set()
+    while len(order) < len(program.rules):
+        ready = next(i for i in range(len(program.rules)) if i not in done and waits[i] <= done)
+        order.append(ready)
+        done.add(ready)
+    return tuple(order)
+
+
+def reachable(program: Program) -> list[frozenset[int]]:
+    """Per rule: itself and every rule it chains on, directly or through others."""
+    index = {rule.name: i for i, rule in enumerate(program.rules)}
+    direct = [{index[name] for name, _ in references(rule)} for rule in program.rules]
+    found: list[frozenset[int]] = []
+    for start in range(len(program.rules)):
+        seen, todo = {start}, [start]
+        while todo:
+            new = direct[todo.pop()] - seen
+            seen |= new
+            todo += new
+        found.append(frozenset(seen))
+    return found
+
+
+def ticks_seen(program: Program) -> list[frozenset[Time]]:
+    """Per rule the EVERY durations whose ticks it sees: its own and those of the rules it chains on."""
+    own = [rule.trigger.duration if isinstance(rule.trigger, Every) else None for rule in program.rules]
+    return [frozenset(d for i in rules if (d := own[i]) is not None) for rules in reachable(program)]
+
+
+def next_tick(durations: Sequence[Time], first: Time | None, after: Time) -> Time | None:
+    """The earliest multiple of any of `durations` that is > `after` and ≥ `first`; None if there is none."""
+    if first is None or not durations:
+        return None
+    at_least = max(after + 1, first)
+    return min(-(-at_least // d) * d for d in durations)
+
+
+def horizon(rule: Rule) -> Time:
+    """How long before its trigger the oldest fact of the rule's own positions can lie, in µs."""
+    return max(depths(rule).values())
+
+
+def horizons(program: Program) -> list[Time | None]:
+    """Per rule, how far back what it depends on can lie, through chaining; None on a cycle of references.
+
+    A rule on a cycle, or one that reaches a cycle, is influenced by the whole past.
+    """
+    index = {rule.name: i for i, rule in enumerate(program.rules)}
+    known: dict[int, Time | None] = {}
+
+    def through(at: int, path: frozenset[int]) -> Time | None:
+        if at in known:
+            return known[at]
+        if at in path:
+            return None
+        rule, inside = program.rules[at], path | {at}
+        depth = depths(rule)
+        total = max(depth.values())
+        for position in rule.positions:
+            if position.chained:
+                below = through(index[position.stream], inside)
+                if below is None:
+                    return None
+                total = max(total, depth[position.name] + below)
+        known[at] = total
+        return total
+
+    return [through(i, frozenset()) for i in range(len(program.rules))]
+
+
+def chosen_positions(rule: Rule) -> tuple[str, ...]:
+    """Names of the positions that stand in a match, the trigger first."""
+    return (rule.trigger.name, *(c.position.name for c in rule.conjuncts if isinstance(c, Choose)))
+
+
+def windows_within(conjunct: Choose | Absent | Summarise, trigger: str) -> bool:
+    """Whether the conjunct's window hangs directly on the trigger."""
+    return isinstance(conjunct.window, Within) and conjunct.window.reference == trigger
