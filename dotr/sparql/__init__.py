@@ -1,0 +1,1 @@
+"""Embedded queries: tree → text, tree → the full engine, tree → compiled delta plans."""

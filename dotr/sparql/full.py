@@ -1,0 +1,101 @@
+"""The full SPARQL engine behind the compiled one: pyoxigraph over a store that holds K(t).
+
+Place:   runs whatever sparql/ does not compile, and is the oracle of what it does; asked by extract.py.
+Method:  language.md, sec. 1: pyoxigraph finds the solutions, aggregates are ours, and so are order and cut.
+         The text is built once; the instant's time is put in as a term.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+import pyoxigraph as ox
+
+from dotr.errors import Diagnostic, ProgramError
+from dotr.events import Values
+from dotr.ir import Select
+from dotr.rdf.canonical import canonical
+from dotr.rdf.order import term_key, values_key
+from dotr.rdf.terms import XSD_DOUBLE, XSD_FLOAT, Term
+from dotr.sparql.oxigraph import AGGREGATES, FUNCTIONS, Prepared, prepare
+from dotr.sparql.printing import NOW_MARK, query_text
+
+_FLOAT = f'"^^<{XSD_FLOAT}>'
+_TRIAL = ox.Store()
+_CALLS: Mapping[str, Any] = {"custom_functions": FUNCTIONS, "custom_aggregate_functions": AGGREGATES}
+
+
+def widen(term: Term | None) -> Term | None:
+    """An xsd:float as the xsd:double of the same value; every other term as it is."""
+    if term is None or not term.endswith(_FLOAT):
+        return term
+    try:
+        (value,) = struct.unpack("f", struct.pack("f", float(term[1 : -len(_FLOAT)])))
+    except (ValueError, OverflowError):
+        return term  # ill-typed stays as it is
+    lexical = {"inf": "INF", "-inf": "-INF", "nan": "NaN"}.get(repr(value), repr(value))
+    return canonical(f'"{lexical}"^^<{XSD_DOUBLE}>')
+
+
+class FullQuery:
+    """One query, prepared: text, columns to sort by. Holds nothing of any store.
+
+    Raises ProgramError D1290 when pyoxigraph cannot run it.
+    """
+
+    def __init__(self, select: Select) -> None:
+        self._prepared: Prepared = prepare(select)
+        self._parts = query_text(self._prepared.select).split(NOW_MARK)
+        try:
+            _TRIAL.query(self.text('"0"'), **_CALLS)
+        except (SyntaxError, ValueError) as problem:
+            raise ProgramError(
+                Diagnostic(
+                    "D1290",
+                    "the full SPARQL engine cannot run this query",
+                    select.span,
+                    notes=(f"it says: {' '.join(str(problem).split())[:300]}",),
+                )
+            ) from problem
+
+    def text(self, now: Term) -> str:
+        """What pyoxigraph is asked."""
+        return self._parts[0] if len(self._parts) == 1 else now.join(self._parts)
+
+    def solutions(self, store: ox.Store, now: Term) -> list[Values]:
+        """Every answer as SPARQL has it, in ORDER BY order and cut if the query says so, else canonical."""
+        found = store.query(self.text(now), **_CALLS)
+        if not isinstance(found, ox.QuerySolutions):
+            raise TypeError("an ASK query has no solutions: use ask()")
+        rows: list[Values] = [tuple(None if t is None else str(t) for t in solution) for solution in found]
+        return ordered(rows, self._prepared)
+
+    def rows(self, store: ox.Store, now: Term) -> list[Values]:
+        """The answers as attributes of facts: as `solutions`, but an xsd:float is the xsd:double it is."""
+        rows = self.solutions(store, now)
+        return [tuple(map(widen, row)) if _has_float(row) else row for row in rows]
+
+    def ask(self, store: ox.Store, now: Term) -> bool:
+        """The answer of an ASK query."""
+        found = store.query(self.text(now), **_CALLS)
+        return bool(found) if isinstance(found, ox.QueryBoolean) else next(iter(found), None) is not None
+
+
+def ordered(rows: list[Values], prepared: Prepared) -> list[Values]:
+    """Sort by the order columns, then by the whole row; drop the key columns; cut. `rows` is consumed."""
+    width = prepared.width
+    rows.sort(key=lambda row: values_key(row[:width]))
+    for column, descending in reversed(prepared.order):
+        rows.sort(key=lambda row: term_key(row[column]), reverse=descending)
+    if prepared.order:
+        rows = [row[:width] for row in rows]
+        if prepared.select.distinct:
+            rows = list(dict.fromkeys(rows))
+    end = None if prepared.limit is None else prepared.offset + prepared.limit
+    return rows[prepared.offset : end]
+
+
+def _has_float(row: Values) -> bool:
+    return any(term is not None and term.endswith(_FLOAT) for term in row)

@@ -1,0 +1,317 @@
+"""Query trees as SPARQL text: for `dotr fmt`, and for the full engine.
+
+Place:   the inverse of lang's parser; lang/printer.py prints rules around it.
+Method:  SPARQL 1.1, sec. 19.8, with brackets only where the grammar needs them: reading the text again gives
+         an equal tree. One element a line, nested groups indented; `;` joins patterns of one subject.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from dotr.ir import (
+    Aggregate,
+    Alternative,
+    Attribute,
+    Bind,
+    Call,
+    Const,
+    Element,
+    Exists,
+    Expression,
+    Filter,
+    Group,
+    GroupKey,
+    Inverse,
+    Minus,
+    NegatedSet,
+    Node,
+    OptionalGroup,
+    OrderKey,
+    Path,
+    Repeat,
+    Select,
+    Sequence,
+    SubSelect,
+    TimeOf,
+    TriplePattern,
+    Triples,
+    Union,
+    Values,
+    Var,
+)
+from dotr.rdf.terms import RDF_TYPE, XSD_BOOLEAN, XSD_DECIMAL, XSD_DOUBLE, XSD_INTEGER, Term, escape
+
+NOW_MARK = "\0"
+"""Stands where the instant's time goes in text for the full engine; no text of a user can hold it."""
+
+_LOCAL = re.compile(r"(?:[A-Za-z_0-9](?:[A-Za-z_0-9.-]*[A-Za-z_0-9-])?)?\Z")
+_TYPED = re.compile(r'"([^"\\]*)"\^\^<([^>]*)>\Z')
+_SHORT_NUMBERS = {
+    XSD_INTEGER: re.compile(r"-?[0-9]+\Z"),
+    XSD_DECIMAL: re.compile(r"-?[0-9]+\.[0-9]+\Z"),
+    XSD_DOUBLE: re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?\Z"),
+}
+_LEVELS = {"||": 1, "&&": 2, "+": 4, "-": 4, "*": 5, "/": 5}
+_LEVELS |= dict.fromkeys(("=", "!=", "<", ">", "<=", ">=", "IN", "NOT-IN"), 3)
+_UNARY = {"!": "!", "u-": "-", "u+": "+"}
+_UNARY_LEVEL, _PRIMARY = 6, 7
+
+
+def query_text(select: Select, prefixes: Mapping[str, str] | None = None) -> str:
+    """The text of a query, several lines, no newline at the end; absolute IRIs are shortened with `prefixes`.
+
+    The prefixes themselves are not declared in it. Without prefixes the text holds for any SPARQL engine;
+    literals then keep their full form.
+    """
+    return "\n".join(Writer(prefixes).select(select))
+
+
+@dataclass(slots=True)
+class Writer:
+    """Owns the prefixes, longest namespace first. All methods give text that needs no more context."""
+
+    prefixes: Mapping[str, str] | None = None
+    _known: dict[Term, str] = field(default_factory=dict, init=False, repr=False)
+    _spaces: list[tuple[str, str]] = field(default_factory=list, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._spaces = sorted(
+            ((space, name) for name, space in (self.prefixes or {}).items() if space),
+            key=lambda pair: (-len(pair[0]), pair[1]),
+        )
+
+    # terms and paths
+
+    def term(self, term: Term) -> str:
+        """A constant: short where the prefixes and SPARQL's number syntax allow, if prefixes were given."""
+        if self.prefixes is None or term == NOW_MARK:
+            return term
+        text = self._known.get(term)
+        if text is None:
+            text = self._known[term] = self._short(term)
+        return text
+
+    def _short(self, term: Term) -> str:
+        if term[0] == "<":
+            for space, name in self._spaces:
+                if term.startswith(space, 1) and _LOCAL.match(term[1 + len(space) : -1]):
+                    return f"{name}:{term[1 + len(space) : -1]}"
+            return term
+        typed = _TYPED.match(term)
+        if typed is None:
+            return term
+        lexical, datatype = typed.groups()
+        if datatype == XSD_BOOLEAN and lexical in ("true", "false"):
+            return str(lexical)
+        short = _SHORT_NUMBERS.get(datatype)
+        if short is not None and short.match(lexical):
+            return f"{lexical}e0" if datatype == XSD_DOUBLE and "e" not in lexical.lower() else str(lexical)
+        return f'"{lexical}"^^{self.term(f"<{datatype}>")}'
+
+    def node(self, node: Node) -> str:
+        """A constant, `?v`, or `_:b` for a blank node of the query."""
+        if isinstance(node, Var):
+            return f"_:{node.name[1:]}" if node.name[0] == "." else f"?{node.name}"
+        return self.term(node)
+
+    def path(self, path: Path, level: int = 0) -> str:
+        """A property path; brackets if it binds more loosely than `level` (0 `|`, 1 `/`, 2 `^`, 3 `*`)."""
+        match path:
+            case str():
+                return "a" if path == RDF_TYPE and self.prefixes is not None else self.term(path)
+            case Alternative(paths):
+                text, own = "|".join(self.path(p, 1) for p in paths), 0
+            case Sequence(paths):
+                text, own = "/".join(self.path(p, 2) for p in paths), 1
+            case Inverse(inner):
+                text, own = "^" + self.path(inner, 3), 2
+            case Repeat(inner, minimum, unbounded):
+                text, own = self.path(inner, 4) + ("?" if not unbounded else "+" if minimum else "*"), 3
+            case NegatedSet(forward, inverse):
+                steps = [self.path(p, 4) for p in forward] + ["^" + self.path(p, 4) for p in inverse]
+                return f"!({'|'.join(steps)})" if len(steps) != 1 else f"!{steps[0]}"
+            case _:
+                assert_never(path)
+        return f"({text})" if own < level else text
+
+    # expressions
+
+    def expression(self, expression: Expression, level: int = 0) -> str:
+        """An expression; brackets if it binds more loosely than `level` (1 `||` … 6 unary, 7 primary)."""
+        match expression:
+            case Const(term):
+                return self.term(term)
+            case Var():
+                return self.node(expression)
+            case Attribute(position, variable):
+                return f"{position}.?{variable}"
+            case TimeOf(position):
+                return f"{position}.time"
+            case Aggregate():
+                return self._aggregate(expression)
+            case Exists(pattern, negated):
+                text = " ".join(line.strip() for line in self.group(pattern))
+                return f"NOT EXISTS {text}" if negated else f"EXISTS {text}"
+            case Call(function, arguments):
+                text, own = self._call(function, arguments)
+                return f"({text})" if own < level else text
+            case _:
+                assert_never(expression)
+
+    def _call(self, function: str, arguments: tuple[Expression, ...]) -> tuple[str, int]:
+        if function in _UNARY:
+            inner = self.expression(arguments[0], _PRIMARY)
+            bare = function == "!" or not isinstance(arguments[0], Const)  # `-5` would be a constant
+            return f"{_UNARY[function]}{inner if bare else f'({inner})'}", _UNARY_LEVEL
+        own = _LEVELS.get(function)
+        if own is None:
+            name = self.term(function) if function[0] == "<" else function
+            return f"{name}({', '.join(map(self.expression, arguments))})", _PRIMARY
+        if function in ("IN", "NOT-IN"):
+            items = ", ".join(map(self.expression, arguments[1:]))
+            return f"{self.expression(arguments[0], 4)} {function.replace('-', ' ')} ({items})", own
+        left = self.expression(arguments[0], own + 1 if own == 3 else own)
+        return f"{left} {function} {self.expression(arguments[1], own + 1)}", own
+
+    def _aggregate(self, aggregate: Aggregate) -> str:
+        inner = "*" if aggregate.argument is None else self.expression(aggregate.argument)
+        if aggregate.distinct:
+            inner = f"DISTINCT {inner}"
+        if aggregate.separator is not None:
+            inner += f'; SEPARATOR="{escape(aggregate.separator)}"'
+        return f"{aggregate.function}({inner})"
+
+    def constraint(self, expression: Expression) -> str:
+        """An expression where the grammar wants brackets or EXISTS."""
+        text = self.expression(expression)
+        return text if isinstance(expression, Exists) else f"({text})"
+
+    # groups
+
+    def group(self, group: Group) -> list[str]:
+        """`{`, the elements one step to the right, `}`."""
+        if len(group.elements) == 1 and isinstance(group.elements[0], SubSelect):
+            inner = self.select(group.elements[0].select)
+        else:
+            inner = [line for element in group.elements for line in self.element(element)]
+        return ["{", *_indented(inner), "}"] if inner else ["{}"]
+
+    def element(self, element: Element) -> list[str]:
+        """The lines of one element of a group."""
+        match element:
+            case Triples(patterns):
+                return list(self._triples(patterns))
+            case Filter(condition):
+                return self._filter(condition)
+            case Bind(expression, variable):
+                return [f"BIND({self.expression(expression)} AS {self.node(variable)})"]
+            case Values():
+                return self.values(element)
+            case Union(branches):
+                lines = self.group(branches[0])
+                for branch in branches[1:]:
+                    lines = _joined(lines, " UNION ", self.group(branch))
+                return lines
+            case OptionalGroup(group):
+                return _joined(["OPTIONAL"], " ", self.group(group))
+            case Minus(group):
+                return _joined(["MINUS"], " ", self.group(group))
+            case SubSelect():
+                return self.group(Group((element,)))
+            case Group():
+                return self.group(element)
+            case _:
+                assert_never(element)
+
+    def _filter(self, condition: Expression) -> list[str]:
+        if isinstance(condition, Exists):
+            word = "FILTER NOT EXISTS" if condition.negated else "FILTER EXISTS"
+            return _joined([word], " ", self.group(condition.pattern))
+        return [f"FILTER{self.constraint(condition)}"]
+
+    def _triples(self, patterns: tuple[TriplePattern, ...]) -> Iterator[str]:
+        subject: Node | None = None
+        lines: list[str] = []
+        for pattern in patterns:
+            predicate = pattern.predicate
+            verb = self.node(predicate) if isinstance(predicate, Var) else self.path(predicate)
+            rest = f"{verb} {self.node(pattern.object)}"
+            if pattern.subject == subject:
+                lines[-1] += " ;"
+                lines.append(f"  {rest}")
+            else:
+                if lines:
+                    lines[-1] += " ."
+                lines.append(f"{self.node(pattern.subject)} {rest}")
+            subject = pattern.subject
+        if lines:
+            lines[-1] += " ."
+        yield from lines
+
+    def values(self, values: Values) -> list[str]:
+        """`VALUES (?x ?y) { (…) (…) }`."""
+        head = f"VALUES ({' '.join(map(self.node, values.variables))})"
+        rows = (" ".join("UNDEF" if t is None else self.term(t) for t in row) for row in values.rows)
+        return [f"{head} {{ {' '.join(f'({row})' for row in rows)} }}" if values.rows else f"{head} {{}}"]
+
+    # queries
+
+    def select(self, select: Select) -> list[str]:
+        """The lines of a query or subquery, braces of its pattern included."""
+        lines = _joined([self._head(select)], " ", self.group(select.where))
+        if select.group_by:
+            lines.append("GROUP BY " + " ".join(map(self._group_key, select.group_by)))
+        if select.having:
+            lines.append("HAVING " + " ".join(map(self.constraint, select.having)))
+        if select.order_by:
+            lines.append("ORDER BY " + " ".join(map(self._order_key, select.order_by)))
+        if select.limit is not None:
+            lines.append(f"LIMIT {select.limit}")
+        if select.offset:
+            lines.append(f"OFFSET {select.offset}")
+        if select.values is not None:
+            lines += self.values(select.values)
+        return lines
+
+    def _head(self, select: Select) -> str:
+        if select.ask:
+            return "ASK"
+        word = "SELECT DISTINCT" if select.distinct else "SELECT REDUCED" if select.reduced else "SELECT"
+        if select.star or not select.projection:
+            return f"{word} * WHERE"
+        items = (
+            self.node(p.variable)
+            if p.expression is None
+            else f"({self.expression(p.expression)} AS {self.node(p.variable)})"
+            for p in select.projection
+        )
+        return f"{word} {' '.join(items)} WHERE"
+
+    def _group_key(self, key: GroupKey) -> str:
+        if key.variable is not None:
+            return f"({self.expression(key.expression)} AS {self.node(key.variable)})"
+        return (
+            self.node(key.expression) if isinstance(key.expression, Var) else self.constraint(key.expression)
+        )
+
+    def _order_key(self, key: OrderKey) -> str:
+        if key.descending:
+            return f"DESC({self.expression(key.expression)})"
+        return (
+            self.node(key.expression)
+            if isinstance(key.expression, Var)
+            else f"ASC({self.expression(key.expression)})"
+        )
+
+
+def _indented(lines: list[str]) -> list[str]:
+    return [f"  {line}" for line in lines]
+
+
+def _joined(before: list[str], glue: str, after: list[str]) -> list[str]:
+    """Two blocks, the last line of one and the first of the other made one line."""
+    return [*before[:-1], before[-1] + glue + after[0], *after[1:]]

@@ -1,0 +1,95 @@
+"""Rewrite trees: one function over every expression, one over every subquery.
+
+Place:   what the passes of this package are written with; values in, values out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+from dotr.ir import (
+    Aggregate,
+    Attribute,
+    Bind,
+    Call,
+    Const,
+    Element,
+    Exists,
+    Expression,
+    Filter,
+    Group,
+    GroupKey,
+    Minus,
+    OptionalGroup,
+    OrderKey,
+    Projection,
+    Select,
+    SubSelect,
+    TimeOf,
+    Triples,
+    Union,
+    Values,
+    Var,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Rewriter:
+    """`node` gets every expression, its parts already rewritten; `subquery` every nested query, untouched."""
+
+    node: Callable[[Expression], Expression]
+    subquery: Callable[[Select], Select]
+
+    def expression(self, expression: Expression) -> Expression:
+        match expression:
+            case Call(function, arguments, span):
+                return self.node(Call(function, tuple(map(self.expression, arguments)), span))
+            case Aggregate(function, argument, distinct, separator, span):
+                inner = None if argument is None else self.expression(argument)
+                return self.node(Aggregate(function, inner, distinct, separator, span))
+            case Exists(pattern, negated, span):
+                return self.node(Exists(self.group(pattern), negated, span))
+            case Const() | Var() | Attribute() | TimeOf():
+                return self.node(expression)
+            case _:
+                assert_never(expression)
+
+    def group(self, group: Group) -> Group:
+        return Group(tuple(map(self.element, group.elements)), group.span)
+
+    def element(self, element: Element) -> Element:
+        match element:
+            case Filter(condition, span):
+                return Filter(self.expression(condition), span)
+            case Bind(expression, variable, span):
+                return Bind(self.expression(expression), variable, span)
+            case Triples() | Values():
+                return element
+            case Union(branches):
+                return Union(tuple(map(self.group, branches)))
+            case OptionalGroup(group):
+                return OptionalGroup(self.group(group))
+            case Minus(group):
+                return Minus(self.group(group))
+            case SubSelect(select):
+                return SubSelect(self.subquery(select))
+            case Group():
+                return self.group(element)
+            case _:
+                assert_never(element)
+
+    def select(self, select: Select) -> Select:
+        """All expressions of one query; its nested queries go through `subquery`."""
+        return replace(
+            select,
+            projection=tuple(
+                Projection(p.variable, None if p.expression is None else self.expression(p.expression))
+                for p in select.projection
+            ),
+            where=self.group(select.where),
+            group_by=tuple(GroupKey(self.expression(k.expression), k.variable) for k in select.group_by),
+            having=tuple(map(self.expression, select.having)),
+            order_by=tuple(OrderKey(self.expression(k.expression), k.descending) for k in select.order_by),
+        )

@@ -1,0 +1,154 @@
+"""Which variables a query's parts bind, and other questions one asks of a tree without running it.
+
+Place:   used by lang (SELECT *), by the passes of this package and by the compiler.
+Method:  SPARQL 1.1, sec. 18.2.1 "Variable Scope". Names of blank nodes start with a dot: never in scope.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import assert_never
+
+from dotr.ir import (
+    Aggregate,
+    Attribute,
+    Bind,
+    Call,
+    Const,
+    Element,
+    Exists,
+    Expression,
+    Filter,
+    Group,
+    Minus,
+    OptionalGroup,
+    Select,
+    SubSelect,
+    TimeOf,
+    Triples,
+    Union,
+    Values,
+    Var,
+)
+
+
+def visible(group: Group) -> tuple[str, ...]:
+    """Names of the variables in scope at the end of `group`, in order of first appearance."""
+    return tuple(dict.fromkeys(name for element in group.elements for name in _element(element)))
+
+
+def _element(element: Element) -> Iterator[str]:
+    match element:
+        case Triples(patterns):
+            for pattern in patterns:
+                for node in (pattern.subject, pattern.predicate, pattern.object):
+                    if isinstance(node, Var) and node.name[0] != ".":
+                        yield node.name
+        case Filter() | Minus():
+            pass
+        case Bind(_, variable):
+            yield variable.name
+        case Values(variables, _):
+            yield from (variable.name for variable in variables)
+        case Union(branches):
+            for branch in branches:
+                yield from visible(branch)
+        case OptionalGroup(group):
+            yield from visible(group)
+        case SubSelect(select):
+            yield from select.variables
+        case Group():
+            yield from visible(element)
+        case _:
+            assert_never(element)
+
+
+def subexpressions(expression: Expression) -> Iterator[Expression]:
+    """The expression and all in it, parents first; not the patterns of EXISTS."""
+    yield expression
+    match expression:
+        case Call(_, arguments):
+            for argument in arguments:
+                yield from subexpressions(argument)
+        case Aggregate(_, argument):
+            if argument is not None:
+                yield from subexpressions(argument)
+        case Const() | Var() | Attribute() | TimeOf() | Exists():
+            pass
+        case _:
+            assert_never(expression)
+
+
+def solution_expressions(select: Select) -> Iterator[Expression]:
+    """The expressions of SELECT, HAVING and ORDER BY of one query (not of its pattern or GROUP BY)."""
+    for projection in select.projection:
+        if projection.expression is not None:
+            yield projection.expression
+    yield from select.having
+    for key in select.order_by:
+        yield key.expression
+
+
+def is_grouped(select: Select) -> bool:
+    """Whether solutions are grouped: GROUP BY, or an aggregate anywhere (SPARQL 1.1, sec. 18.2.4.1)."""
+    return bool(select.group_by) or any(
+        isinstance(part, Aggregate)
+        for expression in solution_expressions(select)
+        for part in subexpressions(expression)
+    )
+
+
+def names(select: Select) -> set[str]:
+    """Every variable name that occurs anywhere in the query, in scope or not."""
+    found = set(select.variables)
+    for projection in select.projection:
+        found |= _names_of(projection.expression)
+    for key in select.group_by:
+        found |= _names_of(key.expression) | ({key.variable.name} if key.variable else set())
+    for condition in select.having:
+        found |= _names_of(condition)
+    for order in select.order_by:
+        found |= _names_of(order.expression)
+    if select.values is not None:
+        found.update(variable.name for variable in select.values.variables)
+    return found | names_of_group(select.where)
+
+
+def names_of_group(group: Group) -> set[str]:
+    """Every variable name that occurs anywhere in a group, blank nodes included."""
+    found: set[str] = set()
+    for element in group.elements:
+        match element:
+            case Triples(patterns):
+                for pattern in patterns:
+                    nodes = (pattern.subject, pattern.predicate, pattern.object)
+                    found.update(node.name for node in nodes if isinstance(node, Var))
+            case Filter(condition):
+                found |= _names_of(condition)
+            case Bind(expression, variable):
+                found |= _names_of(expression) | {variable.name}
+            case Values(variables, _):
+                found.update(variable.name for variable in variables)
+            case Union(branches):
+                for branch in branches:
+                    found |= names_of_group(branch)
+            case OptionalGroup(inner) | Minus(inner):
+                found |= names_of_group(inner)
+            case SubSelect(select):
+                found |= names(select)
+            case Group():
+                found |= names_of_group(element)
+            case _:
+                assert_never(element)
+    return found
+
+
+def _names_of(expression: Expression | None) -> set[str]:
+    found: set[str] = set()
+    if expression is not None:
+        for part in subexpressions(expression):
+            if isinstance(part, Var):
+                found.add(part.name)
+            elif isinstance(part, Exists):
+                found |= names_of_group(part.pattern)
+    return found
