@@ -1,0 +1,196 @@
+"""Values of terms: what a literal means, as a Python value.
+
+Place:   below order.py (comparison), sums.py (totals) and expressions/ (operators); above canonical.py.
+Method:  an xsd:integer is an int, a decimal a Decimal, a double a float, an xsd:float a `Single`, a boolean a
+         bool, a plain string a str; every other term is an object that remembers its text. The type of the
+         Python value is the type of the RDF value, so operators dispatch on `type(value)`.
+         Ranges are those of the full engine: integers of 64 bits, decimals of 128 bits with 18 fractional
+         digits; a literal outside them is ill-typed, hence no number.
+Why not: rdflib's or pyoxigraph's literal classes: neither decodes decimals and instants exactly.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TypeAlias
+
+from dotr.rdf.canonical import canonical
+from dotr.rdf.memo import Memo
+from dotr.rdf.terms import (
+    FALSE,
+    TRUE,
+    XSD_BOOLEAN,
+    XSD_DATETIME,
+    XSD_DECIMAL,
+    XSD_DOUBLE,
+    XSD_FLOAT,
+    XSD_INTEGER,
+    XSD_STRING,
+    Term,
+    literal_parts,
+)
+
+INTEGER_MIN, INTEGER_MAX = -(2**63), 2**63 - 1
+DECIMAL_MIN, DECIMAL_MAX = Decimal(-(2**127)).scaleb(-18), Decimal(2**127 - 1).scaleb(-18)
+TICKS = 10**18
+"""Ticks of an instant in a second: as fine as a decimal."""
+
+
+class Single(float):
+    """An xsd:float: a double that a 32-bit float can hold. Make one with `single`."""
+
+    __slots__ = ()
+
+
+def single(value: float) -> Single:
+    """The xsd:float nearest to a double; ±INF beyond the range."""
+    return Single(array("f", (value,))[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """An IRI or a blank node."""
+
+    term: Term
+
+
+@dataclass(frozen=True, slots=True)
+class LanguageString:
+    text: str
+    language: str
+    term: Term
+
+
+@dataclass(frozen=True, slots=True)
+class DateTime:
+    """A well-typed xsd:dateTime: `ticks` of 10⁻¹⁸ s since 1970 (as if UTC where it has no zone)."""
+
+    ticks: int
+    zoned: bool
+    term: Term
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """Any other literal: dates, durations, ill-typed and unknown ones. `datatype` is the IRI itself."""
+
+    lexical: str
+    datatype: str
+    term: Term
+
+
+Number: TypeAlias = int | Decimal | float
+Value: TypeAlias = int | Decimal | float | bool | str | Resource | LanguageString | DateTime | Opaque
+"""`float` is an xsd:double unless it is a `Single`; `bool` is never meant by `int`."""
+
+
+def decode(term: Term) -> Value:
+    """The value of a term, canonical or not. Never raises. Cost: one table look-up when seen before."""
+    return values[term]
+
+
+def number(term: Term) -> Number | None:
+    """The value of a well-typed numeric literal (an xsd:float as a float), None for every other term."""
+    value = values[term]
+    return value if isinstance(value, (int, float, Decimal)) and not isinstance(value, bool) else None
+
+
+def instant(term: Term) -> int | None:
+    """Microseconds since 1970 of a well-typed xsd:dateTime, None for every other term.
+
+    A missing zone counts as UTC; what is finer than a microsecond is cut towards the past.
+    """
+    value = values[term]
+    return value.ticks // (TICKS // 1_000_000) if isinstance(value, DateTime) else None
+
+
+def _decode(term: Term) -> Value:
+    if term[0] != '"':
+        return Resource(term)
+    term = canonical(term)
+    lexical, datatype, language = literal_parts(term)
+    if datatype == XSD_STRING:
+        return lexical
+    if language:
+        return LanguageString(lexical, language, term)
+    value: Value | None = None
+    match datatype:
+        case t if t == XSD_INTEGER:
+            value = _integer(lexical)
+        case t if t == XSD_DECIMAL:
+            value = _decimal(lexical)
+        case t if t == XSD_DOUBLE and _FLOATING.fullmatch(lexical):
+            value = float(lexical)
+        case t if t == XSD_FLOAT and _FLOATING.fullmatch(lexical):
+            value = single(float(lexical))
+        case t if t == XSD_BOOLEAN and term in (TRUE, FALSE):
+            value = term == TRUE
+        case t if t == XSD_DATETIME:
+            value = _datetime(lexical, term)
+    return Opaque(lexical, datatype, term) if value is None else value
+
+
+_INTEGER = re.compile(r"-?[1-9][0-9]{0,18}|0")
+_DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]{0,20})(?:\.[0-9]{1,18})?")
+_FLOATING = re.compile(r"-?(?:[0-9]+(?:\.[0-9]+)?|INF)|NaN")
+_DATETIME = re.compile(
+    r"(-?)([0-9]{4}|[1-9][0-9]{4,})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,18}))?"
+    r"(?:(Z)|([+-])([0-9]{2}):([0-9]{2}))?"
+)
+
+
+def _integer(lexical: str) -> int | None:
+    if not _INTEGER.fullmatch(lexical):
+        return None
+    value = int(lexical)
+    return value if INTEGER_MIN <= value <= INTEGER_MAX else None
+
+
+def _decimal(lexical: str) -> Decimal | None:
+    if not _DECIMAL.fullmatch(lexical):
+        return None
+    value = Decimal(lexical)
+    return value if DECIMAL_MIN <= value <= DECIMAL_MAX else None
+
+
+def _datetime(lexical: str, term: Term) -> DateTime | None:
+    """An instant by the proleptic Gregorian calendar, year 0 included (XSD 1.1), None where ill-typed."""
+    found = _DATETIME.fullmatch(lexical)
+    if not found:
+        return None
+    minus, years, *rest, fraction, zulu, sign, zone_hours, zone_minutes = found.groups()
+    month, day, hour, minute, second = map(int, rest)
+    year = -int(years) if minus else int(years)
+    offset = int(zone_hours) * 60 + int(zone_minutes) if sign else 0
+    if not (1 <= month <= 12 and 1 <= day <= _month_length(year, month) and hour < 24 and minute < 60):
+        return None
+    if second >= 60 or offset > 14 * 60 or (sign and int(zone_minutes) >= 60):
+        return None
+    if sign == "-":
+        offset = -offset
+    seconds = _days(year, month, day) * 86_400 + hour * 3_600 + (minute - offset) * 60 + second
+    ticks = seconds * TICKS + (int(fraction.ljust(18, "0")) if fraction else 0)
+    if not -(2**127) <= ticks < 2**127:
+        return None
+    return DateTime(ticks, zulu is not None or sign is not None, term)
+
+
+def _month_length(year: int, month: int) -> int:
+    if month == 2:
+        return 29 if year % 4 == 0 and (year % 100 != 0 or year % 400 == 0) else 28
+    return 30 if month in (4, 6, 9, 11) else 31
+
+
+def _days(year: int, month: int, day: int) -> int:
+    """Days since 1970-01-01: years of 365.2425 days counted from March, so that leap days come last."""
+    shifted = year - (month <= 2)
+    era, year_of_era = divmod(shifted, 400)
+    day_of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
+    return era * 146_097 + year_of_era * 365 + year_of_era // 4 - year_of_era // 100 + day_of_year - 719_468
+
+
+values: Memo[Term, Value] = Memo(_decode)
+"""The table behind `decode`, for code that cannot afford a call: `values[term]`."""
