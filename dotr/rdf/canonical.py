@@ -66,7 +66,19 @@ def double_text(value: float) -> str:
         return format(Decimal(text), "f")
     if text[-1] in "fn":
         return _NOT_FINITE[text]
-    return text
+    return _tie_upwards(value, text) if len(text) > 15 and (value * 8).is_integer() else text
+
+
+def _tie_upwards(value: float, text: str) -> str:
+    """Of two shortest texts equally near to a value the engine takes the greater, Python the even one.
+
+    Only a value of few binary places and many digits lies half-way: 562949953421312.25 is ….3, not ….2.
+    """
+    exact, shortest = Decimal(value), Decimal(text)
+    if abs(exact) <= abs(shortest):
+        return text
+    other = str(exact + (exact - shortest)).rstrip("0")
+    return other if len(other) == len(text) and float(other) == value else text
 
 
 _NOT_FINITE = {"inf": "INF", "-inf": "-INF", "nan": "NaN"}

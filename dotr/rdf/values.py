@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from array import array
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import TypeAlias
 
 from dotr.rdf.canonical import canonical
@@ -34,7 +34,9 @@ from dotr.rdf.terms import (
 )
 
 INTEGER_MIN, INTEGER_MAX = -(2**63), 2**63 - 1
-DECIMAL_MIN, DECIMAL_MAX = Decimal(-(2**127)).scaleb(-18), Decimal(2**127 - 1).scaleb(-18)
+EXACT = Context(prec=120, Emin=-999, Emax=999, traps=[])
+"""Decimal arithmetic that never rounds a sum or product of two decimals (39 digits each) and never raises."""
+DECIMAL_MIN, DECIMAL_MAX = EXACT.scaleb(Decimal(-(2**127)), -18), EXACT.scaleb(Decimal(2**127 - 1), -18)
 TICKS = 10**18
 """Ticks of an instant in a second: as fine as a decimal."""
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pyoxigraph as ox
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from dotr.rdf import canonical as module
-from dotr.rdf.canonical import canonical, canonical_triples
+from dotr.rdf.canonical import canonical, canonical_triples, double_text
 from dotr.rdf.terms import XSD, Term, is_literal, literal, to_oxigraph
 from tests.rdf import terms_strategies as t
 
@@ -57,6 +58,13 @@ def test_the_rewriter_agrees_with_the_round_trip(term: Term) -> None:
 )
 def test_the_examples_of_the_contract(before: Term, after: Term) -> None:
     assert canonical(before) == after
+
+
+@given(st.integers(2**45, 2**53), st.integers(1, 63), st.sampled_from([-1, 1]))
+def test_doubles_half_way_between_two_texts_take_the_engines(whole: int, part: int, sign: int) -> None:
+    value = sign * (whole + part / 64)
+    assert canonical(literal(repr(value), XSD + "double")) == stored(literal(repr(value), XSD + "double"))
+    assert double_text(value) == to_oxigraph(stored(literal(repr(value), XSD + "double"))).value
 
 
 def test_triples_keep_their_order_and_repeats() -> None:
