@@ -1,0 +1,74 @@
+"""Background documents: the RDF that holds at every instant.
+
+Place:   read once, when a program is deployed; the triples go to enrich.py.
+Method:  every file is one document: Turtle, N-Triples, RDF/XML, JSON-LD (no remote contexts), `.gz` of any.
+         Its blank nodes are labelled by the hash of its content and their order of appearance, so that two
+         files never join through `_:b0` and every run agrees. Relative IRIs are resolved as in the stream
+         (`--base`), never against a path, so that `<#roomA>` is one thing in background and stream.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from hashlib import blake2b
+
+from dotr.connectors.documents import (
+    MAX_DOCUMENT,
+    STREAM_BASE,
+    Format,
+    decode,
+    format_of,
+    parse_triples,
+    read_bytes,
+    unknown_format,
+)
+from dotr.connectors.sources import resolve
+from dotr.errors import DataError, Diagnostic
+from dotr.rdf.blanks import label_background
+from dotr.rdf.terms import Triple
+
+
+def read_background(paths: Sequence[str], base: str = STREAM_BASE, limit: int = MAX_DOCUMENT) -> list[Triple]:
+    """The triples of all files below `paths`, canonical, without repeats, in the order of the files.
+
+    Raises DataError: D2003, D2008, D2009, D2010 for a stream where a background is wanted, and what parsing
+    says.
+    """
+    triples: dict[Triple, None] = {}
+    for path in resolve(paths):
+        format_ = format_of(path)
+        if format_ is None:
+            raise unknown_format(path)
+        if format_ is Format.JSONLINES:
+            raise DataError(
+                Diagnostic(
+                    "D2010",
+                    f"`{path}` is a stream, no background",
+                    place=path,
+                    hint="give it as a SOURCE; a background has no time",
+                )
+            )
+        content = read_bytes(path, limit)
+        parsed = parse_triples(decode(content, path), format_, path, base)
+        if any(s[0] == "_" or o[0] == "_" for s, _p, o in parsed):
+            parsed = label_background(parsed, content_hash(content))
+        triples.update(dict.fromkeys(parsed))
+    return list(triples)
+
+
+def content_hash(content: bytes) -> str:
+    """What blank nodes of a file are labelled by, and what a deployment knows a file by: 32
+    hexadecimal digits.
+    """
+    return blake2b(content, digest_size=16).hexdigest()
+
+
+def digest_background(paths: Sequence[str]) -> str:
+    """A hash of all files below `paths`: changes iff a file, its content or its order does."""
+    hashed = blake2b(digest_size=16)
+    for path in resolve(paths):
+        hashed.update(
+            os.path.basename(path).encode() + b"\0" + content_hash(read_bytes(path)).encode() + b"\0"
+        )
+    return hashed.hexdigest()

@@ -1,0 +1,101 @@
+"""JSON lines as a stream: `{"time": 12, "graph": "<Turtle>"}`, one graph a line.
+
+Place:   called by sources.py with an open file. What sinks.py writes as JSON lines is such a stream: other
+         keys than `time` and `graph` are not looked at.
+Bad input: D2014 a line that is no such object.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO
+
+from dotr.connectors.documents import (
+    MAX_DOCUMENT,
+    STREAM_BASE,
+    Format,
+    decode,
+    parse_triples,
+    read_some,
+    too_large,
+)
+from dotr.errors import DataError, Diagnostic
+from dotr.rdf.terms import Triple
+
+_BLOCK = 1 << 18
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of the file: its bytes, its number from 1, and the number of bytes up to its end."""
+
+    content: bytes
+    number: int
+    end: int
+    complete: bool = True
+    """Whether the line has its end; the last one of a file that is being written may lack it."""
+
+
+def raw_lines(
+    file: IO[bytes], name: str, limit: int = MAX_DOCUMENT, head: bytes = b"", line: int = 1, offset: int = 0
+) -> Iterator[Line]:
+    """The lines of a file that are not blank, in bounded memory. Raises DataError D2006 for an
+    endless one.
+    """
+    rest = head
+    ended = False
+    while not ended:
+        block = read_some(file, _BLOCK, name)
+        ended = not block
+        parts = (rest + block).split(b"\n")
+        rest = parts.pop()
+        for part in parts:
+            offset += len(part) + 1
+            if part.strip():
+                yield Line(part, line, offset)
+            line += 1
+        if len(rest) > limit:
+            raise too_large(f"{name}:{line}", limit)
+    if rest.strip():
+        yield Line(rest, line, offset + len(rest), complete=False)
+
+
+def parse_line(
+    line: Line, name: str, base: str | None = STREAM_BASE
+) -> tuple[list[Triple], str | int | None]:
+    """The graph of a line and the time it says, None if it says none. Raises DataError."""
+    place = f"{name}:{line.number}"
+    try:
+        value = json.loads(decode(line.content, place))
+    except ValueError as error:
+        raise _no_object(place, str(error)) from None
+    except RecursionError:
+        raise _no_object(place, "nested without measure") from None
+    if not isinstance(value, dict) or not isinstance(value.get("graph"), str):
+        raise _no_object(place, "no object with a text `graph`")
+    time = value.get("time")
+    if time is not None and (isinstance(time, bool) or not isinstance(time, int | str)):
+        raise DataError(
+            Diagnostic(
+                "D2105",
+                "the time of this line is no timestamp",
+                place=place,
+                label=json.dumps(time)[:100],
+                hint='write "time": 12, or "time": "2026-01-01T08:00:12Z"',
+            )
+        )
+    return parse_triples(value["graph"], Format.TURTLE, place, base), time
+
+
+def _no_object(place: str, found: str) -> DataError:
+    return DataError(
+        Diagnostic(
+            "D2014",
+            "this line is no time-annotated graph",
+            place=place,
+            label=found,
+            hint='write {"time": 12, "graph": "<Turtle>"}, one object a line',
+        )
+    )

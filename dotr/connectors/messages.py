@@ -1,0 +1,192 @@
+"""RDF Message Logs: one document, many messages, one message one graph.
+
+Place:   called by sources.py with an open file whose head says `VERSION "1.2-messages"`.
+Method:  the draft of the W3C RDF Stream Processing group. A message ends at `MESSAGE`, `@message .` or the
+         older comment `# @message`, where a directive may stand, or at the end of input; a last delimiter
+         ends the message before it and begins none. Prefixes and base carry on, blank nodes do not. Lines
+         are read until one has the word, and only then is the message's text looked at, jumping over strings
+         and IRIs.
+Why not: parse the whole log and cut afterwards: pyoxigraph knows no delimiter, and a log need not fit in
+         memory.
+Bad input: D2015 a delimiter inside a graph block · what documents.py reports, with the log's line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO
+
+from dotr.connectors.documents import (
+    MAX_DOCUMENT,
+    STREAM_BASE,
+    Format,
+    decode,
+    parse_with_prefixes,
+    read_some,
+    too_large,
+)
+from dotr.errors import DataError, Diagnostic
+from dotr.rdf.terms import PROV_GENERATED_AT_TIME, Term, Triple
+
+_VERSION = re.compile(
+    r"""\A(?:\s|\#[^\n]*\n)*
+    (?:@version\s+(["'])[^"'\s]*-messages\1\s*\.|version\s+(["'])[^"'\s]*-messages\2)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_TOKEN = re.compile(
+    r'''(?P<string>"""(?:[^"\\]|\\.|"(?!""))*"""|\'\'\'(?:[^'\\]|\\.|'(?!''))*\'\'\'
+        |"(?!"")(?:[^"\\\r\n]|\\.)*"|'(?!'')(?:[^'\\\r\n]|\\.)*')(?:@[A-Za-z][A-Za-z0-9-]*)?
+    |(?P<long>"""|\'\'\')
+    |<[^<>"{}|^`\\\s]*>
+    |(?P<comment>\#[^\n]*)
+    |(?P<open>\{)|(?P<close>\})
+    |(?P<mark>@message\s*\.|(?<![\w:.%@-])message(?![\w:.%-]))''',
+    re.IGNORECASE | re.VERBOSE | re.DOTALL,
+)
+_OLD_MARK = re.compile(r"#\s*@message\s*\.?\s*", re.IGNORECASE)
+_BLOCK = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """The text of one message as it stands in the log: its first line, and the bytes up to behind it."""
+
+    text: str
+    line: int
+    end: int
+    complete: bool = True
+
+
+def is_message_log(head: bytes) -> bool:
+    """Whether a document that begins so is a message log."""
+    return _VERSION.match(head.decode("utf-8", "replace").lstrip("\ufeff")) is not None
+
+
+def split_messages(
+    file: IO[bytes], name: str, limit: int = MAX_DOCUMENT, head: bytes = b"", line: int = 1, offset: int = 0
+) -> Iterator[Message]:
+    """The messages of a log, in bounded memory. Raises DataError D2006, D2015.
+
+    `line` and `offset` say where `head` stands; at 1 and 0 the version line is put aside.
+    """
+    splitter = _Splitter(name, line, offset)
+    rest = head
+    ended = False
+    while not ended:
+        block = read_some(file, _BLOCK, name)
+        ended = not block
+        cut = len(rest) + len(block) if ended else (rest + block).rfind(b"\n") + 1
+        content, rest = (rest + block)[:cut], (rest + block)[cut:]
+        yield from splitter.feed(decode(content, name))
+        if splitter.size > limit or len(rest) > limit:
+            raise too_large(f"{name}:{splitter.line}", limit)
+    yield from splitter.finish()
+
+
+class _Splitter:
+    """Owns the text of the message being read, and how far it has been looked at."""
+
+    def __init__(self, name: str, line: int, offset: int) -> None:
+        self.line = line
+        self._name = name
+        self._offset = offset
+        self._text = ""
+        self._seen = 0  # characters of the text already looked at
+        self._depth = 0
+        self._first = offset == 0
+
+    @property
+    def size(self) -> int:
+        return len(self._text)
+
+    def feed(self, text: str) -> Iterator[Message]:
+        """Take whole lines; yield the messages that end in them."""
+        self._text += text
+        if self._first:
+            version = _VERSION.match(self._text)
+            if version is None:
+                return
+            self._first = False
+            blank = "\n" * self._text.count("\n", 0, version.end())
+            self._offset += len(self._text[: version.end()].encode()) - len(blank)
+            self._text = blank + self._text[version.end() :]
+        if "message" not in text.lower() and self._seen:
+            return
+        yield from self._scan()
+
+    def finish(self) -> Iterator[Message]:
+        """The end of the log: the last message, unless it is blank behind a delimiter or the head."""
+        if self._text.strip():
+            yield self._cut(len(self._text), len(self._text), complete=False)
+
+    def _scan(self) -> Iterator[Message]:
+        while True:
+            for token in _TOKEN.finditer(self._text, self._seen):
+                if token["long"]:  # a long string that goes on: look again when more is there
+                    self._seen = token.start()
+                    return
+                if token["open"]:
+                    self._depth += 1
+                elif token["close"]:
+                    self._depth -= 1
+                elif token["mark"] or (token["comment"] and _OLD_MARK.fullmatch(token["comment"].rstrip())):
+                    if self._depth > 0:
+                        raise self._inside(token.start())
+                    yield self._cut(token.start(), token.end())
+                    break
+                self._seen = token.end()
+            else:
+                return
+
+    def _cut(self, end: int, behind: int, complete: bool = True) -> Message:
+        text = self._text[:end]
+        self._offset += len(self._text[:behind].encode())
+        message = Message(text, self.line, self._offset, complete)
+        self.line += self._text.count("\n", 0, behind)
+        self._text = self._text[behind:]
+        self._seen = self._depth = 0
+        return message
+
+    def _inside(self, at: int) -> DataError:
+        return DataError(
+            Diagnostic(
+                "D2015",
+                "a message ends inside a graph block",
+                place=f"{self._name}:{self.line + self._text.count(chr(10), 0, at)}",
+                hint="close the block with } before the delimiter",
+            )
+        )
+
+
+@dataclass(slots=True)
+class Carried:
+    """Owns what one message leaves to the next: prefixes and base."""
+
+    base: str | None = STREAM_BASE
+    prefixes: str = ""
+    """`PREFIX` lines in one line, ready to stand before a message."""
+
+    def parse(
+        self, message: Message, format_: Format, name: str
+    ) -> tuple[list[Triple], list[Triple], list[Term]]:
+        """A message as one graph: (its triples, what its default graph says about its graph names, those
+        names).
+
+        Without named graphs the default graph is the graph; with them, default graph triples whose subject is
+        one of the names are about it, and all others belong to the graph as well. Raises DataError.
+        """
+        head = f"{self.prefixes}\n" if self.prefixes else ""
+        skipped = bool(head) - (message.line - 1)
+        quads, prefixes, base = parse_with_prefixes(head + message.text, format_, name, self.base, skipped)
+        self.base = base or self.base
+        self.prefixes = " ".join(f"PREFIX {prefix}: <{iri}>" for prefix, iri in sorted(prefixes.items()))
+        names = list(dict.fromkeys(g for _s, _p, _o, g in quads if g))
+        names += [
+            s for s, p, _o, g in quads if not g and p == PROV_GENERATED_AT_TIME and names and s not in names
+        ]
+        known = frozenset(names)
+        about = [(s, p, o) for s, p, o, g in quads if not g and s in known]
+        triples = [(s, p, o) for s, p, o, g in quads if g or s not in known]
+        return list(dict.fromkeys(triples)), about, names

@@ -1,0 +1,312 @@
+"""TriG and N-Quads streams: one named graph is one time-annotated graph, its stamp is in the default graph.
+
+Place:   called by sources.py with an open file; delivers blocks that have no time yet.
+Method:  a document of up to 16 MiB is grouped whole. A longer one is streamed when its first graph shows that
+         graphs stand together with their stamp directly before or after (our own output: before); else it is
+         read whole, up to `--max-document`. N-Quads are cut at lines here, so that every graph knows its
+         line and the byte behind it; TriG is read by pyoxigraph as it comes.
+Bad input: D2012 a stray triple in the default graph · D2013 a graph whose quads do not stand together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import IO, TypeAlias
+
+from dotr.connectors.documents import (
+    MAX_DOCUMENT,
+    STREAM_BASE,
+    Format,
+    Quad,
+    decode,
+    parse_quads,
+    read_some,
+    stream_quads,
+    too_large,
+)
+from dotr.errors import DataError, Diagnostic
+from dotr.rdf.terms import PROV_GENERATED_AT_TIME, Term, Triple
+
+WHOLE = 16 * 1024 * 1024
+"""Bytes up to which a document of quads is always grouped whole."""
+
+_BLOCK = 1 << 18
+
+Placed: TypeAlias = tuple[Quad, int, int]
+"""A quad, its line (0 unknown), and the number of bytes up to the end of that line."""
+
+
+@dataclass(slots=True)
+class Block:
+    """One named graph as read: its triples, what the default graph says about it, and where it stands."""
+
+    name: Term
+    triples: list[Triple] = field(default_factory=list)
+    about: list[Triple] = field(default_factory=list)
+    line: int = 0
+    start: int = 0
+    end: int = 0
+
+    def text(self) -> str:
+        """The block as N-Quads, for a dead letter."""
+        own = (f"{s} {p} {o} {self.name} .\n" for s, p, o in self.triples)
+        return "".join(chain((f"{s} {p} {o} .\n" for s, p, o in self.about), own))
+
+
+class Joined:
+    """A reader of the bytes already taken from a file, then of the rest; counts, and stops at `limit`."""
+
+    def __init__(self, head: bytes, file: IO[bytes], name: str, limit: int | None = None) -> None:
+        self._head, self._file, self._name = head, file, name
+        self.limit = limit
+        self._count = 0
+
+    def read(self, size: int = -1) -> bytes:
+        if self._head:
+            part = self._head if size < 0 else self._head[:size]
+            self._head = self._head[len(part) :]
+        else:
+            part = read_some(self._file, size, self._name)
+        self._count += len(part)
+        if self.limit is not None and self._count > self.limit:
+            raise too_large(self._name, self.limit)
+        return part
+
+
+def quad_blocks(
+    file: IO[bytes],
+    format_: Format,
+    name: str,
+    base: str | None = STREAM_BASE,
+    limit: int = MAX_DOCUMENT,
+    head: bytes = b"",
+    whole: int = WHOLE,
+    line: int = 1,
+    offset: int = 0,
+) -> Iterator[Block]:
+    """The named graphs of a document, in document order. Raises DataError.
+
+    `head` are bytes already read from `file`; `line` and `offset` say where they stand in it.
+    """
+    while len(head) <= whole:
+        more = read_some(file, whole + 1 - len(head), name)
+        if not more:
+            yield from group_whole(_small(head, format_, name, base, line, offset), name)
+            return
+        head += more
+    reader = Joined(head, file, name)
+    if format_ is Format.NQUADS:
+        placed = _lines(reader.read, name, line, offset)
+    else:
+        placed = ((quad, 0, 0) for quad in stream_quads(reader, format_, name, base))  # type: ignore[arg-type]
+    yield from _streamed(placed, reader, name, limit)
+
+
+def _small(
+    content: bytes, format_: Format, name: str, base: str | None, line: int, offset: int
+) -> Iterator[Placed]:
+    if format_ is Format.NQUADS:
+        parts = iter((content, b""))
+        return _lines(lambda _size: next(parts), name, line, offset)
+    return ((quad, 0, 0) for quad in parse_quads(decode(content, name), format_, name, base))
+
+
+def _lines(read: Callable[[int], bytes], name: str, line: int, offset: int) -> Iterator[Placed]:
+    """N-Quads, one quad a line, with places. Quads before an error come out before it is raised."""
+    rest = b""
+    while True:
+        block = read(_BLOCK)
+        content = rest + block
+        cut = content.rfind(b"\n") + 1 if block else len(content)
+        content, rest = content[:cut], content[cut:]
+        if content:
+            yield from placed_lines(content, name, line, offset)
+            line += content.count(b"\n")
+            offset += len(content)
+        if not block:
+            return
+
+
+def placed_lines(content: bytes, name: str, line: int, offset: int) -> Iterator[Placed]:
+    """The quads of whole N-Quads lines. Raises DataError at the first bad line, after the quads before it."""
+    raw = content.split(b"\n")
+    if not raw[-1]:
+        raw.pop()
+    try:
+        quads = parse_quads(decode(content, name), Format.NQUADS, name)
+    except DataError:
+        for number, text in enumerate(raw):
+            try:
+                quads = parse_quads(decode(text, name), Format.NQUADS, name)
+            except DataError as error:
+                raise _moved(error, name, line + number) from None
+            yield from ((quad, line + number, offset) for quad in quads)
+        raise
+    numbers: Iterable[int] = range(len(raw))
+    if len(quads) != len(raw):
+        numbers = [i for i, text in enumerate(raw) if (bare := text.strip()) and bare[:1] != b"#"]
+        if len(numbers) != len(quads):
+            raise DataError(
+                Diagnostic("D2001", f"`{name}` has several statements in one line", place=f"{name}:{line}")
+            )
+    ends: list[int] = []
+    for text in raw:
+        offset += len(text) + 1
+        ends.append(offset)
+    for quad, number in zip(quads, numbers, strict=True):
+        yield quad, line + number, ends[number]
+
+
+def _moved(error: DataError, name: str, line: int) -> DataError:
+    """The same error, its place being line 1 of a text that is line `line` of the file."""
+    from dataclasses import replace
+
+    first = error.diagnostics[0]
+    column = first.place.rpartition(":")[2] if first.place.startswith(f"{name}:1:") else ""
+    return DataError(replace(first, place=f"{name}:{line}:{column}".rstrip(":")))
+
+
+def _streamed(items: Iterator[Placed], reader: Joined, name: str, limit: int) -> Iterator[Block]:
+    """Blocks as they stand if the first one has the streaming shape, else grouped whole."""
+    taken: list[Placed] = []
+    named: Term = ""
+    for item in items:
+        taken.append(item)
+        graph = item[0][3]
+        if named and graph and graph != named:
+            break
+        named = graph or named
+    stamped = {s for (s, p, _o, g), _l, _e in taken if not g and p == PROV_GENERATED_AT_TIME}
+    together = stamped <= {named, taken[-1][0][3]} if taken else True
+    if together:
+        yield from group_adjacent(chain(taken, items), name)
+    else:
+        reader.limit = limit
+        yield from group_whole(chain(taken, items), name)
+
+
+def group_whole(items: Iterable[Placed], name: str) -> Iterator[Block]:
+    """Group the quads of a document by graph name, wherever they stand; blocks in order of appearance."""
+    blocks: dict[Term, Block] = {}
+    default: dict[Term, list[tuple[Triple, int, int]]] = {}
+    last = 0
+    for (s, p, o, g), line, end in items:
+        last = end
+        if g:
+            block = blocks.get(g)
+            if block is None:
+                block = blocks[g] = Block(g, line=line)
+            block.triples.append((s, p, o))
+        else:
+            default.setdefault(s, []).append(((s, p, o), line, end))
+    if default and not blocks and not any(_stamp(rows) for rows in default.values()):
+        raise _only_default(name)
+    for subject, rows in default.items():
+        block = blocks.get(subject)
+        if block is None:
+            if not _stamp(rows):
+                raise _stray(rows[0][0], name, rows[0][1])
+            block = blocks[subject] = Block(subject, line=rows[0][1])
+        block.about.extend(row[0] for row in rows)
+        block.line = min(block.line, rows[0][1])
+    for block in blocks.values():
+        block.end = last
+        yield block
+
+
+def group_adjacent(items: Iterable[Placed], name: str) -> Iterator[Block]:
+    """Group quads that stand together, stamps directly before or after. One graph in memory at a time.
+
+    A stamp about neither neighbour is an empty graph. Raises DataError D2012, D2013.
+    """
+    block: Block | None = None
+    together = False
+    pending: list[tuple[Triple, int, int]] = []
+    for (s, p, o, g), line, end in items:
+        if not g:
+            together = False
+            pending.append(((s, p, o), line, end))
+        elif block is not None and g == block.name:
+            if not together:
+                if any(row[0][0] != g for row in pending):
+                    raise _apart(g, name, line)
+                block.about.extend(row[0] for row in pending)
+                pending.clear()
+                together = True
+            block.triples.append((s, p, o))
+            block.end = end
+        else:
+            new = Block(g, [(s, p, o)], line=line, end=end)
+            yield from _distributed(block, new, pending, name)
+            pending.clear()
+            block, together = new, True
+    yield from _distributed(block, None, pending, name)
+
+
+def _distributed(
+    before: Block | None, after: Block | None, pending: list[tuple[Triple, int, int]], name: str
+) -> Iterator[Block]:
+    """Give the default graph's triples between two blocks to them; yield `before`, then the empty graphs."""
+    others: dict[Term, list[tuple[Triple, int, int]]] = {}
+    for row in pending:
+        triple, line, end = row
+        if before is not None and triple[0] == before.name:
+            before.about.append(triple)
+            before.end = end
+        elif after is not None and triple[0] == after.name:
+            after.line = after.line if after.about else line
+            after.about.append(triple)
+        else:
+            others.setdefault(triple[0], []).append(row)
+    if before is not None:
+        yield before
+    for subject, rows in others.items():
+        if not _stamp(rows):
+            raise _stray(rows[0][0], name, rows[0][1])
+        yield Block(subject, about=[row[0] for row in rows], line=rows[0][1], end=rows[-1][2])
+
+
+def _stamp(rows: list[tuple[Triple, int, int]]) -> bool:
+    return any(row[0][1] == PROV_GENERATED_AT_TIME for row in rows)
+
+
+def _at(name: str, line: int) -> str:
+    return f"{name}:{line}" if line else name
+
+
+def _only_default(name: str) -> DataError:
+    return DataError(
+        Diagnostic(
+            "D2012",
+            f"`{name}` has triples but no named graph",
+            place=name,
+            hint="put every time-annotated graph into a named graph, or name a file of one graph .ttl or .nt",
+        )
+    )
+
+
+def _stray(triple: Triple, name: str, line: int) -> DataError:
+    return DataError(
+        Diagnostic(
+            "D2012",
+            f"`{name}` has a triple in the default graph that is about no graph beside it",
+            place=_at(name, line),
+            label=" ".join(triple)[:300],
+            notes=("a stream's default graph says things about its named graphs, above all when they hold",),
+            hint="move it into the named graph it belongs to, or into the background",
+        )
+    )
+
+
+def _apart(graph: Term, name: str, line: int) -> DataError:
+    return DataError(
+        Diagnostic(
+            "D2013",
+            f"the quads of graph {graph} do not stand together",
+            place=_at(name, line),
+            notes=(f"a document of more than {WHOLE} bytes is streamed, one graph after the other",),
+            hint="sort it so that the quads of a graph are neighbours, their stamp directly before them",
+        )
+    )
