@@ -2,14 +2,14 @@
 
 Place:   the core that every runner drives: engine.py in process, the deployment's feed, Spark's workers.
          It is fed by its caller and has no clock, file, thread or randomness: time is an argument.
-Method:  DOTR (Margara, Cugola, Collavini, Dell'Aglio 2018), fig. 3. What happens at one instant never looks at
-         another (enrich, extract); what looks across instants sees facts only (detect). An instant is closed by a
-         later timestamp, by `advance`, or by the end of input; with a lateness d, by one more than d later.
+Method:  DOTR (Margara, Cugola, Collavini, Dell'Aglio 2018), fig. 3. What happens at one instant never looks
+         at another (enrich, extract); what looks across instants sees facts only (detect). A later timestamp
+         closes an instant, or `advance`, or the end of input; with a lateness d, one more than d later.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from dotr import detect
@@ -42,8 +42,8 @@ class Counters:
 class Pipeline:
     """Owns the state of one run: graphs not yet closed, the detector's memory, counters.
 
-    `background` is what the program's BACKGROUND names, read, canonical, blank nodes labelled. `lateness` is in
-    microseconds. `on_late` is called with every late graph, which then is counted and forgotten.
+    `background` is what the program's BACKGROUND names, read, canonical, blank nodes labelled. `lateness` is
+    in microseconds. `on_late` is called with every late graph, which then is counted and forgotten.
     """
 
     def __init__(
@@ -98,51 +98,64 @@ class Pipeline:
 
         `triples` are canonical terms, blank nodes as the document had them.
         """
-        graph = list(triples)
+        self.accept(time, list(triples))
+        return [event for events in self.drain() for event in events]
+
+    def advance(self, time: Time) -> list[Composite]:
+        """Close everything up to and including `time`; later graphs stamped so are late."""
+        self._close_before(time + 1)
+        return [event for events in self.drain() for event in events]
+
+    def finish(self) -> list[Composite]:
+        """The end of input: close everything up to the last timestamp."""
+        return [] if self._latest is None else self.advance(self._latest)
+
+    def accept(self, time: Time, graph: list[Triple]) -> None:
+        """Take one graph without running what its timestamp closes: that is left to `drain`."""
         if self._open is not None and time < self._open:
             self.counters.late += 1
             if self._on_late is not None:
                 self._on_late(time, graph)
-            return []
+            return
         self.counters.graphs += 1
-        self._pending.setdefault(time, []).append(graph)
+        if time in self._pending:
+            self._pending[time].append(graph)
+            return
+        self._pending[time] = [graph]
         if self._latest is None or time > self._latest:
             self._latest = time
-            return self._close_before(time - self._lateness)
-        return []
+            self._close_before(time - self._lateness)
 
-    def advance(self, time: Time) -> list[Composite]:
-        """Close everything up to and including `time`; later graphs stamped so are late."""
-        return self._close_before(time + 1)
+    def _close_before(self, bound: Time) -> None:
+        if self._open is None or bound > self._open:
+            self._open = bound
 
-    def finish(self) -> list[Composite]:
-        """The end of input: close everything up to the last timestamp."""
-        return [] if self._latest is None else self._close_before(self._latest + 1)
+    def drain(self) -> Iterator[list[Composite]]:
+        """Run the instants that are closed and have not run yet, in time order; the events of each.
 
-    def _close_before(self, bound: Time) -> list[Composite]:
-        if self._open is not None and bound <= self._open:
-            return []
-        self._open = bound
-        events: list[Composite] = []
-        due = sorted(time for time in self._pending if time < bound)
-        for time in due:
-            self._ticks_before(time, events)
-            self._instant(time, self._pending.pop(time), events)
-        self._ticks_before(bound, events)
-        return events
+        An error at an instant ends the iteration there; what was yielded before stands.
+        """
+        bound = self._open
+        if bound is None:
+            return
+        for time in sorted(time for time in self._pending if time < bound):
+            yield from self._ticks_before(time)
+            yield self._instant(time, self._pending.pop(time))
+        yield from self._ticks_before(bound)
 
-    def _ticks_before(self, bound: Time, events: list[Composite]) -> None:
+    def _ticks_before(self, bound: Time) -> Iterator[list[Composite]]:
         """Run the ticks that are due after the last instant and before `bound`, at which no graph came."""
         if self._detect is None or self._last is None:
             return
         tick = self._detect.next_tick(self._last)
         while tick is not None and tick < bound:
-            self._instant(tick, None, events)
+            yield self._instant(tick, None)
             tick = self._detect.next_tick(tick)
 
-    def _instant(self, time: Time, graphs: list[list[Triple]] | None, events: list[Composite]) -> None:
+    def _instant(self, time: Time, graphs: list[list[Triple]] | None) -> list[Composite]:
         """The four steps, at one instant. `graphs` None is a tick at which no graph came."""
-        assert self.clock is not None and self._detect is not None, "begin() comes before the first graph"
+        assert self.clock is not None, "begin() comes before the first graph"
+        assert self._detect is not None
         labelled = label_stream(graphs or [], time)
         store = self._enrich.open(triple for graph in labelled for triple in graph)
         facts = self._extract.facts(store, time, self.clock.term(time))
@@ -154,7 +167,7 @@ class Pipeline:
         counters.ticks += graphs is None
         counters.facts += sum(map(len, facts.values()))
         counters.dropped = self._detect.dropped
-        for match in matches:
-            event = self._emit.composite(match)
+        events = [self._emit.composite(match) for match in matches]
+        for event in events:
             counters.events[event.rule] += 1
-            events.append(event)
+        return events
