@@ -223,6 +223,12 @@ def parse_triples(
     return list(dict.fromkeys(canonical_triples(triples)))
 
 
+def read_triples(content: str | bytes, name: str = "<text>", base: str | None = STREAM_BASE) -> list[Triple]:
+    """The triples of a Turtle (or N-Triples) document in memory, as `parse_triples`. Raises DataError."""
+    text = decode(content, name) if isinstance(content, bytes) else content
+    return parse_triples(text, Format.TURTLE, name, base)
+
+
 def split_triples(text: str) -> list[Triple]:
     """The triples of N-Triples text as pyoxigraph writes it: one a line, single blanks, no comments."""
     out: list[Triple] = []

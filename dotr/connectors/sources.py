@@ -83,7 +83,7 @@ class TimedGraph(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class SourceOptions:
     """How sources are read. `time_path` is an IRI term; `unit` is microseconds of one unit of integer
     time.
     """
@@ -104,7 +104,7 @@ class Sources:
     """
 
     paths: Sequence[str]
-    options: Options = field(default_factory=Options)
+    options: SourceOptions = field(default_factory=SourceOptions)
     refusals: Refusals = field(default_factory=Refusals)
     stdin: IO[bytes] | None = None
     ladder: Ladder = field(init=False)
@@ -279,7 +279,7 @@ class Reader:
     """
 
     file: str
-    options: Options
+    options: SourceOptions
     ladder: Ladder
     refusals: Refusals
     stdin: IO[bytes] | None = None

@@ -1,0 +1,154 @@
+"""Where output goes: standard output, or a file that is finished or does not have its name.
+
+Place:   the command line opens one for `-o`; bytes come from sinks.py.
+Method:  a file grows under `NAME.part` and takes its name when the run is done, so that no half-written file
+         passes as finished; what an unfinished run emitted stays readable in the part. Nothing that is
+         there is overwritten unless asked. Pipes and devices are written straight.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import IO, Protocol
+
+from dotr.errors import Diagnostic, EngineError, RefusedError
+
+_BUFFER = 1 << 16
+
+
+class Output(Protocol):
+    """Takes text in order; `flush` makes it visible, `finish` ends it well, `abandon` ends it otherwise."""
+
+    def write(self, text: str) -> None: ...
+
+    def flush(self) -> None: ...
+
+    def finish(self) -> None: ...
+
+    def abandon(self) -> None: ...
+
+
+class StreamOutput:
+    """Owns the buffer in front of a byte stream (standard output). Raises BrokenPipeError when nobody
+    listens.
+    """
+
+    def __init__(self, stream: IO[bytes], name: str = "standard output") -> None:
+        self._stream = stream
+        self._name = name
+        self._parts: list[str] = []
+        self._size = 0
+
+    def write(self, text: str) -> None:
+        self._parts.append(text)
+        self._size += len(text)
+        if self._size >= _BUFFER:
+            self.flush()
+
+    def flush(self) -> None:
+        content = "".join(self._parts).encode()
+        self._parts.clear()
+        self._size = 0
+        try:
+            rest = memoryview(content)
+            while rest:  # a raw file may take a part only
+                rest = rest[self._stream.write(rest) :]
+            self._stream.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise unwritable(self._name, error) from None
+
+    def finish(self) -> None:
+        self.flush()
+
+    def abandon(self) -> None:
+        self.flush()
+
+
+class FileOutput(StreamOutput):
+    """Owns `path.part` until `finish` gives it the name `path`.
+
+    Raises RefusedError D5001 if `path` or its part exists and `overwrite` is not set, EngineError D4001 if it
+    cannot be written.
+    """
+
+    def __init__(self, path: str, overwrite: bool = False) -> None:
+        self.path = Path(path)
+        self.part = self.path.with_name(self.path.name + ".part")
+        self._overwrite = overwrite
+        for there in (self.path, self.part):
+            if os.path.lexists(there) and not overwrite:
+                raise _exists(there, unfinished=there == self.part)
+        flags = os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if overwrite else os.O_EXCL)
+        try:
+            self._file = os.fdopen(os.open(self.part, flags, 0o666), "wb", buffering=0)
+        except FileExistsError:
+            raise _exists(self.part, unfinished=True) from None
+        except OSError as error:
+            raise unwritable(path, error) from None
+        super().__init__(self._file, path)
+
+    def finish(self) -> None:
+        self.flush()
+        try:
+            os.fsync(self._file.fileno())
+            self._file.close()
+            if self._overwrite:
+                os.replace(self.part, self.path)
+            else:
+                _rename_new(self.part, self.path)
+        except OSError as error:
+            raise unwritable(str(self.path), error) from None
+
+    def abandon(self) -> None:
+        self.flush()
+        self._file.close()
+
+
+def _rename_new(part: Path, path: Path) -> None:
+    """Give `part` the name `path` unless somebody else took it meanwhile."""
+    try:
+        os.link(part, path)
+    except FileExistsError:
+        raise _exists(path, unfinished=False) from None
+    except OSError:  # a file system without links
+        if os.path.lexists(path):
+            raise _exists(path, unfinished=False) from None
+        os.rename(part, path)
+    else:
+        os.unlink(part)
+
+
+def open_output(path: str, overwrite: bool = False) -> Output:
+    """The output for `-o PATH`."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        mode = 0
+    if mode and not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        try:
+            return StreamOutput(open(path, "wb", buffering=0), path)  # open until the run ends
+        except OSError as error:
+            raise unwritable(path, error) from None
+    if stat.S_ISDIR(mode):
+        raise unwritable(path, IsADirectoryError(21, "is a directory"))
+    return FileOutput(path, overwrite)
+
+
+def unwritable(path: str, error: OSError) -> EngineError:
+    reason = (error.strerror or str(error)).lower()
+    return EngineError(
+        Diagnostic(
+            "D4001", f"cannot write {path}: {reason}", place=path, hint="free space, or write elsewhere"
+        )
+    )
+
+
+def _exists(path: Path, unfinished: bool) -> RefusedError:
+    what = "was left by a run that did not finish" if unfinished else "exists"
+    return RefusedError(
+        Diagnostic("D5001", f"`{path}` {what}", place=str(path), hint="give another name, or --overwrite")
+    )
