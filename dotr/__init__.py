@@ -1,3 +1,48 @@
-"""dotr: a stream reasoner. See README.md; the Python surface is this module."""
+"""dotr: a stream reasoner. Describe a situation once, in a rule file; be told when it happens.
+
+The Python surface: `Engine` takes rules and graphs and returns `Event`s; `dotr.spark` runs the same rules
+over logs in Spark. See README.md; the path of the data starts in pipeline.py.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dotr.errors import (
+    DataError,
+    Diagnostic,
+    DotrError,
+    EngineError,
+    ProgramError,
+    RefusedError,
+    UnsupportedError,
+    UsageError,
+)
+
+if TYPE_CHECKING:
+    from dotr.engine import Engine, Event
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "DataError",
+    "Diagnostic",
+    "DotrError",
+    "Engine",
+    "EngineError",
+    "Event",
+    "ProgramError",
+    "RefusedError",
+    "UnsupportedError",
+    "UsageError",
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> object:
+    """`Engine` and `Event` are loaded when first asked for: `dotr --help` needs neither."""
+    if name in ("Engine", "Event"):
+        from dotr import engine  # noqa: PLC0415  # start-up time
+
+        return getattr(engine, name)
+    raise AttributeError(f"module 'dotr' has no attribute {name!r}")

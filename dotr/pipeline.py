@@ -53,6 +53,8 @@ class Pipeline:
         *,
         lateness: int = 0,
         on_late: LateGraph | None = None,
+        materialize_all: bool = False,
+        verify: bool = False,
     ) -> None:
         self.program = program
         self.clock: Clock | None = None
@@ -108,7 +110,13 @@ class Pipeline:
 
     def finish(self) -> list[Composite]:
         """The end of input: close everything up to the last timestamp."""
-        return [] if self._latest is None else self.advance(self._latest)
+        self.close_all()
+        return [event for events in self.drain() for event in events]
+
+    def close_all(self) -> None:
+        """The end of input, without running what it closes: that is left to `drain`."""
+        if self._latest is not None:
+            self._close_before(self._latest + 1)
 
     def accept(self, time: Time, graph: list[Triple]) -> None:
         """Take one graph without running what its timestamp closes: that is left to `drain`."""

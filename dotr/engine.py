@@ -1,0 +1,367 @@
+"""What a Python user holds: rule files in, composite events out, over one Pipeline.
+
+Place:   the public surface; reads files through connectors/, and of those that a rule text names only the
+         files of its own prologue (BACKGROUND, RULES, IMPORT).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pyoxigraph as ox
+
+from dotr.connectors.background import read_background
+from dotr.connectors.documents import Format, parse_triples
+from dotr.connectors.sinks import format_jsonl
+from dotr.connectors.sources import Options, Sources
+from dotr.connectors.times import UNITS, TimeError, parse_datetime
+from dotr.errors import DataError, Diagnostic, UsageError
+from dotr.events import Clock, Composite, Time
+from dotr.ir import Program
+from dotr.lang import load_program
+from dotr.pipeline import Counters, LateGraph, Pipeline
+from dotr.rdf.canonical import canonical
+from dotr.rdf.terms import Term, Triple, is_blank, is_iri, literal_parts
+
+if TYPE_CHECKING:
+    import rdflib
+
+GraphLike: TypeAlias = Any
+"""An rdflib.Graph, Turtle text (str or bytes), or an iterable of pyoxigraph quads or triples, or of ours."""
+
+_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
+_DURATION_UNITS = {
+    "us": 1, "ms": 1_000, "s": 10**6, "sec": 10**6, "second": 10**6, "seconds": 10**6, "min": 60 * 10**6,
+    "minute": 60 * 10**6, "minutes": 60 * 10**6, "h": 3_600 * 10**6, "hour": 3_600 * 10**6,
+    "hours": 3_600 * 10**6, "d": 86_400 * 10**6, "day": 86_400 * 10**6, "days": 86_400 * 10**6,
+}  # fmt: skip
+_ISO_DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
+
+
+def duration(value: timedelta | str | None) -> int:
+    """A duration of the Python API in microseconds: a timedelta, "5 min" or "PT5M". None is 0.
+
+    Raises UsageError D4101 for anything else, and for a negative one.
+    """
+    if value is None:
+        return 0
+    if isinstance(value, timedelta):
+        micros = value // timedelta(microseconds=1)
+        if micros >= 0:
+            return micros
+    elif plain := _DURATION.fullmatch(value):
+        if plain[2] in _DURATION_UNITS:
+            return round(Decimal(plain[1]) * _DURATION_UNITS[plain[2]])
+    elif (iso := _ISO_DURATION.fullmatch(value)) and len(value) > 2 and not value.endswith("T"):
+        days, hours, minutes, seconds = (Decimal(part or 0) for part in iso.groups())
+        return round((((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 10**6)
+    raise UsageError(
+        Diagnostic(
+            "D4101", f"`{value}` is no duration", hint='write "5 min", "PT5M" or a timedelta, not negative'
+        )
+    )
+
+
+class Engine:
+    """Rules deployed in this process: push graphs, get composite events.
+
+    `rules`: path of a .dotr file, or several (.dlog too); files that they name are read relative to them.
+    `background`: further RDF, as paths or as one graph. `time_unit` ("s", "ms", "us") is what integer times
+    count. `lateness`: how much out of order the stream may be. `late`: what happens to a graph for a closed
+    instant: "drop" (counted), "fail" (DataError D2301), or a function of its time and triples. `base` is what
+    relative IRIs of documents are resolved against. `materialize`: "needed" or "all". `verify` runs the
+    literal reading of the language beside the engine and stops at the first difference.
+    Raises ProgramError for the rules, DataError for the background.
+    """
+
+    def __init__(
+        self,
+        rules: str | Path | Sequence[str | Path],
+        *,
+        background: Sequence[str | Path] | GraphLike = (),
+        time_unit: str = "s",
+        lateness: timedelta | str | None = None,
+        late: str | LateGraph = "drop",
+        base: str | None = None,
+        materialize: str = "needed",
+        verify: bool = False,
+    ) -> None:
+        paths = [str(rules)] if isinstance(rules, str | Path) else [str(path) for path in rules]
+        program = load_program(paths, read_text)
+        self._start(program, background, time_unit, lateness, late, base, materialize, verify)
+
+    @classmethod
+    def from_text(
+        cls,
+        text: str,
+        *,
+        datalog: str = "",
+        background: Sequence[str | Path] | GraphLike = (),
+        name: str = "<text>.dotr",
+        time_unit: str = "s",
+        lateness: timedelta | str | None = None,
+        late: str | LateGraph = "drop",
+        base: str | None = None,
+        materialize: str = "needed",
+        verify: bool = False,
+    ) -> Engine:
+        """An engine for rules given as text, with Datalog as text. Files it names are relative to `name`."""
+        given = {name: text}
+        if datalog:
+            given[f"{name}.dlog"] = datalog
+        program = load_program(list(given), lambda path: given[path] if path in given else read_text(path))
+        engine = cls.__new__(cls)
+        engine._start(program, background, time_unit, lateness, late, base, materialize, verify)
+        return engine
+
+    def _start(
+        self,
+        program: Program,
+        background: Sequence[str | Path] | GraphLike,
+        time_unit: str,
+        lateness: timedelta | str | None,
+        late: str | LateGraph,
+        base: str | None,
+        materialize: str,
+        verify: bool,
+    ) -> None:
+        if time_unit not in UNITS:
+            raise UsageError(Diagnostic("D4102", f"`{time_unit}` is no time unit", hint="use s, ms or us"))
+        if materialize not in ("needed", "all"):
+            raise UsageError(
+                Diagnostic("D4103", f"`{materialize}` is no way to materialize", hint="use needed or all")
+            )
+        self.program = program
+        self._options = Options(unit=UNITS[time_unit])
+        if base is not None:
+            self._options = replace(self._options, base=base)
+        triples = read_background(program.background, self._options.base)
+        triples += self._further(background)
+        self.pipeline = Pipeline(
+            program,
+            triples,
+            lateness=duration(lateness),
+            on_late=_late_policy(late),
+            materialize_all=materialize == "all",
+            verify=verify,
+        )
+
+    def _further(self, background: Sequence[str | Path] | GraphLike) -> list[Triple]:
+        if isinstance(background, list | tuple) and all(isinstance(b, str | Path) for b in background):
+            return read_background([str(path) for path in background], self._options.base)
+        if isinstance(background, Path):
+            return read_background([str(background)], self._options.base)
+        return self._triples(background)
+
+    @property
+    def clock(self) -> Clock | None:
+        """How this run writes time; None before the first graph."""
+        return self.pipeline.clock
+
+    @property
+    def counters(self) -> Counters:
+        return self.pipeline.counters
+
+    def push(self, graph: GraphLike, at: int | datetime | str) -> list[Event]:
+        """Take one graph stamped `at`; return the events of the instants that its stamp closes.
+
+        `at`: an int in the run's unit, an aware datetime, or ISO 8601 text with a zone. Raises DataError for
+        a graph that cannot be read and for a time of another kind than the first one's.
+        """
+        time, integer = self._time(at)
+        triples = self._triples(graph)
+        self._begin(Clock(integer, self._options.unit))
+        return self._events(self.pipeline.push(time, triples))
+
+    def advance(self, to: int | datetime | str) -> list[Event]:
+        """Close everything up to and including `to`; a graph stamped so or earlier is late afterwards."""
+        time, integer = self._time(to)
+        self._begin(Clock(integer, self._options.unit))
+        return self._events(self.pipeline.advance(time))
+
+    def finish(self) -> list[Event]:
+        """The end of input: close the last instant."""
+        return self._events(self.pipeline.finish())
+
+    def feed(self, *sources: str | Path) -> Iterator[Event]:
+        """Replay files or folders in time order, then finish; events come as instants close."""
+        for composites in self.replay(Sources([str(source) for source in sources], self._options)):
+            yield from self._events(composites)
+
+    def replay(self, sources: Sources) -> Iterator[list[Composite]]:
+        """Push every graph of `sources`, then finish; the composite events of each instant that closed."""
+        pipeline = self.pipeline
+        for graph in sources:
+            if sources.clock is not pipeline.clock:
+                assert sources.clock is not None
+                self._begin(sources.clock)
+            pipeline.accept(graph.time, graph.triples)
+            yield from pipeline.drain()
+        pipeline.close_all()
+        yield from pipeline.drain()
+
+    def _begin(self, clock: Clock) -> None:
+        mine = self.pipeline.clock
+        if mine is None:
+            self.pipeline.begin(clock)
+        elif mine != clock:
+            kinds = {True: "integer", False: "dateTime"}
+            raise DataError(
+                Diagnostic(
+                    "D2102",
+                    f"this graph has {kinds[clock.integer]} time, those before it {kinds[mine.integer]} time",
+                    notes=("one run uses one kind of time",),
+                    hint="restamp one of the sources",
+                )
+            )
+
+    def _time(self, at: int | datetime | str) -> tuple[Time, bool]:
+        if isinstance(at, bool) or not isinstance(at, int | datetime | str):
+            raise UsageError(
+                Diagnostic(
+                    "D4104", f"{at!r} is no time", hint="give an int, an aware datetime or ISO 8601 text"
+                )
+            )
+        if isinstance(at, int):
+            return at * self._options.unit, True
+        if isinstance(at, datetime):
+            if at.tzinfo is None:
+                raise DataError(
+                    Diagnostic("D2103", f"`{at.isoformat()}` has no time zone", hint="use an aware datetime")
+                )
+            return (at - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1), False
+        try:
+            return parse_datetime(at), False
+        except TimeError as error:
+            raise DataError(Diagnostic(error.code, error.message, hint=error.hint)) from None
+
+    def _triples(self, graph: GraphLike) -> list[Triple]:
+        if isinstance(graph, bytes):
+            graph = graph.decode()
+        if isinstance(graph, str):
+            return parse_triples(graph, base=self._options.base)
+        if hasattr(graph, "serialize") and hasattr(graph, "triples"):
+            return parse_triples(graph.serialize(format="nt", encoding="utf-8").decode(), Format.NTRIPLES)
+        triples = [_own_triple(item) for item in graph]
+        return list(dict.fromkeys(triples))
+
+    def _events(self, composites: Iterable[Composite]) -> list[Event]:
+        clock = self.pipeline.clock
+        return [Event(composite, clock) for composite in composites] if clock is not None else []
+
+
+def _own_triple(item: Any) -> Triple:
+    if isinstance(item, tuple) and len(item) == 3 and all(isinstance(term, str) for term in item):
+        if all(term[:1] in ("<", "_", '"') for term in item):
+            return item[0], item[1], canonical(item[2])
+    elif isinstance(item, ox.Quad | ox.Triple):
+        return str(item.subject), str(item.predicate), canonical(str(item.object))
+    raise UsageError(
+        Diagnostic(
+            "D4105",
+            f"{item!r} is no triple",
+            hint="push Turtle text, an rdflib.Graph, or pyoxigraph quads or triples",
+        )
+    )
+
+
+def _late_policy(late: str | LateGraph) -> LateGraph | None:
+    if callable(late):
+        return late
+    if late == "drop":
+        return None
+    if late == "fail":
+        return _fail_late
+    raise UsageError(Diagnostic("D4106", f"`{late}` is no policy for late graphs", hint="use drop or fail"))
+
+
+def _fail_late(time: Time, triples: Sequence[Triple]) -> None:
+    raise DataError(
+        Diagnostic(
+            "D2301",
+            f"a graph for an instant that is already closed ({time} µs)",
+            notes=(f"it has {len(triples)} triples",),
+            hint="allow for disorder with a lateness, or sort the input",
+        )
+    )
+
+
+def read_text(path: str) -> str:
+    """The text of a rule file. Raises OSError, UnicodeDecodeError."""
+    return Path(path).read_text(encoding="utf-8")
+
+
+class Event:
+    """A composite event, with its terms as rdflib's. `composite` has it in dotr's own form."""
+
+    __slots__ = ("_clock", "composite")
+
+    def __init__(self, composite: Composite, clock: Clock) -> None:
+        self.composite = composite
+        self._clock = clock
+
+    @property
+    def rule(self) -> str:
+        return self.composite.rule
+
+    @property
+    def id(self) -> str:
+        return self.composite.id
+
+    @property
+    def time(self) -> int | datetime:
+        """In the form of the input: an int in the run's unit, or an aware datetime in UTC."""
+        if self._clock.integer:
+            return self.composite.time // self._clock.unit
+        return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=self.composite.time)
+
+    @property
+    def bindings(self) -> dict[str, rdflib.term.Node]:
+        """WITH variable → value, in WITH order."""
+        return {name: rdflib_term(term) for name, term in self.composite.bindings}
+
+    def __getitem__(self, variable: str) -> rdflib.term.Node:
+        """The value of a WITH variable. Raises KeyError."""
+        for name, term in self.composite.bindings:
+            if name == variable:
+                return rdflib_term(term)
+        raise KeyError(variable)
+
+    @property
+    def graph(self) -> rdflib.Graph:
+        """The event's graph, built anew at each call."""
+        import rdflib  # half a second of start-up that many runs do not need
+
+        graph = rdflib.Graph()
+        for subject, predicate, object_ in self.composite.graph:
+            graph.add((rdflib_term(subject), rdflib_term(predicate), rdflib_term(object_)))
+        return graph
+
+    def to_json(self) -> str:
+        """The JSON line of this event, without a newline."""
+        return format_jsonl(self.composite, self._clock)
+
+    def __repr__(self) -> str:
+        values = " ".join(f"{name}={term}" for name, term in self.composite.bindings)
+        return f"<{self.rule} @ {self._clock.text(self.composite.time)} {values}>"
+
+
+def rdflib_term(term: Term) -> rdflib.term.Node:
+    """A term of ours as rdflib's, its lexical form untouched."""
+    import rdflib  # see above
+
+    if is_iri(term):
+        return rdflib.URIRef(term[1:-1])
+    if is_blank(term):
+        return rdflib.BNode(term[2:])
+    lexical, datatype, language = literal_parts(term)
+    if language:
+        return rdflib.Literal(lexical, lang=language)
+    plain = datatype == "http://www.w3.org/2001/XMLSchema#string"
+    return rdflib.Literal(lexical, datatype=None if plain else rdflib.URIRef(datatype), normalize=False)
