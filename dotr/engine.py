@@ -19,7 +19,7 @@ import pyoxigraph as ox
 from dotr.connectors.background import read_background
 from dotr.connectors.documents import Format, parse_triples
 from dotr.connectors.sinks import format_jsonl
-from dotr.connectors.sources import Options, Sources
+from dotr.connectors.sources import SourceOptions, Sources
 from dotr.connectors.times import UNITS, TimeError, parse_datetime
 from dotr.errors import DataError, Diagnostic, UsageError
 from dotr.events import Clock, Composite, Time
@@ -138,7 +138,7 @@ class Engine:
                 Diagnostic("D4103", f"`{materialize}` is no way to materialize", hint="use needed or all")
             )
         self.program = program
-        self._options = Options(unit=UNITS[time_unit])
+        self._options = SourceOptions(unit=UNITS[time_unit])
         if base is not None:
             self._options = replace(self._options, base=base)
         triples = read_background(program.background, self._options.base)
