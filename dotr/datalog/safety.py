@@ -1,0 +1,177 @@
+"""Is every variable of a rule bound by something? (language.md, section 4)
+
+Place:   first of the checks that strata.py runs over rules.
+Method:  range restriction (Ullman 1988): positive atoms and aggregates bind; a BIND binds once everything it
+         reads is bound; heads and filters only read; what only a NOT mentions is existential inside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+
+from dotr.errors import Diagnostics
+from dotr.ir import (
+    Aggregate,
+    AggregateAtom,
+    Atom,
+    Attribute,
+    BindAtom,
+    BodyAtom,
+    Call,
+    DatalogRule,
+    Exists,
+    Expression,
+    FilterAtom,
+    NotAtom,
+    TimeOf,
+    Var,
+)
+from dotr.joins.variables import atom_variables, expression_variables
+from dotr.rdf.terms import is_iri, is_literal
+from dotr.source import Span
+
+# A closed background has no time, and K(t) must not depend on who computes it.
+_REFUSED = frozenset({"NOW", "RAND", "UUID", "STRUUID", "BNODE"})
+
+
+def check_safety(rule: DatalogRule, found: Diagnostics) -> None:
+    """Report unsafe variables, variables bound twice, and terms where they cannot stand."""
+    bound = _bound_by(rule.body, found)
+    for head in rule.heads:
+        for name in atom_variables(head):
+            if name not in bound:
+                _unsafe(name, "the head", head.span or rule.span, rule, bound, found)
+        _check_terms(head, True, found)
+
+
+def _bound_by(body: Sequence[BodyAtom], found: Diagnostics) -> set[str]:
+    bound: set[str] = set()
+    for item in body:
+        if isinstance(item, Atom):
+            bound.update(atom_variables(item))
+            _check_terms(item, False, found)
+        elif isinstance(item, NotAtom):
+            _check_terms(item.atom, False, found)
+        elif isinstance(item, AggregateAtom):
+            _check_aggregate(item, found)
+            bound.update(v.name for v in item.group)
+            bound.update(t.variable.name for t in item.totals)
+    _check_binds([item for item in body if isinstance(item, BindAtom)], body, bound, found)
+    for item in body:
+        if isinstance(item, FilterAtom):
+            _check_functions(item.condition, item.span, found)
+            for name in expression_variables(item.condition):
+                if name not in bound:
+                    _unsafe(name, "FILTER", item.span, None, bound, found)
+    return bound
+
+
+def _check_binds(
+    binds: list[BindAtom], body: Sequence[BodyAtom], bound: set[str], found: Diagnostics
+) -> None:
+    for bind in binds:
+        _check_functions(bind.expression, bind.span, found)
+        if bind.variable.name in bound:
+            _bound_twice(bind.variable.name, bind.span, found)
+    left = [bind for bind in binds if bind.variable.name not in bound]
+    progress = True
+    while progress:
+        progress = False
+        for bind in list(left):
+            if all(name in bound for name in expression_variables(bind.expression)):
+                left.remove(bind)
+                progress = True
+                if bind.variable.name in bound:
+                    _bound_twice(bind.variable.name, bind.span, found)
+                bound.add(bind.variable.name)
+    targets = {bind.variable.name for bind in left}
+    for bind in left:
+        missing = [name for name in expression_variables(bind.expression) if name not in bound]
+        for name in missing:
+            if name not in targets:
+                _unsafe(name, "BIND", bind.span, None, bound, found)
+        if all(name in targets for name in missing):
+            found.error(
+                "D3001",
+                f"unsafe rule: `?{bind.variable.name}` is computed from itself",
+                bind.span,
+                notes=("each of these BINDs waits for another one: " + _names(targets),),
+            )
+    bound.update(targets)  # reported once
+
+
+def _check_aggregate(item: AggregateAtom, found: Diagnostics) -> None:
+    inner = _bound_by(item.body, found)
+    for variable in item.group:
+        if variable.name not in inner:
+            _unsafe(variable.name, "ON", variable.span or item.span, None, inner, found)
+    seen: set[str] = set()
+    for total in item.totals:
+        name = total.variable.name
+        if name in inner or name in seen:
+            _bound_twice(name, total.variable.span or item.span, found)
+        seen.add(name)
+        if total.argument is not None:
+            _check_functions(total.argument, item.span, found)
+            for used in expression_variables(total.argument):
+                if used not in inner:
+                    _unsafe(used, f"{total.function}", item.span, None, inner, found)
+
+
+def _check_terms(atom: Atom, head: bool, found: Diagnostics) -> None:
+    if not isinstance(atom.subject, Var) and is_literal(atom.subject):
+        message = "a literal cannot be a subject"
+        if head:
+            found.error("D3009", message, atom.span, atom.subject, "swap subject and object")
+        else:
+            found.warning("D3009", message + ": this atom never holds", atom.span, atom.subject)
+    if not isinstance(atom.predicate, Var) and not is_iri(atom.predicate):
+        found.error("D3009", "a predicate must be an IRI", atom.span, atom.predicate)
+
+
+def _check_functions(expression: Expression, span: Span | None, found: Diagnostics) -> None:
+    todo: list[Expression] = [expression]
+    while todo:
+        part = todo.pop()
+        if isinstance(part, Call):
+            if part.function in _REFUSED:
+                found.error(
+                    "D3008",
+                    f"`{part.function}` is not allowed in Datalog",
+                    part.span or span,
+                    notes=("what the background entails must not depend on when or where it is computed",),
+                )
+            todo.extend(part.arguments)
+        elif isinstance(part, Exists | Aggregate | Attribute | TimeOf):
+            hint = "write NOT atom, or AGGREGATE(…)" if isinstance(part, Exists | Aggregate) else ""
+            found.error("D3008", "this expression is not allowed in Datalog", part.span or span, hint=hint)
+
+
+def _unsafe(
+    name: str,
+    where: str,
+    span: Span | None,
+    rule: DatalogRule | None,
+    bound: Iterable[str],
+    found: Diagnostics,
+) -> None:
+    notes = ["a variable must be bound by an atom that is not negated, by BIND, or by AGGREGATE"]
+    if rule is not None and any(isinstance(i, NotAtom) and name in atom_variables(i.atom) for i in rule.body):
+        notes.append(f"`?{name}` stands in a NOT, which binds nothing")
+    close = get_close_matches(name, sorted(bound), 1)
+    hint = f"did you mean `?{close[0]}`?" if close else ""
+    found.error("D3001", f"unsafe rule: `?{name}` of {where} is not bound", span, "", hint, notes)
+
+
+def _bound_twice(name: str, span: Span | None, found: Diagnostics) -> None:
+    found.error(
+        "D3007",
+        f"`?{name}` already has a value",
+        span,
+        hint=f"use a new variable and compare: FILTER(?new = ?{name})",
+    )
+
+
+def _names(names: Iterable[str]) -> str:
+    return " ".join(f"?{name}" for name in sorted(names))

@@ -1,0 +1,252 @@
+"""Rules with variable predicates or classes, instantiated over the schema of the closed background.
+
+Place:   before strata are computed, for the oracle and the materialiser alike.
+Method:  language.md, section 4, after the description logic programs of Grosof et al. (2003): atoms over the
+         schema vocabulary (rdfs:subClassOf, subPropertyOf, domain, range, owl:…) that bind a variable
+         predicate or class of the same rule are evaluated now, and every solution is a rule without them. The
+         schema is closed first, by the rules that derive schema from schema, which instances may add to;
+         hence a loop.
+Why not: leave them as they are. Everything would depend on everything: no NOT beside any ENTAILMENT.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from dotr.datalog.dependency import atom_relation, reads
+from dotr.datalog.facts import Facts
+from dotr.errors import DataError, Diagnostic, Diagnostics
+from dotr.events import Clock
+from dotr.expressions.evaluate import compile_condition
+from dotr.ir import AggregateAtom, Atom, BodyAtom, DatalogRule, FilterAtom, NotAtom, Var
+from dotr.joins.relations import Relation, is_class, overlap, relation_name, relation_of
+from dotr.joins.variables import (
+    atom_variables,
+    expression_variables,
+    substitute_atom,
+    substitute_body,
+)
+from dotr.rdf.terms import OWL, RDF_TYPE, RDFS, Term, Triple, is_iri, is_literal
+
+SAME_AS: Term = f"<{OWL}sameAs>"
+_PREDICATES = frozenset(f"<{RDFS}{name}>" for name in ("subClassOf", "subPropertyOf", "domain", "range"))
+_INDIVIDUALS = frozenset({f"<{OWL}Thing>", f"<{OWL}NamedIndividual>"})
+
+Closure = Callable[[Sequence[DatalogRule], Collection[Triple]], Collection[Triple]]
+
+
+def is_schema_predicate(predicate: Term) -> bool:
+    """Of the vocabulary that schemas are written in."""
+    return predicate in _PREDICATES or predicate.startswith(f"<{OWL}")
+
+
+def is_schema_class(term: Term) -> bool:
+    return term.startswith((f"<{OWL}", f"<{RDFS}")) and term not in _INDIVIDUALS
+
+
+def is_schema(relation: Relation) -> bool:
+    """Whether the triples of a relation are schema. owl:sameAs is a predicate of the run time."""
+    if is_class(relation):
+        return is_schema_class(relation[2:])
+    return relation != SAME_AS and is_schema_predicate(relation)
+
+
+def is_schema_triple(triple: Triple) -> bool:
+    return is_schema(relation_of(*triple))
+
+
+def instantiable(rule: DatalogRule) -> bool:
+    """Whether a schema atom of the rule binds one of its variable predicates or classes."""
+    places = _variable_places(rule)
+    bound = {name for atom in _schema_atoms(rule) for name in atom_variables(atom)}
+    grouped = {v.name for item in rule.body if isinstance(item, AggregateAtom) for v in item.group}
+    return bool(places & bound) and not (bound & grouped)
+
+
+def may_vanish(rule: DatalogRule) -> bool:
+    """Whether the rule waits for owl:sameAs, which may turn out to be derivable by nothing."""
+    return any(isinstance(item, Atom) and atom_relation(item) == SAME_AS for item in rule.body)
+
+
+@dataclass(frozen=True, slots=True)
+class Instantiated:
+    """Rules as they run. `over` says if anything was instantiated, and `watched` over which relations.
+
+    When `over`, a stream may not bring schema triples (`check_stream`) and no triple of a watched relation
+    may be derived at an instant.
+    """
+
+    rules: tuple[DatalogRule, ...]
+    over: bool
+    watched: frozenset[Relation]
+
+
+def instantiate(rules: Sequence[DatalogRule], background: Collection[Triple], close: Closure) -> Instantiated:
+    """Instantiate over the schema triples of what `rules` entail from `background`.
+
+    `close` computes a closure (it is only given rules that derive schema from schema, and schema triples).
+    Raises ProgramError D3006 for a rule that derives schema from what a stream may bring.
+    """
+    if not any(map(instantiable, rules)):
+        return Instantiated(tuple(rules), False, frozenset())
+    schema: set[Triple] = {triple for triple in background if is_schema_triple(triple)}
+    while True:
+        instances = _instances(rules, Facts(sorted(schema)))
+        closed = _closed_schema(instances, schema, close)
+        if len(closed) == len(schema):
+            break
+        schema = closed
+    watched = _watched(rules, instances)
+    _check_heads(instances, watched)
+    instances = _without_dead(instances, background)
+    return Instantiated(tuple(instances), True, watched)
+
+
+def check_stream(triples: Iterable[Triple]) -> None:
+    """Raise DataError D2601 for a schema triple in a stream graph; called where rules were instantiated."""
+    for triple in triples:
+        if is_schema_predicate(triple[1]) or (triple[1] == RDF_TYPE and is_schema_class(triple[2])):
+            raise DataError(stream_schema(triple))
+
+
+def stream_schema(triple: Triple, derived: bool = False) -> Diagnostic:
+    """What is said about a schema triple at an instant."""
+    return Diagnostic(
+        "D2601",
+        "an instant may not change the schema" if derived else "a stream graph may not bring schema triples",
+        label=" ".join(triple),
+        notes=(
+            "rules with variable predicates or classes were instantiated over the schema of the background",
+        ),
+        hint="put it into the background",
+    )
+
+
+def _variable_places(rule: DatalogRule) -> set[str]:
+    """Variables that stand for a predicate or a class in an atom that is not itself evaluated now."""
+    atoms = list(rule.heads)
+    for item in rule.body:
+        if isinstance(item, Atom):
+            atoms.append(item)
+        elif isinstance(item, NotAtom):
+            atoms.append(item.atom)
+    places: set[str] = set()
+    for atom in atoms:
+        if isinstance(atom.predicate, Var):
+            places.add(atom.predicate.name)
+        elif atom.predicate == RDF_TYPE and isinstance(atom.object, Var):
+            places.add(atom.object.name)
+    return places
+
+
+def _schema_atoms(rule: DatalogRule) -> list[Atom]:
+    return [item for item in rule.body if isinstance(item, Atom) and is_schema(atom_relation(item))]
+
+
+def _instances(rules: Sequence[DatalogRule], schema: Facts) -> list[DatalogRule]:
+    found: dict[DatalogRule, None] = {}
+    for rule in rules:
+        if not instantiable(rule):
+            found[rule] = None
+            continue
+        now = _schema_atoms(rule)
+        for values in _solutions(now, schema):
+            instance = _instance(rule, now, values)
+            if instance is not None:
+                found[instance] = None
+    return list(found)
+
+
+def _solutions(atoms: Sequence[Atom], schema: Facts) -> list[dict[str, Term]]:
+    rows: list[dict[str, Term]] = [{}]
+    for atom in atoms:
+        rows = [extended for row in rows for extended in schema.matches(atom, row)]
+    return rows
+
+
+def _instance(rule: DatalogRule, now: Sequence[Atom], values: dict[str, Term]) -> DatalogRule | None:
+    """The rule for one solution; None where it can derive nothing, or nothing new."""
+    body: list[BodyAtom] = []
+    for item in rule.body:
+        if isinstance(item, Atom) and item in now:
+            continue
+        item = substitute_body(item, values)
+        if isinstance(item, Atom) and not _possible(item):
+            return None
+        if isinstance(item, FilterAtom) and not expression_variables(item.condition):
+            if not compile_condition(item.condition, _no_leaf, clock=Clock())(()):
+                return None
+            continue
+        body.append(item)
+    heads = [substitute_atom(head, values) for head in rule.heads]
+    heads = [head for head in heads if _possible(head) and head not in body]
+    return replace(rule, heads=tuple(heads), body=tuple(body)) if heads else None
+
+
+def _no_leaf(_: object) -> Callable[[object], Term | None]:
+    raise AssertionError("a ground condition has no variables")
+
+
+def _possible(atom: Atom) -> bool:
+    """No literal as subject, nothing but an IRI as predicate."""
+    subject, predicate = atom.subject, atom.predicate
+    return (isinstance(subject, Var) or not is_literal(subject)) and (
+        isinstance(predicate, Var) or is_iri(predicate)
+    )
+
+
+def _closed_schema(rules: Iterable[DatalogRule], schema: set[Triple], close: Closure) -> set[Triple]:
+    chosen = []
+    for rule in rules:
+        heads = tuple(head for head in rule.heads if is_schema(atom_relation(head)))
+        plain = not any(isinstance(item, NotAtom | AggregateAtom) for item in rule.body)
+        if heads and plain and all(is_schema(relation) for relation, _ in reads(rule)):
+            chosen.append(replace(rule, heads=heads))
+    return {t for t in close(chosen, schema) if is_schema_triple(t)} if chosen else schema
+
+
+def _watched(rules: Sequence[DatalogRule], instances: Sequence[DatalogRule]) -> frozenset[Relation]:
+    """Schema relations that instantiation read, and those they are derived from."""
+    watched = {atom_relation(a) for r in rules if instantiable(r) for a in _schema_atoms(r)}
+    changed = True
+    while changed:
+        changed = False
+        for rule in instances:
+            if any(atom_relation(head) in watched for head in rule.heads):
+                more = {relation for relation, _ in reads(rule) if is_schema(relation)} - watched
+                watched |= more
+                changed = changed or bool(more)
+    return frozenset(watched)
+
+
+def _check_heads(rules: Sequence[DatalogRule], watched: frozenset[Relation]) -> None:
+    found = Diagnostics()
+    for rule in rules:
+        outside = [relation for relation, _ in reads(rule) if not is_schema(relation)]
+        negated = any(isinstance(item, NotAtom | AggregateAtom) for item in rule.body)
+        if not outside and not negated:
+            continue
+        for head in rule.heads:
+            relation = atom_relation(head)
+            if relation in watched:
+                source = relation_name(outside[0]) if outside else "negation"
+                found.error(
+                    "D3006",
+                    f"a rule derives schema ({relation_name(relation)}) from what a stream may bring",
+                    head.span or rule.span,
+                    f"depends on {source}",
+                    notes=("rules with variable predicates or classes were instantiated over the schema",),
+                    hint="write these triples into the background",
+                )
+    found.raise_errors()
+
+
+def _without_dead(rules: Sequence[DatalogRule], background: Collection[Triple]) -> list[DatalogRule]:
+    """Without rules that wait for owl:sameAs where neither the background nor a rule has any."""
+    if any(predicate == SAME_AS for _, predicate, _ in background):
+        return list(rules)
+    others = [rule for rule in rules if not may_vanish(rule)]
+    if any(overlap(atom_relation(head), SAME_AS) for rule in others for head in rule.heads):
+        return list(rules)
+    return others

@@ -1,0 +1,145 @@
+"""Checks of a Datalog program, and its strata.
+
+Place:   lang calls check_rules; the oracle and the materialiser call strata.
+Method:  stratified negation (Apt, Blair, Walker 1988) over relations: predicates, and classes for rdf:type. A
+         stratum is the greatest number of NOT and AGGREGATE on a way down from a head.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from dotr.datalog.dependency import (
+    READ_ALL,
+    READ_TYPE,
+    WRITE_ALL,
+    WRITE_TYPE,
+    Edge,
+    atom_relation,
+    components,
+    edges_of,
+    path,
+    write_node,
+)
+from dotr.datalog.safety import check_safety
+from dotr.datalog.schema import instantiable, may_vanish
+from dotr.datalog.termination import check_termination
+from dotr.errors import Diagnostic, Diagnostics
+from dotr.ir import AggregateAtom, DatalogRule, NotAtom
+from dotr.joins.relations import relation_name
+
+_HUBS = {READ_ALL, READ_TYPE, WRITE_ALL, WRITE_TYPE}
+
+
+def check_rules(rules: Sequence[DatalogRule]) -> list[Diagnostic]:
+    """Everything wrong with rules that can be said without data, in source order of the checks.
+
+    Rules that are instantiated over a schema are left out of the checks of recursion here; they are checked
+    once there is a background (`check_recursion`).
+    """
+    found = Diagnostics()
+    for rule in rules:
+        check_safety(rule, found)
+    if not found.errors:
+        instantiated = any(map(instantiable, rules))
+        plain = [r for r in rules if not instantiable(r) and not (instantiated and may_vanish(r))]
+        found.found += check_recursion(plain)
+    return found.found
+
+
+def check_recursion(rules: Sequence[DatalogRule]) -> list[Diagnostic]:
+    """Recursion through NOT, AGGREGATE or BIND, in rules as they will run (instantiated)."""
+    found = Diagnostics()
+    if any(isinstance(item, NotAtom | AggregateAtom) for rule in rules for item in rule.body):
+        _levels(rules, found)
+    check_termination(rules, found)
+    return found.found
+
+
+def strata(rules: Sequence[DatalogRule]) -> list[list[DatalogRule]]:
+    """Rules by stratum, lowest first, in program order inside one; none is empty.
+
+    A rule with heads of several strata is split. Raises ProgramError when there are no strata.
+    """
+    found = Diagnostics()
+    levels = _levels(rules, found)
+    found.raise_errors()
+    parts: dict[int, list[DatalogRule]] = {}
+    for rule in rules:
+        by_level: dict[int, list[int]] = {}
+        for index, head in enumerate(rule.heads):
+            by_level.setdefault(levels.get(write_node(atom_relation(head)), 0), []).append(index)
+        for level, indices in by_level.items():
+            heads = tuple(rule.heads[i] for i in indices)
+            parts.setdefault(level, []).append(rule if heads == rule.heads else replace(rule, heads=heads))
+    return [parts[level] for level in sorted(parts)]
+
+
+def _levels(rules: Sequence[DatalogRule], found: Diagnostics) -> dict[str, int]:
+    edges = edges_of(rules)
+    graph: dict[str, list[str]] = {}
+    by_head: dict[str, list[Edge]] = {}
+    for edge in edges:
+        graph.setdefault(edge.head, []).append(edge.body)
+        graph.setdefault(edge.body, [])
+        by_head.setdefault(edge.head, []).append(edge)
+    levels: dict[str, int] = {}
+    for component in components(graph):
+        members = set(component)
+        level = 0
+        told = False
+        for node in component:
+            for edge in by_head.get(node, ()):
+                if edge.body in members:
+                    if edge.strict and not told:
+                        told = True
+                        _report(edge, rules, graph, members, found)
+                else:
+                    level = max(level, levels[edge.body] + bool(edge.strict))
+        levels.update(dict.fromkeys(component, level))
+    return levels
+
+
+def _report(
+    edge: Edge,
+    rules: Sequence[DatalogRule],
+    graph: dict[str, list[str]],
+    members: set[str],
+    found: Diagnostics,
+) -> None:
+    rule = rules[edge.rule]
+    span = rule.span
+    for item in rule.body:
+        if isinstance(item, NotAtom | AggregateAtom) and (
+            isinstance(item, NotAtom) == (edge.strict == "NOT")
+        ):
+            span = item.span or span
+            break
+    steps = path(graph, edge.body, edge.head, members)
+    if any(step in (WRITE_ALL, WRITE_TYPE) for step in [edge.head, *steps]):
+        writers = [
+            r for r in rules if any(write_node(atom_relation(h)) in (WRITE_ALL, WRITE_TYPE) for h in r.heads)
+        ]
+        where = ", ".join(str(r.span) for r in writers[:3] if r.span is not None)
+        found.error(
+            "D3005",
+            f"a rule with a variable predicate or class in its head cannot stand beside {edge.strict}",
+            span,
+            notes=(
+                "such a rule may derive anything, so it depends on everything"
+                + (f": {where}" if where else ""),
+                "schema triples (rdfs:subPropertyOf, …) in its body that bind the variable would fix it",
+            ),
+        )
+        return
+    shown = [relation_name(step) for step in [edge.head, *steps] if step not in _HUBS]
+    head, *rest = shown
+    cycle = f"{head} ← {edge.strict} {' ← '.join(rest)}"
+    found.error(
+        "D3002" if edge.strict == "NOT" else "D3003",
+        f"recursion through {edge.strict}: {head} depends on itself",
+        span,
+        notes=(f"the cycle: {cycle}",),
+        hint="derive what is negated or counted without it",
+    )

@@ -1,0 +1,78 @@
+"""Relations: the parts of a graph that plans read and rules write, by predicate, and for rdf:type by class.
+
+Place:   shared by joins/ (what to probe), datalog/ (what depends on what) and sparql/ (what wakes a query).
+Method:  vertical partitioning. A triple (s, p, o) is a row (s, o) of relation p; (s, rdf:type, C) is a row
+         (s,) of the relation of class C. Two relations are unions: `RDF_TYPE`, rows (s, C) of all classes,
+         and `ALL`, rows (s, p, o) of everything. An aggregate of a Datalog rule is a relation of its own.
+Why not: one ternary relation: every rule would be woken by every triple, and recursion through negation
+         would be found everywhere.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from dotr.ir import Node, Var
+from dotr.rdf.terms import RDF_TYPE, Term, Triple
+
+Relation: TypeAlias = str
+"""A predicate's IRI term, `"a " + class`, `ALL`, or `"agg …"` for an aggregate."""
+
+ALL: Relation = "*"
+
+
+def class_relation(term: Term) -> Relation:
+    """The relation of a class's members."""
+    return "a " + term
+
+
+def is_class(relation: Relation) -> bool:
+    return relation.startswith("a ")
+
+
+def is_aggregate(relation: Relation) -> bool:
+    return relation.startswith("agg ")
+
+
+def relation_of(subject: Node, predicate: Node, object_: Node) -> Relation:
+    """The narrowest relation that holds every triple the pattern matches."""
+    if isinstance(predicate, Var):
+        return ALL
+    if predicate == RDF_TYPE and not isinstance(object_, Var):
+        return class_relation(object_)
+    return predicate
+
+
+def columns_of(subject: Node, predicate: Node, object_: Node) -> tuple[Node, ...]:
+    """The pattern's nodes as columns of `relation_of` the same pattern."""
+    if isinstance(predicate, Var):
+        return (subject, predicate, object_)
+    if predicate == RDF_TYPE and not isinstance(object_, Var):
+        return (subject,)
+    return (subject, object_)
+
+
+def holding(triple: Triple) -> tuple[Relation, ...]:
+    """The relations a triple is in, narrowest first."""
+    _, predicate, object_ = triple
+    if predicate == RDF_TYPE:
+        return (class_relation(object_), RDF_TYPE, ALL)
+    return (predicate, ALL)
+
+
+def overlap(first: Relation, second: Relation) -> bool:
+    """Whether one triple can be in both relations."""
+    if first == second or ALL in (first, second):
+        return True
+    return (first == RDF_TYPE and is_class(second)) or (second == RDF_TYPE and is_class(first))
+
+
+def relation_name(relation: Relation) -> str:
+    """For messages: the predicate, the class, or what the union ranges over."""
+    if relation == ALL:
+        return "every predicate"
+    if relation == RDF_TYPE:
+        return "every class"
+    if is_aggregate(relation):
+        return "an aggregate"
+    return relation[2:] if is_class(relation) else relation
