@@ -11,7 +11,7 @@ Bad input: D2012 a stray triple in the default graph · D2013 a graph whose quad
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import IO, TypeAlias
 
@@ -161,8 +161,6 @@ def placed_lines(content: bytes, name: str, line: int, offset: int) -> Iterator[
 
 def _moved(error: DataError, name: str, line: int) -> DataError:
     """The same error, its place being line 1 of a text that is line `line` of the file."""
-    from dataclasses import replace
-
     first = error.diagnostics[0]
     column = first.place.rpartition(":")[2] if first.place.startswith(f"{name}:1:") else ""
     return DataError(replace(first, place=f"{name}:{line}:{column}".rstrip(":")))

@@ -490,3 +490,11 @@ def _guess(head: bytes) -> Format:
 def _line_format(head: bytes) -> Format:
     """N-Quads when a line has a graph name, else TriG, of which Turtle and N-Triples are part."""
     return Format.NQUADS if _QUAD_LINE.search(head) else Format.TRIG
+
+
+def live(paths: Sequence[str]) -> bool:
+    """Whether graphs may still be on their way: a source is standard input or a pipe."""
+    return any(
+        path == "-" or (os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path))
+        for path in paths
+    )

@@ -1,0 +1,150 @@
+"""The command `dotr`: verbs, exit codes, and how errors reach a human.
+
+Place:   the outermost layer; one module a verb, loaded when it is called for.
+Method:  `main` runs a verb and turns what ends it into an exit code: 0 done · 1 the answer is no · 2 usage ·
+         3 bad input · 4 environment or engine · 5 refused for safety · 130 stopped by Ctrl-C.
+Why not: click's own error output: it knows neither places nor hints, and one code for everything.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from difflib import get_close_matches
+from importlib import import_module
+from importlib.util import find_spec
+
+import click
+
+from dotr import __version__
+from dotr.cli import render
+from dotr.errors import (
+    DataError,
+    Diagnostic,
+    DotrError,
+    EngineError,
+    ProgramError,
+    RefusedError,
+    UnsupportedError,
+    UsageError,
+)
+
+VERBS = {
+    "demo": "A building on fire: runs offline in seconds.",
+    "check": "All diagnostics of rule files.",
+    "fmt": "Canonical text of rule files.",
+    "plan": "What will run: queries, joins, horizons, state bounds.",
+    "run": "Replay sources through rules and print composite events.",
+    "query": "SPARQL over the enriched state at one time, or over the background.",
+    "deploy": "Check rules and register them in a deployment directory.",
+    "feed": "Push sources into a deployment; resumes where it stopped, exactly once.",
+    "status": "What is deployed: watermark, state, counts.",
+    "undeploy": "Take a rule out of a deployment.",
+    "batch": "Detect over historical logs, locally or on Spark.",
+    "convert": "Convert streams between formats.",
+    "doctor": "What works on this machine, and how to mend the rest.",
+}
+
+EXIT_CODES: tuple[tuple[type[DotrError], int], ...] = (
+    (ProgramError, 3),
+    (DataError, 3),
+    (UnsupportedError, 3),
+    (UsageError, 2),
+    (EngineError, 4),
+    (RefusedError, 5),
+)
+
+_EPILOG = "Data goes to standard output, everything else to standard error. Start with: dotr demo"
+
+
+class Verbs(click.Group):
+    """A group whose verbs are imported when they are run, so that `dotr --help` is quick."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [verb for verb in VERBS if find_spec(f"dotr.cli.{verb}") is not None]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        command = getattr(import_module(f"dotr.cli.{cmd_name}"), "command", None)
+        return command if isinstance(command, click.Command) else None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(verb, VERBS[verb]) for verb in self.list_commands(ctx)])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and args[0] not in self.list_commands(ctx):
+            near = get_close_matches(args[0], self.list_commands(ctx), 1)
+            hint = f" Did you mean `{near[0]}`?" if near else ""
+            raise click.UsageError(f"there is no command `{args[0]}`.{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+@click.group(
+    cls=Verbs,
+    epilog=_EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, message="dotr %(version)s")
+def group() -> None:
+    """A stream reasoner: describe a situation once, be told when it happens."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The entry point: run a verb and exit with its code."""
+    sys.exit(run(arguments))
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run a verb and return its exit code. Errors a user can mend never show a traceback."""
+    try:
+        code = group.main(list(arguments) if arguments is not None else None, "dotr", standalone_mode=False)
+        sys.stdout.flush()
+        return code if isinstance(code, int) else 0
+    except click.UsageError as error:
+        error.show()
+        return 2
+    except click.ClickException as error:
+        error.show()
+        return 2
+    except DotrError as error:
+        render.errors(error)
+        return exit_code(error)
+    except BrokenPipeError:
+        return _nobody_listens()
+    except (KeyboardInterrupt, click.exceptions.Abort):
+        render.note("stopped")
+        return 130
+    except Exception as error:
+        if os.environ.get("DOTR_TRACEBACK"):
+            raise
+        render.errors(_our_fault(error))
+        return 4
+
+
+def exit_code(error: DotrError) -> int:
+    return next(code for kind, code in EXIT_CODES if isinstance(error, kind))
+
+
+def _nobody_listens() -> int:
+    """The reader of our output went away: not an error, but nothing more can be said there."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    return 0
+
+
+def _our_fault(error: Exception) -> EngineError:
+    if isinstance(error, MemoryError):
+        what, hint = "memory ran out", "feed less at once, or use shorter windows"
+    else:
+        what = f"dotr itself failed: {type(error).__name__}: {error}"
+        hint = "this is a bug; with DOTR_TRACEBACK=1 in the environment it shows where"
+    return EngineError(Diagnostic("D4999", what, hint=hint))
+
+
+if __name__ == "__main__":
+    main()

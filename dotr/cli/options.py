@@ -1,0 +1,170 @@
+"""Options that several verbs share, and the values they parse to.
+
+Place:   decorators for `run`, `feed`, `query`, `convert`; parsing errors are usage errors (exit code 2).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from dotr.connectors.documents import MAX_DOCUMENT, STREAM_BASE
+from dotr.connectors.sinks import FORMATS
+from dotr.connectors.sources import SourceOptions
+from dotr.connectors.times import UNITS
+from dotr.engine import duration
+from dotr.errors import UsageError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_IRI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^<>\"{}|^`\\\s]*")
+_SIZE = re.compile(r"(\d+)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
+_POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+
+
+def iri(value: str) -> str:
+    """An absolute IRI, with or without brackets."""
+    text = value.removeprefix("<").removesuffix(">")
+    if not _IRI.fullmatch(text):
+        raise click.BadParameter(f"`{value}` is no absolute IRI")
+    return text
+
+
+def size(value: str | int) -> int:
+    """A number of bytes: 1000000, 64k, 256m, 2g."""
+    found = _SIZE.fullmatch(str(value).strip())
+    if found is None or int(found[1]) == 0:
+        raise click.BadParameter(f"`{value}` is no size: write 1000000, 64k, 256m or 2g")
+    return int(found[1]) << (10 * _POWERS[found[2].lower()])
+
+
+def micros(value: str | int) -> int:
+    """A duration in microseconds: "5 min", 5min, PT5M."""
+    if isinstance(value, int):
+        return value
+    try:
+        return duration(value)
+    except UsageError:
+        raise click.BadParameter(f"`{value}` is no duration: write 5min, '90 s' or PT5M") from None
+
+
+def policy(*words: str) -> Callable[[str], str]:
+    """One of some words, or `file=PATH`."""
+
+    def parse(value: str) -> str:
+        if value not in words and not (value.startswith("file=") and len(value) > 5):
+            raise click.BadParameter(f"`{value}` is none of {', '.join(words)}, file=PATH")
+        return value
+
+    return parse
+
+
+def source_options(function: F) -> F:
+    """`--base --time-path --time-unit --max-document --on-error`."""
+    options = (
+        click.option(
+            "--base", type=iri, metavar="IRI", default=STREAM_BASE, help="Resolve relative IRIs against this."
+        ),
+        click.option(
+            "--time-path", type=iri, metavar="IRI", help="The property that holds the time of a graph."
+        ),
+        click.option(
+            "--time-unit",
+            type=click.Choice(list(UNITS)),
+            default="s",
+            help="What integer times count (default: s).",
+        ),
+        click.option(
+            "--max-document",
+            type=size,
+            metavar="SIZE",
+            default=MAX_DOCUMENT,
+            help="Largest document that is read whole or decompressed (default: 256m).",
+        ),
+        click.option(
+            "--on-error",
+            type=policy("fail", "skip"),
+            metavar="fail|skip|file=PATH",
+            default="fail",
+            help="What happens to a document that cannot be read (default: fail).",
+        ),
+    )
+    return _decorated(function, options)
+
+
+def lateness_options(late: str) -> Callable[[F], F]:
+    """`--lateness --late`, the latter with its default."""
+    options = (
+        click.option(
+            "--lateness",
+            type=micros,
+            metavar="DURATION",
+            default=0,
+            help="How far out of order the stream may be, such as 5min (default: not at all).",
+        ),
+        click.option(
+            "--late",
+            type=policy("drop", "fail"),
+            metavar="drop|fail|file=PATH",
+            default=late,
+            help=f"What happens to a graph for a closed instant (default: {late}).",
+        ),
+    )
+    return lambda function: _decorated(function, options)
+
+
+def output_options(formats: tuple[str, ...] = FORMATS) -> Callable[[F], F]:
+    """`--format -o --overwrite --quiet`."""
+    options = (
+        click.option(
+            "--format",
+            "format_",
+            type=click.Choice(list(formats)),
+            help="How to write (default: text on a terminal, else jsonl).",
+        ),
+        click.option("-o", "--output", metavar="FILE", help="Write to a file instead of standard output."),
+        click.option("--overwrite", is_flag=True, help="Let -o replace a file that exists."),
+        click.option("-q", "--quiet", is_flag=True, help="No progress line, no summary."),
+    )
+    return lambda function: _decorated(function, options)
+
+
+def program_options(function: F) -> F:
+    """`--background --rules --materialize --verify`."""
+    options = (
+        click.option(
+            "--background", multiple=True, metavar="FILE", help="More RDF that holds at every instant."
+        ),
+        click.option(
+            "--rules", "more_rules", multiple=True, metavar="FILE", help="More rules, beside those named."
+        ),
+        click.option(
+            "--materialize",
+            type=click.Choice(["needed", "all"]),
+            default="needed",
+            help="Derive what queries can reach, or everything (default: needed).",
+        ),
+        click.option(
+            "--verify", is_flag=True, help="Run the literal oracle beside the engine; stop at a difference."
+        ),
+    )
+    return _decorated(function, options)
+
+
+def _decorated(function: F, options: tuple[Callable[[F], F], ...]) -> F:
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def reading(base: str, time_path: str | None, time_unit: str, max_document: int) -> SourceOptions:
+    """The options of sources from those of the command line."""
+    return SourceOptions(
+        base=base,
+        time_path=f"<{time_path}>" if time_path else None,
+        unit=UNITS[time_unit],
+        max_document=max_document,
+    )

@@ -1,0 +1,105 @@
+"""What a human reads on standard error: diagnostics, notes, a progress line, a summary.
+
+Place:   shared by the verbs; nothing here is data.
+Method:  colour and progress only on a terminal, never under NO_COLOR (for colour) or `--quiet`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from dotr.errors import Diagnostic, DotrError, Severity
+
+_COLOURS = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.INFO: "36"}
+_INTERVAL = 0.2
+_SHOWN = 50
+
+
+def coloured() -> bool:
+    """Whether standard error takes colour."""
+    return sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def errors(error: DotrError) -> None:
+    """Print all diagnostics of an error."""
+    for diagnostic in error.diagnostics[:_SHOWN]:
+        say(diagnostic)
+    if len(error.diagnostics) > _SHOWN:
+        note(f"and {len(error.diagnostics) - _SHOWN} more")
+
+
+def say(diagnostic: Diagnostic) -> None:
+    """Print one diagnostic."""
+    text = _visible(diagnostic.render())
+    if coloured():
+        head, rest = text[: len(diagnostic.severity)], text[len(diagnostic.severity) :]
+        text = f"\x1b[1;{_COLOURS[diagnostic.severity]}m{head}\x1b[0m{rest}"
+    _print(text)
+
+
+def note(text: str) -> None:
+    """Print one line that is not data."""
+    _print(_visible(f"dotr: {text}"))
+
+
+def _print(text: str) -> None:
+    with suppress(BrokenPipeError, ValueError):  # nobody may be reading what went wrong
+        print(text, file=sys.stderr, flush=True)
+
+
+def _visible(text: str) -> str:
+    """Text for a terminal: control characters that data may carry are shown, not obeyed."""
+    if text.isprintable():
+        return text
+    return "".join(c if c in "\n\t" or c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+@dataclass(slots=True)
+class Progress:
+    """Owns the progress line of long work. `clock_text` writes a watermark as the data do."""
+
+    shown: bool
+    begun: float = field(default_factory=time.monotonic)
+    _last: float = 0.0
+    _width: int = 0
+
+    def update(self, graphs: int, events: int, watermark: str) -> None:
+        """Show how far the work is; at most five times a second."""
+        if not self.shown:
+            return
+        now = time.monotonic()
+        if now - self._last < _INTERVAL:
+            return
+        self._last = now
+        rate = graphs / max(now - self.begun, 1e-6)
+        line = f"{graphs:,} graphs · {rate:,.0f}/s · at {watermark} · {events:,} events"
+        self._draw(line)
+
+    def clear(self) -> None:
+        if self._width:
+            self._draw("")
+            self._width = 0
+
+    def _draw(self, line: str) -> None:
+        sys.stderr.write(f"\r{line.ljust(self._width)}" + ("" if line else "\r"))
+        sys.stderr.flush()
+        self._width = len(line)
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.begun
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """`1 graph`, `12,000 graphs`."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def by_name(counts: Mapping[str, int]) -> str:
+    """`Fire 2, Drill 1`, without those that are 0."""
+    return ", ".join(f"{name} {count:,}" for name, count in counts.items() if count)

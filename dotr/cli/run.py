@@ -1,0 +1,233 @@
+"""`dotr run RULES SOURCE…`: compile, replay the sources in time order, print composite events.
+
+Place:   drives one Pipeline in this process; nothing outlives it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import click
+
+from dotr.cli import render
+from dotr.cli.options import (
+    lateness_options,
+    output_options,
+    program_options,
+    reading,
+    source_options,
+)
+from dotr.connectors.background import read_background
+from dotr.connectors.outputs import FileOutput, Output, StreamOutput, open_output
+from dotr.connectors.refusals import Refusals
+from dotr.connectors.rules import read_rules_text
+from dotr.connectors.sinks import Formatter, formatter
+from dotr.connectors.sources import SourceOptions, Sources, TimedGraph, live
+from dotr.errors import DataError, Diagnostic
+from dotr.events import Clock, Time
+from dotr.ir import Program
+from dotr.lang import load_program
+from dotr.pipeline import Pipeline
+from dotr.rdf.terms import Triple
+
+
+@click.command(short_help="Replay sources through rules and print composite events.")
+@click.argument("rules", metavar="RULES")
+@click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
+@program_options
+@source_options
+@lateness_options(late="fail")
+@output_options()
+def command(
+    rules: str,
+    sources: tuple[str, ...],
+    background: tuple[str, ...],
+    more_rules: tuple[str, ...],
+    materialize: str,
+    verify: bool,
+    base: str,
+    time_path: str | None,
+    time_unit: str,
+    max_document: int,
+    on_error: str,
+    lateness: int,
+    late: str,
+    format_: str | None,
+    output: str | None,
+    overwrite: bool,
+    quiet: bool,
+) -> None:
+    """Replay SOURCEs in time order through RULES and print composite events.
+
+    A SOURCE is an RDF file (Turtle, N-Triples: one graph; TriG, N-Quads, JSON lines, RDF Message Log:
+    many), a folder, a glob, or - for standard input; each may be gzipped.
+    """
+    options = reading(base, time_path, time_unit, max_document)
+    program = load_program([rules, *more_rules], read_rules_text)
+    triples = read_background([*program.background, *background], base, max_document)
+    with Letters(on_error, overwrite) as dead, Letters(late, overwrite) as delayed:
+        replay = Replay(
+            Sources(sources, options, dead.refusals()),
+            Pipeline(
+                program,
+                triples,
+                lateness=lateness,
+                on_late=lambda time, graph: replay.late(time, graph),
+                materialize_all=materialize == "all",
+                verify=verify,
+            ),
+            delayed,
+        )
+        replay.run(program, format_, output, overwrite, quiet)
+
+
+def chosen_format(format_: str | None, output: str | None) -> str:
+    """The format asked for, else text on a terminal and JSON lines elsewhere."""
+    return format_ or ("text" if output is None and sys.stdout.isatty() else "jsonl")
+
+
+@dataclass(slots=True)
+class Letters:
+    """Owns the file of a policy `file=PATH`: documents that were refused, or graphs that came late."""
+
+    policy: str
+    overwrite: bool = False
+    _file: Output | None = None
+
+    def __enter__(self) -> Letters:
+        if self.policy.startswith("file="):
+            self._file = open_output(self.policy.removeprefix("file="), self.overwrite)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self._file is not None:
+            self._file.finish()  # what was refused was refused, however the run ended
+
+    def write(self, line: str) -> None:
+        assert self._file is not None
+        self._file.write(f"{line}\n")
+        self._file.flush()
+
+    @property
+    def fails(self) -> bool:
+        return self.policy == "fail"
+
+    def refusals(self) -> Refusals:
+        """The policy as the sources want it."""
+        return Refusals(self.fails, self.write if self._file is not None else None)
+
+    def keep(self, line: Callable[[], str]) -> None:
+        """Write a letter if the policy has a file."""
+        if self._file is not None:
+            self.write(line())
+
+
+@dataclass(slots=True)
+class Replay:
+    """Owns one run: sources into the pipeline, events out to one output."""
+
+    sources: Sources
+    pipeline: Pipeline
+    delayed: Letters
+    _graph: TimedGraph | None = field(default=None, init=False)
+    _late: int = field(default=0, init=False)
+
+    def run(
+        self, program: Program, format_: str | None, output: str | None, overwrite: bool, quiet: bool
+    ) -> None:
+        """Replay everything. What was emitted before an error or Ctrl-C is written, and stays."""
+        head, write = formatter(chosen_format(format_, output), program.prefixes)
+        out = open_output(output, overwrite) if output else StreamOutput(sys.stdout.buffer)
+        progress = render.Progress(
+            not quiet and sys.stderr.isatty() and (output is not None or not sys.stdout.isatty())
+        )
+        try:
+            if head:
+                out.write(head)
+            self._replay(out, write, progress)
+            out.finish()
+        except BrokenPipeError:
+            raise
+        except BaseException:
+            progress.clear()
+            out.abandon()
+            if isinstance(out, FileOutput):
+                render.note(f"what was emitted so far is in {out.part}")
+            raise
+        progress.clear()
+        if not quiet:
+            render.note(self.summary(progress.seconds))
+
+    def _replay(self, out: Output, write: Formatter, progress: render.Progress) -> None:
+        sources, pipeline = self.sources, self.pipeline
+        at_once = live(sources.paths)
+        for count, graph in enumerate(sources, 1):
+            self._graph = graph
+            clock = pipeline.clock
+            if clock is None:
+                clock = sources.clock
+                assert clock is not None
+                pipeline.begin(clock)
+            pipeline.accept(graph.time, graph.triples)
+            for events in pipeline.drain():
+                for event in events:
+                    out.write(write(event, clock))
+                if events and at_once:
+                    out.flush()
+            if not count & 63:
+                progress.update(count, sum(pipeline.counters.events.values()), clock.text(graph.time))
+        pipeline.close_all()
+        for events in pipeline.drain():
+            assert pipeline.clock is not None
+            for event in events:
+                out.write(write(event, pipeline.clock))
+
+    def late(self, time: Time, graph: Sequence[Triple]) -> None:
+        """The policy for a graph whose instant is closed."""
+        clock = self.pipeline.clock
+        assert clock is not None
+        if self.delayed.fails:
+            assert self._graph is not None
+            raise DataError(
+                Diagnostic(
+                    "D2301",
+                    f"this graph is for {clock.text(time)}, an instant that is already closed",
+                    place=self._graph.place,
+                    notes=("the stream is not in time order",),
+                    hint="allow for disorder with --lateness, or drop such graphs with --late drop",
+                )
+            )
+        self.delayed.keep(lambda: late_line(time, graph, clock))
+
+    def summary(self, seconds: float) -> str:
+        """One line: what came in, what went out, how times were found, what was left out."""
+        counters, sources = self.pipeline.counters, self.sources
+        total = sum(counters.events.values())
+        parts = [
+            f"{render.counted(counters.graphs, 'graph')} at {render.counted(counters.instants, 'instant')}",
+            render.counted(total, "event") + (f" ({render.by_name(counters.events)})" if total else ""),
+        ]
+        if sources.ladder.rungs:
+            parts.append("time from " + ", ".join(sources.ladder.rungs))
+        if counters.late:
+            parts.append(f"{counters.late:,} late")
+        if sources.refusals.count:
+            parts.append(f"{render.counted(sources.refusals.count, 'document')} refused")
+        if counters.dropped:
+            parts.append(f"{render.counted(counters.dropped, 'match', 'matches')} without a valid graph")
+        return "; ".join(parts) + f"; {seconds:.1f} s"
+
+
+def late_line(time: Time, graph: Sequence[Triple], clock: Clock) -> str:
+    """A late graph as a JSON line that is a valid source."""
+    stamp: str | int = clock.text(time)
+    if clock.integer:
+        stamp = int(stamp)
+    text = "".join(f"{s} {p} {o} .\n" for s, p, o in graph)
+    return json.dumps({"time": stamp, "graph": text}, ensure_ascii=False, separators=(",", ":"))
+
+
+__all__ = ["Letters", "Replay", "SourceOptions", "chosen_format", "command", "late_line"]
