@@ -7,7 +7,6 @@ Method:  language.md, sec. 1: pyoxigraph finds the solutions, aggregates are our
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,10 +18,12 @@ from dotr.ir import Select
 from dotr.rdf.canonical import canonical
 from dotr.rdf.order import term_key, values_key
 from dotr.rdf.terms import XSD_DOUBLE, XSD_FLOAT, Term
+from dotr.rdf.values import Single, decode
 from dotr.sparql.oxigraph import AGGREGATES, FUNCTIONS, Prepared, prepare
 from dotr.sparql.printing import NOW_MARK, query_text
 
 _FLOAT = f'"^^<{XSD_FLOAT}>'
+_NOT_FINITE = {"inf": "INF", "-inf": "-INF", "nan": "NaN"}
 _TRIAL = ox.Store()
 _CALLS: Mapping[str, Any] = {"custom_functions": FUNCTIONS, "custom_aggregate_functions": AGGREGATES}
 
@@ -31,12 +32,11 @@ def widen(term: Term | None) -> Term | None:
     """An xsd:float as the xsd:double of the same value; every other term as it is."""
     if term is None or not term.endswith(_FLOAT):
         return term
-    try:
-        (value,) = struct.unpack("f", struct.pack("f", float(term[1 : -len(_FLOAT)])))
-    except (ValueError, OverflowError):
+    value = decode(term)
+    if not isinstance(value, Single):
         return term  # ill-typed stays as it is
-    lexical = {"inf": "INF", "-inf": "-INF", "nan": "NaN"}.get(repr(value), repr(value))
-    return canonical(f'"{lexical}"^^<{XSD_DOUBLE}>')
+    text = repr(float(value))
+    return canonical(f'"{_NOT_FINITE.get(text, text)}"^^<{XSD_DOUBLE}>')
 
 
 class FullQuery:

@@ -15,12 +15,12 @@ from dataclasses import dataclass, replace
 
 import pyoxigraph as ox
 
-from dotr.expressions.aggregates import summarise
 from dotr.ir import Aggregate, Call, Const, Expression, Projection, Select, Var
 from dotr.rdf.terms import TRUE, Term, to_oxigraph
 from dotr.sparql.printing import NOW_MARK
-from dotr.sparql.rewriting import Rewriter
+from dotr.sparql.rewriting import Rewriter, spell_out
 from dotr.sparql.scope import is_grouped, names, visible
+from dotr.sparql.totals import total
 
 _SPACE = "urn:dotr:sparql:"
 _NO_VALUE: Term = f"<{_SPACE}no-value>"
@@ -66,7 +66,7 @@ def prepare(select: Select) -> Prepared:
 def _inner(select: Select) -> Select:
     """One query or subquery with its aggregates, `NOW()` and aliases rewritten; nested queries as well."""
     if is_grouped(select):
-        select = _spell_out(select)
+        select = spell_out(select)
     scope = (*visible(select.where), *(k.variable.name for k in select.group_by if k.variable is not None))
     nested = Rewriter(lambda expression: _node(expression, scope), _subquery)
     return replace(nested.select(select), star=False, reduced=False)
@@ -96,29 +96,6 @@ def _or_none(expression: Expression) -> Expression:
     return Call("COALESCE", (expression, Const(_NO_VALUE)))
 
 
-def _spell_out(select: Select) -> Select:
-    """Aliases used in later SELECT expressions, HAVING and ORDER BY, replaced by what they stand for."""
-    known: dict[str, Expression] = {}
-    swap = Rewriter(lambda e: known.get(e.name, e) if isinstance(e, Var) else e, lambda nested: nested)
-    projection: list[Projection] = []
-    for p in select.projection:
-        expression = None if p.expression is None else swap.expression(p.expression)
-        projection.append(Projection(p.variable, expression))
-        if expression is not None:
-            known[p.variable.name] = expression
-    return replace(
-        select,
-        projection=tuple(projection),
-        having=tuple(map(swap.expression, select.having)),
-        order_by=tuple(
-            key
-            if isinstance(key.expression, Var)
-            else replace(key, expression=swap.expression(key.expression))
-            for key in select.order_by
-        ),
-    )
-
-
 def _fresh(select: Select, count: int) -> list[Var]:
     taken = names(select) if count else set()
     prefix = "key"
@@ -142,8 +119,8 @@ class _Accumulator:
         self._values.append(None if text == _NO_VALUE else text)
 
     def finish(self) -> OxTerm | None:
-        total = summarise(self._function, self._distinct, self._values)
-        return None if total is None else to_oxigraph(total)
+        found = total(self._function, self._distinct, self._values)
+        return None if found is None else to_oxigraph(found)
 
 
 def _maker(function: str, distinct: bool) -> Callable[[], _Accumulator]:

@@ -93,3 +93,26 @@ class Rewriter:
             having=tuple(map(self.expression, select.having)),
             order_by=tuple(OrderKey(self.expression(k.expression), k.descending) for k in select.order_by),
         )
+
+
+def spell_out(select: Select) -> Select:
+    """Aliases used in later SELECT expressions, HAVING and ORDER BY, replaced by what they stand for."""
+    known: dict[str, Expression] = {}
+    swap = Rewriter(lambda e: known.get(e.name, e) if isinstance(e, Var) else e, lambda nested: nested)
+    projection: list[Projection] = []
+    for p in select.projection:
+        expression = None if p.expression is None else swap.expression(p.expression)
+        projection.append(Projection(p.variable, expression))
+        if expression is not None:
+            known[p.variable.name] = expression
+    return replace(
+        select,
+        projection=tuple(projection),
+        having=tuple(map(swap.expression, select.having)),
+        order_by=tuple(
+            key
+            if isinstance(key.expression, Var)
+            else replace(key, expression=swap.expression(key.expression))
+            for key in select.order_by
+        ),
+    )

@@ -1,0 +1,314 @@
+"""Typed algebra of queries, and the translation of trees into it.
+
+Place:   what plans are made from; between the tree (ir/queries.py) and the compiler.
+Method:  SPARQL 1.1, sec. 18.2, with two departures that keep the meaning. Property paths of sequences,
+         inverses and alternatives are spelled out as joins and unions. Joins, filters and binds over basic
+         graph patterns, inline data and unions of them are pushed together into `Conjunction`s, one for each
+         way through the unions, wherever no variable changes its scope.
+Why not: one operator per SPARQL clause: a conjunction is what the join kernel plans as a whole, so that a
+         filter runs as soon as its variables are bound, and a delta starts from any of its patterns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from collections.abc import Sequence as Many
+from dataclasses import dataclass
+from itertools import product
+from typing import Final, TypeAlias
+
+from dotr.ir import (
+    Aggregate,
+    Bind,
+    Call,
+    Const,
+    Exists,
+    Expression,
+    Filter,
+    Node,
+    Var,
+)
+from dotr.rdf.terms import Term
+from dotr.sparql.scope import subexpressions
+
+MOST_BRANCHES: Final = 64
+"""Conjunctions that one union is multiplied out into, at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A triple pattern without a path."""
+
+    subject: Node
+    predicate: Node
+    object: Node
+
+    @property
+    def nodes(self) -> tuple[Node, Node, Node]:
+        return self.subject, self.predicate, self.object
+
+
+Step: TypeAlias = Filter | Bind
+
+
+@dataclass(frozen=True, slots=True)
+class Conjunction:
+    """All patterns match, then the steps from left to right: a filter holds, a bind sets its variable.
+
+    No step has an EXISTS or an aggregate. A bind of a constant stands first (inline data).
+    Without patterns and steps: one solution that binds nothing.
+    """
+
+    patterns: tuple[Pattern, ...] = ()
+    steps: tuple[Step, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    left: Algebra
+    right: Algebra
+
+
+@dataclass(frozen=True, slots=True)
+class LeftJoin:
+    """OPTIONAL; `conditions` are the filters of its group, which see both sides."""
+
+    left: Algebra
+    right: Algebra
+    conditions: tuple[Expression, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """MINUS."""
+
+    left: Algebra
+    right: Algebra
+
+
+@dataclass(frozen=True, slots=True)
+class Alternatives:
+    """UNION; without branches: no solution."""
+
+    branches: tuple[Algebra, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """FILTER, EXISTS allowed: `patterns` holds the algebra of each Exists of the condition, in order."""
+
+    inner: Algebra
+    condition: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Extension:
+    """BIND, or a SELECT expression."""
+
+    inner: Algebra
+    variable: str
+    expression: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """GROUP BY with aggregates. `keys`: (variable, expression); `totals`: (variable, aggregate).
+
+    Without keys there is one group even if there is no solution.
+    """
+
+    inner: Algebra
+    keys: tuple[tuple[str, Expression], ...]
+    totals: tuple[tuple[str, Aggregate], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Projected:
+    """The variables that go on, in order; with `distinct` each solution once."""
+
+    inner: Algebra
+    variables: tuple[str, ...]
+    distinct: bool = False
+
+
+Algebra: TypeAlias = (
+    Conjunction | Join | LeftJoin | Difference | Alternatives | Selection | Extension | Grouping | Projected
+)
+
+UNIT: Final = Conjunction()
+NOTHING: Final = Alternatives(())
+
+
+def possible(node: Algebra) -> frozenset[str]:
+    """Variables that some solution binds, blank nodes (names with a dot) included."""
+    match node:
+        case Conjunction(patterns, steps):
+            return _pattern_names(patterns) | {s.variable.name for s in steps if isinstance(s, Bind)}
+        case Join(left, right) | LeftJoin(left, right):
+            return possible(left) | possible(right)
+        case Difference(left, _):
+            return possible(left)
+        case Alternatives(branches):
+            return frozenset().union(*map(possible, branches))
+        case Selection(inner, _):
+            return possible(inner)
+        case Extension(inner, variable, _):
+            return possible(inner) | {variable}
+        case Grouping(_, keys, totals):
+            return frozenset(name for name, _ in (*keys, *totals))
+        case Projected(inner, variables):
+            return possible(inner) & frozenset(variables)
+
+
+def certain(node: Algebra) -> frozenset[str]:
+    """Variables that every solution binds."""
+    match node:
+        case Conjunction(patterns, steps):
+            return _pattern_names(patterns) | frozenset(_constants(steps))
+        case Join(left, right):
+            return certain(left) | certain(right)
+        case LeftJoin(left, _) | Difference(left, _):
+            return certain(left)
+        case Alternatives(branches):
+            sets = [certain(branch) for branch in branches]
+            return frozenset.intersection(*sets) if sets else frozenset()
+        case Selection(inner, _) | Extension(inner, _, _):
+            return certain(inner)
+        case Grouping(inner, keys, _):
+            known = certain(inner)
+            return frozenset(name for name, e in keys if isinstance(e, Var) and e.name in known)
+        case Projected(inner, variables):
+            return certain(inner) & frozenset(variables)
+
+
+def _pattern_names(patterns: Iterable[Pattern]) -> frozenset[str]:
+    return frozenset(node.name for pattern in patterns for node in pattern.nodes if isinstance(node, Var))
+
+
+def _constants(steps: Iterable[Step]) -> dict[str, Term]:
+    """The variables that inline data fix."""
+    return {
+        step.variable.name: step.expression.term
+        for step in steps
+        if isinstance(step, Bind) and isinstance(step.expression, Const)
+    }
+
+
+def mentioned(expression: Expression) -> frozenset[str]:
+    """Variables of an expression outside EXISTS."""
+    return frozenset(part.name for part in subexpressions(expression) if isinstance(part, Var))
+
+
+def has_exists(expression: Expression) -> bool:
+    return any(isinstance(part, Exists) for part in subexpressions(expression))
+
+
+def branches_of(node: Algebra) -> tuple[Conjunction, ...] | None:
+    """The conjunctions a node is the union of, or None."""
+    if isinstance(node, Conjunction):
+        return (node,)
+    if isinstance(node, Alternatives):
+        found = tuple(branch for branch in node.branches if isinstance(branch, Conjunction))
+        return found if len(found) == len(node.branches) else None
+    return None
+
+
+# constructors that push together what may be
+
+
+def union(nodes: Iterable[Algebra]) -> Algebra:
+    """UNION, flattened; a single branch is itself."""
+    flat: list[Algebra] = []
+    for node in nodes:
+        flat.extend(node.branches if isinstance(node, Alternatives) else (node,))
+    return flat[0] if len(flat) == 1 else Alternatives(tuple(flat))
+
+
+def join(left: Algebra, right: Algebra) -> Algebra:
+    """Join; of conjunctions and their unions: conjunctions again, where that changes no scope."""
+    if left == UNIT:
+        return right
+    if right == UNIT:
+        return left
+    ours, theirs = branches_of(left), branches_of(right)
+    if ours is not None and theirs is not None and len(ours) * len(theirs) <= MOST_BRANCHES:
+        merged = [_merge(a, b) for a, b in product(ours, theirs)]
+        if all(branch is not None for branch in merged):
+            return union(branch for branch in merged if branch is not None and branch != NOTHING)
+    return Join(left, right)
+
+
+def _merge(left: Conjunction, right: Conjunction) -> Algebra | None:
+    """Two conjunctions as one; NOTHING if inline data contradict; None if a variable would change scope."""
+    if not (_steps_may_move(left, right) and _steps_may_move(right, left)):
+        return None
+    fixed = _constants(left.steps)
+    theirs = _constants(right.steps)
+    if any(theirs.get(name, term) != term for name, term in fixed.items()):
+        return NOTHING
+    everything = fixed | theirs
+    patterns = tuple(_with_constants(pattern, everything) for pattern in (*left.patterns, *right.patterns))
+    steps = (*left.steps, *(s for s in right.steps if not (isinstance(s, Bind) and s.variable.name in fixed)))
+    return Conjunction(tuple(dict.fromkeys(patterns)), _constants_first(steps))
+
+
+def _steps_may_move(own: Conjunction, other: Conjunction) -> bool:
+    """Whether the steps of `own` mean the same once the variables of `other` are bound too."""
+    known, foreign = certain(own), possible(other)
+    fixed = _constants(own.steps)
+    for step in own.steps:
+        if isinstance(step, Bind):
+            if step.variable.name in fixed:
+                if step.variable.name in foreign and step.variable.name not in certain(other):
+                    return False
+                continue
+            if step.variable.name in foreign or (mentioned(step.expression) & foreign) - known:
+                return False
+        elif (mentioned(step.condition) & foreign) - known:
+            return False
+    return True
+
+
+def _with_constants(pattern: Pattern, values: dict[str, Term]) -> Pattern:
+    if not values:
+        return pattern
+    s, p, o = (values.get(n.name, n) if isinstance(n, Var) else n for n in pattern.nodes)
+    return Pattern(s, p, o)
+
+
+def _constants_first(steps: Many[Step]) -> tuple[Step, ...]:
+    first = [s for s in steps if isinstance(s, Bind) and isinstance(s.expression, Const)]
+    return (*first, *(s for s in steps if s not in first))
+
+
+def select(inner: Algebra, condition: Expression) -> Algebra:
+    """FILTER; inside the conjunctions if it asks for no EXISTS."""
+    branches = branches_of(inner)
+    if branches is None or has_exists(condition):
+        return Selection(inner, condition)
+    parts = tuple(Filter(part) for part in conjuncts(condition))
+    return union(Conjunction(b.patterns, (*b.steps, *parts)) for b in branches)
+
+
+def extend(inner: Algebra, variable: str, expression: Expression) -> Algebra:
+    """BIND; inside the conjunctions if it asks for no EXISTS."""
+    branches = branches_of(inner)
+    if branches is None or has_exists(expression) or any(variable in _names(branch) for branch in branches):
+        return Extension(inner, variable, expression)
+    step = Bind(expression, Var(variable))
+    if isinstance(expression, Const):
+        return union(Conjunction(b.patterns, _constants_first((*b.steps, step))) for b in branches)
+    return union(Conjunction(b.patterns, (*b.steps, step)) for b in branches)
+
+
+def _names(conjunction: Conjunction) -> frozenset[str]:
+    """Variables bound or mentioned; a filter that mentions a variable bound later sees it unbound."""
+    expressions = (s.expression if isinstance(s, Bind) else s.condition for s in conjunction.steps)
+    return possible(conjunction).union(*map(mentioned, expressions))
+
+
+def conjuncts(condition: Expression) -> list[Expression]:
+    """`a && b && c` as [a, b, c]: a filter of all is a filter of each."""
+    if isinstance(condition, Call) and condition.function == "&&":
+        return [part for argument in condition.arguments for part in conjuncts(argument)]
+    return [condition]

@@ -1,0 +1,18 @@
+"""Aggregates as SPARQL 1.1 has them, over the exact sums and the order of the contract.
+
+Place:   used by the compiled groups and, inside custom aggregate functions, by the full engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dotr.expressions.aggregates import summarise
+from dotr.rdf.terms import Term, integer
+
+
+def total(function: str, distinct: bool, values: Sequence[Term | None]) -> Term | None:
+    """The aggregate of a group's values, None for an error; AVG of no values is 0 (sec. 18.5.1.4)."""
+    if function == "AVG" and not values:
+        return integer(0)
+    return summarise(function, distinct, values)
