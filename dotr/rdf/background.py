@@ -1,0 +1,273 @@
+"""The background: triples that hold at every instant, closed and indexed once, never touched at run time.
+
+Place:   built by datalog/ when a program is deployed; read by the functions that joins/ compiles; saved in a
+         deployment as bytes under the hash of its content.
+Method:  vertical partitioning (Abadi et al. 2007): per predicate, subject → object(s) and object →
+         subject(s). A single value stands bare, several are a sorted tuple; there is no set per key. Equal
+         terms are one string. Which predicates a subject or an object has is indexed only when somebody asks.
+Why not: a dict of sets (five times the memory), or integers (strings hash once and need no dictionary).
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from hashlib import blake2b
+from operator import itemgetter
+from typing import TypeAlias
+
+from dotr.errors import Diagnostic, EngineError
+from dotr.rdf.terms import Term, Triple
+
+Many: TypeAlias = Term | tuple[Term, ...]
+"""One term, or several distinct ones in code point order."""
+
+Column: TypeAlias = dict[Term, Many]
+
+_MAGIC = b"dotr background 1\n"
+_SCAN = 8  # up to here a look along a tuple beats bisection
+
+
+def many(values: Many | None) -> tuple[Term, ...]:
+    """The terms as a tuple."""
+    if values is None:
+        return ()
+    return (values,) if values.__class__ is str else values  # type: ignore[return-value]  # str or tuple
+
+
+def has(values: tuple[Term, ...], term: Term) -> bool:
+    """Whether a sorted tuple holds the term. O(log n)."""
+    if len(values) <= _SCAN:
+        return term in values
+    at = bisect_left(values, term)
+    return at < len(values) and values[at] == term
+
+
+class Background:
+    """Owns the indexes. `forward`: predicate → subject → objects, `backward`: with objects first.
+
+    Readers may hold on to the inner dicts: they change only in `extend`, never at run time.
+    """
+
+    __slots__ = ("_from", "_into", "backward", "count", "forward", "several_backward", "several_forward")
+
+    def __init__(self, triples: Iterable[Triple] = ()) -> None:
+        self.forward: dict[Term, Column] = {}
+        self.backward: dict[Term, Column] = {}
+        self.several_forward: set[Term] = set()
+        self.several_backward: set[Term] = set()
+        self.count = 0
+        self._from: dict[Term, tuple[Term, ...]] | None = None
+        self._into: dict[Term, tuple[Term, ...]] | None = None
+        self.extend(triples)
+
+    def extend(self, triples: Iterable[Triple]) -> None:
+        """Add triples (repeats are fine). O(triples), and sorting where a key has several values."""
+        terms = self._terms()
+        one = terms.setdefault
+        forward, backward = self.forward, self.backward
+        open_forward: dict[Term, dict[Term, list[Term]]] = {}
+        open_backward: dict[Term, dict[Term, list[Term]]] = {}
+        for subject, predicate, object_ in triples:
+            subject, object_ = one(subject, subject), one(object_, object_)
+            column = forward.get(predicate)
+            if column is None:
+                predicate = one(predicate, predicate)
+                column = forward[predicate] = {}
+                backward[predicate] = {}
+            values = column.get(subject)
+            if values is None:
+                column[subject] = object_
+            elif values != object_:
+                _open(open_forward, predicate, subject, values, object_)
+            column = backward[predicate]
+            values = column.get(object_)
+            if values is None:
+                column[object_] = subject
+            elif values != subject:
+                _open(open_backward, predicate, object_, values, subject)
+        _settle(forward, open_forward, self.several_forward)
+        _settle(backward, open_backward, self.several_backward)
+        self._from = self._into = None
+        self.count = sum(map(self.size, forward))
+
+    def _terms(self) -> dict[Term, Term]:
+        """Every term there is, as the one string that stands for it."""
+        terms: dict[Term, Term] = {}
+        for predicate, column in self.forward.items():
+            terms[predicate] = predicate
+            terms.update(zip(column, column, strict=True))
+            terms.update((term, term) for term in self.backward[predicate])
+        return terms
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __contains__(self, triple: Triple) -> bool:
+        subject, predicate, object_ = triple
+        values = self.forward.get(predicate, _EMPTY).get(subject)
+        if values is None:
+            return False
+        return values == object_ if isinstance(values, str) else has(values, object_)
+
+    def __iter__(self) -> Iterator[Triple]:
+        """All triples, by predicate and subject as first seen."""
+        for predicate, column in self.forward.items():
+            for subject, values in column.items():
+                for object_ in many(values):
+                    yield subject, predicate, object_
+
+    def size(self, predicate: Term) -> int:
+        """How many triples have the predicate."""
+        column = self.forward.get(predicate)
+        if column is None:
+            return 0
+        if predicate not in self.several_forward:
+            return len(column)
+        return sum(1 if values.__class__ is str else len(values) for values in column.values())
+
+    def predicates_from(self, subject: Term) -> tuple[Term, ...]:
+        """The predicates of a subject. The first call indexes all subjects."""
+        if self._from is None:
+            self._from = _by_key(self.forward)
+        return self._from.get(subject, ())
+
+    def predicates_into(self, object_: Term) -> tuple[Term, ...]:
+        """The predicates that lead to an object. The first call indexes all objects."""
+        if self._into is None:
+            self._into = _by_key(self.backward)
+        return self._into.get(object_, ())
+
+    def save(self) -> bytes:
+        """The index as bytes: a hash, the terms, and per predicate both columns as positions of terms."""
+        numbers: dict[Term, int] = {term: i for i, term in enumerate(self._terms())}
+        parts = [array("I", [len(self.forward)]).tobytes()]
+        for predicate, column in self.forward.items():
+            parts.append(array("I", [numbers[predicate]]).tobytes())
+            parts += _save_column(column, numbers)
+            parts += _save_column(self.backward[predicate], numbers)
+        text = "\n".join(numbers).encode()
+        body = b"%d %d\n" % (len(numbers), len(text)) + text + b"".join(parts)
+        return _MAGIC + blake2b(body, digest_size=16).digest() + body
+
+    @classmethod
+    def load(cls, data: bytes | memoryview) -> Background:
+        """The index that `save` wrote. Raises EngineError D5101 when the bytes are not it."""
+        view = memoryview(data)
+        head = len(_MAGIC) + 16
+        body = view[head:]
+        if (
+            bytes(view[: len(_MAGIC)]) != _MAGIC
+            or blake2b(body, digest_size=16).digest() != view[head - 16 : head]
+        ):
+            raise EngineError(
+                Diagnostic(
+                    "D5101", "a saved background is damaged or of another version", hint="close it again"
+                )
+            )
+        line = bytes(body[:40]).index(b"\n")
+        count, size = map(int, bytes(body[:line]).split())
+        text = str(body[line + 1 : line + 1 + size], "utf-8")
+        terms = text.split("\n") if count else []
+        reader = _Reader(body[line + 1 + size :], terms)
+        found = cls()
+        for _ in range(reader.numbers(1)[0]):
+            predicate = terms[reader.numbers(1)[0]]
+            found.forward[predicate], several = reader.column()
+            if several:
+                found.several_forward.add(predicate)
+            found.backward[predicate], several = reader.column()
+            if several:
+                found.several_backward.add(predicate)
+        found.count = sum(map(found.size, found.forward))
+        return found
+
+
+_EMPTY: Column = {}
+
+
+def content_hash(triples: Collection[Triple]) -> str:
+    """A name for a set of triples: 32 hexadecimal digits, whatever their order and repeats."""
+    total = 0
+    for triple in set(triples):
+        total += int.from_bytes(blake2b("\n".join(triple).encode(), digest_size=16).digest(), "little")
+    return f"{total % (1 << 128):032x}"
+
+
+def _open(
+    opened: dict[Term, dict[Term, list[Term]]], predicate: Term, key: Term, values: Many, value: Term
+) -> None:
+    lists = opened.setdefault(predicate, {})
+    found = lists.get(key)
+    if found is None:
+        lists[key] = [*many(values), value]
+    else:
+        found.append(value)
+
+
+def _settle(
+    index: dict[Term, Column], opened: Mapping[Term, Mapping[Term, list[Term]]], several: set[Term]
+) -> None:
+    for predicate, lists in opened.items():
+        column = index[predicate]
+        several.add(predicate)
+        for key, values in lists.items():
+            column[key] = tuple(sorted(set(values)))
+
+
+def _by_key(index: Mapping[Term, Column]) -> dict[Term, tuple[Term, ...]]:
+    found: dict[Term, tuple[Term, ...]] = {}
+    for predicate, column in index.items():
+        single = (predicate,)
+        for key in column:
+            before = found.get(key)
+            found[key] = single if before is None else before + single
+    return found
+
+
+def _save_column(column: Column, numbers: Mapping[Term, int]) -> list[bytes]:
+    """Single values first, then keys with several: keys, values; keys, counts, values."""
+    bare = [(key, value) for key, value in column.items() if isinstance(value, str)]
+    lists = [(key, value) for key, value in column.items() if not isinstance(value, str)]
+    number = numbers.__getitem__
+    several = array("I", (number(value) for _, values in lists for value in values))
+    return [
+        array("I", [len(bare), len(lists), len(several)]).tobytes(),
+        array("I", map(number, map(itemgetter(0), bare))).tobytes(),
+        array("I", map(number, map(itemgetter(1), bare))).tobytes(),
+        array("I", map(number, map(itemgetter(0), lists))).tobytes(),
+        array("I", [len(values) for _, values in lists]).tobytes(),
+        several.tobytes(),
+    ]
+
+
+class _Reader:
+    """Owns a place in the saved bytes."""
+
+    def __init__(self, data: memoryview, terms: list[Term]) -> None:
+        self._data = data
+        self._at = 0
+        self._terms = terms
+
+    def numbers(self, count: int) -> array[int]:
+        found = array("I")
+        end = self._at + count * found.itemsize
+        found.frombytes(self._data[self._at : end])
+        self._at = end
+        return found
+
+    def column(self) -> tuple[Column, bool]:
+        """One column, and whether a key of it has several values."""
+        bare, lists, several = self.numbers(3)
+        term = self._terms.__getitem__
+        keys = map(term, self.numbers(bare))
+        column: Column = dict(zip(keys, map(term, self.numbers(bare)), strict=True))
+        keys = map(term, self.numbers(lists))
+        counts = self.numbers(lists)
+        values = tuple(map(term, self.numbers(several)))
+        at = 0
+        for key, count in zip(keys, counts, strict=True):
+            column[key] = values[at : at + count]
+            at += count
+        return column, lists > 0
