@@ -1,0 +1,75 @@
+"""`dotr demo`: a building on fire, from files that travel with dotr.
+
+Place:   what a new user runs first; a plain `dotr run` underneath.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import click
+
+from dotr.cli.run import command as run
+from dotr.connectors.shipped import shipped
+from dotr.errors import Diagnostic, EngineError, RefusedError
+
+_EXAMPLE = "examples/building"
+_RULES, _STREAM = "building.dotr", "morning.ttl"
+
+
+@click.command(short_help="A building on fire: runs offline in seconds.")
+@click.option(
+    "--copy", "folder", metavar="FOLDER", help="Put the demo's files into a new folder, to play with."
+)
+def command(folder: str | None) -> None:
+    """An hour in a small office: rules, sensors, a fire, and what dotr says about it."""
+    try:
+        place = shipped(_EXAMPLE)
+    except FileNotFoundError:
+        raise EngineError(
+            Diagnostic(
+                "D4002", "the demo's files are missing from this installation", hint="install dotr anew"
+            )
+        ) from None
+    if folder is not None:
+        place = _copied(place, Path(folder))
+    rules, stream = place / _RULES, place / _STREAM
+    click.echo(f"One morning in a small office: {_shown(stream)} through {_shown(rules)}.\n", err=True)
+    run.main([str(rules), str(stream), "--format", "text"], "dotr demo", standalone_mode=False)
+    where = _shown(place) if folder is not None else "building"
+    click.echo(_next(where, copied=folder is not None), err=True)
+
+
+def _copied(place: Path, folder: Path) -> Path:
+    if folder.exists():
+        raise RefusedError(
+            Diagnostic("D5001", f"`{folder}` exists", hint="name a folder that does not exist yet")
+        )
+    try:
+        shutil.copytree(place, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    except OSError as error:
+        raise EngineError(
+            Diagnostic("D4001", f"cannot write {folder}: {error.strerror}", hint="name another folder")
+        ) from None
+    return folder
+
+
+def _shown(path: Path) -> str:
+    """A path as a user would type it: relative when it lies below the working directory."""
+    try:
+        return str(path.absolute().relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
+
+
+def _next(where: str, copied: bool) -> str:
+    tips = [
+        (f"dotr check {where}/{_RULES}", "what is wrong with rules, before they run"),
+        (f"dotr run {where}/{_RULES} {where}/{_STREAM} --format jsonl", "the same events, with what matched"),
+        (f"dotr plan {where}/{_RULES}", "what will run, and how far back it remembers"),
+    ]
+    if not copied:
+        tips.insert(0, (f"dotr demo --copy {where}", "puts these files here, to be changed; then"))
+    width = max(len(tip) for tip, _ in tips)
+    return "\nTry next:\n" + "\n".join(f"  {tip.ljust(width)}   {why}" for tip, why in tips)

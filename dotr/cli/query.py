@@ -1,0 +1,174 @@
+"""`dotr query RULES [SOURCE… --at T] QUERY.rq`: SPARQL over K(t), or over the closed background alone.
+
+Place:   one enrichment, one query; the same two steps as in a run, without detection.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import click
+
+from dotr.cli.options import output_options, program_options, reading, source_options
+from dotr.cli.render import note
+from dotr.connectors.background import read_background
+from dotr.connectors.documents import format_of
+from dotr.connectors.notation import Notation, json_terms
+from dotr.connectors.outputs import StreamOutput, open_output
+from dotr.connectors.refusals import Refusals
+from dotr.connectors.rules import read_rules_text
+from dotr.connectors.sources import SourceOptions, Sources
+from dotr.connectors.times import TimeError, parse_text
+from dotr.enrich import LiteralEnricher
+from dotr.errors import DataError, Diagnostic, UsageError
+from dotr.events import Clock, Time, Values
+from dotr.ir import Program, Select
+from dotr.lang import load_program, parse_query
+from dotr.rdf.blanks import label_stream
+from dotr.rdf.terms import Triple, literal
+from dotr.sparql.full import FullQuery
+
+
+@click.command(short_help="SPARQL over the enriched state at one time, or over the background.")
+@click.argument("rules", metavar="RULES")
+@click.argument("sources", metavar="[SOURCE...]", nargs=-1)
+@click.argument("query", metavar="QUERY.rq")
+@click.option("--at", metavar="TIME", help="Which instant of the SOURCEs: 12, or 2026-01-01T08:00:12Z.")
+@program_options
+@source_options
+@output_options(("text", "jsonl"))
+def command(
+    rules: str,
+    sources: tuple[str, ...],
+    query: str,
+    at: str | None,
+    background: tuple[str, ...],
+    more_rules: tuple[str, ...],
+    materialize: str,
+    verify: bool,
+    base: str,
+    time_path: str | None,
+    time_unit: str,
+    max_document: int,
+    on_error: str,
+    format_: str | None,
+    output: str | None,
+    overwrite: bool,
+    quiet: bool,
+) -> int:
+    """Ask a SELECT or ASK query of what holds at one time.
+
+    RULES is a .dotr, .dlog or RDF file. With SOURCEs and --at the query sees background, the graphs of that
+    instant, and what the rules derive; without them the background and what follows from it.
+    """
+    if bool(sources) != (at is not None):
+        raise UsageError(
+            Diagnostic(
+                "D4110", "SOURCE and --at go together", hint="dotr query RULES SOURCE… --at 12 QUERY.rq"
+            )
+        )
+    options = reading(base, time_path, time_unit, max_document)
+    texts = [path for path in (rules, *more_rules) if not _is_rdf(path)]
+    program = load_program(texts, read_rules_text) if texts else Program()
+    documents = [path for path in (rules, *more_rules) if _is_rdf(path)]
+    triples = read_background([*program.background, *documents, *background], base, max_document)
+    select = parse_query(read_rules_text(query) if query != "-" else _stdin(), query, program.prefixes)
+    instant = None
+    if at is not None:
+        instant = _instant(sources, at, options, Refusals(on_error == "fail"))
+        if instant.graphs == 0 and not quiet:
+            note(f"no graph came at {instant.clock.text(instant.time)}: the answer is that of an empty one")
+    answer = _answer(program, triples, select, instant)
+    out = open_output(output, overwrite) if output else StreamOutput(sys.stdout.buffer)
+    text = (format_ or ("text" if output is None and sys.stdout.isatty() else "jsonl")) == "text"
+    if isinstance(answer, bool):
+        out.write(f"{str(answer).lower()}\n" if text else f'{{"boolean":{str(answer).lower()}}}\n')
+    elif text:
+        out.write(table(select.variables, answer, Notation(program.prefixes)))
+    else:
+        for row in answer:
+            out.write(json_row(select.variables, row) + "\n")
+    out.finish()
+    return 1 if answer is False else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Instant:
+    """The graphs of one time, as one: blank nodes labelled."""
+
+    time: Time
+    clock: Clock
+    graphs: int
+    triples: tuple[Triple, ...]
+
+
+def _is_rdf(path: str) -> bool:
+    return format_of(path) is not None
+
+
+def _stdin() -> str:
+    return sys.stdin.buffer.read().decode()
+
+
+def _instant(sources: Sequence[str], at: str, options: SourceOptions, refusals: Refusals) -> Instant:
+    """Everything of the sources at one time. Reads all of them: a stream need not be sorted."""
+    try:
+        time, integer = parse_text(at, options.unit)
+    except TimeError as error:
+        raise UsageError(Diagnostic("D4111", f"--at: {error.message}", hint=error.hint)) from None
+    reader = Sources(sources, options, refusals)
+    graphs = [graph.triples for graph in reader if graph.time == time]
+    clock = reader.clock or Clock(integer, options.unit)
+    if clock.integer is not integer:
+        kind = "integers" if clock.integer else "dateTimes"
+        raise DataError(
+            Diagnostic(
+                "D2102",
+                f"the times of these sources are {kind}",
+                label=f"--at {at}",
+                hint="ask for such a time",
+            )
+        )
+    labelled = label_stream(graphs, time)
+    return Instant(time, clock, len(graphs), tuple(triple for graph in labelled for triple in graph))
+
+
+def _answer(
+    program: Program, background: Sequence[Triple], select: Select, instant: Instant | None
+) -> bool | list[Values]:
+    enricher = LiteralEnricher(program.datalog, background)
+    store = enricher.open(instant.triples if instant is not None else ())
+    now = instant.clock.term(instant.time) if instant is not None else literal("")
+    query = FullQuery(select)
+    if instant is None and query.text("1") != query.text("2"):
+        raise UsageError(
+            Diagnostic(
+                "D4112", "this query asks for NOW(), and no instant is given", hint="add SOURCE and --at"
+            )
+        )
+    return query.ask(store, now) if select.ask else query.solutions(store, now)
+
+
+def table(variables: Sequence[str], rows: Sequence[Values], notation: Notation) -> str:
+    """Solutions as aligned columns, terms with the program's prefixes."""
+    cells = [[f"?{name}" for name in variables]]
+    cells += [["" if term is None else notation.term(term) for term in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in cells
+    ]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def json_row(variables: Sequence[str], row: Values) -> str:
+    """A solution as SPARQL 1.1 JSON results have it; what is unbound is left out."""
+    pairs = zip(variables, row, strict=True)
+    return (
+        "{"
+        + ",".join(f"{json.dumps(name)}:{json_terms[term]}" for name, term in pairs if term is not None)
+        + "}"
+    )
