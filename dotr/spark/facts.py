@@ -1,0 +1,133 @@
+"""Facts as rows: what one part of one group must see of one instant.
+
+Place:   extracting.py writes rows, the shuffle (Spark's or local.py's) sorts them, detecting.py reads them.
+Method:  a row is (part, time, text). The text has a line a fact: the stream's number, the ordinal, the values,
+         parted by tabs, unbound as nothing; no N-Triples term holds a raw tab or newline, or is empty. All facts
+         that a part must see of an instant are one row, since a row costs the shuffle more than its facts do.
+         A part is one number for (group, bucket of keys, slice of time), so that one column is shuffled on.
+         Time needs sorting within a part only; facts stand in canonical order already, part by part.
+Why not: pickle (a row outlives the process that wrote it), or a column per attribute (streams differ in width).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from dotr.events import Fact, Time
+from dotr.ir import Program
+from dotr.spark.keys import bucket
+from dotr.spark.plan import Group, Plan
+from dotr.spark.slices import Slices
+
+VERSION = 1
+"""Of the text's form; part of a job's key, so that workers of different releases never meet."""
+
+FactRow: TypeAlias = tuple[int, Time, str]
+
+MARK: Time = -(2**63)
+"""The time of a row that carries no facts but "first last", the first and last instant of the whole log. It sorts
+before everything. Parts of groups with EVERY have one, even where nothing else comes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """How one group is parted: into so many buckets of keys (1: not by key), and by time or not."""
+
+    buckets: int = 1
+    slices: Slices | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Owns the numbering of parts: one `Cut` for each group of the plan."""
+
+    plan: Plan
+    cuts: tuple[Cut, ...]
+
+    def part(self, group: int, bucket: int, slice_: int) -> int:
+        return (slice_ * self.cuts[group].buckets + bucket) * len(self.cuts) + group
+
+    def owner(self, part: int) -> tuple[int, int, int]:
+        """(group, bucket, slice) of a part number."""
+        rest, group = divmod(part, len(self.cuts))
+        slice_, bucket = divmod(rest, self.cuts[group].buckets)
+        return group, bucket, slice_
+
+    def parts_of_instant(self, group: Group, buckets: Sequence[int], time: Time) -> Iterator[tuple[int, int]]:
+        """(part, bucket) for every part that looks at `time` in one of `buckets`."""
+        slices = self.cuts[group.number].slices
+        seen = (0,) if slices is None else slices.seen_by(time, group.horizon or 0)
+        for slice_ in seen:
+            for bucket in buckets:
+                yield self.part(group.number, bucket, slice_), bucket
+
+
+class Router:
+    """Sends the facts of an instant to the parts that must see them. Stateless after construction."""
+
+    def __init__(self, program: Program, layout: Layout) -> None:
+        self._layout = layout
+        self._numbers = {name: number for number, name in enumerate(program.queries)}
+
+    def rows(self, time: Time, facts: Mapping[str, Sequence[Fact]]) -> list[FactRow]:
+        """The rows of one instant, at most one a part.
+
+        An instant without facts for a group matters to it only where a tick falls on it: then the row says that
+        a graph came, so that the tick does not take the background's own facts for the instant's.
+        """
+        rows: list[FactRow] = []
+        lines = {
+            name: [fact_line(self._numbers[name], fact) for fact in found] for name, found in facts.items()
+        }
+        for group in self._layout.plan.groups:
+            mine = [name for name in lines if name in group.streams]
+            if not mine and not any(time % duration == 0 for duration in group.ticks):
+                continue
+            buckets = self._layout.cuts[group.number].buckets
+            texts: dict[int, list[str]] = {}
+            if group.keys is None or buckets == 1:
+                texts[0] = [line for name in mine for line in lines[name]]
+            else:
+                for name in mine:
+                    places = group.keys[name]
+                    for fact, line in zip(facts[name], lines[name], strict=True):
+                        texts.setdefault(bucket(fact[1], places, buckets), []).append(line)
+            joined = {number: "\n".join(text) for number, text in texts.items()}
+            for part, number in self._layout.parts_of_instant(group, sorted(joined), time):
+                rows.append((part, time, joined[number]))
+        return rows
+
+
+def fact_line(stream: int, fact: Fact) -> str:
+    """One fact as text, without its time and without an end of line. Facts of queries have no id."""
+    return "\t".join([str(stream), str(fact[2]), *[value or "" for value in fact[1]]])
+
+
+def read_facts(text: str, time: Time, names: Sequence[str]) -> dict[str, list[Fact]]:
+    """The facts of a row by stream, in the order written. `names`: the program's queries in order."""
+    facts: dict[str, list[Fact]] = {}
+    if text:
+        for line in text.split("\n"):
+            number, ordinal, *values = line.split("\t")
+            fact = (time, tuple([value or None for value in values]), int(ordinal), "")
+            facts.setdefault(names[int(number)], []).append(fact)
+    return facts
+
+
+def marks(layout: Layout, first: Time, last: Time) -> list[FactRow]:
+    """The rows without which ticks in empty parts would vanish: one for every part of a group with EVERY."""
+    rows: list[FactRow] = []
+    for group in layout.plan.groups:
+        if not group.ticks:
+            continue
+        cut = layout.cuts[group.number]
+        slices = range(1)
+        if cut.slices is not None:
+            slices = range(cut.slices.seen_by(first, 0)[0], cut.slices.seen_by(last, 0)[0] + 1)
+        for slice_ in slices:
+            rows += [
+                (layout.part(group.number, b, slice_), MARK, f"{first} {last}") for b in range(cut.buckets)
+            ]
+    return rows

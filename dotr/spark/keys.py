@@ -1,0 +1,195 @@
+"""By which attributes a component of rules can be parted: everything a match needs carries the trigger's key.
+
+Place:   plan.py asks; facts.py sends facts by the answer.
+Method:  inside a rule, equations of `ON` carry a trigger attribute to the candidates, directly or through earlier
+         conjuncts (a condition is applied before selection, so whatever fails it is no candidate, whichever
+         the operator). Across rules every stream has one key, so a stream that two positions share, and a
+         composite that other rules chain on, lie in the same part for all of them.
+         What `=` equates shares its equality class (tesla/keys.py), and classes are transitive where `=` is not.
+Why not: `WHERE`. It is tested after the choice; `LAST` over all keys is not `LAST` of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from zlib import crc32
+
+from dotr.events import Values
+from dotr.ir import Attribute, Choose, Every, Program, Rule
+from dotr.tesla.conditions import equality, parts
+from dotr.tesla.keys import equality_class
+
+StreamKeys = Mapping[str, tuple[int, ...]]
+"""Stream → the attributes (places in a fact's values) that make its key, one for each part of the key."""
+
+Roots = Mapping[tuple[str, str], frozenset[int]]
+"""(position, attribute) → the trigger attributes whose value it equals wherever a fact is a candidate there."""
+
+
+def roots(rule: Rule, computed: Collection[tuple[str, str]] = ()) -> Roots:
+    """What the equations of a rule carry from its trigger to its other positions.
+
+    `computed`: attributes, as (stream, variable), that can be an xsd:float and so carry nothing.
+    """
+    if isinstance(rule.trigger, Every):
+        return {}
+    trigger = rule.trigger
+    streams = {position.name: position.stream for position in rule.positions}
+    found = {
+        (trigger.name, variable): frozenset((i,))
+        for i, variable in enumerate(trigger.variables)
+        if (trigger.stream, variable) not in computed
+    }
+    for conjunct in rule.conjuncts:
+        own = conjunct.position.name
+        for part in parts(conjunct.on):
+            match equality(part, own):
+                case Attribute(variable=variable), Attribute(position=other, variable=theirs) if (
+                    streams[own],
+                    variable,
+                ) not in computed:
+                    known = found.get((own, variable), frozenset())
+                    found[own, variable] = known | found.get((other, theirs), frozenset())
+                case _:
+                    pass
+    return found
+
+
+def computed_attributes(program: Program) -> frozenset[tuple[str, str]]:
+    """WITH variables, as (rule, variable), that are not just an attribute of a query's fact.
+
+    They can be an xsd:float, which equals many other numbers each, of which no two need be equal.
+    """
+    found: set[tuple[str, str]] = set()
+    grown = True
+    while grown:
+        grown = False
+        for rule in program.rules:
+            streams = {position.name: position.stream for position in rule.positions}
+            for binding in rule.bindings:
+                match binding.expression:
+                    case Attribute(position=position, variable=variable):
+                        computed = (streams[position], variable) in found
+                    case _:
+                        computed = True
+                if computed and (rule.name, binding.variable) not in found:
+                    found.add((rule.name, binding.variable))
+                    grown = True
+    return frozenset(found)
+
+
+def unlinked(rule: Rule) -> list[str]:
+    """Positions that no equation links with any attribute of the trigger; the trigger itself if it has none."""
+    if isinstance(rule.trigger, Every):
+        return [rule.trigger.name]
+    known = roots(rule)
+    return [
+        c.position.name
+        for c in rule.conjuncts
+        if not any(known.get((c.position.name, variable)) for variable in c.position.variables)
+    ]
+
+
+def stream_keys(program: Program, rules: Sequence[int]) -> StreamKeys | None:
+    """A key for every stream of a component of rules, as wide as can be; None if there is none.
+
+    `rules` are indices into `program.rules`. Each part of the key is a solution of its own: a choice of one
+    attribute per stream such that, in every rule, every position's attribute equals the trigger's.
+    """
+    members = [program.rules[i] for i in rules]
+    if any(isinstance(rule.trigger, Every) for rule in members):
+        return None
+    search = _Search(members, computed_attributes(program))
+    columns: list[dict[str, int]] = []
+    first = members[0].trigger
+    assert not isinstance(first, Every)
+    for place in range(len(first.variables)):
+        solution = next(search.solve(0, {first.stream: place}), None)
+        if solution is not None:
+            columns.append(solution)
+    if not columns:
+        return None
+    return {stream: tuple(column[stream] for column in columns) for stream in columns[0]}
+
+
+class _Search:
+    """Chooses attributes by backtracking; rules are few and their equations decide almost everything."""
+
+    def __init__(self, rules: Sequence[Rule], computed: Collection[tuple[str, str]]) -> None:
+        self._rules = rules
+        self._roots = {rule.name: roots(rule, computed) for rule in rules}
+        self._demands = [
+            (rule, position.name, position.stream, len(position.variables))
+            for rule in _connected(rules)
+            for position in rule.positions
+        ]
+
+    def solve(self, at: int, chosen: dict[str, int]) -> Iterator[dict[str, int]]:
+        """All ways to go on from the first `at` demands and the attributes chosen so far."""
+        known = [r for r in self._rules if r.name in chosen and r.trigger.stream in chosen]  # type: ignore[union-attr]  # no EVERY here
+        if not all(self._carries(rule, chosen) for rule in known):
+            return
+        if at == len(self._demands):
+            yield chosen
+            return
+        rule, position, stream, width = self._demands[at]
+        places = [chosen[stream]] if stream in chosen else range(width)
+        for place in places:
+            if self._fits(rule, position, stream, place, chosen):
+                yield from self.solve(at + 1, {**chosen, stream: place})
+
+    def _fits(self, rule: Rule, position: str, stream: str, place: int, chosen: Mapping[str, int]) -> bool:
+        """Whether attribute `place` of a position equals the trigger's chosen one."""
+        assert not isinstance(rule.trigger, Every)
+        if position == rule.trigger.name:
+            return True
+        variable = next(p for p in rule.positions if p.name == position).variables[place]
+        trigger = chosen[rule.trigger.stream]
+        return trigger in self._roots[rule.name].get((position, variable), ())
+
+    def _carries(self, rule: Rule, chosen: Mapping[str, int]) -> bool:
+        """Whether the composites of a rule carry its trigger's key in the attribute chosen for them."""
+        assert not isinstance(rule.trigger, Every)
+        given = rule.bindings[chosen[rule.name]].expression
+        in_match = {rule.trigger.name, *(c.position.name for c in rule.conjuncts if isinstance(c, Choose))}
+        return (
+            isinstance(given, Attribute)
+            and given.position in in_match
+            and chosen[rule.trigger.stream]
+            in self._roots[rule.name].get((given.position, given.variable), ())
+        )
+
+
+def _connected(rules: Sequence[Rule]) -> list[Rule]:
+    """The rules in an order in which each but the first shares a stream with one before it, if any does."""
+    left, order = list(rules[1:]), [rules[0]]
+    while left:
+        seen = {s for rule in order for s in _streams(rule)}
+        nearest = next((rule for rule in left if seen & set(_streams(rule))), left[0])
+        left.remove(nearest)
+        order.append(nearest)
+    return order
+
+
+def _streams(rule: Rule) -> Iterator[str]:
+    yield rule.name
+    for position in rule.positions:
+        yield position.stream
+
+
+def bucket(values: Values, places: Sequence[int], buckets: int) -> int:
+    """In which of `buckets` parts a fact lies: the same for facts whose keys `=` equates; any for unbound keys.
+
+    A function of the values alone: it agrees between processes and machines.
+    """
+    text = "\n".join([_class_text(values[place]) for place in places])
+    return crc32(text.encode()) % buckets
+
+
+def _class_text(term: str | None) -> str:
+    if term is None:
+        return ""
+    if term[0] != '"' or term[-1] != ">":
+        return term
+    found = equality_class(term)
+    return repr(found + 0.0) if isinstance(found, float) else str(found)
