@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import re
 from array import array
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Context, Decimal
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from dotr.rdf.canonical import canonical
+from dotr.rdf.canonical import canonical, double_text
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import (
     FALSE,
@@ -30,6 +31,7 @@ from dotr.rdf.terms import (
     XSD_INTEGER,
     XSD_STRING,
     Term,
+    literal,
     literal_parts,
 )
 
@@ -196,3 +198,44 @@ def _days(year: int, month: int, day: int) -> int:
 
 values: Memo[Term, Value] = Memo(_decode)
 """The table behind `decode`, for code that cannot afford a call: `values[term]`."""
+
+
+def to_double(value: Number) -> float:
+    """A number as xsd:double, rounded as the engine does: a decimal is its digits over a power of ten."""
+    if isinstance(value, Decimal):
+        places, digits = 18, int(EXACT.scaleb(value, 18))
+        while places and digits % 10 == 0:
+            digits, places = digits // 10, places - 1
+        return float(digits) / float(10**places)
+    return float(value)
+
+
+def encode(value: Value) -> Term:
+    """The canonical term of a value: the inverse of `decode` on canonical terms."""
+    return _ENCODERS[type(value)](value)
+
+
+def decimal_text(value: Decimal) -> str:
+    """The canonical lexical form of an xsd:decimal: no exponent, no zeros at the end of a fraction."""
+    text = format(value, "f")
+    if "." in text:
+        text = text.rstrip("0").rstrip(".")
+    return "0" if text == "-0" else text
+
+
+def _single_term(value: float) -> Term:
+    return canonical(f'"{double_text(float(value))}"^^<{XSD_FLOAT}>')
+
+
+_ENCODERS: dict[type, Callable[[Any], Term]] = {
+    int: lambda value: f'"{value}"^^<{XSD_INTEGER}>',
+    Decimal: lambda value: f'"{decimal_text(value)}"^^<{XSD_DECIMAL}>',
+    float: lambda value: f'"{double_text(value)}"^^<{XSD_DOUBLE}>',
+    Single: _single_term,
+    bool: lambda value: TRUE if value else FALSE,
+    str: literal,
+    Resource: lambda value: value.term,
+    LanguageString: lambda value: value.term,
+    DateTime: lambda value: value.term,
+    Opaque: lambda value: value.term,
+}

@@ -1,0 +1,215 @@
+"""Arithmetic and comparison of numbers as the full engine does them.
+
+Place:   below operators.py and functions.py; works on decoded values (rdf/values.py) of any kind, and gives
+         None where one is not a number.
+Method:  SPARQL 1.1, sec. 17.3: operands are promoted to the wider type, integer < decimal < float < double.
+         Integers have 64 bits and decimals 128 bits with 18 fractional digits: an operation whose result does
+         not fit, or a division by an exact zero, is an error (None). A quotient of integers is a decimal.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from typing import Any
+
+from dotr.rdf.values import (
+    DECIMAL_MAX,
+    DECIMAL_MIN,
+    EXACT,
+    INTEGER_MAX,
+    INTEGER_MIN,
+    Number,
+    Single,
+    single,
+    to_double,
+)
+
+_I128_MIN, _I128_MAX = -(2**127), 2**127 - 1
+
+
+def is_number(value: object) -> bool:
+    kind = type(value)
+    return kind is int or kind is float or kind is Decimal or kind is Single
+
+
+def to_single(value: Any) -> Single:
+    """A number as xsd:float."""
+    return value if type(value) is Single else single(to_double(value))
+
+
+def add(a: Any, b: Any) -> Number | None:
+    pair = promoted(a, b)
+    if pair is None:
+        return None
+    left, right, kind = pair
+    if kind is int:
+        return _integer(left + right)
+    if kind is Decimal:
+        return _decimal(EXACT.add(left, right))
+    return _floating(left + right, kind)
+
+
+def subtract(a: Any, b: Any) -> Number | None:
+    pair = promoted(a, b)
+    if pair is None:
+        return None
+    left, right, kind = pair
+    if kind is int:
+        return _integer(left - right)
+    if kind is Decimal:
+        return _decimal(EXACT.subtract(left, right))
+    return _floating(left - right, kind)
+
+
+def multiply(a: Any, b: Any) -> Number | None:
+    pair = promoted(a, b)
+    if pair is None:
+        return None
+    left, right, kind = pair
+    if kind is int:
+        return _integer(left * right)
+    if kind is Decimal:
+        return _product(left, right)
+    return _floating(left * right, kind)
+
+
+def divide(a: Any, b: Any) -> Number | None:
+    pair = promoted(a, b)
+    if pair is None:
+        return None
+    left, right, kind = pair
+    if kind is int or kind is Decimal:
+        return quotient(_scaled(left), _scaled(right))
+    if right == 0:
+        if left == 0 or left != left or right != right:
+            return _floating(math.nan, kind)
+        return _floating(math.copysign(math.inf, left) * math.copysign(1.0, right), kind)
+    return _floating(left / right, kind)
+
+
+def negate(value: Any) -> Number | None:
+    kind = type(value)
+    if kind is int:
+        return _integer(-value)
+    if kind is Decimal:
+        return _decimal(EXACT.minus(value))
+    return _floating(-value, kind) if is_number(value) else None
+
+
+def absolute(value: Any) -> Number | None:
+    kind = type(value)
+    if kind is int:
+        return _integer(abs(value))
+    if kind is Decimal:
+        return _decimal(EXACT.abs(value))
+    return _floating(abs(value), kind) if is_number(value) else None
+
+
+def ceiling(value: Any) -> Number | None:
+    kind = type(value)
+    if kind is Decimal:
+        return _decimal(value.to_integral_value(ROUND_CEILING))
+    return _integral(value, math.ceil)
+
+
+def floor(value: Any) -> Number | None:
+    kind = type(value)
+    if kind is Decimal:
+        return _decimal(value.to_integral_value(ROUND_FLOOR))
+    return _integral(value, math.floor)
+
+
+def rounded(value: Any) -> Number | None:
+    """To the nearest integer, a half towards +INF."""
+    if type(value) is Decimal:
+        return _decimal(EXACT.add(value, _HALF).to_integral_value(ROUND_FLOOR))
+    return _integral(value, _round_half_up)
+
+
+_HALF = Decimal("0.5")
+
+
+def promoted(a: Any, b: Any) -> tuple[Any, Any, type] | None:
+    """Two numbers in their common type, and that type; None unless both are numbers."""
+    left, right = type(a), type(b)
+    if left is right:
+        return (a, b, left) if is_number(a) else None
+    if not (is_number(a) and is_number(b)):
+        return None
+    if left is float or right is float:
+        return to_double(a), to_double(b), float
+    if left is Single or right is Single:
+        return to_single(a), to_single(b), Single
+    return Decimal(a), Decimal(b), Decimal
+
+
+def quotient(numerator: int, denominator: int) -> Decimal | None:
+    """The decimal quotient of two numbers of 10⁻¹⁸, cut (towards zero) after 18 fractional digits.
+
+    None for a zero denominator, and where the engine's 128 bits do not hold the widened numerator: it shifts
+    the numerator left as far as it goes, drops the denominator's zeros, and needs 18 digits of shift in all.
+    """
+    if denominator == 0:
+        return None
+    widened = 0
+    if numerator:
+        widened = 39 - len(str(abs(numerator)))
+        if not _I128_MIN <= numerator * 10**widened <= _I128_MAX:
+            widened -= 1
+    text = str(abs(denominator))
+    dropped = len(text) - len(text.rstrip("0"))
+    if numerator and widened + dropped < 18:
+        return None
+    shift = widened + dropped - 18
+    cut = abs(numerator) * 10**widened // (abs(denominator) // 10**dropped) // 10 ** max(shift, 0)
+    if (numerator < 0) != (denominator < 0):
+        cut = -cut
+    return EXACT.scaleb(Decimal(cut), -18)
+
+
+def _scaled(value: Any) -> int:
+    """An int or Decimal in units of 10⁻¹⁸."""
+    return int(EXACT.scaleb(value, 18)) if isinstance(value, Decimal) else int(value) * 10**18
+
+
+def _product(a: Decimal, b: Decimal) -> Decimal | None:
+    product = EXACT.multiply(a, b)
+    exponent = product.as_tuple().exponent
+    assert isinstance(exponent, int)
+    if exponent < -18 and product:
+        narrow = EXACT.multiply(EXACT.normalize(a), EXACT.normalize(b)).as_tuple().exponent
+        assert isinstance(narrow, int)
+        if narrow < -18:
+            return None
+    return _decimal(product)
+
+
+def _integer(value: int) -> int | None:
+    return value if INTEGER_MIN <= value <= INTEGER_MAX else None
+
+
+def _decimal(value: Decimal) -> Decimal | None:
+    return value if DECIMAL_MIN <= value <= DECIMAL_MAX else None
+
+
+def _floating(value: float, kind: type) -> float:
+    return single(value) if kind is Single else value
+
+
+def _integral(value: Any, step: Callable[[float], int]) -> Number | None:
+    """Apply a rounding to an integral value of the same type; the sign of a zero is kept."""
+    kind = type(value)
+    if kind is int:
+        return int(value)
+    if not is_number(value):
+        return None
+    if not math.isfinite(value):
+        return _floating(value, kind)
+    return _floating(math.copysign(float(step(value)), value), kind)
+
+
+def _round_half_up(value: float) -> int:
+    whole = math.floor(value)
+    return whole + 1 if value - whole >= 0.5 else whole

@@ -1,0 +1,78 @@
+"""Casts: the constructor functions of XSD (`xsd:double(?x)`).
+
+Place:   one table, `CASTS`, from the IRI term of a datatype to a strict function; read by
+         evaluate.py and lang/.
+Method:  SPARQL 1.1, sec. 17.5. A plain string is cast as the literal of that text would be read; numbers to
+         numbers by value; the rest is asked of the full engine.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from types import NoneType
+
+from dotr.expressions.arithmetic import to_single
+from dotr.expressions.dialect import ask
+from dotr.expressions.functions import text_of
+from dotr.expressions.operators import value_of
+from dotr.rdf.terms import XSD, Term, literal
+from dotr.rdf.values import (
+    INTEGER_MAX,
+    INTEGER_MIN,
+    Number,
+    Resource,
+    Single,
+    Value,
+    decode,
+    encode,
+    to_double,
+)
+
+Cast = Callable[[Value], Value | None]
+
+_NUMBERS = {"integer": int, "decimal": Decimal, "double": float, "float": Single, "boolean": bool}
+_ELSEWHERE = ["dateTime", "date", "time", "gYear", "gYearMonth", "gMonth", "gMonthDay", "gDay"]
+_ELSEWHERE += ["duration", "dayTimeDuration", "yearMonthDuration"]
+
+
+def _cast(name: str) -> Cast:
+    datatype, kind = XSD + name, _NUMBERS.get(name, NoneType)
+    question = f"<{datatype}>(?a)"
+
+    def cast(value: Value) -> Value | None:
+        given = type(value)
+        if given is kind:
+            return value
+        if isinstance(value, str) and kind is not NoneType:
+            read = decode(literal(value, datatype))
+            return read if type(read) is kind else None
+        if isinstance(value, (int, Decimal, float)) and given is not bool:
+            quick = _numeric(value, kind)
+            if quick is not None:
+                return quick
+        return None if isinstance(value, Resource) else value_of(ask(question, encode(value)))
+
+    return cast
+
+
+def _numeric(value: Number, kind: type) -> Value | None:
+    """A number as another number where that is plain; None leaves it to the engine."""
+    if kind is float:
+        return to_double(value)
+    if kind is Single:
+        return to_single(value)
+    if kind is Decimal and type(value) is int:
+        return Decimal(value)
+    if kind is int and isinstance(value, Decimal) and INTEGER_MIN <= value <= INTEGER_MAX:
+        return int(value)
+    if kind is int and isinstance(value, float) and math.isfinite(value) and abs(value) < 2**53:
+        return int(value)
+    return None
+
+
+CASTS: Mapping[Term, Cast] = {
+    f"<{XSD}string>": text_of,
+    **{f"<{XSD}{name}>": _cast(name) for name in (*_NUMBERS, *_ELSEWHERE)},
+}

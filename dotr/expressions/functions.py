@@ -1,0 +1,278 @@
+"""The functions of SPARQL 1.1 that are strict: every argument is a value, any error makes an error.
+
+Place:   one table, `FUNCTIONS`, read by evaluate.py and, for names and numbers of arguments, by lang/.
+Method:  SPARQL 1.1, sec. 17.4.2 to 17.4.6, with the full engine's answers. What is frequent in rules is done
+         here; what is rare, or has a dialect (REGEX, REPLACE, odd Unicode), is asked of it (dialect.py).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TypeAlias
+from urllib.parse import quote
+
+import pyoxigraph as ox
+
+from dotr.expressions import arithmetic
+from dotr.expressions.arithmetic import is_number
+from dotr.expressions.dialect import ask
+from dotr.expressions.operators import value_of
+from dotr.rdf.terms import RDF, literal, literal_parts
+from dotr.rdf.values import DateTime, LanguageString, Opaque, Resource, Value, decode, encode
+
+Function: TypeAlias = Callable[..., Value | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """A strict function and how many arguments it takes; `most` None: any number."""
+
+    least: int
+    most: int | None
+    apply: Function
+
+
+def text_of(value: Value) -> Value | None:
+    """STR: an IRI's text, a literal's lexical form; None of a blank node."""
+    if type(value) is str:
+        return value
+    term = encode(value)
+    if term[0] == "_":
+        return None
+    return term[1:-1] if term[0] == "<" else literal_parts(term)[0]
+
+
+def _language(value: Value) -> Value | None:
+    if isinstance(value, LanguageString):
+        return value.language
+    return None if isinstance(value, Resource) else ""
+
+
+def _datatype(value: Value) -> Value | None:
+    if isinstance(value, Resource):
+        return None
+    return Resource(f"<{literal_parts(encode(value))[1]}>")
+
+
+def _iri(value: Value) -> Value | None:
+    if isinstance(value, Resource):
+        return value if value.term[0] == "<" else None
+    if type(value) is not str:
+        return None
+    try:
+        return Resource(str(ox.NamedNode(value)))
+    except ValueError:
+        return None
+
+
+def _typed(lexical: Value, datatype: Value) -> Value | None:
+    if type(lexical) is not str or not isinstance(datatype, Resource) or datatype.term[0] != "<":
+        return None
+    name = datatype.term[1:-1]
+    if name.startswith(RDF):
+        return value_of(ask("STRDT(?a, ?b)", literal(lexical), datatype.term))
+    return decode(literal(lexical, name))
+
+
+_TAG = re.compile(r"[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*")
+
+
+def _tagged(lexical: Value, language: Value) -> Value | None:
+    if type(lexical) is not str or type(language) is not str:
+        return None
+    return value_of(ask("STRLANG(?a, ?b)", literal(lexical), literal(language)))
+
+
+def _string(value: Value) -> str | None:
+    """The text of a plain or language-tagged string."""
+    if type(value) is str:
+        return value
+    return value.text if isinstance(value, LanguageString) else None
+
+
+def _like(value: Value, text: str) -> Value:
+    """A text with the language of `value`."""
+    if isinstance(value, LanguageString):
+        return LanguageString(text, value.language, literal(text, language=value.language))
+    return text
+
+
+def _compatible(a: Value, b: Value) -> tuple[str, str] | None:
+    """The texts of two strings, the second plain or of the first one's language (sec. 17.4.3.1.2)."""
+    left, right = _string(a), _string(b)
+    if left is None or right is None:
+        return None
+    if isinstance(b, LanguageString) and not (isinstance(a, LanguageString) and a.language == b.language):
+        return None
+    return left, right
+
+
+def _length(value: Value) -> Value | None:
+    text = _string(value)
+    return None if text is None else len(text)
+
+
+def _substring(value: Value, start: Value, length: Value = 2**31) -> Value | None:
+    text = _string(value)
+    if text is None or type(start) is not int or type(length) is not int:
+        return None
+    if not (1 <= start <= 2**31 and 0 <= length <= 2**31):
+        return value_of(ask("SUBSTR(?a, ?b, ?c)", encode(value), encode(start), encode(length)))
+    return _like(value, text[start - 1 : start - 1 + length])
+
+
+def _upper(value: Value) -> Value | None:
+    text = _string(value)
+    if text is None:
+        return None
+    return _like(value, text.upper()) if text.isascii() else value_of(ask("UCASE(?a)", encode(value)))
+
+
+def _lower(value: Value) -> Value | None:
+    text = _string(value)
+    if text is None:
+        return None
+    return _like(value, text.lower()) if text.isascii() else value_of(ask("LCASE(?a)", encode(value)))
+
+
+def _starts(a: Value, b: Value) -> Value | None:
+    pair = _compatible(a, b)
+    return None if pair is None else pair[0].startswith(pair[1])
+
+
+def _ends(a: Value, b: Value) -> Value | None:
+    pair = _compatible(a, b)
+    return None if pair is None else pair[0].endswith(pair[1])
+
+
+def _contains(a: Value, b: Value) -> Value | None:
+    pair = _compatible(a, b)
+    return None if pair is None else pair[1] in pair[0]
+
+
+def _before(a: Value, b: Value) -> Value | None:
+    pair = _compatible(a, b)
+    if pair is None:
+        return None
+    at = pair[0].find(pair[1])
+    return "" if at < 0 else _like(a, pair[0][:at])
+
+
+def _after(a: Value, b: Value) -> Value | None:
+    pair = _compatible(a, b)
+    if pair is None:
+        return None
+    at = pair[0].find(pair[1])
+    return "" if at < 0 else _like(a, pair[0][at + len(pair[1]) :])
+
+
+def _concatenated(*values: Value) -> Value | None:
+    texts = [_string(value) for value in values]
+    if None in texts:
+        return None
+    text = "".join(t for t in texts if t)
+    languages = {v.language if isinstance(v, LanguageString) else "" for v in values}
+    if len(languages) == 1 and languages != {""}:
+        return _like(values[0], text)
+    return text
+
+
+def _for_uri(value: Value) -> Value | None:
+    text = _string(value)
+    return None if text is None else quote(text, safe="~")
+
+
+def _language_matches(tag: Value, wanted: Value) -> Value | None:
+    """Basic filtering of RFC 4647, sec. 3.3.1; `*` matches any tag but none."""
+    if type(tag) is not str or type(wanted) is not str:
+        return None
+    if wanted == "*":
+        return tag != ""
+    have, want = tag.lower().split("-"), wanted.lower().split("-")
+    return have[: len(want)] == want
+
+
+_PLAIN = re.compile(r"[A-Za-z0-9 _:/,;-]*")
+
+
+def _matches(text: Value, pattern: Value, flags: Value = "") -> Value | None:
+    if type(pattern) is str and flags == "" and _PLAIN.fullmatch(pattern):
+        plain = _string(text)
+        return None if plain is None else pattern in plain
+    return value_of(ask("REGEX(?a, ?b, ?c)", encode(text), encode(pattern), encode(flags)))
+
+
+def _replaced(text: Value, pattern: Value, replacement: Value, flags: Value = "") -> Value | None:
+    arguments = (encode(text), encode(pattern), encode(replacement), encode(flags))
+    return value_of(ask("REPLACE(?a, ?b, ?c, ?d)", *arguments))
+
+
+def _hash(name: str) -> Function:
+    def digest(value: Value) -> Value | None:
+        return hashlib.new(name, value.encode()).hexdigest() if type(value) is str else None
+
+    return digest
+
+
+_PARTS = re.compile(
+    r'"(?P<YEAR>-?[0-9]+)-(?P<MONTH>..)-(?P<DAY>..)T(?P<HOURS>..):(?P<MINUTES>..):(?P<SECONDS>[0-9.]+)(?P<TZ>[^"]*)'
+)
+
+
+def _part(name: str) -> Function:
+    """YEAR, MONTH, DAY, HOURS, MINUTES, SECONDS, TZ as written; of dates and times by the engine."""
+    convert: Callable[[str], Value] = {"SECONDS": Decimal, "TZ": str}.get(name, int)
+    question = f"{name}(?a)"
+
+    def part(value: Value) -> Value | None:
+        if isinstance(value, DateTime):
+            found = _PARTS.match(value.term)
+            return convert(found[name]) if found else None
+        return value_of(ask(question, value.term)) if isinstance(value, Opaque) else None
+
+    return part
+
+
+def _zone(value: Value) -> Value | None:
+    return value_of(ask("TIMEZONE(?a)", value.term)) if isinstance(value, (DateTime, Opaque)) else None
+
+
+FUNCTIONS: Mapping[str, Signature] = {
+    "STR": Signature(1, 1, text_of),
+    "LANG": Signature(1, 1, _language),
+    "DATATYPE": Signature(1, 1, _datatype),
+    "IRI": Signature(1, 1, _iri),
+    "URI": Signature(1, 1, _iri),
+    "STRDT": Signature(2, 2, _typed),
+    "STRLANG": Signature(2, 2, _tagged),
+    "ISIRI": Signature(1, 1, lambda v: isinstance(v, Resource) and v.term[0] == "<"),
+    "ISURI": Signature(1, 1, lambda v: isinstance(v, Resource) and v.term[0] == "<"),
+    "ISBLANK": Signature(1, 1, lambda v: isinstance(v, Resource) and v.term[0] == "_"),
+    "ISLITERAL": Signature(1, 1, lambda v: not isinstance(v, Resource)),
+    "ISNUMERIC": Signature(1, 1, is_number),
+    "STRLEN": Signature(1, 1, _length),
+    "SUBSTR": Signature(2, 3, _substring),
+    "UCASE": Signature(1, 1, _upper),
+    "LCASE": Signature(1, 1, _lower),
+    "STRSTARTS": Signature(2, 2, _starts),
+    "STRENDS": Signature(2, 2, _ends),
+    "CONTAINS": Signature(2, 2, _contains),
+    "STRBEFORE": Signature(2, 2, _before),
+    "STRAFTER": Signature(2, 2, _after),
+    "CONCAT": Signature(0, None, _concatenated),
+    "ENCODE_FOR_URI": Signature(1, 1, _for_uri),
+    "LANGMATCHES": Signature(2, 2, _language_matches),
+    "REGEX": Signature(2, 3, _matches),
+    "REPLACE": Signature(3, 4, _replaced),
+    "ABS": Signature(1, 1, arithmetic.absolute),
+    "CEIL": Signature(1, 1, arithmetic.ceiling),
+    "FLOOR": Signature(1, 1, arithmetic.floor),
+    "ROUND": Signature(1, 1, arithmetic.rounded),
+    "TIMEZONE": Signature(1, 1, _zone),
+    **{n: Signature(1, 1, _part(n)) for n in ("YEAR", "MONTH", "DAY", "HOURS", "MINUTES", "SECONDS", "TZ")},
+    **{n: Signature(1, 1, _hash(n.lower())) for n in ("MD5", "SHA1", "SHA256", "SHA384", "SHA512")},
+}

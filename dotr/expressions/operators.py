@@ -1,0 +1,145 @@
+"""Operators on values: equality, order, effective boolean value, the sums of dates.
+
+Place:   between arithmetic.py and evaluate.py. Truth has three values: True, False, and None for an error.
+Method:  SPARQL 1.1, sec. 17.2 to 17.4, with the answers of the full engine where the standard leaves freedom:
+         `=` of an ill-typed or unknown literal with another literal is an error, and so is `<` of booleans.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from dotr.expressions import arithmetic
+from dotr.expressions.arithmetic import is_number, promoted
+from dotr.expressions.dialect import ask
+from dotr.rdf.terms import FALSE, TRUE, Term
+from dotr.rdf.values import DateTime, LanguageString, Opaque, Resource, Single, Value, decode, encode
+
+Truth = bool | None
+
+
+def effective(value: Value | None) -> Truth:
+    """The effective boolean value (sec. 17.2.2): of booleans, numbers, plain strings; else None."""
+    kind = type(value)
+    if kind is bool:
+        return value  # type: ignore[return-value]  # a bool
+    if kind is str:
+        return value != ""
+    if is_number(value):
+        return value != 0 and value == value
+    return None
+
+
+def equal(a: Value, b: Value) -> Truth:
+    """`a = b`."""
+    left, right = type(a), type(b)
+    if left is right and left is not Opaque and left is not DateTime:
+        return a == b
+    if left is Resource or right is Resource:
+        return False
+    if left is Opaque or right is Opaque:
+        return a == b or truth_of(ask("?a = ?b", encode(a), encode(b)))
+    if left is DateTime and right is DateTime:
+        assert isinstance(a, DateTime)
+        assert isinstance(b, DateTime)
+        return a.ticks == b.ticks and a.zoned == b.zoned
+    pair = promoted(a, b)
+    return pair[0] == pair[1] if pair is not None else False
+
+
+def less(a: Value, b: Value) -> Truth:
+    """`a < b`; `b > a` is the same."""
+    left, right = type(a), type(b)
+    if left is right and (left is int or left is str or left is Decimal):
+        return a < b  # type: ignore[operator]  # of one ordered type
+    pair = promoted(a, b)
+    if pair is not None:
+        x, y, _ = pair
+        return bool(x < y)
+    if left is DateTime and right is DateTime:
+        assert isinstance(a, DateTime)
+        assert isinstance(b, DateTime)
+        if a.zoned == b.zoned:
+            return a.ticks < b.ticks
+    if left in _COMPARED_ELSEWHERE and right in _COMPARED_ELSEWHERE:
+        return truth_of(ask("?a < ?b", encode(a), encode(b)))
+    return None
+
+
+def at_most(a: Value, b: Value) -> Truth:
+    """`a <= b`; `b >= a` is the same."""
+    left, right = type(a), type(b)
+    if left is right and (left is int or left is str or left is Decimal):
+        return a <= b  # type: ignore[operator]  # of one ordered type
+    pair = promoted(a, b)
+    if pair is not None:
+        x, y, _ = pair
+        return bool(x <= y)
+    if left is DateTime and right is DateTime:
+        assert isinstance(a, DateTime)
+        assert isinstance(b, DateTime)
+        if a.zoned == b.zoned:
+            return a.ticks <= b.ticks
+    if left in _COMPARED_ELSEWHERE and right in _COMPARED_ELSEWHERE:
+        return truth_of(ask("?a <= ?b", encode(a), encode(b)))
+    return None
+
+
+_COMPARED_ELSEWHERE = frozenset({DateTime, Opaque, LanguageString, str, bool})
+_DATED = frozenset({DateTime, Opaque, int, Decimal, float, Single})
+
+
+def add(a: Value, b: Value) -> Value | None:
+    """`a + b`, of dates and durations too."""
+    result = arithmetic.add(a, b)
+    return result if result is not None else _dated("?a + ?b", a, b)
+
+
+def subtract(a: Value, b: Value) -> Value | None:
+    """`a - b`, of dates and durations too."""
+    result = arithmetic.subtract(a, b)
+    return result if result is not None else _dated("?a - ?b", a, b)
+
+
+def multiply(a: Value, b: Value) -> Value | None:
+    """`a * b`, of durations and numbers too."""
+    result = arithmetic.multiply(a, b)
+    return result if result is not None else _dated("?a * ?b", a, b)
+
+
+def divide(a: Value, b: Value) -> Value | None:
+    """`a / b`, of durations and numbers too."""
+    result = arithmetic.divide(a, b)
+    return result if result is not None else _dated("?a / ?b", a, b)
+
+
+def negate(value: Value) -> Value | None:
+    """`-value`, of durations too."""
+    result = arithmetic.negate(value)
+    if result is None and isinstance(value, Opaque):
+        return value_of(ask("-(?a)", value.term))
+    return result
+
+
+def plus(value: Value) -> Value | None:
+    """`+value`: the value itself where it is a number or a duration."""
+    if is_number(value):
+        return value
+    return value_of(ask("+(?a)", value.term)) if isinstance(value, Opaque) else None
+
+
+def _dated(expression: str, a: Value, b: Value) -> Value | None:
+    left, right = type(a), type(b)
+    if (left is DateTime or left is Opaque or right is DateTime or right is Opaque) and (
+        left in _DATED and right in _DATED
+    ):
+        return value_of(ask(expression, encode(a), encode(b)))
+    return None
+
+
+def truth_of(term: Term | None) -> Truth:
+    return True if term == TRUE else False if term == FALSE else None
+
+
+def value_of(term: Term | None) -> Value | None:
+    return None if term is None else decode(term)

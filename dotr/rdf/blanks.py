@@ -1,0 +1,158 @@
+"""Labels of blank nodes that depend on content, not on a parser's counter.
+
+Place:   pipeline.py labels the graphs of an instant, connectors/ the background; all above join by text.
+Method:  colour refinement: nodes start in cells by what they say about named things, and a cell is split by
+         how often its nodes point, over each predicate and direction, into another cell, until nothing
+         splits. Cells are worked through and numbered in an order that only the graph's structure decides,
+         and of the parts of a cell the largest is not taken up again (Hopcroft 1971; Cardon and Crochemore
+         1982), which makes it O(m log n) for m triples and n blank nodes. The graph's content hash, its time and its
+         ordinal among equal graphs make the labels: runs agree, two graphs never join (language.md, sec. 1).
+Why not: full canonicalisation (RDFC-1.0) is exponential in the worst case. Nodes that refinement cannot tell
+         apart are numbered in document order instead: nearly always they are interchangeable.
+         Rounds of re-hashing every node: a list of n cells takes n rounds.
+"""
+
+from __future__ import annotations
+
+from base64 import b32encode
+from collections import deque
+from collections.abc import Sequence
+from hashlib import blake2b
+
+from dotr.rdf.terms import Term, Triple
+
+
+def label_stream(graphs: Sequence[Sequence[Triple]], time: int) -> list[list[Triple]]:
+    """The graphs of one instant with their blank nodes labelled; order and repeats of triples stay.
+
+    `graphs` are all graphs stamped `time` (µs), with canonical terms; each is a scope of its own. A label
+    depends on the graph's set of triples up to renaming, on `time`, and on how many equal graphs came before
+    it; never on labels or, but for nodes that refinement cannot tell apart, on the order of triples.
+    """
+    seen: dict[bytes, int] = {}
+    return [_label(graph, time, seen) for graph in graphs]
+
+
+def label_background(triples: Sequence[Triple], content_hash: str) -> list[Triple]:
+    """The triples of one document, its blank nodes labelled by `content_hash` and order of appearance."""
+    numbers = {name: number for number, name in enumerate(_blank_nodes(triples))}
+    prefix = f"_:g{_base32(blake2b(content_hash.encode(), digest_size=15).digest())}_"
+    return _renamed(triples, {name: f"{prefix}{number}" for name, number in numbers.items()})
+
+
+def _label(graph: Sequence[Triple], time: int, seen: dict[bytes, int]) -> list[Triple]:
+    names = _blank_nodes(graph)
+    if not names:
+        return list(graph)
+    distinct = graph if len(graph) == 1 else list(dict.fromkeys(graph))
+    order = _refined_order(distinct, names) if len(names) > 1 else names
+    numbered = {name: f"_:{number}" for number, name in enumerate(order)}
+    lines = sorted([f"{s} {p} {o}" for s, p, o in _renamed(distinct, numbered)])
+    content = blake2b("\n".join(lines).encode(), digest_size=32).digest()
+    ordinal = seen.get(content, 0)
+    seen[content] = ordinal + 1
+    place = blake2b(content + f"{time} {ordinal}".encode(), digest_size=15).digest()
+    prefix = f"_:s{_base32(place)}_"
+    return _renamed(graph, {name: f"{prefix}{number}" for number, name in enumerate(order)})
+
+
+def _blank_nodes(triples: Sequence[Triple]) -> list[Term]:
+    """The blank nodes in order of appearance."""
+    found: dict[Term, None] = {}
+    for s, _, o in triples:
+        if s[0] == "_":
+            found[s] = None
+        if o[0] == "_":
+            found[o] = None
+    return list(found)
+
+
+def _renamed(triples: Sequence[Triple], names: dict[Term, Term]) -> list[Triple]:
+    if not names:
+        return list(triples)
+    rename = names.get
+    return [(rename(s, s), p, rename(o, o)) for s, p, o in triples]
+
+
+def _base32(digest: bytes) -> str:
+    return b32encode(digest).decode().rstrip("=").lower()
+
+
+def _refined_order(triples: Sequence[Triple], names: list[Term]) -> list[Term]:
+    """The blank nodes by cell of the coarsest stable partition, within a cell in document order."""
+    number = {name: i for i, name in enumerate(names)}
+    predicates = {p: i for i, p in enumerate(sorted({p for _, p, _ in triples}))}
+    signatures: list[list[str]] = [[] for _ in names]
+    edges: list[list[tuple[int, int]]] = [[] for _ in names]  # (2 · predicate + direction, neighbour)
+    for s, p, o in triples:
+        subject, object_ = number.get(s), number.get(o)
+        if subject is None:
+            if object_ is not None:
+                signatures[object_].append(f"{s} {p} _:")
+        elif object_ is None:
+            signatures[subject].append(f"_: {p} {o}")
+        elif subject == object_:
+            signatures[subject].append(f"_: {p} _:")
+        else:
+            edges[subject].append((2 * predicates[p], object_))
+            edges[object_].append((2 * predicates[p] + 1, subject))
+    groups: dict[str, list[int]] = {}
+    for node, signature in enumerate(signatures):
+        groups.setdefault("\n".join(sorted(signature)), []).append(node)
+    cells = _refine([dict.fromkeys(groups[key]) for key in sorted(groups)], edges)
+    return [names[node] for cell in cells for node in sorted(cell)]
+
+
+def _refine(cells: list[dict[int, None]], edges: list[list[tuple[int, int]]]) -> list[dict[int, None]]:
+    """Split `cells` (in place, more are appended) until in each all nodes see each cell alike."""
+    cell_of = [0] * len(edges)
+    for index, cell in enumerate(cells):
+        for node in cell:
+            cell_of[node] = index
+    waiting = deque(range(len(cells)))
+    while waiting and len(cells) < len(edges):
+        splitter = waiting.popleft()
+        seen_by: dict[int, list[int]] = {}
+        for node in cells[splitter]:
+            for label, neighbour in edges[node]:
+                seen_by.setdefault(neighbour, []).append(label)
+        touched: dict[int, list[int]] = {}
+        for node in seen_by:
+            touched.setdefault(cell_of[node], []).append(node)
+        for index in sorted(touched):
+            waiting.extend(_split(index, touched[index], seen_by, cells, cell_of))
+    return cells
+
+
+def _split(
+    index: int,
+    touched: list[int],
+    seen_by: dict[int, list[int]],
+    cells: list[dict[int, None]],
+    cell_of: list[int],
+) -> range:
+    """Split one cell by how its nodes are seen; the largest part keeps its number. Returns the new ones."""
+    first = len(cells)
+    cell = cells[index]
+    if len(cell) == 1:
+        return range(0)
+    parts: dict[tuple[int, ...], list[int]] = {}
+    for node in touched:
+        parts.setdefault(tuple(sorted(seen_by[node])), []).append(node)
+    rest = len(cell) - len(touched)
+    if rest == 0 and len(parts) == 1:
+        return range(0)
+    keys = sorted(parts)
+    largest = max(keys, key=lambda key: len(parts[key]))
+    if rest < len(parts[largest]):
+        untouched = [node for node in cell if node not in seen_by] if rest else []
+        moved = [untouched] if rest else []
+        moved += [parts[key] for key in keys if key != largest]
+    else:
+        moved = [parts[key] for key in keys]
+    for part in moved:
+        for node in part:
+            del cell[node]
+            cell_of[node] = len(cells)
+        cells.append(dict.fromkeys(part))
+    return range(first, len(cells))

@@ -1,0 +1,160 @@
+"""Exact sums: totals that depend on no order and no slicing.
+
+Place:   behind SUM and AVG wherever they stand: TESLA scopes, Datalog aggregates, embedded queries.
+Method:  decimals are added as integers of 10⁻¹⁸, doubles as integers of 2⁻¹⁰⁷⁴, the least positive double
+         (Kulisch's long accumulator with Python's integers for a register): both are exact, so `remove` is
+         the inverse of `add`, and a total is rounded once, when asked for (language.md, sec. 1). A mixture with
+         doubles is a sum of doubles: beside the exact total stands that of the terms as doubles.
+Why not: adding doubles as they come, or Neumaier's compensation: the result depends on the order; fractions:
+         a gcd with every step.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from math import inf, isfinite, nan, nextafter
+from types import NoneType
+from typing import Any
+
+from dotr.rdf.terms import Term
+from dotr.rdf.values import (
+    DECIMAL_MAX,
+    DECIMAL_MIN,
+    EXACT,
+    INTEGER_MAX,
+    INTEGER_MIN,
+    Single,
+    encode,
+    single,
+    to_double,
+    values,
+)
+
+_SCALE = 10**18
+_EXACT_IN_DOUBLE = 2**53
+_ULP = 1074
+"""2⁻¹⁰⁷⁴ is the least positive double: every double is a whole number of it."""
+
+
+class ExactSum:
+    """Owns a multiset of terms as far as its sum and mean can tell. Add and remove are O(1)."""
+
+    __slots__ = (
+        "_as_doubles",
+        "_counts",
+        "_decimal",
+        "_drift",
+        "_integer",
+        "_minus_inf",
+        "_nan",
+        "_plus_inf",
+    )
+
+    def __init__(self) -> None:
+        self._integer = 0  # of integers
+        self._decimal = 0  # of decimals, in 10⁻¹⁸
+        self._as_doubles = 0  # of all but the integers, each as a double, in 2⁻¹⁰⁷⁴
+        self._drift = 0  # what the integers gain where each is taken as a double
+        self._counts: dict[type, int] = {}
+        self._plus_inf = self._minus_inf = self._nan = 0
+
+    def add(self, term: Term | None) -> None:
+        """Count a term in; None is an error of its expression, which like a non-number leaves no total."""
+        self._change(term, 1)
+
+    def remove(self, term: Term | None) -> None:
+        """Take out a term that was added before."""
+        self._change(term, -1)
+
+    def total(self) -> Term | None:
+        """The sum: 0 of nothing, None where a term is no number or the total leaves the range of its type."""
+        total = self._total()
+        return None if total is None else encode(total)
+
+    def mean(self, count: int) -> Term | None:
+        """The exact total over `count`: a decimal cut at 18 fractional digits, or a double rounded once.
+
+        None of nothing, and where there is no total.
+        """
+        total = self._total()
+        if total is None or count == 0:
+            return None
+        if isinstance(total, float):
+            return encode(self._floating(count))
+        exact = self._integer * _SCALE + self._decimal
+        cut = abs(exact) // count
+        return encode(EXACT.scaleb(Decimal(-cut if exact < 0 else cut), -18))
+
+    def _change(self, term: Term | None, sign: int) -> None:
+        value: Any = None if term is None else values[term]
+        kind = type(value)
+        if kind is int:
+            self._integer += sign * value
+            if not -_EXACT_IN_DOUBLE <= value <= _EXACT_IN_DOUBLE:
+                self._drift += sign * (int(float(value)) - value)
+        elif kind is Decimal:
+            self._decimal += sign * int(EXACT.scaleb(value, 18))
+            self._as_doubles += sign * _in_ulps(to_double(value))
+        elif kind is float or kind is Single:
+            if isfinite(value):
+                self._as_doubles += sign * _in_ulps(value)
+            elif value != value:
+                self._nan += sign
+            elif value > 0:
+                self._plus_inf += sign
+            else:
+                self._minus_inf += sign
+        else:
+            kind = NoneType
+        self._counts[kind] = self._counts.get(kind, 0) + sign
+
+    def _has(self, kind: type) -> bool:
+        return self._counts.get(kind, 0) > 0
+
+    def _total(self) -> int | Decimal | float | None:
+        if self._has(NoneType):
+            return None
+        if self._has(float) or self._has(Single):
+            return self._floating(1)
+        if self._has(Decimal):
+            exact = EXACT.scaleb(Decimal(self._integer * _SCALE + self._decimal), -18)
+            return exact if DECIMAL_MIN <= exact <= DECIMAL_MAX else None
+        return self._integer if INTEGER_MIN <= self._integer <= INTEGER_MAX else None
+
+    def _floating(self, count: int) -> float:
+        """The total over `count`, rounded once: a double, or a Single where all terms are."""
+        only_singles = not any(self._has(kind) for kind in (int, Decimal, float))
+        if self._nan or (self._plus_inf and self._minus_inf):
+            value = nan
+        elif self._plus_inf or self._minus_inf:
+            value = inf if self._plus_inf else -inf
+        else:
+            numerator = self._as_doubles + ((self._integer + self._drift) << _ULP)
+            value = _ratio(numerator, count << _ULP)
+            if only_singles:
+                return _nearest_single(value, numerator, count << _ULP)
+        return single(value) if only_singles else value
+
+
+def _in_ulps(value: float) -> int:
+    """A finite double as a whole number of 2⁻¹⁰⁷⁴."""
+    numerator, denominator = value.as_integer_ratio()
+    return numerator << (_ULP + 1 - denominator.bit_length())
+
+
+def _ratio(numerator: int, denominator: int) -> float:
+    """The nearest double, ±INF beyond the range. Python divides integers with one rounding."""
+    try:
+        return numerator / denominator
+    except OverflowError:
+        return inf if numerator > 0 else -inf
+
+
+def _nearest_single(rounded: float, numerator: int, denominator: int) -> Single:
+    """The xsd:float nearest to a fraction, given the nearest double: they differ where that lies half-way."""
+    below, above = single(nextafter(rounded, -inf)), single(nextafter(rounded, inf))
+    if below == above or not isfinite(rounded):
+        return single(rounded)
+    top, bottom = rounded.as_integer_ratio()
+    side = numerator * bottom - top * denominator
+    return above if side > 0 else below if side < 0 else single(rounded)
