@@ -1,0 +1,121 @@
+"""The languages: .dotr, .dlog, embedded SPARQL. Text → checked program, all findings in one run.
+
+Place:   above datalog and sparql, below the four steps. Reads no file: a function `path → text` is passed in.
+Method:  tokens.py → base.py → expressions.py → sparql.py → dlog.py, dotr.py (syntax) → loading.py (files,
+         libraries) → resolve.py (names) → the checked `ir.Program`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from dotr.errors import Diagnostic, Diagnostics, ProgramError, Severity, UnsupportedError
+from dotr.ir import DatalogRule, Entailment, Program, Select
+from dotr.lang.base import Skip
+from dotr.lang.dlog import DatalogParser
+from dotr.lang.loading import Loader, Reader
+from dotr.lang.resolve import Resolver
+from dotr.lang.sparql import SparqlParser
+from dotr.source import Source
+
+__all__ = ["Reader", "check_program", "load_program", "parse_datalog", "parse_program", "parse_query"]
+
+
+def check_program(paths: Sequence[str], read: Reader) -> tuple[Program | None, list[Diagnostic]]:
+    """The program of all files together, or None, and everything found, errors, warnings and infos.
+
+    The program is None when there are errors, and when a file is a library whose parameters have no value.
+    """
+    found = Diagnostics()
+    loader = Loader(read, found)
+    loader.paths(paths)
+    program = _resolve(loader, found)
+    if found.errors or loader.loaded.open_parameters:
+        return None, _sorted(found.found)
+    return program, _sorted(found.found)
+
+
+def load_program(paths: Sequence[str], read: Reader) -> Program:
+    """The program of all files together. Raises ProgramError with every error, UnsupportedError."""
+    found = Diagnostics()
+    loader = Loader(read, found)
+    loader.paths(paths)
+    return _finish(loader, found)
+
+
+def parse_program(text: str, name: str = "<text>", read: Reader | None = None) -> Program:
+    """The program of one text. Without `read` it may name no other file of rules. Raises ProgramError."""
+    found = Diagnostics()
+    loader = Loader(read, found)
+    loader.program(Source(name, text))
+    return _finish(loader, found)
+
+
+def parse_query(
+    text: str, name: str = "<query>", prefixes: Mapping[str, str] | None = None, base: str | None = None
+) -> Select:
+    """One SELECT or ASK. `prefixes` hold unless the query declares its own. Raises ProgramError."""
+    found = Diagnostics()
+    parser = SparqlParser(Source(name, text), found)
+    parser.prefixes.update(prefixes or {})
+    parser.base = base
+    parser.code = "D1201"
+    select: Select | None = None
+    try:
+        select = parser.query(ask=True)
+        if parser.key != "end":
+            parser.fail("the end of the query")
+    except Skip:
+        pass
+    found.raise_errors()
+    assert select is not None, "a query that was not read left an error"
+    return select
+
+
+def parse_datalog(text: str, name: str = "<rules>") -> tuple[DatalogRule, ...]:
+    """The rules of one .dlog text, not yet checked for safety and strata. Raises ProgramError."""
+    found = Diagnostics()
+    rules = DatalogParser(Source(name, text), found).rules()
+    found.raise_errors()
+    return rules
+
+
+def _resolve(loader: Loader, found: Diagnostics) -> Program:
+    return Resolver(loader.loaded, found).program()
+
+
+def _finish(loader: Loader, found: Diagnostics) -> Program:
+    program = _resolve(loader, found)
+    if found.errors:
+        raise ProgramError([d for d in _sorted(found.found) if d.severity is Severity.ERROR])
+    if loader.loaded.open_parameters:
+        raise ProgramError(
+            [
+                Diagnostic(
+                    "D1111",
+                    f"the parameter `{parameter.name.text}` has no value",
+                    parameter.span,
+                    hint="this file is a library: IMPORT it, and give the parameter there",
+                )
+                for parameter in loader.loaded.open_parameters
+            ]
+        )
+    if program.entailment is not Entailment.NONE:
+        raise UnsupportedError(
+            Diagnostic(
+                "D3030", f"ENTAILMENT {program.entailment} is not available yet", hint="write ENTAILMENT none"
+            )
+        )
+    return program
+
+
+def _sorted(found: list[Diagnostic]) -> list[Diagnostic]:
+    """By file in the order met, then by place; what has no place first."""
+    files: dict[str, int] = {}
+    for diagnostic in found:
+        if diagnostic.span is not None:
+            files.setdefault(diagnostic.span.source.name, len(files))
+    return sorted(
+        found,
+        key=lambda d: (-1, 0, 0) if d.span is None else (files[d.span.source.name], d.span.start, d.span.end),
+    )

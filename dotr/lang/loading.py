@@ -1,0 +1,305 @@
+"""From paths to syntax: files read, libraries brought in, parameters given their values.
+
+Place:   between the parsers and resolve.py. Files come through a function that the caller passes; paths are text.
+Method:  language.md, sec. 2, "pattern libraries". A library is parsed anew for every IMPORT with the values of that
+         import, so that a parameter is put in as a term by the parser itself, never as text.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from dotr.errors import Diagnostic, Diagnostics, Severity
+from dotr.ir import DatalogRule, Entailment
+from dotr.lang.base import nearest
+from dotr.lang.dlog import DatalogParser
+from dotr.lang.dotr import DotrParser
+from dotr.lang.syntax import (
+    BackgroundSyntax,
+    EntailmentSyntax,
+    FileSyntax,
+    ImportSyntax,
+    Name,
+    ParameterValue,
+    PathSyntax,
+    QueryParameter,
+    QuerySyntax,
+    RulesSyntax,
+    RuleSyntax,
+    ValueParameter,
+)
+from dotr.source import Source, Span
+
+Reader: TypeAlias = Callable[[str], str]
+"""path → text; raises OSError (and UnicodeDecodeError) when it cannot."""
+
+SHIPPED = "dotr:"
+"""Paths that begin so name files of the package: `dotr:patterns/lost.dotr`."""
+
+
+@dataclass(slots=True)
+class Unit:
+    """One reading of one .dotr file: a file given by the user, or an import of a library.
+
+    `prefix` stands before the names of its rules and queries. `given`: query parameter → the name, valid in
+    `parent`, that the import hands in.
+    """
+
+    path: str
+    prefix: str
+    parent: Unit | None = None
+    given: Mapping[str, Name] = field(default_factory=dict)
+    expected: dict[str, QueryParameter] = field(default_factory=dict)
+    open: bool = False
+
+
+@dataclass(slots=True)
+class Loaded:
+    """Everything that the files say, in program order."""
+
+    definitions: list[tuple[Unit, QuerySyntax | RuleSyntax]] = field(default_factory=list)
+    imports: list[tuple[Unit, ImportSyntax]] = field(default_factory=list)
+    units: list[Unit] = field(default_factory=list)
+    datalog: list[DatalogRule] = field(default_factory=list)
+    background: dict[str, None] = field(default_factory=dict)
+    entailment: Entailment = Entailment.NONE
+    prefixes: dict[str, str] = field(default_factory=dict)
+    open_parameters: list[QueryParameter | ValueParameter] = field(default_factory=list)
+
+
+def join(file: str, path: str) -> str:
+    """A path as written in `file`, relative to it unless absolute or of the package."""
+    if path.startswith(SHIPPED) or path.startswith("/") or path[1:3] in (":\\", ":/"):
+        return path
+    if file.startswith(SHIPPED):
+        return SHIPPED + posixpath.normpath(posixpath.join(posixpath.dirname(file[len(SHIPPED) :]), path))
+    return posixpath.normpath(posixpath.join(posixpath.dirname(file.replace("\\", "/")), path))
+
+
+class Loader:
+    """Owns what has been read so far, and the stack of imports that are being read."""
+
+    def __init__(self, read: Reader | None, found: Diagnostics) -> None:
+        self.loaded = Loaded()
+        self._read = read
+        self._found = found
+        self._stack: list[str] = []
+        self._datalog_read: set[str] = set()
+        self._entailment: Span | None = None
+
+    # -- texts ------------------------------------------------------------
+
+    def paths(self, paths: Sequence[str]) -> None:
+        """Read every file: .dlog as Datalog, anything else as .dotr."""
+        for path in dict.fromkeys(paths):
+            if path.endswith(".dlog"):
+                self._datalog(path, None)
+            else:
+                text = self._text(path, None)
+                if text is not None:
+                    self.program(Source(path, text))
+
+    def program(self, source: Source) -> None:
+        """One .dotr text of the user's own."""
+        unit = Unit(source.name, "", open=True)
+        self._stack.append(source.name)
+        self._unit(unit, source, {})
+        self._stack.pop()
+
+    def _text(self, path: str, span: Span | None) -> str | None:
+        """The text of a file, or None and a finding."""
+        try:
+            if self._read is None:
+                raise FileNotFoundError("this text stands alone, without files beside it")
+            return self._read(path)
+        except UnicodeDecodeError:
+            message, label, hint = f"`{path}` is not UTF-8 text", "", "convert it to UTF-8"
+        except IsADirectoryError:
+            message, label, hint = f"`{path}` is a folder", "", "name the files in it"
+        except FileNotFoundError as error:
+            message, label = f"there is no file `{path}`", "" if error.errno else str(error)
+            hint = "paths are relative to the file that names them" if span is not None else ""
+        except (OSError, ValueError) as error:
+            message, label, hint = f"`{path}` cannot be read", str(error), ""
+        self._found.found.append(
+            Diagnostic("D1000", message, span, label, (), hint, place="" if span is not None else path)
+        )
+        return None
+
+    def _datalog(self, path: str, span: Span | None) -> None:
+        if path in self._datalog_read:
+            return
+        self._datalog_read.add(path)
+        text = self._text(path, span)
+        if text is None:
+            return
+        parser = DatalogParser(Source(path, text), self._found)
+        self.loaded.datalog.extend(parser.rules())
+        for prefix, value in parser.prefixes.items():
+            self.loaded.prefixes.setdefault(prefix, value)
+
+    # -- units ------------------------------------------------------------
+
+    def _unit(self, unit: Unit, source: Source, values: Mapping[str, ParameterValue]) -> None:
+        """Read one text and everything it names, in order."""
+        self.loaded.units.append(unit)
+        parser = DotrParser(source, self._found, values)
+        file = parser.file()
+        if unit.parent is None:
+            for prefix, value in file.prefixes.items():
+                self.loaded.prefixes.setdefault(prefix, value)
+        self._parameters(unit, file, values)
+        for statement in file.statements:
+            match statement:
+                case QuerySyntax() | RuleSyntax():
+                    self.loaded.definitions.append((unit, statement))
+                case BackgroundSyntax(paths):
+                    for path in paths:
+                        self.loaded.background[join(unit.path, path.text)] = None
+                case RulesSyntax(paths):
+                    for path in paths:
+                        self._rules_path(unit, path)
+                case EntailmentSyntax(name):
+                    self._set_entailment(name)
+                case ImportSyntax():
+                    self._import(unit, statement)
+                case QueryParameter() | ValueParameter():
+                    pass
+
+    def _rules_path(self, unit: Unit, path: PathSyntax) -> None:
+        lower = path.text.lower()
+        for ending, keyword in ((".dotr", "IMPORT"), (".ttl", "BACKGROUND"), (".nt", "BACKGROUND")):
+            if lower.endswith(ending):
+                self._found.error(
+                    "D1016",
+                    f"`{path.text}` is no Datalog",
+                    path.span,
+                    hint=f"write `{keyword} <{path.text}>`",
+                )
+                return
+        self._datalog(join(unit.path, path.text), path.span)
+
+    def _set_entailment(self, name: Name) -> None:
+        if name.text.lower() not in [e.value for e in Entailment]:
+            hint = nearest(name.text, [e.value for e in Entailment])
+            self._found.error("D1015", f"`{name.text}` is no entailment", name.span,
+                              hint=hint or "write none, rdfs or owl2rl")  # fmt: skip
+            return
+        value = Entailment(name.text.lower())
+        if self._entailment is not None and value is not self.loaded.entailment:
+            self._found.error(
+                "D1015",
+                f"ENTAILMENT is {self.loaded.entailment} and {value} at once",
+                name.span,
+                hint="keep one of them",
+                notes=(f"the other stands at {self._entailment}",),
+            )
+            return
+        self._entailment, self.loaded.entailment = name.span, value
+
+    def _parameters(self, unit: Unit, file: FileSyntax, values: Mapping[str, ParameterValue]) -> None:
+        """Check that every parameter has a value, or the file is a library that is looked at by itself."""
+        seen: dict[str, Span] = {}
+        for statement in file.statements:
+            if not isinstance(statement, QueryParameter | ValueParameter):
+                continue
+            query = isinstance(statement, QueryParameter)
+            key = statement.name.text if query else f"?{statement.name.text}"
+            if key in seen:
+                self._found.error("D1116", f"the parameter `{key}` is declared twice", statement.name.span,
+                                  notes=(f"first declared at {seen[key]}",), hint="delete one of them")  # fmt: skip
+                continue
+            seen[key] = statement.name.span
+            if isinstance(statement, QueryParameter):
+                unit.expected[statement.name.text] = statement
+                if statement.name.text not in unit.given:
+                    self.loaded.open_parameters.append(statement)
+            elif statement.name.text not in values and statement.default is None:
+                self.loaded.open_parameters.append(statement)
+
+    # -- imports ------------------------------------------------------------
+
+    def _import(self, unit: Unit, statement: ImportSyntax) -> None:
+        path = join(unit.path, statement.path.text)
+        if path in self._stack:
+            cycle = [*self._stack[self._stack.index(path) :], path]
+            self._found.error(
+                "D1110", "files import each other in a circle", statement.path.span,
+                hint="move what both need into a third file", notes=(" imports ".join(f"`{p}`" for p in cycle),),
+            )  # fmt: skip
+            return
+        if len(self._stack) > 32:
+            self._found.error("D1005", "imports nest deeper than 32 levels", statement.path.span)
+            return
+        text = self._text(path, statement.path.span)
+        if text is None:
+            return
+        prefix = unit.prefix + (f"{statement.alias.text}_" if statement.alias is not None else "")
+        inner = Unit(path, prefix, unit, dict((name.text, given) for name, given in statement.queries))
+        values = {name.text: value for name, value in statement.values}
+        source = Source(path, text)
+        if not self._arguments(source, statement):
+            return
+        self.loaded.imports.append((inner, statement))
+        before = len(self._found.found)
+        self._stack.append(path)
+        self._unit(inner, source, values)
+        self._stack.pop()
+        self._told_once(before)
+
+    def _arguments(self, source: Source, statement: ImportSyntax) -> bool:
+        """Whether the WITH of an import fits the parameters that the file declares."""
+        silent = Diagnostics()
+        declared = [
+            s
+            for s in DotrParser(source, silent).file().statements
+            if isinstance(s, QueryParameter | ValueParameter)
+        ]
+        queries = {d.name.text for d in declared if isinstance(d, QueryParameter)}
+        values = {d.name.text: d for d in declared if isinstance(d, ValueParameter)}
+        good = True
+        for kind, known, given in (
+            ("", queries, [name for name, _ in statement.queries]),
+            ("?", set(values), [name for name, _ in statement.values]),
+        ):
+            seen: set[str] = set()
+            for name in given:
+                if name.text not in known:
+                    good = False
+                    self._found.error(
+                        "D1112",
+                        f"`{statement.path.text}` has no parameter `{kind}{name.text}`",
+                        name.span,
+                        hint=nearest(name.text, known, kind),
+                    )
+                elif name.text in seen:
+                    good = False
+                    self._found.error("D1116", f"`{kind}{name.text}` is given twice", name.span,
+                                      hint="delete one of them")  # fmt: skip
+                seen.add(name.text)
+        given_values = {name.text for name, _ in statement.values}
+        missing = sorted(queries - {name.text for name, _ in statement.queries})
+        missing += [f"?{n}" for n, d in values.items() if d.default is None and n not in given_values]
+        if missing and good:
+            good = False
+            listed = ", ".join(f"`{name}`" for name in missing)
+            self._found.error(
+                "D1111",
+                f"`{statement.path.text}` needs {listed}",
+                statement.span,
+                hint="write " + ", ".join(f"`{m} := …`" for m in missing) + " behind WITH",
+            )
+        return good
+
+    def _told_once(self, before: int) -> None:
+        """A library imported twice has its mistakes told once."""
+        known = {(d.code, d.message, str(d.span)) for d in self._found.found[:before]}
+        self._found.found[before:] = [
+            d
+            for d in self._found.found[before:]
+            if (d.code, d.message, str(d.span)) not in known
+            or (d.severity is Severity.ERROR and d.span is None)
+        ]

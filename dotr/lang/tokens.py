@@ -1,0 +1,212 @@
+"""Text → tokens, for .dotr, .dlog and SPARQL alike.
+
+Place:   the first step of every parser in lang/; knows no grammar.
+Method:  one master regular expression, longest match as in SPARQL 1.1 (sec. 19.8), plus `:=`, `:-`, `Name.?v`
+         and `Name.time` as single tokens. Every quantifier that could backtrack is possessive, and a run like
+         `a.a.a` that turned out to end without a colon is not looked at for a prefix again: linear time.
+Why not: a grammar tool. Positions, recovery and messages are the point here, and a generated lexer is slower.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from dotr.errors import Diagnostics
+from dotr.source import Source, Span
+
+_BASE = (
+    "A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c-\u200d\u2070-\u218f\u2c00-\u2fef"
+    "\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
+)
+_START = _BASE + "_"
+_VARIABLE = _START + "0-9\u00b7\u0300-\u036f\u203f-\u2040"
+_CHARS = _VARIABLE + "\\-"
+_UCHAR = r"\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8}"
+_ESCAPED = rf"%[0-9A-Fa-f]{{2}}|\\[_~.\-!$&'()*+,;=/?#@%]|{_UCHAR}"
+_LOCAL = rf"(?:[{_START}:0-9]|{_ESCAPED})(?:[{_CHARS}:]++|{_ESCAPED}|\.++(?:[{_CHARS}:]|{_ESCAPED}))*+"
+_PREFIX = rf"(?:[{_BASE}]|{_UCHAR})(?:[{_CHARS}]++|{_UCHAR}|\.++[{_CHARS}])*+"
+_NAME = r"[A-Za-z][A-Za-z0-9_]*+"
+_VAR = rf"[?$](?:[{_START}0-9]|{_UCHAR})(?:[{_VARIABLE}]|{_UCHAR})*+"
+
+
+def _master(prefix: str) -> re.Pattern[str]:
+    return re.compile(
+        r"|".join(
+            (
+                r"(?P<blank>[ \t\r\n\f\ufeff]++)",
+                r"(?P<comment>#[^\n\r]*+)",
+                rf"(?P<iri><(?:[^\x00-\x20<>\"{{}}|^`\\]|{_UCHAR})*+>)",
+                r"(?P<define>:=|:-)",
+                rf"(?P<pname>{prefix}:(?:{_LOCAL}|(?!=)))",
+                rf"(?P<attribute>{_NAME}\.{_VAR})",
+                rf"(?P<timeof>{_NAME}\.[tT][iI][mM][eE](?![A-Za-z0-9_]))",
+                rf"(?P<name>{_NAME})",
+                rf"(?P<var>{_VAR})",
+                r"(?P<double>(?:[0-9]++\.[0-9]*+|\.[0-9]++|[0-9]++)[eE][+-]?[0-9]++)",
+                r"(?P<decimal>[0-9]*+\.[0-9]++)",
+                r"(?P<integer>[0-9]++)",
+                (
+                    r'(?P<string>"""(?:[^"\\]++|\\[\s\S]|"(?!""))*+"""'
+                    r"|'''(?:[^'\\]++|\\[\s\S]|'(?!''))*+'''"
+                    r'|"(?!"")(?:[^"\\\n\r]++|\\[^\n\r])*+"'
+                    r"|'(?!'')(?:[^'\\\n\r]++|\\[^\n\r])*+')"
+                ),
+                rf"(?P<label>_:[{_START}0-9](?:[{_CHARS}]++|\.++[{_CHARS}])*+)",
+                r"(?P<language>@[A-Za-z]++(?:-[A-Za-z0-9]++)*+)",
+                r"(?P<op>\^\^|\|\||&&|!=|<=|>=|[{}()\[\],;.|/^*+\-?!=<>])",
+                r'(?P<open>"""[\s\S]*+|\'\'\'[\s\S]*+|["\'][^\n\r]*+)',
+            )
+        )
+    )
+
+
+_TOKEN: Final = _master(f"(?:{_PREFIX})?")
+_WITHIN_RUN: Final = _master("")
+_RUN: Final = re.compile(rf"(?:[{_CHARS}.]|{_UCHAR})++")
+_STRAY: Final = re.compile(r"""[_\\]+|[^ \t\r\n\f\ufeff#<>:A-Za-z0-9?$"'_\\@^|&!=(){}\[\],;.*/+\-]+""")
+_ESCAPE: Final = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|([\s\S]))")
+_ECHAR: Final = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", "\\": "\\", '"': '"', "'": "'"}
+
+
+MOST_FINDINGS: Final = 200
+"""A text with more findings than this is not read on: it is no program."""
+
+
+@dataclass(slots=True)
+class Token:
+    """One token. `key` is what parsers compare: a name in upper case, an operator's text, else the kind.
+
+    Kinds: iri define pname attribute timeof name var double decimal integer string label language op end.
+    """
+
+    kind: str
+    key: str
+    text: str
+    start: int
+    end: int
+
+
+def tokenize(source: Source, found: Diagnostics) -> list[Token]:
+    """The tokens of a text without blanks and comments; the last one has kind `end`.
+
+    Lexical errors go to `found` and the text behind them is read on. Linear in the text.
+    """
+    text = source.text
+    tokens: list[Token] = []
+    append = tokens.append
+    position, length = 0, len(text)
+    barren = 0  # before this character no prefix ends
+    match, within = _TOKEN.match, _WITHIN_RUN.match
+    while position < length:
+        hit = match(text, position) if position >= barren else within(text, position)
+        if hit is None:
+            if len(found.found) >= MOST_FINDINGS:
+                found.error(
+                    "D1006", "too many findings; the rest is not read", Span(source, position, position + 1)
+                )
+                break
+            position = _stray(source, position, found)
+            continue
+        kind = hit.lastgroup
+        start, position = position, hit.end()
+        if kind == "blank" or kind == "comment":
+            continue
+        part = hit.group()
+        if kind == "name":
+            append(Token("name", part.upper(), part, start, position))
+            if start >= barren and position < length and text[position] in ".-\\":
+                run = _RUN.match(text, start)
+                barren = run.end() if run is not None else 0
+        elif kind == "op" or kind == "define":
+            append(Token("op", part, part, start, position))
+        elif kind == "open":
+            _unterminated(source, start, position, found)
+            append(Token("string", "string", part[:1] + part[:1], start, position))
+        else:
+            assert kind is not None
+            append(Token(kind, kind, part, start, position))
+    append(Token("end", "end", "", length, length))
+    return tokens
+
+
+def comments(source: Source) -> list[tuple[int, int]]:
+    """Start and end of every comment of a text."""
+    spans: list[tuple[int, int]] = []
+    position = 0
+    while position < len(source.text):
+        hit = _TOKEN.match(source.text, position)
+        if hit is not None and hit.lastgroup == "comment":
+            spans.append((position, hit.end()))
+        position = hit.end() if hit is not None else position + 1
+    return spans
+
+
+def _stray(source: Source, start: int, found: Diagnostics) -> int:
+    """Report characters that begin no token, as one finding; return where to go on."""
+    hit = _STRAY.match(source.text, start) or _RUN.match(source.text, start)
+    end = hit.end() if hit is not None else start + 1
+    part = source.text[start : min(end, start + 20)]
+    shown = "".join(c if c.isprintable() else f"U+{ord(c):04X}" for c in part)
+    hint = {
+        "&": "write `&&`",
+        "“": 'write straight quotation marks: "…"',
+        "”": 'write straight quotation marks: "…"',
+        "$": "a variable is `$` or `?` with a name",
+        "_": "names begin with a letter",
+        "%": "a `%` stands only in names behind a colon, as `%20`",
+        "≤": "write `<=`",
+        "≥": "write `>=`",
+        "≠": "write `!=`",
+    }.get(source.text[start], "")
+    found.error("D1001", f"`{shown}` begins no token", Span(source, start, end), hint=hint)
+    return end
+
+
+def _unterminated(source: Source, start: int, end: int, found: Diagnostics) -> None:
+    quote = (
+        source.text[start : start + 3]
+        if source.text[start : start + 3] in ('"""', "'''")
+        else source.text[start]
+    )
+    stop = min(end, source.text.find("\n", start) if "\n" in source.text[start:end] else end)
+    found.error(
+        "D1002",
+        "this string does not end",
+        Span(source, start, stop),
+        hint=f"close it with `{quote}`"
+        + ("; a string over several lines stands between three quotation marks" if len(quote) == 1 else ""),
+    )
+
+
+def string_value(token: Token, source: Source, found: Diagnostics) -> str:
+    """The text that a string token stands for; bad escapes are reported and kept as they are."""
+    text = token.text
+    width = 3 if text[:3] in ('"""', "'''") and len(text) >= 6 else 1
+    body = text[width : len(text) - width]
+    return unescape(body, token, source, found, strings=True) if "\\" in body else body
+
+
+def unescape(text: str, token: Token, source: Source, found: Diagnostics, *, strings: bool = False) -> str:
+    r"""Resolve `\uXXXX` and, in strings, `\n` and its like. Surrogates and unknown escapes are reported."""
+
+    def value(hit: re.Match[str]) -> str:
+        code = hit.group(1) or hit.group(2)
+        if code is not None:
+            number = int(code, 16)
+            if number < 0x110000 and not 0xD800 <= number < 0xE000:
+                return chr(number)
+        elif not strings:
+            return hit.group()
+        elif hit.group(3) in _ECHAR:
+            return _ECHAR[hit.group(3)]
+        found.error(
+            "D1003",
+            f"`{hit.group()}` is no escape sequence",
+            Span(source, token.start, token.end),
+            hint="known are \\t \\b \\n \\r \\f \\\\ \\\" \\' \\uXXXX; a backslash itself is `\\\\`",
+        )
+        return "\ufffd"
+
+    return _ESCAPE.sub(value, text)
