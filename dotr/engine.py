@@ -336,7 +336,7 @@ class Event:
     @property
     def graph(self) -> rdflib.Graph:
         """The event's graph, built anew at each call."""
-        import rdflib  # half a second of start-up that many runs do not need
+        import rdflib  # noqa: PLC0415  # half a second of start-up that many runs do not need
 
         graph = rdflib.Graph()
         for subject, predicate, object_ in self.composite.graph:
@@ -354,7 +354,7 @@ class Event:
 
 def rdflib_term(term: Term) -> rdflib.term.Node:
     """A term of ours as rdflib's, its lexical form untouched."""
-    import rdflib  # see above
+    import rdflib  # noqa: PLC0415  # see above
 
     if is_iri(term):
         return rdflib.URIRef(term[1:-1])
