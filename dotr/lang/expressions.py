@@ -254,7 +254,10 @@ class ExpressionParser(Cursor):
             self.error("D1215", "BOUND asks about a variable", self.since(token), hint="write `BOUND(?x)`")
         if key in FORBIDDEN:
             self._forbid(key, token)
-        return Call(SYNONYMS.get(key, key), arguments, self.since(token))
+        name = SYNONYMS.get(key, key)
+        if name == "IRI" and self.base is not None and self.mode is Mode.QUERY and len(arguments) == 1:
+            arguments = (*arguments, Const(f"<{self.base}>"))  # what a relative one is resolved against
+        return Call(name, arguments, self.since(token))
 
     def _forbid(self, key: str, token: Token) -> None:
         why, instead = FORBIDDEN[key]

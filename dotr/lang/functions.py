@@ -70,7 +70,7 @@ ARGUMENTS: Final[Mapping[str, tuple[int, int]]] = {
     "REPLACE": (3, 4),
     "IF": (3, 3),
     "CONCAT": (0, MANY),
-    "COALESCE": (1, MANY),
+    "COALESCE": (0, MANY),
     "NOW": (0, 0),
     "RAND": (0, 0),
     "UUID": (0, 0),

@@ -47,7 +47,9 @@ class FullQuery:
 
     def __init__(self, select: Select) -> None:
         self._prepared: Prepared = prepare(select)
-        self._parts = query_text(self._prepared.select).split(NOW_MARK)
+        base = self._prepared.base
+        text = query_text(self._prepared.select)
+        self._parts = (text if base is None else f"BASE {base}\n{text}").split(NOW_MARK)
         try:
             _TRIAL.query(self.text('"0"'), **_CALLS)
         except (SyntaxError, ValueError) as problem:
@@ -89,7 +91,7 @@ def ordered(rows: list[Values], prepared: Prepared) -> list[Values]:
     rows.sort(key=lambda row: values_key(row[:width]))
     for column, descending in reversed(prepared.order):
         rows.sort(key=lambda row: term_key(row[column]), reverse=descending)
-    if prepared.order:
+    if rows and len(rows[0]) > width:
         rows = [row[:width] for row in rows]
         if prepared.select.distinct:
             rows = list(dict.fromkeys(rows))

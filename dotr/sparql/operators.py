@@ -24,7 +24,7 @@ from dotr.events import Values
 from dotr.rdf.terms import Term, integer
 from dotr.sparql import totals
 
-State = TypeVar("State", contravariant=True)
+State = TypeVar("State")
 Row: TypeAlias = Values
 Seed: TypeAlias = Mapping[str, Term]
 Change: TypeAlias = tuple[Row, int]
@@ -271,7 +271,7 @@ class FilterOperator(Generic[State]):
 
 
 class ExistsOperator(Generic[State]):
-    """FILTER with EXISTS. `patterns`: for each, an operator without filters whose change shows what to look at.
+    """FILTER with EXISTS. `patterns`: for each an operator without filters, whose change shows what to ask again.
 
     `condition` is compiled for one state and row at a time.
     """
@@ -374,7 +374,8 @@ class GroupOperator(Generic[State]):
         return groups
 
     def _row(self, key: Row, members: list[Row]) -> Row:
-        return _picked((*key, *(self._total(total, members) for total in self._totals)), self._columns)
+        found = [self._total(total, members) for total in self._totals]
+        return _picked((*key, *found), self._columns)
 
     def _total(self, total: Total, members: list[Row]) -> Term | None:
         if total.argument is not None:

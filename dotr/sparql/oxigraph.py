@@ -12,10 +12,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import pyoxigraph as ox
 
-from dotr.ir import Aggregate, Call, Const, Expression, Projection, Select, Var
+from dotr.ir import (
+    Aggregate,
+    Bind,
+    Call,
+    Const,
+    Element,
+    Expression,
+    Filter,
+    Group,
+    Inverse,
+    Projection,
+    Repeat,
+    Select,
+    TriplePattern,
+    Triples,
+    Union,
+    Var,
+)
 from dotr.rdf.terms import TRUE, Term, to_oxigraph
 from dotr.sparql.printing import NOW_MARK
 from dotr.sparql.rewriting import Rewriter, spell_out
@@ -33,9 +51,11 @@ OxTerm = ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """A query for pyoxigraph. `order`: columns to sort by, and whether downwards; `width`: how many columns
-    are the query's own (they stand first); `limit` and `offset` are still to be applied."""
+    are the query's own (they stand first); `limit` and `offset` are still to be applied; `base` is what
+    IRI() resolves against."""
 
     select: Select
+    base: Term | None
     width: int
     order: tuple[tuple[int, bool], ...]
     limit: int | None
@@ -44,10 +64,10 @@ class Prepared:
 
 def prepare(select: Select) -> Prepared:
     """Split a query into what pyoxigraph does and what is left to us."""
-    inner = _inner(select)
+    inner = _inner(select, _unused(select, "blank"))
     if select.ask:
         if not is_grouped(select):
-            return Prepared(inner, 0, (), None, 0)
+            return Prepared(inner, base_of(select), 0, (), None, 0)
         inner = replace(inner, ask=False, projection=(Projection(_fresh(select, 1)[0], Const(TRUE)),))
     columns = list(inner.projection)
     own = {p.variable.name: i for i, p in enumerate(columns)}
@@ -60,21 +80,38 @@ def prepare(select: Select) -> Prepared:
         order.append((len(columns), key.descending))
         columns.append(Projection(name, expression))
     bare = replace(inner, projection=tuple(columns), order_by=(), limit=None, offset=0)
-    return Prepared(bare, len(select.projection), tuple(order), select.limit, select.offset)
+    width = len(select.projection)
+    return Prepared(bare, base_of(select), width, tuple(order), select.limit, select.offset)
 
 
-def _inner(select: Select) -> Select:
-    """One query or subquery with its aggregates, `NOW()` and aliases rewritten; nested queries as well."""
+def base_of(select: Select) -> Term | None:
+    """The BASE that an IRI() of the query resolves against, if one does."""
+    found: list[Term] = []
+
+    def look(expression: Expression) -> Expression:
+        if isinstance(expression, Call) and expression.function == "IRI":
+            found.extend(a.term for a in expression.arguments[1:] if isinstance(a, Const))
+        return expression
+
+    walk = Rewriter(look, lambda nested: walk.select(nested))
+    walk.select(select)
+    return found[0] if found else None
+
+
+def _inner(select: Select, blank: str) -> Select:
+    """One query or subquery with its aggregates, `NOW()` and aliases rewritten; nested queries as well.
+
+    A nested query's order cannot be seen (it has no LIMIT), so it goes.
+    """
     if is_grouped(select):
         select = spell_out(select)
     scope = (*visible(select.where), *(k.variable.name for k in select.group_by if k.variable is not None))
-    nested = Rewriter(lambda expression: _node(expression, scope), _subquery)
+    nested = Rewriter(
+        lambda expression: _node(expression, scope),
+        lambda subquery: replace(_inner(subquery, blank), order_by=()),
+        lambda triples: _triples(triples, blank),
+    )
     return replace(nested.select(select), star=False, reduced=False)
-
-
-def _subquery(select: Select) -> Select:
-    """A nested query: its order cannot be seen (it has no LIMIT), so it goes."""
-    return replace(_inner(select), order_by=())
 
 
 def _node(expression: Expression, scope: tuple[str, ...]) -> Expression:
@@ -92,16 +129,58 @@ def _node(expression: Expression, scope: tuple[str, ...]) -> Expression:
             return expression
 
 
+def _triples(triples: Triples, blank: str) -> list[Element]:
+    """Blank nodes as variables (one label may not stand in two blocks), and paths of length zero completed.
+
+    pyoxigraph finds a path of length zero from or to a constant only if a triple has that constant. So
+    `?x :p* :c` becomes the solution ?x = :c, and every other one.
+    """
+    plain: list[TriplePattern] = []
+    others: list[Element] = []
+    for pattern in triples.patterns:
+        subject, object_ = _named(pattern.subject, blank), _named(pattern.object, blank)
+        renamed = TriplePattern(subject, _named(pattern.predicate, blank), object_, pattern.span)
+        path = pattern.predicate
+        while isinstance(path, Inverse):
+            path = path.path
+        if not isinstance(path, Repeat) or path.minimum:
+            plain.append(renamed)
+        elif isinstance(subject, str) and isinstance(object_, Var):
+            others.append(_zero_length(object_, subject, renamed))
+        elif isinstance(subject, Var) and isinstance(object_, str):
+            others.append(_zero_length(subject, object_, renamed))
+        elif isinstance(subject, Var) or subject != object_:
+            plain.append(renamed)
+    return [*([Triples(tuple(plain))] if plain else []), *others]
+
+
+def _zero_length(variable: Var, constant: Term, pattern: TriplePattern) -> Union:
+    differs = Filter(Call("!", (Call("SAMETERM", (variable, Const(constant))),)))
+    return Union((Group((Bind(Const(constant), variable),)), Group((Triples((pattern,)), differs))))
+
+
+_Place = TypeVar("_Place")
+
+
+def _named(place: _Place, blank: str) -> _Place | Var:
+    return Var(blank + place.name[1:]) if isinstance(place, Var) and place.name[0] == "." else place
+
+
 def _or_none(expression: Expression) -> Expression:
     return Call("COALESCE", (expression, Const(_NO_VALUE)))
 
 
 def _fresh(select: Select, count: int) -> list[Var]:
-    taken = names(select) if count else set()
-    prefix = "key"
+    prefix = _unused(select, "key") if count else ""
+    return [Var(f"{prefix}{i}") for i in range(count)]
+
+
+def _unused(select: Select, prefix: str) -> str:
+    """`prefix`, made longer until no variable of the query begins with it."""
+    taken = names(select)
     while any(name.startswith(prefix) for name in taken):
         prefix += "_"
-    return [Var(f"{prefix}{i}") for i in range(count)]
+    return prefix
 
 
 class _Accumulator:

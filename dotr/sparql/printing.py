@@ -170,6 +170,8 @@ class Writer:
         own = _LEVELS.get(function)
         if own is None:
             name = self.term(function) if function[0] == "<" else function
+            if name == "IRI":
+                arguments = arguments[:1]  # the second is the BASE
             return f"{name}({', '.join(map(self.expression, arguments))})", _PRIMARY
         if function in ("IN", "NOT-IN"):
             items = ", ".join(map(self.expression, arguments[1:]))

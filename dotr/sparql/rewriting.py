@@ -5,7 +5,7 @@ Place:   what the passes of this package are written with; values in, values out
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import assert_never
 
@@ -35,12 +35,18 @@ from dotr.ir import (
 )
 
 
+def _same(triples: Triples) -> tuple[Element, ...]:
+    return (triples,)
+
+
 @dataclass(frozen=True, slots=True)
 class Rewriter:
-    """`node` gets every expression, its parts already rewritten; `subquery` every nested query, untouched."""
+    """`node` gets every expression, its parts already rewritten; `subquery` every nested query, untouched;
+    `triples` every block of patterns, for which it may put several elements."""
 
     node: Callable[[Expression], Expression]
     subquery: Callable[[Select], Select]
+    triples: Callable[[Triples], Iterable[Element]] = _same
 
     def expression(self, expression: Expression) -> Expression:
         match expression:
@@ -57,7 +63,10 @@ class Rewriter:
                 assert_never(expression)
 
     def group(self, group: Group) -> Group:
-        return Group(tuple(map(self.element, group.elements)), group.span)
+        found: list[Element] = []
+        for element in group.elements:
+            found.extend(self.triples(element) if isinstance(element, Triples) else (self.element(element),))
+        return Group(tuple(found), group.span)
 
     def element(self, element: Element) -> Element:
         match element:

@@ -1,0 +1,226 @@
+"""Random graphs and queries, small and rich in coincidences, over every kind of term.
+
+Trees are built directly, so that a generated query owes nothing to the parser.
+"""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from dotr.ir import (
+    Aggregate,
+    Alternative,
+    Bind,
+    Call,
+    Const,
+    Exists,
+    Expression,
+    Filter,
+    Group,
+    GroupKey,
+    Inverse,
+    Minus,
+    OptionalGroup,
+    OrderKey,
+    Projection,
+    Select,
+    Sequence,
+    TriplePattern,
+    Triples,
+    Union,
+    Values,
+    Var,
+)
+from dotr.rdf.canonical import canonical
+from dotr.rdf.terms import RDF_TYPE, XSD, Term, literal
+from dotr.sparql.scope import visible
+
+EX = "http://example.org/"
+
+
+def ex(name: str) -> Term:
+    return f"<{EX}{name}>"
+
+
+PREDICATES = [ex("p"), ex("q"), ex("r")]
+RESOURCES = [ex("a"), ex("b"), ex("c")]
+CLASSES = [ex("C"), ex("D")]
+LITERALS = [
+    canonical(literal(lexical, XSD + datatype))
+    for datatype, lexicals in {
+        "integer": ["0", "1", "2", "-3", "9223372036854775807"],
+        "decimal": ["1.0", "2.5", "0.1"],
+        "double": ["1", "2.5", "NaN", "INF", "1e300"],
+        "float": ["1", "0.1", "2.5"],
+        "boolean": ["true", "false"],
+        "string": ["", "1", "a", "b"],
+        "dateTime": ["2026-01-01T00:00:00Z", "2026-01-01T01:00:00+01:00", "2026-01-01T00:00:00"],
+        "date": ["2026-01-01", "2026-01-02Z"],
+        "dayTimeDuration": ["PT1H", "PT60M"],
+    }.items()
+    for lexical in lexicals
+]
+LITERALS += ['"a"@en', '"a"@de', f'"x"^^<{XSD}integer>', f'"x"^^{ex("unit")}']
+BLANKS = ["_:x", "_:y"]
+
+subjects = st.sampled_from([*RESOURCES, *BLANKS])
+objects = st.one_of(subjects, st.sampled_from(LITERALS))
+small_objects = st.one_of(subjects, st.sampled_from(LITERALS[:6]), st.sampled_from(LITERALS))
+triples = st.one_of(
+    st.tuples(subjects, st.sampled_from(PREDICATES), small_objects),
+    st.tuples(subjects, st.just(RDF_TYPE), st.sampled_from(CLASSES)),
+)
+graphs = st.lists(triples, max_size=12, unique=True)
+
+NAMES = ["x", "y", "z", "w"]
+variables = st.sampled_from(NAMES).map(Var)
+constants = st.sampled_from([*RESOURCES, *LITERALS])
+nodes = st.one_of(variables, variables, variables, st.sampled_from(RESOURCES))
+
+
+@st.composite
+def paths(draw: st.DrawFn) -> object:
+    step = st.one_of(st.sampled_from(PREDICATES), st.sampled_from(PREDICATES).map(Inverse))
+    kind = draw(st.integers(0, 3))
+    if kind == 0:
+        return Inverse(draw(st.sampled_from(PREDICATES)))
+    many = tuple(draw(st.lists(step, min_size=2, max_size=2)))
+    return Sequence(many) if kind == 1 else Alternative(many)
+
+
+@st.composite
+def patterns(draw: st.DrawFn, with_paths: bool = True) -> TriplePattern:
+    kind = draw(st.integers(0, 9))
+    if kind == 0:
+        return TriplePattern(draw(nodes), draw(variables), draw(nodes))
+    if kind == 1:
+        return TriplePattern(draw(nodes), RDF_TYPE, draw(st.one_of(variables, st.sampled_from(CLASSES))))
+    if kind == 2 and with_paths:
+        return TriplePattern(draw(nodes), draw(paths()), draw(nodes))
+    objects_ = st.one_of(nodes, nodes, nodes, st.sampled_from(LITERALS))
+    return TriplePattern(draw(nodes), draw(st.sampled_from(PREDICATES)), draw(objects_))
+
+
+def blocks(most: int = 3) -> st.SearchStrategy[Triples]:
+    return st.lists(patterns(), min_size=1, max_size=most).map(lambda found: Triples(tuple(found)))
+
+
+@st.composite
+def expressions(draw: st.DrawFn, depth: int = 2, exists: bool = False) -> Expression:
+    """Any expression over the variables; conditions and values alike."""
+    leaf = st.one_of(variables, variables, constants.map(Const))
+    kind = draw(st.integers(0, 11 if depth else 1))
+    deeper = expressions(depth - 1)
+    if kind <= 1:
+        return draw(leaf)
+    if kind <= 4:
+        operator = draw(st.sampled_from(["=", "!=", "<", ">", "<=", ">="]))
+        return Call(operator, (draw(leaf), draw(leaf)))
+    if kind == 5:
+        return Call(draw(st.sampled_from(["||", "&&"])), (draw(deeper), draw(deeper)))
+    if kind == 6:
+        return Call(draw(st.sampled_from(["!", "u-"])), (draw(deeper),))
+    if kind == 7:
+        return Call(draw(st.sampled_from(["+", "-", "*", "/"])), (draw(leaf), draw(leaf)))
+    if kind == 8:
+        return Call(draw(st.sampled_from(["IN", "NOT-IN"])), (draw(leaf), draw(leaf), draw(leaf)))
+    if kind == 9:
+        one = st.sampled_from(
+            ["STR", "DATATYPE", "LANG", "ISIRI", "ISLITERAL", "ISBLANK", "ISNUMERIC", "ABS"]
+        )
+        return Call(draw(one), (draw(deeper),))
+    if kind == 10:
+        return draw(
+            st.one_of(
+                st.builds(lambda v: Call("BOUND", (v,)), variables),
+                st.builds(lambda a, b: Call("COALESCE", (a, b)), deeper, leaf),
+                st.builds(lambda a, b, c: Call("IF", (a, b, c)), deeper, leaf, leaf),
+                st.builds(lambda a, b: Call("SAMETERM", (a, b)), leaf, leaf),
+            )
+        )
+    if exists:
+        return Exists(Group((draw(blocks(2)),)), draw(st.booleans()))
+    return Call("STR", (draw(leaf),))
+
+
+@st.composite
+def inline(draw: st.DrawFn) -> Values:
+    names = draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=2, unique=True))
+    cell = st.one_of(st.none(), st.sampled_from([*RESOURCES, *LITERALS[:6]]))
+    rows = draw(st.lists(st.tuples(*[cell] * len(names)), max_size=3))
+    return Values(tuple(map(Var, names)), tuple(rows))
+
+
+@st.composite
+def groups(draw: st.DrawFn, depth: int = 2, monotone: bool = False) -> Group:
+    """A group: triples first, mostly, then anything."""
+    elements: list[object] = [draw(blocks())] if draw(st.integers(0, 5)) else []
+    for _ in range(draw(st.integers(0, 3 if depth else 1))):
+        kind = draw(st.integers(0, 9))
+        if kind <= 2:
+            elements.append(Filter(draw(expressions(exists=not monotone and depth > 0))))
+        elif kind == 3:
+            taken = {name for e in elements for name in visible(Group((e,)))}
+            free = [name for name in ("u", "v") if name not in taken]
+            if free:
+                elements.append(Bind(draw(expressions()), Var(draw(st.sampled_from(free)))))
+        elif kind == 4:
+            elements.append(draw(inline()))
+        elif depth and kind == 5:
+            inner = groups(depth - 1, monotone)
+            elements.append(Union((draw(inner), draw(inner))))
+        elif depth and kind in (6, 7) and not monotone:
+            elements.append(OptionalGroup(draw(groups(depth - 1))))
+        elif depth and kind == 8 and not monotone:
+            elements.append(Minus(draw(groups(depth - 1))))
+        elif depth:
+            elements.append(draw(st.one_of(groups(depth - 1, monotone), blocks(1))))
+    return Group(tuple(elements))
+
+
+@st.composite
+def selects(draw: st.DrawFn, monotone: bool = False) -> Select:
+    """A whole query: plain, with SELECT expressions, or grouped; DISTINCT, ORDER BY, LIMIT."""
+    where = draw(groups(monotone=monotone))
+    scope = list(visible(where))
+    distinct = draw(st.booleans()) if draw(st.booleans()) else False
+    if draw(st.integers(0, 3)) == 0 and not monotone:
+        return draw(_grouped(where, scope, distinct))
+    names = draw(st.lists(st.sampled_from(scope or NAMES), min_size=1, max_size=3, unique=True))
+    projection = [Projection(Var(name)) for name in names]
+    if draw(st.integers(0, 3)) == 0:
+        projection.append(Projection(Var("e"), draw(expressions())))
+    order: list[OrderKey] = []
+    if draw(st.integers(0, 3)) == 0:
+        order = draw(st.lists(st.builds(OrderKey, expressions(1), st.booleans()), min_size=1, max_size=2))
+    limit = draw(st.one_of(st.none(), st.integers(0, 4))) if order else None
+    offset = draw(st.integers(0, 2)) if order else 0
+    return Select(tuple(projection), where, distinct, order_by=tuple(order), limit=limit, offset=offset)
+
+
+@st.composite
+def _grouped(draw: st.DrawFn, where: Group, scope: list[str], distinct: bool) -> Select:
+    names = draw(st.lists(st.sampled_from(scope), max_size=2, unique=True)) if scope else []
+    projection = [Projection(Var(name)) for name in names]
+    having: list[Expression] = []
+    for i in range(draw(st.integers(1, 2))):
+        function = draw(st.sampled_from(["COUNT", "SUM", "AVG", "MIN", "MAX"]))
+        star = function == "COUNT" and draw(st.booleans())
+        total = Aggregate(function, None if star else draw(expressions(1)), draw(st.booleans()))
+        projection.append(Projection(Var(f"t{i}"), total))
+        if draw(st.integers(0, 4)) == 0:
+            having.append(Call(">", (total, Const(LITERALS[1]))))
+    order: list[OrderKey] = []
+    if draw(st.integers(0, 3)) == 0:
+        order = [OrderKey(Var("t0"), draw(st.booleans()))]
+    keys = tuple(GroupKey(Var(name)) for name in names)
+    limit = draw(st.integers(0, 3)) if order else None
+    return Select(
+        tuple(projection),
+        where,
+        distinct,
+        group_by=keys,
+        having=tuple(having),
+        order_by=tuple(order),
+        limit=limit,
+    )
