@@ -275,13 +275,15 @@ class _LiteralRule:
     def _value(self, expression: Expression, row: Row) -> Term | None:
         if expression not in self._getters:
             self._getters[expression] = compile_expression(
-                expression, self._leaf, clock=self.clock, now=self._now
+                expression, self._leaf, clock=self.clock, now=self._now, dates=False
             )
         return self._getters[expression](row)
 
     def _holds(self, condition: Expression, row: Row) -> bool:
         if condition not in self._tests:
-            self._tests[condition] = compile_condition(condition, self._leaf, clock=self.clock, now=self._now)
+            self._tests[condition] = compile_condition(
+                condition, self._leaf, clock=self.clock, now=self._now, dates=False
+            )
         return self._tests[condition](row)
 
     def snapshot(self) -> dict[str, Any]:

@@ -1,0 +1,91 @@
+"""Taking conditions apart: what an ON or WHERE looks at, and which of its parts can be an index.
+
+Place:   plan.py decides with it how a position is stored; compile.py when a condition is tested.
+Method:  a condition holds iff every part of its `&&` holds (an error is as good as false there), so the parts
+         are tested apart, each as early as what it looks at is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+
+from dotr.ir.expressions import Attribute, Call, Const, Expression, TimeOf, Var
+from dotr.rdf.terms import XSD_FLOAT
+
+NOW = "NOW()"
+"""Stands among names for the trigger's time; no position has parentheses in its name."""
+
+OWN = ""
+"""The name under which a column knows its own fact: columns of different rules are the same column."""
+
+
+def parts(condition: Expression | None) -> list[Expression]:
+    """The operands of the outermost `&&`s, from left to right; none of no condition."""
+    if condition is None:
+        return []
+    if isinstance(condition, Call) and condition.function == "&&":
+        return [part for argument in condition.arguments for part in parts(argument)]
+    return [condition]
+
+
+def conjunction(conditions: Sequence[Expression]) -> Expression | None:
+    """The parts as one condition again."""
+    if not conditions:
+        return None
+    return reduce(lambda left, right: Call("&&", (left, right)), conditions)
+
+
+def names(expression: Expression) -> frozenset[str]:
+    """The positions, `?variables` and NOW that an expression looks at."""
+    match expression:
+        case Attribute(position=position) | TimeOf(position=position):
+            return frozenset((position,))
+        case Var(name=name):
+            return frozenset(("?" + name,))
+        case Call(function=function, arguments=arguments):
+            found = frozenset().union(*map(names, arguments)) if arguments else frozenset[str]()
+            return found | {NOW} if function == "NOW" else found
+        case _:
+            return frozenset()
+
+
+def equality(part: Expression, own: str) -> tuple[Expression, Expression] | None:
+    """(the candidate's side, the other side) of an equation that can be a key of `own`'s column.
+
+    None where a side mixes both, or can be an xsd:float: a float equals many doubles, and nothing that
+    equal values share is known for it (language.md, section 1).
+    """
+    if not (isinstance(part, Call) and part.function == "=" and len(part.arguments) == 2):
+        return None
+    left, right = part.arguments
+    if _casts_to_float(left) or _casts_to_float(right):
+        return None
+    in_left, in_right = names(left), names(right)
+    if in_left == {own} and own not in in_right:
+        return left, right
+    if in_right == {own} and own not in in_left:
+        return right, left
+    return None
+
+
+def _casts_to_float(expression: Expression) -> bool:
+    if isinstance(expression, Const):
+        return expression.term.endswith(f"^^<{XSD_FLOAT}>")
+    if not isinstance(expression, Call):
+        return False
+    return expression.function == f"<{XSD_FLOAT}>" or any(map(_casts_to_float, expression.arguments))
+
+
+def as_own(expression: Expression, own: str, variables: Mapping[str, int]) -> Expression:
+    """The expression with attributes of `own` by number, not name, so that equal columns compare equal."""
+    match expression:
+        case Attribute(position=position, variable=variable) if position == own:
+            return Attribute(OWN, str(variables[variable]))
+        case TimeOf(position=position) if position == own:
+            return TimeOf(OWN)
+        case Call(arguments=arguments):
+            return replace(expression, arguments=tuple(as_own(a, own, variables) for a in arguments))
+        case _:
+            return expression

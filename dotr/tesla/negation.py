@@ -1,0 +1,31 @@
+"""NOT as code: a match dies if there is a candidate.
+
+Place:   compile.py, for `AND NOT`.
+Method:  where the window ends at the trigger and ON is keys and filters, the latest fact of the key tells;
+         elsewhere the search for the greatest candidate, stopped at the first one found.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dotr.tesla import selection
+from dotr.tesla.columns import Column
+from dotr.tesla.plan import Latest, Step
+from dotr.tesla.scope import Scope
+from dotr.tesla.source import Source
+
+
+def write(source: Source, scope: Scope, step: Step, column: Column[Any], number: int) -> None:
+    """`continue` where there is a candidate."""
+    bucket = selection.find(source, scope, step, column, number)
+    if isinstance(step.column.content, Latest):
+        source.line(
+            f"if {bucket} is not None and {bucket}[0] >= {selection.oldest(source, scope, step)}: continue"
+        )
+        return
+    found = f"f{number}"
+    source.line(f"{found} = None")
+    with source.block(f"if {bucket} is not None"):
+        selection.newest_one(source, scope, step, number)
+    source.line(f"if {found} is not None: continue")

@@ -1,0 +1,76 @@
+"""What a function under construction knows: where each position's fact is, and how to read expressions.
+
+Place:   compile.py and the files that write conjuncts share one per rule.
+Method:  an attribute, an aggregate's value or a constant is read in place; any other expression is compiled
+         by expressions/ over a small tuple of just the facts it looks at, and called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, assert_never
+
+from dotr.events import Clock
+from dotr.expressions.evaluate import compile_condition, compile_expression
+from dotr.ir.expressions import Attribute, Const, Expression, TimeOf, Var
+from dotr.rdf.terms import Term
+from dotr.tesla.conditions import NOW, names
+from dotr.tesla.source import Source
+
+
+@dataclass(slots=True)
+class Scope:
+    """Owns what the function under construction knows: the source, and the local of each position."""
+
+    source: Source
+    clock: Clock
+    trigger: str
+    variables: dict[str, tuple[str, ...]]
+    locals: dict[str, str] = field(default_factory=dict)
+
+    def value(self, expression: Expression) -> str:
+        """Source of an expression's value; None at run time where it is an error or unbound."""
+        match expression:
+            case Attribute(position=position, variable=variable):
+                return f"{self.locals[position]}[1][{self.variables[position].index(variable)}]"
+            case Var(name=name):
+                return self.locals["?" + name]
+            case Const(term=term):
+                return self.source.name("constant", term)
+            case _:
+                row, leaf, now = self._row(expression)
+                getter = compile_expression(expression, leaf, clock=self.clock, now=now, dates=False)
+                return f"{self.source.name('value', getter)}({row})"
+
+    def test(self, condition: Expression) -> str:
+        """Source of whether a condition holds."""
+        row, leaf, now = self._row(condition)
+        holds = compile_condition(condition, leaf, clock=self.clock, now=now, dates=False)
+        return f"{self.source.name('test', holds)}({row})"
+
+    def _row(self, expression: Expression) -> tuple[str, Any, Any]:
+        """(source of a tuple of what the expression looks at, its leaves, its NOW) over that tuple."""
+        needed = sorted(self.trigger if name == NOW else name for name in names(expression))
+        place = {name: i for i, name in enumerate(dict.fromkeys(needed))}
+        variables, clock = self.variables, self.clock
+
+        def leaf(node: Var | Attribute | TimeOf) -> Callable[[Any], Term | None]:
+            match node:
+                case Var(name=name):
+                    where = place["?" + name]
+                    return lambda row: row[where]
+                case Attribute(position=position, variable=variable):
+                    where, column = place[position], variables[position].index(variable)
+                    return lambda row: row[where][1][column]
+                case TimeOf(position=position):
+                    where = place[position]
+                    return lambda row: clock.term(row[where][0])
+                case _:
+                    assert_never(node)
+
+        def now(row: Any) -> Term:
+            return clock.term(row[place[self.trigger]][0])
+
+        row = "".join(f"{self.locals[name]}, " for name in place)
+        return f"({row})", leaf, now

@@ -1,0 +1,216 @@
+"""EACH, LAST and FIRST as code: which facts of a bucket a match takes.
+
+Place:   compile.py, for the conjuncts that choose. `bucket` and the bounds of windows serve negation.py and
+         aggregation.py as well.
+Method:  a bucket is in canonical order, so a window is a range, LAST its end and FIRST its start; what is
+         left of ON is tested from that end on, and only as far as needed. `(t,)` is less than every fact of
+         time t and greater than all before, so bounds are found by bisection without a key function.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, assert_never
+
+from dotr.ir.rules import Between, Choose, Selection, Within
+from dotr.tesla.columns import Column
+from dotr.tesla.plan import Latest, Step
+from dotr.tesla.scope import Scope
+from dotr.tesla.source import Source
+
+
+def write(
+    source: Source, scope: Scope, step: Step, conjunct: Choose, column: Column[Any], number: int
+) -> None:
+    """Bind `f<n>` (LAST, FIRST) or the list `c<n>` (EACH, k > 1); `continue` where there is none."""
+    bucket = find(source, scope, step, column, number)
+    fact, several = f"f{number}", f"c{number}"
+    if isinstance(step.column.content, Latest):
+        source.line(f"{fact} = {bucket}")
+        source.line(f"if {fact} is None or {fact}[0] < {oldest(source, scope, step)}: continue")
+        return
+    source.line(f"if {bucket} is None: continue")
+    match conjunct.selection:
+        case Selection.EACH:
+            candidates(source, scope, step, number)
+            source.line(f"if not {several}: continue")
+        case Selection.LAST if conjunct.k == 1:
+            newest_one(source, scope, step, number)
+            source.line(f"if {fact} is None: continue")
+        case Selection.FIRST if conjunct.k == 1:
+            _oldest_one(source, scope, step, number)
+            source.line(f"if {fact} is None: continue")
+        case Selection.LAST:
+            _newest_k(source, scope, step, number, conjunct.k)
+            source.line(f"if not {several}: continue")
+        case Selection.FIRST:
+            _oldest_k(source, scope, step, number, conjunct.k)
+            source.line(f"if not {several}: continue")
+        case _:
+            assert_never(conjunct.selection)
+
+
+def find(source: Source, scope: Scope, step: Step, column: Column[Any], number: int) -> str:
+    """Write the look-up of the bucket; the local that holds it, or None."""
+    bucket = f"q{number}"
+    get = source.name("get", column.table.get)
+    if not step.probe:
+        source.line(f"{bucket} = {get}(())")
+        return bucket
+    terms = []
+    for i, expression in enumerate(step.probe):
+        terms.append(f"k{number}_{i}")
+        source.line(f"{terms[-1]} = {scope.value(expression)}")
+    key = terms[0] if len(terms) == 1 else f"({', '.join(terms)})"
+    source.line(f"{bucket} = {get}({key})")
+    peers = " or ".join(f"({term} and {term}[0] == '\"')" for term in terms)
+    with source.block(f"if {bucket} is None and ({peers})"):
+        source.line(f"{bucket} = {source.name('find', column.find)}({key})")
+    return bucket
+
+
+def oldest(source: Source, scope: Scope, step: Step) -> str:
+    """Source of the least time inside the window."""
+    match step.conjunct.window:
+        case Within(duration=duration, reference=reference):
+            width = source.name("width", duration)
+            return (
+                f"time - {width}" if reference == scope.trigger else f"{scope.locals[reference]}[0] - {width}"
+            )
+        case Between(start=start):
+            return f"{scope.locals[start]}[0] + 1"
+        case _:
+            assert_never(step.conjunct.window)
+
+
+def beyond(scope: Scope, step: Step) -> str | None:
+    """Source of the least time after the window, None where the column ends with the window."""
+    if step.newest:
+        return None
+    match step.conjunct.window:
+        case Within(reference=reference, before=before):
+            return f"{scope.locals[reference]}[0]" + ("" if before else " + 1")
+        case Between(end=end):
+            return f"{scope.locals[end]}[0]"
+        case _:
+            assert_never(step.conjunct.window)
+
+
+def refusals(scope: Scope, step: Step) -> list[str]:
+    """Tests under which the candidate `x` is none: it is the reference itself, or the rest of ON fails."""
+    tests = []
+    if step.itself is not None:
+        tests.append(f"x == {scope.locals[step.itself]}")
+    if step.residual is not None:
+        name = step.conjunct.position.name
+        scope.locals[name] = "x"
+        tests.append(f"not {scope.test(step.residual)}")
+        del scope.locals[name]
+    return tests
+
+
+def candidates(source: Source, scope: Scope, step: Step, number: int) -> None:
+    """`c<n>`: the candidates of bucket `q<n>` in canonical order; it may be the bucket itself: read only."""
+    bucket, several, left = f"q{number}", f"c{number}", f"lo{number}"
+    bisect, end = _bisect(source), beyond(scope, step)
+    source.line(f"{left} = {oldest(source, scope, step)}")
+    if end is None:
+        source.line(
+            f"{several} = {bucket} if {bucket}[0][0] >= {left} else {bucket}[{bisect}({bucket}, ({left},)):]"
+        )
+    else:
+        source.line(f"{several} = {bucket}[{bisect}({bucket}, ({left},)):{bisect}({bucket}, ({end},))]")
+    tests = refusals(scope, step)
+    if tests:
+        source.line(f"{several} = [x for x in {several} if not ({' or '.join(tests)})]")
+
+
+def newest_one(source: Source, scope: Scope, step: Step, number: int) -> None:
+    """`f<n>`: the greatest candidate of bucket `q<n>`, or None."""
+    fact, bucket, left = f"f{number}", f"q{number}", f"lo{number}"
+    tests = refusals(scope, step)
+    end = beyond(scope, step)
+    source.line(f"{left} = {oldest(source, scope, step)}")
+    if not tests and end is None:
+        source.line(f"{fact} = {bucket}[-1]")
+        source.line(f"if {fact}[0] < {left}: {fact} = None")
+        return
+    source.line(f"{fact} = None")
+    _newest_end(source, scope, step, number)
+    with source.block("for i in range(i - 1, -1, -1)"):
+        source.line(f"x = {bucket}[i]")
+        source.line(f"if x[0] < {left}: break")
+        for test in tests:
+            source.line(f"if {test}: continue")
+        source.line(f"{fact} = x")
+        source.line("break")
+
+
+def _newest_k(source: Source, scope: Scope, step: Step, number: int, k: int) -> None:
+    """`c<n>`: the k greatest candidates, in canonical order."""
+    several, bucket, left = f"c{number}", f"q{number}", f"lo{number}"
+    tests = refusals(scope, step)
+    count = source.name("k", k)
+    source.line(f"{left} = {oldest(source, scope, step)}")
+    _newest_end(source, scope, step, number)
+    if not tests:
+        source.line(f"{several} = {bucket}[max(0, i - {count}):i]")
+        source.line(
+            f"if {several} and {several}[0][0] < {left}: "
+            f"del {several}[:{_bisect(source)}({several}, ({left},))]"
+        )
+        return
+    source.line(f"{several} = []")
+    with source.block("for i in range(i - 1, -1, -1)"):
+        source.line(f"x = {bucket}[i]")
+        source.line(f"if x[0] < {left}: break")
+        for test in tests:
+            source.line(f"if {test}: continue")
+        source.line(f"{several}.append(x)")
+        source.line(f"if len({several}) == {count}: break")
+    source.line(f"{several}.reverse()")
+
+
+def _newest_end(source: Source, scope: Scope, step: Step, number: int) -> None:
+    """`i`: the place after the window's last fact."""
+    bucket, end = f"q{number}", beyond(scope, step)
+    where = f"len({bucket})" if end is None else f"{_bisect(source)}({bucket}, ({end},))"
+    source.line(f"i = {where}")
+
+
+def _oldest_one(source: Source, scope: Scope, step: Step, number: int) -> None:
+    """`f<n>`: the least candidate, or None."""
+    fact = f"f{number}"
+    source.line(f"{fact} = None")
+    with _from_oldest(source, scope, step, number):
+        source.line(f"{fact} = x")
+        source.line("break")
+
+
+def _oldest_k(source: Source, scope: Scope, step: Step, number: int, k: int) -> None:
+    """`c<n>`: the k least candidates, in canonical order."""
+    several = f"c{number}"
+    source.line(f"{several} = []")
+    with _from_oldest(source, scope, step, number):
+        source.line(f"{several}.append(x)")
+        source.line(f"if len({several}) == {source.name('k', k)}: break")
+
+
+@contextmanager
+def _from_oldest(source: Source, scope: Scope, step: Step, number: int) -> Iterator[None]:
+    """A loop over candidates `x` from the window's start, whose body the caller writes."""
+    bucket, end, tests = f"q{number}", beyond(scope, step), refusals(scope, step)
+    source.line(f"i = {_bisect(source)}({bucket}, ({oldest(source, scope, step)},))")
+    with source.block(f"for i in range(i, len({bucket}))"):
+        source.line(f"x = {bucket}[i]")
+        if end is not None:
+            source.line(f"if x[0] >= {end}: break")
+        for test in tests:
+            source.line(f"if {test}: continue")
+        yield
+
+
+def _bisect(source: Source) -> str:
+    return source.name("bisect", bisect_left)

@@ -1,0 +1,289 @@
+"""Random programs and streams, small and rich in ties, for engine against oracle.
+
+Every operator can stand beside every other: EVERY triggers, chaining with strict cycles, consumption, BETWEEN,
+NOT, aggregates, k, several keys, residual conditions. Streams have few keys, few values and small times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hypothesis import strategies as st
+
+from dotr.events import Fact
+from dotr.ir import (
+    Absent,
+    Between,
+    Choose,
+    Conjunct,
+    Const,
+    Every,
+    Expression,
+    Fresh,
+    Position,
+    Program,
+    Rule,
+    Selection,
+    Summarise,
+    TemplateNode,
+    TemplateVar,
+    TimeOf,
+    Var,
+    Window,
+    Within,
+)
+from dotr.rdf.terms import RDF_TYPE, XSD, Term, integer
+from dotr.tesla.references import evaluation_order, references
+from tests.tesla.building import A, B, attribute, call, facts, program, rule
+
+QUERIES = ("P", "Q", "R")
+VARIABLES = ("k", "v")
+
+KEYS: tuple[Term | None, ...] = (A, A, B, integer(1), integer(1), None)
+ODD_KEYS: tuple[Term | None, ...] = (
+    A,
+    '"x"',
+    integer(1),
+    f'"1.0"^^<{XSD}decimal>',
+    f'"1"^^<{XSD}double>',
+    f'"NaN"^^<{XSD}double>',
+    integer(2**53),
+    integer(2**53 + 1),
+    f'"9007199254740992"^^<{XSD}double>',
+    f'"2020-01-01T12:00:00Z"^^<{XSD}dateTime>',
+    f'"2020-01-01T14:00:00+02:00"^^<{XSD}dateTime>',
+    f'"true"^^<{XSD}boolean>',
+    None,
+)
+VALUES: tuple[Term | None, ...] = (
+    *(integer(i) for i in (0, 1, 1, 2, 3)),
+    f'"0.5"^^<{XSD}decimal>',
+    f'"1.5"^^<{XSD}double>',
+)
+ODD_VALUES: tuple[Term | None, ...] = (
+    *VALUES,
+    '"x"',
+    A,
+    None,
+    f'"NaN"^^<{XSD}double>',
+    f'"INF"^^<{XSD}double>',
+    f'"-INF"^^<{XSD}double>',
+    integer(2**63 - 1),
+)
+
+
+@dataclass(frozen=True)
+class Instant:
+    time: int
+    facts: dict[str, list[Fact]]
+    cut: bool
+    """Whether to snapshot, and go on with a detector restored from it, before this instant."""
+
+
+@dataclass(frozen=True)
+class World:
+    program: Program
+    instants: Sequence[Instant]
+
+
+@st.composite
+def worlds(draw: st.DrawFn, odd: bool | None = None) -> World:
+    strange = draw(st.booleans()) if odd is None else odd
+    count = draw(st.integers(1, 4))
+    rules: list[Rule] = []
+    for i in range(count):
+        rules.append(draw(_rule(f"T{i}", i, count)))
+    made = program(*_without_vicious_cycles(rules))
+    keys, values = (ODD_KEYS, ODD_VALUES) if strange else (KEYS, VALUES)
+    row = st.tuples(st.sampled_from(keys), st.sampled_from(values))
+    rows = st.lists(row, max_size=3)
+    time = draw(st.sampled_from((-3, 0, 1)))
+    instants = []
+    for _ in range(draw(st.integers(1, 12))):
+        content = {name: draw(rows) for name in QUERIES}
+        streams = {name: facts(time, *found) for name, found in content.items() if found}
+        instants.append(Instant(time, streams, draw(st.integers(0, 4)) == 0))
+        time += draw(st.sampled_from((1, 1, 1, 2, 3, 7)))
+    return World(made, instants)
+
+
+def _without_vicious_cycles(rules: list[Rule]) -> list[Rule]:
+    """The rules from the first on that have an order of evaluation together."""
+    kept: list[Rule] = []
+    for one in rules:
+        names = {r.name for r in kept} | {one.name}
+        if all(name in names for name, _ in references(one)) and _ordered([*kept, one]):
+            kept.append(one)
+    return kept or [rule("Alone", Position("P", "P", VARIABLES))]
+
+
+def _ordered(rules: list[Rule]) -> bool:
+    try:
+        evaluation_order(Program(rules=tuple(rules)))
+    except StopIteration:
+        return False
+    return True
+
+
+@st.composite
+def _rule(draw: st.DrawFn, name: str, index: int, count: int) -> Rule:
+    trigger = draw(_trigger(index))
+    known: list[Position] = [] if isinstance(trigger, Every) else [trigger]
+    references_ = [trigger.name]
+    variables: list[str] = []
+    conjuncts: list[Conjunct] = []
+    for i in range(draw(st.integers(0, 4))):
+        window = draw(_window(references_))
+        position = draw(_position(f"X{i}", index, count, window))
+        on = draw(st.none() | _condition(position, known, variables, references_))
+        match draw(st.sampled_from(("choose", "choose", "choose", "not", "total"))):
+            case "choose" if isinstance(window, Within):
+                selection = draw(st.sampled_from(Selection))
+                k = 1 if selection is Selection.EACH else draw(st.sampled_from((1, 1, 2, 3)))
+                conjuncts.append(Choose(selection, position, window, on, k))
+                known.append(position)
+                references_.append(position.name)
+            case "total":
+                function = draw(st.sampled_from(("COUNT", "SUM", "AVG", "MIN", "MAX")))
+                star = function == "COUNT" and draw(st.booleans())
+                argument = None if star else draw(_argument(position, known))
+                distinct = not star and draw(st.booleans())
+                conjuncts.append(Summarise(function, argument, distinct, f"a{i}", position, window, on))
+                variables.append(f"a{i}")
+            case _:
+                conjuncts.append(Absent(position, window, on))
+    where = draw(st.none() | _guard(known, variables, references_))
+    chosen = [c.position.name for c in conjuncts if isinstance(c, Choose)]
+    consuming = draw(st.lists(st.sampled_from(chosen), unique=True, max_size=2)) if chosen else []
+    give = {
+        "k": draw(_value(known, variables, references_)),
+        "v": draw(_value(known, variables, references_)),
+    }
+    node: TemplateNode = draw(st.sampled_from((Fresh("dotr_id"), Fresh("dotr_id"), TemplateVar("k"))))
+    predicate: TemplateNode = draw(st.sampled_from((RDF_TYPE, RDF_TYPE, RDF_TYPE, TemplateVar("v"))))
+    return rule(
+        name,
+        trigger,
+        *conjuncts,
+        where=where,
+        give=give,
+        consuming=consuming,
+        template=[(node, predicate, TemplateVar("v"))],
+    )
+
+
+@st.composite
+def _trigger(draw: st.DrawFn, index: int) -> Position | Every:
+    kind = draw(st.integers(0, 5))
+    if kind == 0:
+        return Every(draw(st.integers(1, 5)), "Start")
+    if kind == 1 and index:
+        return Position("Start", f"T{draw(st.integers(0, index - 1))}", VARIABLES, chained=True)
+    return Position("Start", draw(st.sampled_from(QUERIES)), VARIABLES)
+
+
+@st.composite
+def _window(draw: st.DrawFn, names: Sequence[str]) -> Window:
+    reference = draw(st.sampled_from(names))
+    if draw(st.integers(0, 4)) == 0 and len(names) > 1:
+        return Between(reference, draw(st.sampled_from(names)))
+    return Within(draw(st.sampled_from((0, 1, 2, 3, 5, 8))), reference, draw(st.booleans()))
+
+
+@st.composite
+def _position(draw: st.DrawFn, name: str, index: int, count: int, window: Window) -> Position:
+    if draw(st.integers(0, 3)) == 0:
+        return Position(name, f"T{draw(st.integers(0, count - 1))}", VARIABLES, chained=True)
+    return Position(name, draw(st.sampled_from(QUERIES)), VARIABLES)
+
+
+def _attribute(positions: Sequence[Position]) -> st.SearchStrategy[Expression]:
+    return st.sampled_from([attribute(f"{p.name}.{v}") for p in positions for v in VARIABLES])
+
+
+@st.composite
+def _condition(
+    draw: st.DrawFn,
+    own: Position,
+    known: Sequence[Position],
+    variables: Sequence[str],
+    names: Sequence[str],
+) -> Expression:
+    parts = [draw(_part(own, known, variables, names)) for _ in range(draw(st.sampled_from((1, 1, 2, 3))))]
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = call("&&", whole, part)
+    return whole
+
+
+@st.composite
+def _part(
+    draw: st.DrawFn,
+    own: Position,
+    known: Sequence[Position],
+    variables: Sequence[str],
+    names: Sequence[str],
+) -> Expression:
+    mine = attribute(f"{own.name}.{draw(st.sampled_from(VARIABLES))}")
+    kind = draw(st.integers(0, 8))
+    if kind <= 3 and known:
+        other = attribute(f"{draw(st.sampled_from(known)).name}.k")
+        pair = (attribute(f"{own.name}.k"), other)
+        return call("=", *(pair if draw(st.booleans()) else pair[::-1]))
+    if kind == 4:
+        return call(draw(st.sampled_from((">", "<=", "!="))), mine, draw(st.integers(0, 2)))
+    if kind == 5 and known:
+        return call(draw(st.sampled_from(("<", "!=", ">="))), mine, draw(_attribute(known)))
+    if kind == 6 and variables:
+        return call(draw(st.sampled_from(("=", "<"))), mine, Var(draw(st.sampled_from(variables))))
+    if kind == 7:
+        return call("<", TimeOf(own.name), TimeOf(draw(st.sampled_from(names))))
+    if kind == 8:
+        return call("=", call("+", mine, 1), draw(_attribute(known)) if known else call("NOW"))
+    return call("BOUND", mine)
+
+
+@st.composite
+def _argument(draw: st.DrawFn, own: Position, known: Sequence[Position]) -> Expression:
+    mine = attribute(f"{own.name}.v")
+    kind = draw(st.integers(0, 5))
+    if kind == 0:
+        return call("+", mine, 1)
+    if kind == 1 and known:
+        return call("+", mine, draw(_attribute(known)))
+    return mine
+
+
+@st.composite
+def _guard(
+    draw: st.DrawFn, known: Sequence[Position], variables: Sequence[str], names: Sequence[str]
+) -> Expression:
+    value = draw(_value(known, variables, names))
+    return draw(
+        st.sampled_from(
+            (
+                call("BOUND", value) if isinstance(value, Var) else call(">=", value, value),
+                call("!", call("=", value, 1)),
+                call("||", call(">", value, 0), call("!=", value, A)),
+            )
+        )
+    )
+
+
+@st.composite
+def _value(
+    draw: st.DrawFn, known: Sequence[Position], variables: Sequence[str], names: Sequence[str]
+) -> Expression:
+    kind = draw(st.integers(0, 9))
+    if kind == 0:
+        return Const(A)
+    if kind == 1:
+        return TimeOf(draw(st.sampled_from(names)))
+    if kind in (2, 3) and variables:
+        return call("COALESCE", Var(draw(st.sampled_from(variables))), 0)
+    if kind == 4 and variables:
+        return Var(draw(st.sampled_from(variables)))
+    if kind == 5:
+        return call("-", TimeOf(names[0]), TimeOf(draw(st.sampled_from(names))))
+    return draw(_attribute(known)) if known else Const(B)
