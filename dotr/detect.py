@@ -7,7 +7,7 @@ Method:  paper, sec. 3, TESLA; every case is spelled out in language.md, sec. 3.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from dotr.events import Clock, Fact, Match, Time
 from dotr.ir import Program
@@ -25,6 +25,12 @@ class Detector(Protocol):
 
     def next_tick(self, after: Time) -> Time | None:
         """The earliest tick later than `after`, None without EVERY rules or before the first instant."""
+
+    def snapshot(self) -> dict[str, Any]:
+        """State by rule digest, as a JSON-able value that shares nothing with the detector."""
+
+    def restore(self, state: Mapping[str, Any]) -> list[str]:
+        """Take over the parts of unchanged rules; returns the names of the rules that start empty."""
 
 
 def literal(program: Program, clock: Clock) -> Detector:

@@ -6,6 +6,7 @@ Place:   the public surface; reads files through connectors/, and of those that 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -21,7 +22,7 @@ from dotr.connectors.documents import Format, parse_triples
 from dotr.connectors.sinks import format_jsonl
 from dotr.connectors.sources import SourceOptions, Sources
 from dotr.connectors.times import UNITS, TimeError, parse_datetime
-from dotr.errors import DataError, Diagnostic, UsageError
+from dotr.errors import DataError, Diagnostic, EngineError, UsageError
 from dotr.events import Clock, Composite, Time
 from dotr.ir import Program
 from dotr.lang import load_program
@@ -76,7 +77,8 @@ class Engine:
     count. `lateness`: how much out of order the stream may be. `late`: what happens to a graph for a closed
     instant: "drop" (counted), "fail" (DataError D2301), or a function of its time and triples. `base` is what
     relative IRIs of documents are resolved against. `materialize`: "needed" or "all". `verify` runs the
-    literal reading of the language beside the engine and stops at the first difference.
+    literal reading of the language beside the engine and stops at the first difference. `snapshot` is what
+    an earlier engine's `snapshot()` returned.
     Raises ProgramError for the rules, DataError for the background.
     """
 
@@ -91,10 +93,13 @@ class Engine:
         base: str | None = None,
         materialize: str = "needed",
         verify: bool = False,
+        snapshot: bytes | None = None,
     ) -> None:
         paths = [str(rules)] if isinstance(rules, str | Path) else [str(path) for path in rules]
         program = load_program(paths, read_text)
         self._start(program, background, time_unit, lateness, late, base, materialize, verify)
+        if snapshot is not None:
+            self.restore(snapshot)
 
     @classmethod
     def from_text(
@@ -158,6 +163,23 @@ class Engine:
         if isinstance(background, Path):
             return read_background([str(background)], self._options.base)
         return self._triples(background)
+
+    def snapshot(self) -> bytes:
+        """The state of this engine, to go on from in another process. Rules and background are not in it."""
+        return json.dumps(self.pipeline.snapshot(), separators=(",", ":"), ensure_ascii=False).encode()
+
+    def restore(self, blob: bytes) -> list[str]:
+        """Go on where `blob` was taken; returns the names of rules that start empty, since they changed.
+
+        Raises EngineError D5101, D5102 for a snapshot that cannot be read.
+        """
+        try:
+            state = json.loads(blob)
+            return self.pipeline.restore(state)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise EngineError(
+                Diagnostic("D5102", "this is no snapshot, or a damaged one", hint="start anew without it")
+            ) from error
 
     @property
     def clock(self) -> Clock | None:

@@ -9,19 +9,23 @@ Method:  DOTR (Margara, Cugola, Collavini, Dell'Aglio 2018), fig. 3. What happen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from dotr import detect
 from dotr.detect import Detector
 from dotr.emit import Emitter
 from dotr.enrich import LiteralEnricher
-from dotr.errors import Diagnostic, ProgramError
+from dotr.errors import Diagnostic, EngineError, ProgramError
 from dotr.events import Clock, Composite, Time
 from dotr.extract import LiteralExtractor
 from dotr.ir import Every, Program
 from dotr.rdf.blanks import label_stream
 from dotr.rdf.terms import Triple
+
+VERSION = 1
+"""Of snapshots. A snapshot of another version is refused."""
 
 LateGraph = Callable[[Time, Sequence[Triple]], None]
 
@@ -150,6 +154,51 @@ class Pipeline:
             yield from self._ticks_before(time)
             yield self._instant(time, self._pending.pop(time))
         yield from self._ticks_before(bound)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Everything that the next push depends on, as a JSON-able value, shared with nothing.
+
+        Per rule there is one part, under the rule's digest; graphs of instants that are still open are in it.
+        """
+        return {
+            "version": VERSION,
+            "clock": None if self.clock is None else [self.clock.integer, self.clock.unit],
+            "times": [self._open, self._latest, self._last],
+            "pending": [
+                [time, [[list(triple) for triple in graph] for graph in graphs]]
+                for time, graphs in sorted(self._pending.items())
+            ],
+            "counters": asdict(self.counters),
+            "detect": None if self._detect is None else self._detect.snapshot(),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> list[str]:
+        """Go on where `state` was taken. Returns the names of rules that start empty, since they changed.
+
+        Raises EngineError D5101 for a snapshot of another version.
+        """
+        if state.get("version") != VERSION:
+            raise EngineError(
+                Diagnostic(
+                    "D5101",
+                    f"this snapshot has version {state.get('version')!r}",
+                    notes=(f"this dotr reads version {VERSION}",),
+                    hint="restore it with the dotr that wrote it, or start anew",
+                )
+            )
+        counters = Counters(**state["counters"])
+        counters.events = {rule.name: counters.events.get(rule.name, 0) for rule in self.program.rules}
+        self.counters = counters
+        self._open, self._latest, self._last = state["times"]
+        self._pending = {
+            time: [[(s, p, o) for s, p, o in graph] for graph in graphs] for time, graphs in state["pending"]
+        }
+        if state["clock"] is None:
+            return []
+        integer, unit = state["clock"]
+        self.begin(Clock(integer, unit))
+        assert self._detect is not None
+        return self._detect.restore(state["detect"])
 
     def _ticks_before(self, bound: Time) -> Iterator[list[Composite]]:
         """Run the ticks that are due after the last instant and before `bound`, at which no graph came."""
