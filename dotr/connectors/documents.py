@@ -119,10 +119,22 @@ def open_document(path: str) -> IO[bytes]:
     try:
         plain = open(path, "rb")  # noqa: SIM115  # handed to the caller, who closes it
         if plain.peek(2)[:2] == b"\x1f\x8b":
-            return gzip.GzipFile(fileobj=plain)  # type: ignore[return-value]  # a GzipFile is a binary reader
+            return _Unzipped(plain)  # type: ignore[return-value]  # a GzipFile is a binary reader
         return plain
     except OSError as error:
         raise unreadable(path, error) from None
+
+
+class _Unzipped(gzip.GzipFile):
+    """Owns the compressed file it reads: closes it, too."""
+
+    def __init__(self, plain: IO[bytes]) -> None:
+        super().__init__(fileobj=plain)
+        self._plain = plain
+
+    def close(self) -> None:
+        super().close()
+        self._plain.close()
 
 
 def unreadable(path: str, error: OSError) -> DataError:

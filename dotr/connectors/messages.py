@@ -42,7 +42,7 @@ _TOKEN = re.compile(
     |<[^<>"{}|^`\\\s]*>
     |(?P<comment>\#[^\n]*)
     |(?P<open>\{)|(?P<close>\})
-    |(?P<mark>@message\s*\.|(?<![\w:.%@-])message(?![\w:.%-]))''',
+    |(?P<mark>@message\s*\.|(?<![\w:%@-])(?<![\w:%-]\.)message(?![\w:%-]|\.\w))''',
     re.IGNORECASE | re.VERBOSE | re.DOTALL,
 )
 _OLD_MARK = re.compile(r"#\s*@message\s*\.?\s*", re.IGNORECASE)

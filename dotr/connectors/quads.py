@@ -46,8 +46,8 @@ class Block:
     triples: list[Triple] = field(default_factory=list)
     about: list[Triple] = field(default_factory=list)
     line: int = 0
-    start: int = 0
     end: int = 0
+    named: bool = False
 
     def text(self) -> str:
         """The block as N-Quads, for a dead letter."""
@@ -187,29 +187,25 @@ def _streamed(items: Iterator[Placed], reader: Joined, name: str, limit: int) ->
 
 def group_whole(items: Iterable[Placed], name: str) -> Iterator[Block]:
     """Group the quads of a document by graph name, wherever they stand; blocks in order of appearance."""
-    blocks: dict[Term, Block] = {}
-    default: dict[Term, list[tuple[Triple, int, int]]] = {}
+    blocks: dict[Term, Block] = {}  # of every graph name and every subject of the default graph, as they come
     last = 0
     for (s, p, o, g), line, end in items:
         last = end
+        block = blocks.get(g or s)
+        if block is None:
+            block = blocks[g or s] = Block(g or s, line=line)
         if g:
-            block = blocks.get(g)
-            if block is None:
-                block = blocks[g] = Block(g, line=line)
+            block.named = True
             block.triples.append((s, p, o))
         else:
-            default.setdefault(s, []).append(((s, p, o), line, end))
-    if default and not blocks and not any(_stamp(rows) for rows in default.values()):
+            block.about.append((s, p, o))
+    graphs = [block for block in blocks.values() if block.named or _stamped(block.about)]
+    if blocks and not graphs:
         raise _only_default(name)
-    for subject, rows in default.items():
-        block = blocks.get(subject)
-        if block is None:
-            if not _stamp(rows):
-                raise _stray(rows[0][0], name, rows[0][1])
-            block = blocks[subject] = Block(subject, line=rows[0][1])
-        block.about.extend(row[0] for row in rows)
-        block.line = min(block.line, rows[0][1])
-    for block in blocks.values():
+    if len(graphs) < len(blocks):
+        stray = next(block for block in blocks.values() if not block.named and not _stamped(block.about))
+        raise _stray(stray.about[0], name, stray.line)
+    for block in graphs:
         block.end = last
         yield block
 
@@ -261,13 +257,14 @@ def _distributed(
     if before is not None:
         yield before
     for subject, rows in others.items():
-        if not _stamp(rows):
-            raise _stray(rows[0][0], name, rows[0][1])
-        yield Block(subject, about=[row[0] for row in rows], line=rows[0][1], end=rows[-1][2])
+        about = [row[0] for row in rows]
+        if not _stamped(about):
+            raise _stray(about[0], name, rows[0][1])
+        yield Block(subject, about=about, line=rows[0][1], end=rows[-1][2])
 
 
-def _stamp(rows: list[tuple[Triple, int, int]]) -> bool:
-    return any(row[0][1] == PROV_GENERATED_AT_TIME for row in rows)
+def _stamped(about: list[Triple]) -> bool:
+    return any(predicate == PROV_GENERATED_AT_TIME for _s, predicate, _o in about)
 
 
 def _at(name: str, line: int) -> str:

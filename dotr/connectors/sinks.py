@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from dotr.connectors.notation import Notation, json_terms
 from dotr.events import Clock, Composite, Fact
-from dotr.rdf.terms import PROV_GENERATED_AT_TIME, Triple
+from dotr.rdf.terms import PROV_GENERATED_AT_TIME, XSD, Triple
 
 Formatter: TypeAlias = Callable[[Composite, Clock], str]
 """An event as the characters that go to the sink, line ends included."""
@@ -26,7 +26,7 @@ FORMATS = ("text", "jsonl", "trig", "nquads")
 def formatter(name: str, prefixes: Mapping[str, str]) -> tuple[str, Formatter]:
     """(what stands at the head of an output, how an event is written) of one of FORMATS."""
     if name == "text":
-        short = Notation(prefixes, fresh=True)
+        short = Notation({"xsd": XSD, **prefixes}, fresh=True)
         return "", lambda event, clock: f"{text(event, clock, short)}\n"
     if name == "jsonl":
         return "", lambda event, clock: f"{format_jsonl(event, clock)}\n"
@@ -40,8 +40,7 @@ def formatter(name: str, prefixes: Mapping[str, str]) -> tuple[str, Formatter]:
 
 def _with_prov(prefixes: Mapping[str, str]) -> dict[str, str]:
     """The prefixes, with `prov` and `xsd` for the stamps unless the program uses those names otherwise."""
-    extra = {"prov": "http://www.w3.org/ns/prov#", "xsd": "http://www.w3.org/2001/XMLSchema#"}
-    return {**extra, **prefixes}
+    return {"prov": "http://www.w3.org/ns/prov#", "xsd": XSD, **prefixes}
 
 
 def text(event: Composite, clock: Clock, notation: Notation) -> str:
@@ -88,14 +87,22 @@ def nquads(event: Composite, clock: Clock) -> str:
 def format_jsonl(event: Composite, clock: Clock) -> str:
     """The JSON line of an event, without its end; keys in the order of cli.md."""
     bindings = ",".join([f"{json_string(name)}:{json_terms[term]}" for name, term in event.bindings])
-    match = ",".join(
-        [f"{json_string(name)}:{_fact(variables, fact, clock)}" for name, variables, fact in event.match]
-    )
-    graph = "".join(sorted([f"{s} {p} {o} .\n" for s, p, o in event.graph]))
     return (
         f'{{"rule":{json_string(event.rule)},"time":{_time(event.time, clock)},"id":{json_string(event.id)},'
-        f'"bindings":{{{bindings}}},"match":{{{match}}},"graph":{json_string(graph)}}}'
+        f'"bindings":{{{bindings}}},"match":{format_match(event, clock)},'
+        f'"graph":{json_string(format_graph(event))}}}'
     )
+
+
+def format_match(event: Composite, clock: Clock) -> str:
+    """The `match` of a JSON line: an object."""
+    facts = [f"{json_string(name)}:{_fact(variables, fact, clock)}" for name, variables, fact in event.match]
+    return f"{{{','.join(facts)}}}"
+
+
+def format_graph(event: Composite) -> str:
+    """The event's graph as sorted N-Triples."""
+    return "".join(sorted([f"{s} {p} {o} .\n" for s, p, o in event.graph]))
 
 
 def _fact(variables: tuple[str, ...], fact: Fact, clock: Clock) -> str:

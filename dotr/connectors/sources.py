@@ -39,7 +39,7 @@ from dotr.connectors.documents import (
 )
 from dotr.connectors.jsonlines import Line, parse_line, raw_lines
 from dotr.connectors.messages import Carried, Message, is_message_log, split_messages
-from dotr.connectors.quads import Block, group_whole, quad_blocks
+from dotr.connectors.quads import WHOLE, Block, group_whole, quad_blocks
 from dotr.connectors.refusals import Refusals
 from dotr.connectors.times import UNITS, Ladder
 from dotr.errors import DataError, Diagnostic
@@ -93,6 +93,7 @@ class SourceOptions:
     unit: int = UNITS["s"]
     max_document: int = MAX_DOCUMENT
     cache: int = CACHE
+    whole: int = WHOLE
 
 
 @dataclass(slots=True)
@@ -387,6 +388,7 @@ class Reader:
             self.options.base,
             self.options.max_document,
             head,
+            self.options.whole,
             line=self.line,
             offset=self.start if format_ is Format.NQUADS else 0,
         )
