@@ -28,7 +28,8 @@ ROADS = ("182955", "158505")
 SERVICES = "http://www.insight-centre.org/dataset/SampleEventService#"
 PREFIXES = (
     f"@prefix : <{SERVICES}> . @prefix ssn: <http://purl.oclc.org/NET/ssnx/ssn#> . "
-    "@prefix sao: <http://purl.oclc.org/NET/sao/> . @prefix ct: <http://www.insight-centre.org/citytraffic#> . "
+    "@prefix sao: <http://purl.oclc.org/NET/sao/> . "
+    "@prefix ct: <http://www.insight-centre.org/citytraffic#> . "
     "@prefix xsd: <http://www.w3.org/2001/XMLSchema#> . "
 )
 CONGESTION = "http://www.insight-centre.org/citytraffic#CongestionLevel"
@@ -98,7 +99,7 @@ def instants(citybench: Path) -> Iterator[Instant]:
 
 
 def graph(number: int, instant: Instant, properties: Mapping[str, str]) -> str:
-    """The 15 triples of one instant as Turtle. `properties`: road → its congestion property in the repository."""
+    """The 15 triples of one instant as Turtle. `properties`: road → its congestion property."""
     parts = [PREFIXES]
     for road, value in zip(ROADS, instant.congestion, strict=True):
         parts.append(
@@ -160,7 +161,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("citybench", type=Path, help="a copy of the benchmark")
     parser.add_argument("out", type=Path, help="folder to write to")
     parser.add_argument("--graphs", type=int, default=2000, help="how many graphs (default 2000)")
-    parser.add_argument("--delta", type=int, default=100, help="milliseconds between two graphs (default 100)")
+    parser.add_argument("--delta", type=int, default=100, help="milliseconds between graphs (default 100)")
     parser.add_argument("--copies", type=int, default=2, help="renamed copies of the repository (default 2)")
     options = parser.parse_args(arguments)
     if options.graphs < 1 or options.delta < 1 or options.copies < 0:
@@ -171,7 +172,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     properties = congestion_properties(triples)
     written = 0
     with (options.out / "graphs.jsonl").open("w", encoding="utf-8") as lines:
-        for written, instant in enumerate(instants(options.citybench), start=1):  # noqa: B007  # used below
+        for written, instant in enumerate(instants(options.citybench), start=1):
             line = {"time": written * options.delta, "graph": graph(written - 1, instant, properties)}
             lines.write(json.dumps(line) + "\n")
             if written == options.graphs:

@@ -1,7 +1,7 @@
 """Q1 and Q2 of CityBench counted over the CSV values: no graph, no query, no engine.
 
-Place:   what test_citybench.py holds the rules of examples/citybench against. It reads the CSV files by itself,
-         so that a mistake of the converter shows.
+Place:   what test_citybench.py holds the rules of examples/citybench against. It reads the CSV files by
+         itself, so that a mistake of the converter shows.
 Method:  every pair of instants is looked at; a window of three seconds is closed at both ends.
 """
 

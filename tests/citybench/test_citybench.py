@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,8 +33,6 @@ def convert() -> ModuleType:
     assert specification is not None
     assert specification.loader is not None
     module = importlib.util.module_from_spec(specification)
-    import sys
-
     sys.modules[specification.name] = module
     specification.loader.exec_module(module)
     return module
@@ -60,7 +59,9 @@ def key(event: dict[str, Any], *variables: str) -> tuple[Any, ...]:
 def test_rules_find_what_a_count_over_the_csv_values_finds(
     delta: int, convert: ModuleType, citybench: Path, values: list[brute.Reading], tmp_path: Path
 ) -> None:
-    convert.main([str(citybench), str(tmp_path), "--graphs", str(GRAPHS), "--delta", str(delta), "--copies", "0"])
+    convert.main(
+        [str(citybench), str(tmp_path), "--graphs", str(GRAPHS), "--delta", str(delta), "--copies", "0"]
+    )
     q1 = Counter(key(event, "a", "b") for event in found("q1", tmp_path))
     assert q1 == brute.q1(values, delta)
     q2 = Counter(key(event, "c", "t", "h", "w") for event in found("q2", tmp_path))
