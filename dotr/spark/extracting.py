@@ -1,8 +1,8 @@
 """Enrich and extract one instant: its graphs become rows of facts for the parts that must see them.
 
 Place:   the function of a Spark task or of a local process; what it writes, detecting.py reads.
-Method:  the first half of pipeline.py's instant. It looks at no other time, so instants may come in any order and
-         anywhere; only the graphs of *one* instant must come together.
+Method:  the first half of pipeline.py's instant. It looks at no other time, so instants may come in any
+         order and anywhere; only the graphs of *one* instant must come together.
 """
 
 from __future__ import annotations

@@ -1,12 +1,14 @@
 """Facts as rows: what one part of one group must see of one instant.
 
 Place:   extracting.py writes rows, the shuffle (Spark's or local.py's) sorts them, detecting.py reads them.
-Method:  a row is (part, time, text). The text has a line a fact: the stream's number, the ordinal, the values,
-         parted by tabs, unbound as nothing; no N-Triples term holds a raw tab or newline, or is empty. All facts
-         that a part must see of an instant are one row, since a row costs the shuffle more than its facts do.
-         A part is one number for (group, bucket of keys, slice of time), so that one column is shuffled on.
-         Time needs sorting within a part only; facts stand in canonical order already, part by part.
-Why not: pickle (a row outlives the process that wrote it), or a column per attribute (streams differ in width).
+Method:  a row is (part, time, text). The text has a line a fact: the stream's number, the ordinal, the
+         values, parted by tabs, unbound as nothing; no N-Triples term holds a raw tab or newline, or is
+         empty. All facts that a part must see of an instant are one row, since a row costs the shuffle more
+         than its facts do. A part is one number for (group, bucket of keys, slice of time), so that one
+         column is shuffled on. Time needs sorting within a part only; facts stand in canonical order
+         already, part by part.
+Why not: pickle (a row outlives the process that wrote it), or a column per attribute (streams differ in
+         width).
 """
 
 from __future__ import annotations
@@ -27,8 +29,8 @@ VERSION = 1
 FactRow: TypeAlias = tuple[int, Time, str]
 
 MARK: Time = -(2**63)
-"""The time of a row that carries no facts but "first last", the first and last instant of the whole log. It sorts
-before everything. Parts of groups with EVERY have one, even where nothing else comes."""
+"""The time of a row that carries no facts but "first last", the first and last instant of the whole log. It
+sorts before everything. Parts of groups with EVERY have one, even where nothing else comes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +62,8 @@ class Layout:
         slices = self.cuts[group.number].slices
         seen = (0,) if slices is None else slices.seen_by(time, group.horizon or 0)
         for slice_ in seen:
-            for bucket in buckets:
-                yield self.part(group.number, bucket, slice_), bucket
+            for number in buckets:
+                yield self.part(group.number, number, slice_), number
 
 
 class Router:
@@ -74,8 +76,8 @@ class Router:
     def rows(self, time: Time, facts: Mapping[str, Sequence[Fact]]) -> list[FactRow]:
         """The rows of one instant, at most one a part.
 
-        An instant without facts for a group matters to it only where a tick falls on it: then the row says that
-        a graph came, so that the tick does not take the background's own facts for the instant's.
+        An instant without facts for a group matters to it only where a tick falls on it: then the row says
+        that a graph came, so that the tick does not take the background's own facts for the instant's.
         """
         rows: list[FactRow] = []
         lines = {

@@ -1,11 +1,12 @@
 """By which attributes a component of rules can be parted: everything a match needs carries the trigger's key.
 
 Place:   plan.py asks; facts.py sends facts by the answer.
-Method:  inside a rule, equations of `ON` carry a trigger attribute to the candidates, directly or through earlier
-         conjuncts (a condition is applied before selection, so whatever fails it is no candidate, whichever
-         the operator). Across rules every stream has one key, so a stream that two positions share, and a
-         composite that other rules chain on, lie in the same part for all of them.
-         What `=` equates shares its equality class (tesla/keys.py), and classes are transitive where `=` is not.
+Method:  inside a rule, equations of `ON` carry a trigger attribute to the candidates, directly or through
+         earlier conjuncts (a condition is applied before selection, so whatever fails it is no candidate,
+         whichever the operator). Across rules every stream has one key, so a stream that two positions
+         share, and a composite that other rules chain on, lie in the same part for all of them.
+         What `=` equates shares its equality class (tesla/keys.py), and classes are transitive where `=` is
+         not.
 Why not: `WHERE`. It is tested after the choice; `LAST` over all keys is not `LAST` of one.
 """
 
@@ -23,7 +24,9 @@ StreamKeys = Mapping[str, tuple[int, ...]]
 """Stream → the attributes (places in a fact's values) that make its key, one for each part of the key."""
 
 Roots = Mapping[tuple[str, str], frozenset[int]]
-"""(position, attribute) → the trigger attributes whose value it equals wherever a fact is a candidate there."""
+"""(position, attribute) → the trigger attributes whose value it equals wherever a fact is a candidate
+there.
+"""
 
 
 def roots(rule: Rule, computed: Collection[tuple[str, str]] = ()) -> Roots:
@@ -79,7 +82,9 @@ def computed_attributes(program: Program) -> frozenset[tuple[str, str]]:
 
 
 def unlinked(rule: Rule) -> list[str]:
-    """Positions that no equation links with any attribute of the trigger; the trigger itself if it has none."""
+    """Positions that no equation links with any attribute of the trigger; the trigger itself if it has
+    none.
+    """
     if isinstance(rule.trigger, Every):
         return [rule.trigger.name]
     known = roots(rule)
@@ -178,7 +183,8 @@ def _streams(rule: Rule) -> Iterator[str]:
 
 
 def bucket(values: Values, places: Sequence[int], buckets: int) -> int:
-    """In which of `buckets` parts a fact lies: the same for facts whose keys `=` equates; any for unbound keys.
+    """In which of `buckets` parts a fact lies: the same for facts whose keys `=` equates; any for unbound
+    keys.
 
     A function of the values alone: it agrees between processes and machines.
     """

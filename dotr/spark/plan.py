@@ -1,12 +1,13 @@
 """How a program is detected in parallel: which rules by key, which by time, which in one task, and why.
 
 Place:   pure; `dotr plan` prints it, batch.py, frames.py and local.py execute it.
-Method:  the unit of choice is a connected component of chaining: a rule and the rules it takes composites from
-         must see the same part of the past. Two cuts are independent of each other. *By key*: every position
-         carries an attribute of the trigger (keys.py). *By time*: the component has a horizon, the sum along its
-         chains (tesla/references.py), and nothing in it consumes, since what was consumed before a slice cannot
-         be known inside it; a cycle of references has no horizon. A component with neither cut is one task.
-         Components whose cuts agree travel together: every fact is sent once for all of them.
+Method:  the unit of choice is a connected component of chaining: a rule and the rules it takes composites
+         from must see the same part of the past. Two cuts are independent of each other. *By key*: every
+         position carries an attribute of the trigger (keys.py). *By time*: the component has a horizon, the
+         sum along its chains (tesla/references.py), and nothing in it consumes, since what was consumed
+         before a slice cannot be known inside it; a cycle of references has no horizon. A component with
+         neither cut is one task. Components whose cuts agree travel together: every fact is sent once for
+         all of them.
 Why not: a choice per rule. A rule downstream of a consuming one would see composites that never happened.
 """
 
@@ -22,7 +23,9 @@ from dotr.spark.keys import StreamKeys, stream_keys, unlinked
 from dotr.tesla.references import horizons, references
 
 SIMILAR = 8
-"""Groups cut by time hold horizons that differ by at most this factor: slices are as long as the longest asks."""
+"""Groups cut by time hold horizons that differ by at most this factor: slices are as long as the longest
+asks.
+"""
 
 MINUTE = 60_000_000
 _UNITS = ((86_400_000_000, "d"), (3_600_000_000, "h"), (MINUTE, "min"), (1_000_000, "s"), (1_000, "ms"))

@@ -33,7 +33,9 @@ TERMS = [1, 2, '"1.0"^^<http://www.w3.org/2001/XMLSchema#decimal>', "<urn:x:a>",
 
 @dataclass(frozen=True)
 class Story:
-    """A program and what it is shown. `always`: facts of stream A that the background answers at every instant."""
+    """A program and what it is shown. `always`: facts of stream A that the background answers at every
+    instant.
+    """
 
     program: Program
     instants: Mapping[int, Mapping[str, Sequence[Fact]]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from random import Random
 
 from hypothesis import given
@@ -15,7 +14,6 @@ from dotr.spark.detecting import Detecting
 from dotr.spark.facts import Cut, FactRow, Layout, Router, marks
 from dotr.spark.plan import By, Plan, plan_batch
 from dotr.spark.slices import Even, Slices, Uneven
-from dotr.tesla.references import next_tick
 from tests.spark.programs import Story, stories
 from tests.tesla.building import CLOCK
 

@@ -1,0 +1,166 @@
+"""Parquet: the archive format of logs, columns `time` and `graph`.
+
+Place:   written by `dotr convert`, read by the batch engines (and by Spark itself) and by sources.py.
+Method:  `time` is a 64-bit integer (its unit is noted in the file: `dotr.unit` = s, ms or us) or a timestamp
+         with a zone; `graph` is N-Triples, blank nodes as the document had them. Row groups are what engines
+         read in parallel, and times can be looked at without the graphs.
+Bad input: D2017 not such a file · D2018 a row without time or graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dotr.connectors.documents import Format, parse_triples
+from dotr.connectors.times import UNITS
+from dotr.errors import DataError, Diagnostic
+from dotr.events import Clock, Time
+from dotr.rdf.terms import Triple
+
+SUFFIX = ".parquet"
+ROWS = 65_536
+"""Graphs of one row group."""
+
+_UNIT = b"dotr.unit"
+
+
+def archive_schema(clock: Clock) -> pa.Schema:
+    """The columns of an archive whose times are written as `clock` says."""
+    if not clock.integer:
+        return pa.schema([("time", pa.timestamp("us", tz="UTC")), ("graph", pa.string())])
+    name = next(name for name, size in UNITS.items() if size == clock.unit)
+    return pa.schema([("time", pa.int64()), ("graph", pa.string())], metadata={_UNIT: name})
+
+
+def archive_clock(schema: pa.Schema, place: str, unit: int) -> Clock:
+    """How times are written in a file with this schema; `unit` where the file does not say.
+
+    Raises DataError D2017 for other columns, D2103 for timestamps without a zone.
+    """
+    if {"time", "graph"} - set(schema.names):
+        raise _no_archive(place, f"columns {', '.join(schema.names)}")
+    time, graph = schema.field("time").type, schema.field("graph").type
+    if not (pa.types.is_string(graph) or pa.types.is_large_string(graph)):
+        raise _no_archive(place, f"`graph` is {graph}")
+    if pa.types.is_integer(time):
+        noted = (schema.metadata or {}).get(_UNIT, b"").decode()
+        return Clock(integer=True, unit=UNITS.get(noted, unit))
+    if not pa.types.is_timestamp(time):
+        raise _no_archive(place, f"`time` is {time}")
+    if time.tz is None:
+        raise DataError(
+            Diagnostic("D2103", "the timestamps have no time zone", place=place, hint="write them in UTC")
+        )
+    return Clock(integer=False)
+
+
+def _no_archive(place: str, found: str) -> DataError:
+    return DataError(
+        Diagnostic(
+            "D2017",
+            f"`{place}` is no log of graphs",
+            place=place,
+            label=found,
+            hint="a log has the columns time (bigint, or timestamp with zone) and graph (N-Triples)",
+        )
+    )
+
+
+class ArchiveFile:
+    """One open Parquet file. Raises DataError D2017 when it is none, D2003 when it cannot be read."""
+
+    def __init__(self, path: str, unit: int) -> None:
+        self.path = path
+        try:
+            self._file = pq.ParquetFile(path)
+        except pa.ArrowInvalid as error:
+            raise _no_archive(path, str(error).splitlines()[0]) from None
+        except OSError as error:
+            raise _damaged(path, error) from None
+        self.clock = archive_clock(self._file.schema_arrow, path, unit)
+
+    @property
+    def groups(self) -> int:
+        return int(self._file.num_row_groups)
+
+    def rows(self, first: int = 0, end: int | None = None) -> Iterator[tuple[Time, str, str]]:
+        """(time in µs, N-Triples, place) of the row groups `[first, end)`, in file order."""
+        try:
+            for group in range(first, self.groups if end is None else end):
+                number = 0
+                chosen = self._file.iter_batches(4096, row_groups=[group], columns=["time", "graph"])
+                for batch in chosen:
+                    times = batch_times(batch.column("time"), self.clock)
+                    for time, graph in zip(times, batch.column("graph").to_pylist(), strict=True):
+                        number += 1
+                        place = f"{self.path}, row group {group}, row {number}"
+                        if time is None or graph is None:
+                            raise missing(place, "time" if time is None else "graph")
+                        yield time, graph, place
+        except OSError as error:
+            raise _damaged(self.path, error) from None
+
+    def graphs(self, first: int = 0, end: int | None = None) -> Iterator[tuple[Time, list[Triple], str]]:
+        """As `rows`, parsed. Raises DataError."""
+        for time, graph, place in self.rows(first, end):
+            yield time, parse_triples(graph, Format.NTRIPLES, place), place
+
+
+def batch_times(column: Any, clock: Clock) -> list[Time | None]:
+    """A time column in microseconds. Raises DataError D2105 beyond 64 bits."""
+    if not clock.integer:
+        return column.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()).to_pylist()  # type: ignore[no-any-return]
+    unit = clock.unit
+    times = [None if time is None else time * unit for time in column.to_pylist()]
+    bad = next((time for time in times if time is not None and abs(time) >= 2**63), None)
+    if bad is not None:
+        raise DataError(
+            Diagnostic(
+                "D2105", f"`{bad // unit}` lies beyond 64 bits of microseconds", hint="check --time-unit"
+            )
+        )
+    return times
+
+
+def missing(place: str, what: str) -> DataError:
+    return DataError(Diagnostic("D2018", f"a row has no {what}", place=place, hint="leave such rows out"))
+
+
+def _damaged(path: str, error: OSError) -> DataError:
+    reason = (error.strerror or str(error)).lower()
+    return DataError(Diagnostic("D2003", f"cannot read `{path}`: {reason}", place=path))
+
+
+class ArchiveWriter:
+    """Owns one Parquet file that is being written; `close` completes it."""
+
+    def __init__(self, path: str, clock: Clock) -> None:
+        self._schema = archive_schema(clock)
+        self._unit = clock.unit if clock.integer else 1
+        self._writer = pq.ParquetWriter(path, self._schema, compression="zstd")
+        self._times: list[Time] = []
+        self._graphs: list[str] = []
+        self._size = 0
+
+    def add(self, time: Time, triples: list[Triple]) -> None:
+        """Append one graph; its time is in microseconds."""
+        graph = "".join([f"{s} {p} {o} .\n" for s, p, o in triples])
+        self._times.append(time // self._unit)
+        self._graphs.append(graph)
+        self._size += len(graph)
+        if len(self._times) >= ROWS or self._size >= 1 << 27:
+            self._flush()
+
+    def _flush(self) -> None:
+        arrays = [pa.array(self._times, self._schema.field(0).type), pa.array(self._graphs, pa.string())]
+        self._writer.write_table(pa.Table.from_arrays(arrays, schema=self._schema))
+        self._times, self._graphs, self._size = [], [], 0
+
+    def close(self) -> None:
+        if self._times:
+            self._flush()
+        self._writer.close()

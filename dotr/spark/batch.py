@@ -1,0 +1,149 @@
+"""A batch run: what is asked for, what came of it, and how its time is cut once the log is known.
+
+Place:   cli/batch.py asks; local.py and cluster.py (Spark) do the work; both report in the same words.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from dotr.errors import Diagnostic, ProgramError, Severity
+from dotr.events import Clock, Time
+from dotr.ir import Every, Program
+from dotr.rdf.terms import Triple
+from dotr.spark.facts import Cut, Layout
+from dotr.spark.plan import By, Group, Plan, describe, plan_batch, sequential
+from dotr.spark.reading import Log
+from dotr.spark.slices import Even, Slices, balanced_slices, even_slices
+
+PARTS = 6
+"""Parts for each core: enough to even out parts of different weight, few enough to be cheap."""
+
+Tell = Callable[[str, int, int], None]
+"""Progress: (stage, done, of). `of` 0: unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One run. `background` is read, canonical and labelled; `slice_length` in µs, None to choose."""
+
+    program: Program
+    background: Sequence[Triple]
+    log: Log
+    by: By = By.AUTO
+    slice_length: int | None = None
+    format_: str = "jsonl"
+
+    def plan(self) -> Plan:
+        return plan_batch(self.program, self.by)
+
+
+@dataclass(slots=True)
+class Report:
+    """What came of a run; `files` are the names of output files in the unfinished folder, in order."""
+
+    graphs: int = 0
+    instants: int = 0
+    first: Time | None = None
+    last: Time | None = None
+    events: dict[str, int] = field(default_factory=dict)
+    dropped: int = 0
+    letters: list[str] = field(default_factory=list)
+    rungs: dict[str, int] = field(default_factory=dict)
+    files: list[str] = field(default_factory=list)
+    parts: int = 0
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+class Runner(Protocol):
+    """An engine: runs a request, writes events into a folder. Raises DotrError."""
+
+    name: str
+
+    def run(self, request: Request, folder: str, tell: Tell) -> Report: ...
+
+
+def check_ticks(program: Program, clock: Clock) -> None:
+    """Raise ProgramError D1409 when an EVERY is no multiple of the unit of integer time."""
+    for rule in program.rules:
+        if clock.integer and isinstance(rule.trigger, Every) and rule.trigger.duration % clock.unit:
+            raise ProgramError(
+                Diagnostic(
+                    "D1409",
+                    f"`EVERY` of rule `{rule.name}` is no multiple of the unit of this stream's time",
+                    rule.trigger.span,
+                    f"{rule.trigger.duration} µs",
+                    (f"times are integers of {clock.unit} µs",),
+                    "use a multiple, or a finer --time-unit",
+                )
+            )
+
+
+def lay_out(plan: Plan, cores: int, quantiles: Sequence[Time] | None, slice_length: int | None) -> Layout:
+    """The cuts of every group. `quantiles` of the log's times, None where the log must not be looked at."""
+    return Layout(plan, tuple(_cut(group, cores, quantiles, slice_length) for group in plan.groups))
+
+
+def _cut(group: Group, cores: int, quantiles: Sequence[Time] | None, slice_length: int | None) -> Cut:
+    slices: Slices | None = None
+    pieces = 1
+    if group.horizon is not None:
+        if slice_length is not None:
+            slices = Even(slice_length)
+        elif quantiles is None:
+            slices = even_slices(group.horizon)
+        else:
+            slices = balanced_slices(quantiles, group.horizon)
+            pieces = len(slices.starts) + 1
+        if not isinstance(slices, Even) and pieces == 1:
+            slices = None
+    if group.keys is None:
+        return Cut(1, slices)
+    return Cut(max(1, -(-PARTS * cores // pieces)), slices)
+
+
+def warnings(program: Program, plan: Plan) -> list[Diagnostic]:
+    """What a user should know before a job starts: rules that will run in one task."""
+    slow = sequential(program, plan)
+    if not slow:
+        return []
+    reasons = [r for c in plan.components if program.rules[c.rules[0]].name in slow for r in c.reasons]
+    return [
+        Diagnostic(
+            "D4201",
+            f"detection of `{'`, `'.join(slow)}` runs in one task",
+            notes=tuple(dict.fromkeys(reasons)),
+            hint="an equation with the trigger in every ON lets it run by key",
+            severity=Severity.WARNING,
+        )
+    ]
+
+
+def run_file(request: Request, report: Report, extra: Mapping[str, Any]) -> str:
+    """The text of `_dotr_run.json`."""
+    clock = request.log.clock or Clock()
+
+    def stamp(time: Time | None) -> int | str | None:
+        if time is None:
+            return None
+        return int(clock.text(time)) if clock.integer else clock.text(time)
+
+    plan = request.plan()
+    content = {
+        **extra,
+        "graphs": report.graphs,
+        "instants": report.instants,
+        "first": stamp(report.first),
+        "last": stamp(report.last),
+        "events": {rule.name: report.events.get(rule.name, 0) for rule in request.program.rules},
+        "dropped": report.dropped,
+        "refused": len(report.letters),
+        "strategy": describe(request.program, plan),
+        "parts": report.parts,
+        "files": len(report.files),
+        "seconds": {stage: round(seconds, 3) for stage, seconds in report.seconds.items()},
+    }
+    return json.dumps(content, ensure_ascii=False, indent=2) + "\n"

@@ -1,0 +1,200 @@
+"""Logs as rows of (time, graph): what is read by which task, and what a task reads.
+
+Place:   the driver lists splits; tasks of local.py and of the Spark data source read them through
+         connectors/.
+Method:  small files go together into one split, Parquet is split by row groups. All files of a run must
+         write time in one way: the driver looks at the first graph, tasks hold the others to it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from dotr.connectors.documents import Format, format_of, parse_triples
+from dotr.connectors.parquet import SUFFIX, ArchiveFile
+from dotr.connectors.refusals import DeadLetter, Refusals
+from dotr.connectors.sources import Reader, SourceOptions, resolve
+from dotr.connectors.times import Ladder
+from dotr.errors import DataError, Diagnostic
+from dotr.events import Clock, Time
+from dotr.spark.batches import graph_text
+
+SPLIT = 32 * 1024 * 1024
+"""Bytes of documents that one task reads, about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A file, or the row groups `[first, end)` of a Parquet file; `end` 0 is all of it."""
+
+    file: str
+    first: int = 0
+    end: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """What one task reads, in order."""
+
+    pieces: tuple[Piece, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """A log as the driver sees it before anything runs."""
+
+    splits: tuple[Split, ...]
+    clock: Clock | None
+    """None: there is no graph at all."""
+    options: SourceOptions
+    fail: bool = True
+
+
+@dataclass(slots=True)
+class ReadCounts:
+    """What one task read: graphs, refused documents with their dead letters, how times were found."""
+
+    graphs: int = 0
+    letters: list[str] = field(default_factory=list)
+    rungs: dict[str, int] = field(default_factory=dict)
+
+
+def list_files(paths: Sequence[str]) -> list[str]:
+    """The files of a log, folders and globs spelled out; Parquet beside RDF. Raises DataError."""
+    files: list[str] = []
+    for path in paths:
+        if os.path.isdir(path):
+            archives = _archives_below(path)
+            files += archives
+            if archives and not any(_rdf_below(path)):
+                continue
+        files += resolve([path])
+    return files
+
+
+def _archives_below(folder: str) -> list[str]:
+    return sorted(
+        os.path.join(where, name)
+        for where, _folders, names in os.walk(folder)
+        for name in names
+        if name.endswith(SUFFIX) and name[0] not in "._" and not _hidden(where, folder)
+    )
+
+
+def _rdf_below(folder: str) -> Iterator[str]:
+    for _where, _folders, names in os.walk(folder):
+        yield from (name for name in names if name[0] != "." and format_of(name) is not None)
+
+
+def _hidden(where: str, folder: str) -> bool:
+    return any(
+        part.startswith((".", "_")) for part in os.path.relpath(where, folder).split(os.sep) if part != "."
+    )
+
+
+def open_log(paths: Sequence[str], options: SourceOptions, fail: bool = True) -> Log:
+    """List a log and find out how it writes time. Reads one graph. Raises DataError."""
+    files = list_files(paths)
+    clock = next((found for file in files if (found := _clock(file, options, fail)) is not None), None)
+    return Log(tuple(_splits(files, options, fail)), clock, options, fail)
+
+
+def _clock(file: str, options: SourceOptions, fail: bool) -> Clock | None:
+    """How the first graph of a file writes time; None without one."""
+    try:
+        if file.endswith(SUFFIX):
+            return ArchiveFile(file, options.unit).clock
+        ladder = Ladder(options.time_path, options.unit, options.base)
+        for _graph in Reader(file, options, ladder, Refusals(fail=fail)).graphs():
+            return ladder.clock
+    except DataError:
+        if fail:
+            raise
+    return None
+
+
+def _splits(files: Sequence[str], options: SourceOptions, fail: bool) -> Iterator[Split]:
+    together: list[Piece] = []
+    size = 0
+    for file in files:
+        if file.endswith(SUFFIX):
+            yield from (Split((piece,)) for piece in _row_groups(file, options, fail))
+            continue
+        together.append(Piece(file))
+        size += _size(file)
+        if size >= SPLIT:
+            yield Split(tuple(together))
+            together, size = [], 0
+    if together:
+        yield Split(tuple(together))
+
+
+def _row_groups(file: str, options: SourceOptions, fail: bool) -> Iterator[Piece]:
+    try:
+        groups = ArchiveFile(file, options.unit).groups
+    except DataError:
+        if fail:
+            raise
+        groups = 1  # the task that reads it makes the dead letter
+    yield from (Piece(file, group, group + 1) for group in range(groups))
+
+
+def _size(file: str) -> int:
+    try:
+        return os.path.getsize(file) * (8 if file.lower().endswith(".gz") else 1)
+    except OSError:
+        return 0
+
+
+def spread(splits: Sequence[Split], tasks: int) -> tuple[Split, ...]:
+    """The splits again, the small files parted into at least `tasks` where there are so many."""
+    found: list[Split] = []
+    for split in splits:
+        pieces = split.pieces
+        share = max(1, -(-len(pieces) // tasks)) if len(splits) < tasks else len(pieces)
+        found += [Split(pieces[i : i + share]) for i in range(0, len(pieces), share)]
+    return tuple(found)
+
+
+def read_split(log: Log, split: Split, counts: ReadCounts) -> Iterator[tuple[Time, str]]:
+    """(time in µs, graph as dotr's own N-Triples) of one split. Raises DataError under the policy `fail`."""
+    assert log.clock is not None
+    letters: DeadLetter = counts.letters.append
+    refusals = Refusals(fail=log.fail, sink=letters)
+    ladder = Ladder(log.options.time_path, log.options.unit, log.options.base, log.clock)
+    for piece in split.pieces:
+        if piece.file.endswith(SUFFIX):
+            rows = _read_archive(log, piece, refusals)
+        else:
+            reader = Reader(piece.file, log.options, ladder, refusals)
+            rows = ((graph.time, graph_text(graph.triples)) for graph in reader.graphs())
+        for row in rows:
+            counts.graphs += 1
+            yield row
+    counts.rungs = dict(ladder.rungs)
+
+
+def _read_archive(log: Log, piece: Piece, refusals: Refusals) -> Iterator[tuple[Time, str]]:
+    try:
+        archive = ArchiveFile(piece.file, log.options.unit)
+        if archive.clock != log.clock:
+            raise DataError(
+                Diagnostic(
+                    "D2102",
+                    "this file writes time in another way than the graphs before it",
+                    place=piece.file,
+                    notes=("one run uses one kind of time, and one unit",),
+                    hint="convert it anew from its source",
+                )
+            )
+        for time, graph, place in archive.rows(piece.first, piece.end or None):
+            try:
+                triples = parse_triples(graph, Format.NTRIPLES, place, log.options.base)
+            except DataError as error:
+                refusals.take(error, graph.encode())
+                continue
+            yield time, graph_text(triples)
+    except DataError as error:
+        refusals.take(error, b"")
