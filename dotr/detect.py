@@ -6,19 +6,20 @@ Method:  paper, sec. 3, TESLA; every case is spelled out in language.md, sec. 3.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from dotr.events import Clock, Fact, Match, Time
 from dotr.ir import Program
-from dotr.tesla.oracle import LiteralDetector
+from dotr.tesla.engine import Restored, TeslaDetector
 
 
 class Detector(Protocol):
     """What the pipeline asks of a temporal engine. Times strictly increase from call to call."""
 
-    dropped: int
-    """Matches whose template had a literal subject or a predicate that is no IRI."""
+    @property
+    def dropped(self) -> int:
+        """Matches whose template had a literal subject or a predicate that is no IRI."""
 
     def at(self, time: Time, facts: Mapping[str, Sequence[Fact]], graph: bool) -> list[Match]:
         """The matches triggered at `time`, in output order; `graph` False marks an instant of ticks alone."""
@@ -29,10 +30,9 @@ class Detector(Protocol):
     def snapshot(self) -> dict[str, Any]:
         """State by rule digest, as a JSON-able value that shares nothing with the detector."""
 
-    def restore(self, state: Mapping[str, Any]) -> list[str]:
-        """Take over the parts of unchanged rules; returns the names of the rules that start empty."""
+    def restore(self, state: Mapping[str, Any]) -> Restored:
+        """Take over the parts of unchanged rules; says which kept their state, start empty, are gone."""
 
 
-def literal(program: Program, clock: Clock) -> Detector:
-    """TESLA by enumeration over the whole history."""
-    return LiteralDetector(program, clock)
+DETECTORS: Mapping[str, Callable[[Program, Clock], Detector]] = {"tesla": TeslaDetector}
+"""Temporal engines by the name that `--detector` takes."""

@@ -29,6 +29,7 @@ from dotr.lang import load_program
 from dotr.pipeline import Counters, LateGraph, Pipeline
 from dotr.rdf.canonical import canonical
 from dotr.rdf.terms import Term, Triple, is_blank, is_iri, literal_parts
+from dotr.tesla.engine import Restored
 
 if TYPE_CHECKING:
     import rdflib
@@ -168,8 +169,8 @@ class Engine:
         """The state of this engine, to go on from in another process. Rules and background are not in it."""
         return json.dumps(self.pipeline.snapshot(), separators=(",", ":"), ensure_ascii=False).encode()
 
-    def restore(self, blob: bytes) -> list[str]:
-        """Go on where `blob` was taken; returns the names of rules that start empty, since they changed.
+    def restore(self, blob: bytes) -> Restored:
+        """Go on where `blob` was taken; says which rules kept their state, start empty, or are gone.
 
         Raises EngineError D5101, D5102 for a snapshot that cannot be read.
         """

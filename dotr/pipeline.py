@@ -13,8 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from dotr import detect
-from dotr.detect import Detector
+from dotr.detect import DETECTORS, Detector
 from dotr.emit import Emitter
 from dotr.enrich import LiteralEnricher
 from dotr.errors import Diagnostic, EngineError, ProgramError
@@ -23,6 +22,8 @@ from dotr.extract import LiteralExtractor
 from dotr.ir import Every, Program
 from dotr.rdf.blanks import label_stream
 from dotr.rdf.terms import Triple
+from dotr.tesla.engine import Restored
+from dotr.verify import Oracle
 
 VERSION = 1
 """Of snapshots. A snapshot of another version is refused."""
@@ -58,6 +59,7 @@ class Pipeline:
         lateness: int = 0,
         on_late: LateGraph | None = None,
         materialize_all: bool = False,
+        detector: str = "tesla",
         verify: bool = False,
     ) -> None:
         self.program = program
@@ -67,7 +69,9 @@ class Pipeline:
         self._on_late = on_late
         self._enrich = LiteralEnricher(program.datalog, background)
         self._extract = LiteralExtractor(program.queries)
+        self._detector = detector
         self._detect: Detector | None = None
+        self._oracle = Oracle(program, background) if verify else None
         self._emit = Emitter(program)
         self._pending: dict[Time, list[list[Triple]]] = {}
         self._open: Time | None = None  # everything before it is closed
@@ -92,7 +96,9 @@ class Pipeline:
                     )
                 )
         self.clock = clock
-        self._detect = detect.literal(self.program, clock)
+        self._detect = DETECTORS[self._detector](self.program, clock)
+        if self._oracle is not None:
+            self._oracle.begin(clock)
 
     @property
     def watermark(self) -> Time | None:
@@ -170,10 +176,11 @@ class Pipeline:
             ],
             "counters": asdict(self.counters),
             "detect": None if self._detect is None else self._detect.snapshot(),
+            "oracle": None if self._oracle is None else self._oracle.snapshot(),
         }
 
-    def restore(self, state: Mapping[str, Any]) -> list[str]:
-        """Go on where `state` was taken. Returns the names of rules that start empty, since they changed.
+    def restore(self, state: Mapping[str, Any]) -> Restored:
+        """Go on where `state` was taken. Says which rules kept their state, start empty, or are gone.
 
         Raises EngineError D5101 for a snapshot of another version.
         """
@@ -194,10 +201,12 @@ class Pipeline:
             time: [[(s, p, o) for s, p, o in graph] for graph in graphs] for time, graphs in state["pending"]
         }
         if state["clock"] is None:
-            return []
+            return Restored((), tuple(rule.name for rule in self.program.rules), ())
         integer, unit = state["clock"]
         self.begin(Clock(integer, unit))
         assert self._detect is not None
+        if self._oracle is not None and state["oracle"] is not None:
+            self._oracle.restore(state["oracle"])
         return self._detect.restore(state["detect"])
 
     def _ticks_before(self, bound: Time) -> Iterator[list[Composite]]:
@@ -213,11 +222,13 @@ class Pipeline:
         """The four steps, at one instant. `graphs` None is a tick at which no graph came."""
         assert self.clock is not None, "begin() comes before the first graph"
         assert self._detect is not None
-        labelled = label_stream(graphs or [], time)
-        store = self._enrich.open(triple for graph in labelled for triple in graph)
+        triples = [triple for graph in label_stream(graphs or [], time) for triple in graph]
+        store = self._enrich.open(triples)
         facts = self._extract.facts(store, time, self.clock.term(time))
         self._enrich.close()
         matches = self._detect.at(time, facts, graphs is not None)
+        if self._oracle is not None:
+            self._oracle.check(time, triples, graphs is not None, matches)
         self._last = time
         counters = self.counters
         counters.instants += graphs is not None
