@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from dotr.datalog.strata import check_rules
 from dotr.errors import Diagnostic, Diagnostics, ProgramError, Severity, UnsupportedError
 from dotr.ir import DatalogRule, Entailment, Program, Select
 from dotr.lang.base import Skip
@@ -81,7 +82,9 @@ def parse_datalog(text: str, name: str = "<rules>") -> tuple[DatalogRule, ...]:
 
 
 def _resolve(loader: Loader, found: Diagnostics) -> Program:
-    return Resolver(loader.loaded, found).program()
+    program = Resolver(loader.loaded, found).program()
+    found.found += check_rules(program.datalog)
+    return program
 
 
 def _finish(loader: Loader, found: Diagnostics) -> Program:

@@ -1,7 +1,7 @@
 """Lengths of time as rules write them: a number and a unit.
 
 Place:   called by dotr.py; `--lateness 5 min` and its like on the command line use `duration` too.
-Method:  language.md, sec. 2. A day is 24 hours; a month or a year has no fixed length and is no unit.
+Method:  language.md, sec. 2. A day is 24 hours; a month has no fixed length and is no unit.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _ISO: Final = re.compile(
 
 
 def micros(number: str, unit: str) -> int | None:
-    """`("1.5", "min")` in microseconds; None when it is no whole number of them. KeyError for an unknown unit."""
+    """`("1.5", "min")` in microseconds; None when it is no whole number of them. `unit` is one of UNITS."""
     value = Decimal(number) * UNITS[unit.lower()]
     return int(value) if value == value.to_integral_value() else None
 

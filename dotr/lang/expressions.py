@@ -190,7 +190,7 @@ class ExpressionParser(Cursor):
                 "D1216",
                 f"no function {term} is known: it has no value for any argument",
                 self.since(token),
-                hint="casts are xsd:integer, xsd:decimal, xsd:double, xsd:string, xsd:boolean, xsd:dateTime, …",
+                hint="casts are xsd:integer, xsd:double, xsd:string, xsd:boolean, xsd:dateTime, …",
             )
         return Call(term, tuple(arguments), self.since(token))
 

@@ -1,8 +1,8 @@
 """From paths to syntax: files read, libraries brought in, parameters given their values.
 
-Place:   between the parsers and resolve.py. Files come through a function that the caller passes; paths are text.
-Method:  language.md, sec. 2, "pattern libraries". A library is parsed anew for every IMPORT with the values of that
-         import, so that a parameter is put in as a term by the parser itself, never as text.
+Place:   between the parsers and resolve.py. Files come through a function that is passed in.
+Method:  language.md, sec. 2, "pattern libraries". A library is parsed anew for every IMPORT with the values
+         of that import, so that a parameter is put in as a term by the parser itself, never as text.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Loaded:
 
 def join(file: str, path: str) -> str:
     """A path as written in `file`, relative to it unless absolute or of the package."""
-    if path.startswith(SHIPPED) or path.startswith("/") or path[1:3] in (":\\", ":/"):
+    if path.startswith((SHIPPED, "/")) or path[1:3] in (":\\", ":/"):
         return path
     if file.startswith(SHIPPED):
         return SHIPPED + posixpath.normpath(posixpath.join(posixpath.dirname(file[len(SHIPPED) :]), path))
@@ -209,8 +209,13 @@ class Loader:
             query = isinstance(statement, QueryParameter)
             key = statement.name.text if query else f"?{statement.name.text}"
             if key in seen:
-                self._found.error("D1116", f"the parameter `{key}` is declared twice", statement.name.span,
-                                  notes=(f"first declared at {seen[key]}",), hint="delete one of them")  # fmt: skip
+                self._found.error(
+                    "D1116",
+                    f"the parameter `{key}` is declared twice",
+                    statement.name.span,
+                    hint="delete one of them",
+                    notes=(f"first declared at {seen[key]}",),
+                )
                 continue
             seen[key] = statement.name.span
             if isinstance(statement, QueryParameter):
@@ -227,9 +232,12 @@ class Loader:
         if path in self._stack:
             cycle = [*self._stack[self._stack.index(path) :], path]
             self._found.error(
-                "D1110", "files import each other in a circle", statement.path.span,
-                hint="move what both need into a third file", notes=(" imports ".join(f"`{p}`" for p in cycle),),
-            )  # fmt: skip
+                "D1110",
+                "files import each other in a circle",
+                statement.path.span,
+                hint="move what both need into a third file",
+                notes=(" imports ".join(f"`{p}`" for p in cycle),),
+            )
             return
         if len(self._stack) > 32:
             self._found.error("D1005", "imports nest deeper than 32 levels", statement.path.span)
@@ -238,7 +246,7 @@ class Loader:
         if text is None:
             return
         prefix = unit.prefix + (f"{statement.alias.text}_" if statement.alias is not None else "")
-        inner = Unit(path, prefix, unit, dict((name.text, given) for name, given in statement.queries))
+        inner = Unit(path, prefix, unit, {name.text: given for name, given in statement.queries})
         values = {name.text: value for name, value in statement.values}
         source = Source(path, text)
         if not self._arguments(source, statement):

@@ -1,8 +1,8 @@
 """Names looked up: syntax → the checked program.
 
 Place:   called by lang/__init__.py with what loading.py read.
-Method:  language.md, sec. 2 and 3. A position is known from its conjunct on; a name that could not be read or looked up
-         is `wild`: nothing more is said about it, so that one mistake is told once.
+Method:  language.md, sec. 2 and 3. A position is known from its conjunct on; a name that could not be read or
+         looked up is `wild`: nothing more is said about it, so that one mistake is told once.
 """
 
 from __future__ import annotations
@@ -137,6 +137,7 @@ class Resolver:
             expected = unit.expected.get(parameter)
             if expected is None or stream.variables is None:
                 continue
+            wanted = ", ".join("?" + v.text for v in expected.variables)
             missing = [v.text for v in expected.variables if v.text not in stream.variables]
             if missing:
                 self._found.error(
@@ -145,9 +146,7 @@ class Resolver:
                     name.span,
                     _selects(stream.variables),
                     hint=f"write a query that does, or rename with `SELECT (?x AS ?{missing[0]})`",
-                    notes=(
-                        f"`{path}` expects {parameter}({', '.join('?' + v.text for v in expected.variables)})",
-                    ),
+                    notes=(f"`{path}` expects {parameter}({wanted})",),
                 )
                 self.whole = False
 

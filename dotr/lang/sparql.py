@@ -346,6 +346,8 @@ class SparqlParser(ExpressionParser):
                         hint = "patterns stand side by side, with `.` between triples"
                     elif start.key == "NOT":
                         hint = "write `FILTER NOT EXISTS { … }`"
+                    elif start.key in ("LIMIT", "OFFSET", "ORDER", "GROUP", "HAVING"):
+                        hint = "it stands behind the closing `}` of WHERE"
                     elif self.peek().text.startswith(":"):
                         hint = "a prefixed name has no blank before the colon"
                     else:
