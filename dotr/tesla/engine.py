@@ -368,7 +368,7 @@ class TeslaDetector:
         }
 
     def restore(self, state: Mapping[str, Any]) -> Restored:
-        """Take over a snapshot of this or another program: unchanged rules keep their state, others are empty.
+        """Take over a snapshot of any program: rules unchanged since keep their state, others start empty.
 
         Raises EngineError D5010 for a snapshot of a version this detector does not read.
         """

@@ -19,7 +19,7 @@ DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
 
 def run_oracle(world: World) -> tuple[list[Match], int]:
     detector = LiteralDetector(world.program, CLOCK)
-    return [m for m in _drive(detector, world)], detector.dropped
+    return _drive(detector, world), detector.dropped
 
 
 def _drive(detector: LiteralDetector | TeslaDetector, world: World, cuts: bool = False) -> list[Match]:

@@ -1,7 +1,7 @@
 """Random programs and streams, small and rich in ties, for engine against oracle.
 
-Every operator can stand beside every other: EVERY triggers, chaining with strict cycles, consumption, BETWEEN,
-NOT, aggregates, k, several keys, residual conditions. Streams have few keys, few values and small times.
+Every operator can stand beside every other: EVERY triggers, chaining with strict cycles, consumption,
+BETWEEN, NOT, aggregates, k, several keys, residual conditions. Streams have few keys, values and times.
 """
 
 from __future__ import annotations
@@ -97,10 +97,10 @@ def worlds(draw: st.DrawFn, odd: bool | None = None) -> World:
     made = program(*_without_vicious_cycles(rules))
     keys, values = (ODD_KEYS, ODD_VALUES) if strange else (KEYS, VALUES)
     row = st.tuples(st.sampled_from(keys), st.sampled_from(values))
-    rows = st.lists(row, max_size=3)
+    rows = st.sampled_from((0, 1, 1, 1, 2, 3)).flatmap(lambda n: st.lists(row, min_size=n, max_size=n))
     time = draw(st.sampled_from((-3, 0, 1)))
     instants = []
-    for _ in range(draw(st.integers(1, 12))):
+    for _ in range(draw(st.sampled_from((1, 4, 6, 8, 10, 12)))):
         content = {name: draw(rows) for name in QUERIES}
         streams = {name: facts(time, *found) for name, found in content.items() if found}
         instants.append(Instant(time, streams, draw(st.integers(0, 4)) == 0))
@@ -109,12 +109,14 @@ def worlds(draw: st.DrawFn, odd: bool | None = None) -> World:
 
 
 def _without_vicious_cycles(rules: list[Rule]) -> list[Rule]:
-    """The rules from the first on that have an order of evaluation together."""
-    kept: list[Rule] = []
-    for one in rules:
-        names = {r.name for r in kept} | {one.name}
-        if all(name in names for name, _ in references(one)) and _ordered([*kept, one]):
-            kept.append(one)
+    """As many of the rules, from the first on, as have an order of evaluation together."""
+    kept = list(rules)
+    while kept and not _ordered(kept):
+        kept.pop()
+        names = {one.name for one in kept}
+        while any(name not in names for one in kept for name, _ in references(one)):
+            kept = [one for one in kept if all(name in names for name, _ in references(one))]
+            names = {one.name for one in kept}
     return kept or [rule("Alone", Position("P", "P", VARIABLES))]
 
 
@@ -137,10 +139,10 @@ def _rule(draw: st.DrawFn, name: str, index: int, count: int) -> Rule:
         window = draw(_window(references_))
         position = draw(_position(f"X{i}", index, count, window))
         on = draw(st.none() | _condition(position, known, variables, references_))
-        match draw(st.sampled_from(("choose", "choose", "choose", "not", "total"))):
+        match draw(st.sampled_from(("choose", "choose", "choose", "choose", "total", "total", "not"))):
             case "choose" if isinstance(window, Within):
                 selection = draw(st.sampled_from(Selection))
-                k = 1 if selection is Selection.EACH else draw(st.sampled_from((1, 1, 2, 3)))
+                k = 1 if selection is Selection.EACH else draw(st.sampled_from((1, 1, 1, 1, 2, 3)))
                 conjuncts.append(Choose(selection, position, window, on, k))
                 known.append(position)
                 references_.append(position.name)
@@ -153,15 +155,15 @@ def _rule(draw: st.DrawFn, name: str, index: int, count: int) -> Rule:
                 variables.append(f"a{i}")
             case _:
                 conjuncts.append(Absent(position, window, on))
-    where = draw(st.none() | _guard(known, variables, references_))
+    where = draw(st.none() | st.none() | _guard(known, variables, references_))
     chosen = [c.position.name for c in conjuncts if isinstance(c, Choose)]
     consuming = draw(st.lists(st.sampled_from(chosen), unique=True, max_size=2)) if chosen else []
     give = {
         "k": draw(_value(known, variables, references_)),
         "v": draw(_value(known, variables, references_)),
     }
-    node: TemplateNode = draw(st.sampled_from((Fresh("dotr_id"), Fresh("dotr_id"), TemplateVar("k"))))
-    predicate: TemplateNode = draw(st.sampled_from((RDF_TYPE, RDF_TYPE, RDF_TYPE, TemplateVar("v"))))
+    node: TemplateNode = draw(st.sampled_from((*[Fresh("dotr_id")] * 9, TemplateVar("k"))))
+    predicate: TemplateNode = draw(st.sampled_from((*[RDF_TYPE] * 9, TemplateVar("v"))))
     return rule(
         name,
         trigger,
@@ -176,9 +178,9 @@ def _rule(draw: st.DrawFn, name: str, index: int, count: int) -> Rule:
 @st.composite
 def _trigger(draw: st.DrawFn, index: int) -> Position | Every:
     kind = draw(st.integers(0, 5))
-    if kind == 0:
+    if kind == 5:
         return Every(draw(st.integers(1, 5)), "Start")
-    if kind == 1 and index:
+    if kind >= 3 and index:
         return Position("Start", f"T{draw(st.integers(0, index - 1))}", VARIABLES, chained=True)
     return Position("Start", draw(st.sampled_from(QUERIES)), VARIABLES)
 
@@ -187,8 +189,8 @@ def _trigger(draw: st.DrawFn, index: int) -> Position | Every:
 def _window(draw: st.DrawFn, names: Sequence[str]) -> Window:
     reference = draw(st.sampled_from(names))
     if draw(st.integers(0, 4)) == 0 and len(names) > 1:
-        return Between(reference, draw(st.sampled_from(names)))
-    return Within(draw(st.sampled_from((0, 1, 2, 3, 5, 8))), reference, draw(st.booleans()))
+        return Between(names[-1], draw(st.sampled_from(names[:-1])))
+    return Within(draw(st.sampled_from((8, 5, 5, 3, 3, 2, 1, 0))), reference, draw(st.booleans()))
 
 
 @st.composite
@@ -210,7 +212,9 @@ def _condition(
     variables: Sequence[str],
     names: Sequence[str],
 ) -> Expression:
-    parts = [draw(_part(own, known, variables, names)) for _ in range(draw(st.sampled_from((1, 1, 2, 3))))]
+    parts = [
+        draw(_part(own, known, variables, names)) for _ in range(draw(st.sampled_from((1, 1, 1, 1, 2, 3))))
+    ]
     whole = parts[0]
     for part in parts[1:]:
         whole = call("&&", whole, part)
@@ -278,6 +282,8 @@ def _value(
     kind = draw(st.integers(0, 9))
     if kind == 0:
         return Const(A)
+    if kind == 9:
+        return call("COALESCE", draw(_attribute(known)) if known else Const(B), integer(7))
     if kind == 1:
         return TimeOf(draw(st.sampled_from(names)))
     if kind in (2, 3) and variables:
