@@ -58,6 +58,10 @@ EXIT_CODES: tuple[tuple[type[DotrError], int], ...] = (
 _EPILOG = "Data goes to standard output, everything else to standard error. Start with: dotr demo"
 
 
+class NobodyListensError(Exception):
+    """The reader of our output went away. (A BrokenPipeError click would take for itself, exiting with 1.)"""
+
+
 class Verbs(click.Group):
     """A group whose verbs are imported when they are run, so that `dotr --help` is quick."""
 
@@ -73,6 +77,12 @@ class Verbs(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(verb, VERBS[verb]) for verb in self.list_commands(ctx)])
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise NobodyListensError from None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -114,7 +124,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except DotrError as error:
         render.errors(error)
         return exit_code(error)
-    except BrokenPipeError:
+    except (NobodyListensError, BrokenPipeError):
         return _nobody_listens()
     except (KeyboardInterrupt, click.exceptions.Abort):
         render.note("stopped")

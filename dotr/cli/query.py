@@ -15,7 +15,7 @@ import click
 from dotr.cli.options import output_options, program_options, reading, source_options
 from dotr.cli.render import note
 from dotr.connectors.background import read_background
-from dotr.connectors.documents import format_of
+from dotr.connectors.documents import decode, format_of, unreadable
 from dotr.connectors.notation import Notation, json_terms
 from dotr.connectors.outputs import StreamOutput, open_output
 from dotr.connectors.refusals import Refusals
@@ -75,7 +75,7 @@ def command(
     program = load_program(texts, read_rules_text) if texts else Program()
     documents = [path for path in (rules, *more_rules) if _is_rdf(path)]
     triples = read_background([*program.background, *documents, *background], base, max_document)
-    select = parse_query(read_rules_text(query) if query != "-" else _stdin(), query, program.prefixes)
+    select = parse_query(_query_text(query), query, program.prefixes)
     instant = None
     if at is not None:
         instant = _instant(sources, at, options, Refusals(on_error == "fail"))
@@ -109,8 +109,13 @@ def _is_rdf(path: str) -> bool:
     return format_of(path) is not None
 
 
-def _stdin() -> str:
-    return sys.stdin.buffer.read().decode()
+def _query_text(path: str) -> str:
+    if path == "-":
+        return decode(sys.stdin.buffer.read(), "<stdin>")
+    try:
+        return read_rules_text(path)
+    except OSError as error:
+        raise unreadable(path, error) from None
 
 
 def _instant(sources: Sequence[str], at: str, options: SourceOptions, refusals: Refusals) -> Instant:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Protocol
 
@@ -65,7 +66,23 @@ class StreamOutput:
         self.flush()
 
     def abandon(self) -> None:
-        self.flush()
+        if not self._stream.closed:
+            with suppress(EngineError, BrokenPipeError):  # what ends the run is told already
+                self.flush()
+
+
+class DeviceOutput(StreamOutput):
+    """Owns an open pipe or device."""
+
+    def finish(self) -> None:
+        try:
+            self.flush()
+        finally:
+            self._stream.close()
+
+    def abandon(self) -> None:
+        super().abandon()
+        self._stream.close()
 
 
 class FileOutput(StreamOutput):
@@ -104,7 +121,7 @@ class FileOutput(StreamOutput):
             raise unwritable(str(self.path), error) from None
 
     def abandon(self) -> None:
-        self.flush()
+        super().abandon()
         self._file.close()
 
 
@@ -130,7 +147,7 @@ def open_output(path: str, overwrite: bool = False) -> Output:
         mode = 0
     if mode and not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
         try:
-            return StreamOutput(open(path, "wb", buffering=0), path)  # open until the run ends
+            return DeviceOutput(open(path, "wb", buffering=0), path)  # open until the run ends
         except OSError as error:
             raise unwritable(path, error) from None
     if stat.S_ISDIR(mode):

@@ -1,0 +1,74 @@
+"""`dotr query`: what holds at one time, and in the background alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Dotr
+
+
+@pytest.fixture(autouse=True)
+def queries(folder: Path) -> None:
+    (folder / "where.rq").write_text("SELECT ?x ?room { ?x :is_in_room ?room }")
+    (folder / "hot.rq").write_text("ASK { ?r :val ?v FILTER(?v > 60) }")
+    (folder / "now.rq").write_text("SELECT (NOW() AS ?now) {}")
+
+
+def test_the_background_is_closed_and_prefixes_are_the_programs(dotr: Dotr) -> None:
+    ran = dotr("query", "fire.dotr", "where.rq", "--format", "text")
+    assert ran.out == "?x     ?room\n:locA  :roomA\n:locB  :roomA\n"
+
+
+def test_an_instant_is_enriched(dotr: Dotr) -> None:
+    ran = dotr("query", "fire.dotr", "events", "--at", "10", "where.rq")
+    rows = [json.loads(line) for line in ran.out.splitlines()]
+    assert [row["x"]["value"].rpartition("#")[2] for row in rows] == ["locA", "locB", "s1"]
+    assert rows[0]["room"] == {"type": "uri", "value": "http://example.org/building#roomA"}
+
+
+def test_the_answer_of_an_ask_is_the_exit_code(dotr: Dotr) -> None:
+    assert dotr("query", "fire.dotr", "events", "--at", "10", "hot.rq")[:2] == (0, '{"boolean":true}\n')
+    assert dotr("query", "fire.dotr", "events", "--at", "12", "hot.rq", "--format", "text")[:2] == (
+        1,
+        "false\n",
+    )
+
+
+def test_an_instant_without_graph_is_the_background_with_a_note(dotr: Dotr) -> None:
+    ran = dotr("query", "fire.dotr", "events", "--at", "11", "where.rq")
+    assert ran.out.count("\n") == 2
+    assert "no graph came at 11" in ran.err
+
+
+def test_rules_may_be_datalog_or_plain_rdf(dotr: Dotr) -> None:
+    absolute = "SELECT ?x { ?x <http://example.org/building#is_in_room> ?y }"
+    Path("q.rq").write_text(absolute)
+    assert dotr("query", "building.ttl", "q.rq").out.count("\n") == 2
+    assert dotr("query", "rooms.dlog", "--background", "building.ttl", "q.rq").out.count("\n") == 2
+
+
+def test_now_is_the_instant_and_needs_one(dotr: Dotr) -> None:
+    out = dotr("query", "fire.dotr", "events", "--at", "10", "now.rq").out
+    assert json.loads(out)["now"]["value"] == "10"
+    assert dotr("query", "fire.dotr", "now.rq").code == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("fire.dotr", "events", "where.rq"), 2),
+        (("fire.dotr", "--at", "10", "where.rq"), 2),
+        (("fire.dotr", "events", "--at", "noon", "where.rq"), 2),
+        (("fire.dotr", "events", "--at", "2026-01-01T00:00:00Z", "where.rq"), 3),
+        (("fire.dotr", "none.rq"), 3),
+        (("fire.dotr", "fire.dotr"), 3),
+    ],
+)
+def test_bad_questions_are_refused(dotr: Dotr, arguments: tuple[str, ...], code: int) -> None:
+    ran = dotr("query", *arguments)
+    assert (ran.code, ran.out) == (code, "")
+    assert "rror" in ran.err
+    assert "Traceback" not in ran.err
