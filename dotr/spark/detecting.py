@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
 
-from dotr import detect
+from dotr.detect import DETECTORS
 from dotr.emit import Emitter
 from dotr.events import Clock, Composite, Fact, Match, Time
 from dotr.ir import Program
@@ -62,7 +62,7 @@ class Detecting:
 
     def _matches(self, group: Group, slice_: int, rows: Iterator[FactRow]) -> Iterator[Match]:
         """The matches that one part owns: those triggered inside its slice."""
-        detector = detect.literal(self._programs[group.number], self._clock)
+        detector = DETECTORS["tesla"](self._programs[group.number], self._clock)
         slices = self._layout.cuts[group.number].slices
         start, end = (None, None) if slices is None else slices.bounds(slice_)
         for time, facts, graph in self._instants(group, start, end, rows):

@@ -14,7 +14,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing import get_context
@@ -53,12 +53,16 @@ class _Read:
 
 
 class LocalRunner:
-    """Runs on `processes` processes (default: one per core)."""
+    """Runs on `processes` processes (default: one per core), or on any other executor."""
 
     name = "local"
 
-    def __init__(self, processes: int | None = None) -> None:
+    def __init__(self, processes: int | None = None, executor: Callable[[], Executor] | None = None) -> None:
         self._processes = processes or os.cpu_count() or 1
+        self._executor = executor or self._pool
+
+    def _pool(self) -> Executor:
+        return ProcessPoolExecutor(self._processes, mp_context=get_context("spawn"))
 
     def run(self, request: Request, folder: str, tell: Tell) -> Report:
         """As `Runner.run`. Uses scratch space beside the output, about the size of the uncompressed log."""
@@ -67,9 +71,8 @@ class LocalRunner:
             return report
         check_ticks(request.program, request.log.clock)
         scratch = tempfile.mkdtemp(prefix="_scratch-", dir=folder)
-        context = get_context("spawn")
         try:
-            with ProcessPoolExecutor(self._processes, mp_context=context) as pool:
+            with self._executor() as pool:
                 try:
                     _Run(request, report, pool, self._processes, folder, scratch, tell).run()
                 except BaseException:
@@ -88,7 +91,7 @@ class _Run:
 
     request: Request
     report: Report
-    pool: ProcessPoolExecutor
+    pool: Executor
     processes: int
     folder: str
     scratch: str

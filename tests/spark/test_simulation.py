@@ -7,20 +7,20 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dotr.detect import literal
 from dotr.emit import Emitter
 from dotr.events import Composite
 from dotr.spark.detecting import Detecting
 from dotr.spark.facts import Cut, FactRow, Layout, Router, marks
 from dotr.spark.plan import By, Plan, plan_batch
 from dotr.spark.slices import Even, Slices, Uneven
+from dotr.tesla.oracle import LiteralDetector
 from tests.spark.programs import Story, stories
 from tests.tesla.building import CLOCK
 
 
 def in_one_process(story: Story) -> list[Composite]:
     """What the pipeline's second half makes of a story, ticks included."""
-    detector, emitter = literal(story.program, CLOCK), Emitter(story.program)
+    detector, emitter = LiteralDetector(story.program, CLOCK), Emitter(story.program)
     found: list[Composite] = []
     last = None
     for time, facts in story.instants.items():

@@ -1,0 +1,208 @@
+"""`dotr batch RULES --log PATH… --out DIR`: a historical log, on Spark or in local processes.
+
+Place:   reads program and background, chooses the engine, owns the folder of the output.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import signal
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib.metadata import version
+from time import monotonic
+from types import FrameType
+from typing import Any
+
+import click
+
+from dotr.cli import render
+from dotr.cli.options import micros, program_options, reading, source_options
+from dotr.cli.run import Letters
+from dotr.connectors.background import read_background
+from dotr.connectors.rules import read_rules_text
+from dotr.errors import Diagnostic, UsageError
+from dotr.lang import load_program
+from dotr.spark.batch import Report, Request, Runner, run_file, warnings
+from dotr.spark.parts import SUFFIXES, OutputFolder
+from dotr.spark.plan import By, describe, plan_batch
+from dotr.spark.reading import open_log
+from dotr.tesla.digest import rule_digests
+
+
+@click.command(short_help="Run rules over a historical log, in parallel.")
+@click.argument("rules", metavar="RULES")
+@click.option(
+    "--log", "logs", metavar="PATH", multiple=True, required=True, help="A file, folder or glob; repeatable."
+)
+@click.argument("more_logs", metavar="[PATH...]", nargs=-1)
+@click.option("--out", metavar="DIR", required=True, help="The folder to write; must not exist.")
+@click.option(
+    "--engine",
+    type=click.Choice(["spark", "local"]),
+    default="spark",
+    help="Spark, or processes of this machine (default: spark).",
+)
+@click.option(
+    "--master", metavar="URL", help="Where Spark runs: local[4], spark://…, yarn (default: local[*])."
+)
+@click.option(
+    "--by",
+    type=click.Choice([b.value for b in By]),
+    default="auto",
+    help="Prefer to part detection by key or by time (default: auto).",
+)
+@click.option(
+    "--slice", "slice_", type=micros, metavar="DUR", help="Length of a slice of time (default: chosen)."
+)
+@click.option(
+    "--format", "format_", type=click.Choice(list(SUFFIXES)), default="jsonl", help="Default: jsonl."
+)
+@click.option("--overwrite", is_flag=True, help="Replace an earlier output.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress line, no summary.")
+@program_options
+@source_options
+def command(
+    rules: str,
+    logs: tuple[str, ...],
+    more_logs: tuple[str, ...],
+    out: str,
+    engine: str,
+    master: str | None,
+    by: str,
+    slice_: int | None,
+    format_: str,
+    overwrite: bool,
+    quiet: bool,
+    background: tuple[str, ...],
+    more_rules: tuple[str, ...],
+    materialize: str,
+    verify: bool,
+    base: str,
+    time_path: str | None,
+    time_unit: str,
+    max_document: int,
+    on_error: str,
+) -> None:
+    """Detect composite events in a log that is already there; the events are those of `dotr run`.
+
+    A log is RDF of any form `dotr run` reads, or Parquet with the columns time and graph (see `dotr
+    convert`), in any order. The output is a folder of part-* files and _dotr_run.json.
+    """
+    if slice_ == 0:
+        raise UsageError(Diagnostic("D4120", "--slice is empty", hint="give a duration such as 1h"))
+    options = reading(base, time_path, time_unit, max_document)
+    program = load_program([rules, *more_rules], read_rules_text)
+    triples = read_background([*program.background, *background], base, max_document)
+    folder = OutputFolder(out, overwrite)
+    plan = plan_batch(program, By(by))
+    runner = _runner(engine, master)
+    with Letters(on_error, overwrite) as dead:
+        log = open_log([*logs, *more_logs], options, dead.fails)
+        if not quiet:
+            for line in describe(program, plan):
+                render.note(line)
+        for diagnostic in warnings(program, plan):
+            render.say(diagnostic)
+        request = Request(program, triples, log, By(by), slice_, format_)
+        report = _run(request, runner, folder, quiet)
+        for letter in report.letters:
+            dead.keep(lambda letter=letter: letter)  # type: ignore[misc]  # mypy does not infer defaults
+
+
+def _runner(engine: str, master: str | None) -> Runner:
+    if engine == "local":
+        if master is not None:
+            raise UsageError(Diagnostic("D4121", "--master is for --engine spark"))
+        from dotr.spark.local import LocalRunner  # noqa: PLC0415  # start-up: Arrow takes a third of a second
+
+        return LocalRunner()
+    from dotr.spark.cluster import SparkRunner  # noqa: PLC0415  # start-up: Spark takes seconds
+
+    return SparkRunner(master)
+
+
+def _run(request: Request, runner: Runner, folder: OutputFolder, quiet: bool) -> Report:
+    """Run, then give the output its name; a run that fails or is stopped leaves nothing."""
+    begun, start = datetime.now(UTC), monotonic()
+    progress = Stages(not quiet and sys.stderr.isatty())
+    part = folder.open()
+    before = signal.signal(signal.SIGTERM, _stopped)
+    try:
+        report = runner.run(request, part, progress.tell)
+        extra = {**_versions(), **_about(request, runner, begun, monotonic() - start)}
+        folder.finish(report.files, run_file(request, report, extra))
+    except BaseException:
+        progress.clear()
+        folder.abandon()
+        raise
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    progress.clear()
+    if not quiet:
+        render.note(_summary(report, monotonic() - start))
+    return report
+
+
+def _stopped(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _versions() -> Mapping[str, Any]:
+    names = ("dotr", "pyspark", "pyarrow", "pyoxigraph")
+    return {"versions": {"python": platform.python_version(), **{name: version(name) for name in names}}}
+
+
+def _about(request: Request, runner: Runner, begun: datetime, seconds: float) -> Mapping[str, Any]:
+    digests = zip(request.program.rules, rule_digests(request.program), strict=True)
+    return {
+        "engine": runner.name,
+        "begun": begun.isoformat(timespec="seconds").replace("+00:00", "Z"),
+        "elapsed": round(seconds, 3),
+        "cores": os.cpu_count(),
+        "rules": {rule.name: digest for rule, digest in digests},
+        "by": request.by.value,
+        "format": request.format_,
+    }
+
+
+def _summary(report: Report, seconds: float) -> str:
+    total = sum(report.events.values())
+    instants = render.counted(report.instants, "instant")
+    parts = [
+        f"{render.counted(report.graphs, 'graph')} at {instants}",
+        render.counted(total, "event") + (f" ({render.by_name(report.events)})" if total else ""),
+    ]
+    if report.rungs:
+        parts.append("time from " + ", ".join(sorted(report.rungs)))
+    if report.letters:
+        parts.append(f"{render.counted(len(report.letters), 'document')} refused")
+    if report.dropped:
+        parts.append(f"{render.counted(report.dropped, 'match', 'matches')} without a valid graph")
+    rate = report.graphs / max(seconds, 1e-6)
+    return "; ".join(parts) + f"; {seconds:.1f} s, {rate:,.0f} graphs/s"
+
+
+class Stages:
+    """Owns the progress line of a run in stages."""
+
+    def __init__(self, shown: bool) -> None:
+        self._shown = shown
+        self._width = 0
+        self._begun = monotonic()
+
+    def tell(self, stage: str, done: int, of: int) -> None:
+        if self._shown:
+            share = f"{done}/{of} tasks" if of else "…"
+            self._draw(f"{stage}: {share}, {monotonic() - self._begun:.0f} s")
+
+    def clear(self) -> None:
+        if self._width:
+            self._draw("")
+
+    def _draw(self, line: str) -> None:
+        sys.stderr.write(f"\r{line.ljust(self._width)}" + ("" if line else "\r"))
+        sys.stderr.flush()
+        self._width = len(line)
