@@ -149,7 +149,8 @@ def quotient(numerator: int, denominator: int) -> Decimal | None:
     """The decimal quotient of two numbers of 10⁻¹⁸, cut (towards zero) after 18 fractional digits.
 
     None for a zero denominator, and where the engine's 128 bits do not hold the widened numerator: it shifts
-    the numerator left as far as it goes, drops the denominator's zeros, and needs 18 digits of shift in all.
+    the numerator left as far as it goes (a zero not at all), drops the denominator's zeros, and needs 18
+    digits of shift in all. So 0 / 0.5 is an error, against SPARQL 1.1.
     """
     if denominator == 0:
         return None
@@ -160,10 +161,10 @@ def quotient(numerator: int, denominator: int) -> Decimal | None:
             widened -= 1
     text = str(abs(denominator))
     dropped = len(text) - len(text.rstrip("0"))
-    if numerator and widened + dropped < 18:
+    if widened + dropped < 18:
         return None
     shift = widened + dropped - 18
-    cut = abs(numerator) * 10**widened // (abs(denominator) // 10**dropped) // 10 ** max(shift, 0)
+    cut = abs(numerator) * 10**widened // (abs(denominator) // 10**dropped) // 10**shift
     if (numerator < 0) != (denominator < 0):
         cut = -cut
     return EXACT.scaleb(Decimal(cut), -18)

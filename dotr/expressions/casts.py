@@ -8,7 +8,6 @@ Method:  SPARQL 1.1, sec. 17.5. A plain string is cast as the literal of that te
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from types import NoneType
@@ -19,8 +18,10 @@ from dotr.expressions.functions import text_of
 from dotr.expressions.operators import value_of
 from dotr.rdf.terms import XSD, Term, literal
 from dotr.rdf.values import (
+    EXACT,
     INTEGER_MAX,
     INTEGER_MIN,
+    TICKS,
     Number,
     Resource,
     Single,
@@ -67,9 +68,22 @@ def _numeric(value: Number, kind: type) -> Value | None:
         return Decimal(value)
     if kind is int and isinstance(value, Decimal) and INTEGER_MIN <= value <= INTEGER_MAX:
         return int(value)
-    if kind is int and isinstance(value, float) and math.isfinite(value) and abs(value) < 2**53:
-        return int(value)
+    if isinstance(value, float) and kind in (int, Decimal):
+        return _cut(value, kind)
     return None
+
+
+def _cut(value: float, kind: type) -> int | Decimal | None:
+    """A double as a decimal or integer, cut as the engine cuts: by way of `value * 1e18`, itself a double."""
+    scaled = value * 1e18
+    if not -(2.0**127) <= scaled < 2.0**127:
+        return None
+    ticks = int(scaled)
+    if kind is Decimal:
+        return EXACT.scaleb(Decimal(ticks), -18)
+    whole = abs(ticks) // TICKS
+    whole = -whole if ticks < 0 else whole
+    return whole if INTEGER_MIN <= whole <= INTEGER_MAX else None
 
 
 CASTS: Mapping[Term, Cast] = {

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias, assert_never
 
 from dotr.errors import Diagnostic, ProgramError
 from dotr.events import Clock
-from dotr.expressions import operators
+from dotr.expressions import arithmetic, operators
 from dotr.expressions.casts import CASTS
 from dotr.expressions.functions import FUNCTIONS
 from dotr.expressions.operators import Truth, at_most, effective, equal, less
@@ -172,10 +172,12 @@ class _Compiler:
                 return _same(self.term(a), self.term(b))
             case Call("=" | "!=" | "<" | ">" | "<=" | ">=" as operator, (a, b)):
                 return self._comparison(operator, a, b)
+            case Call("IN", (a,)):
+                return _none_of_nothing(self.truth(a))
             case Call("IN", (a, *options)):
                 return _member(self.value(a), tuple(self.value(o) for o in options))
-            case Call("NOT-IN", (a, *options)):
-                return _not(_member(self.value(a), tuple(self.value(o) for o in options)))
+            case Call("NOT-IN", arguments):
+                return _not(self.truth(Call("IN", arguments)))
             case _:
                 return None
 
@@ -231,8 +233,8 @@ _COMPARISONS: dict[str, Callable[[Value, Value], Truth]] = {
 _ARITHMETIC: dict[str, Callable[..., Value | None]] = {
     "+": operators.add,
     "-": operators.subtract,
-    "*": operators.multiply,
-    "/": operators.divide,
+    "*": arithmetic.multiply,
+    "/": arithmetic.divide,
     "u-": operators.negate,
     "u+": operators.plus,
 }
@@ -341,6 +343,11 @@ def _compare(holds: Callable[[Value, Value], Truth], a: Valuer, b: Valuer) -> Te
         return None if right is None else holds(left, right)
 
     return compare
+
+
+def _none_of_nothing(test: Tester) -> Tester:
+    """`x IN ()`: false, but, against SPARQL 1.1 and with the full engine, an error where x has no truth."""
+    return lambda row: None if test(row) is None else False
 
 
 def _member(tested: Valuer, options: tuple[Valuer, ...]) -> Tester:

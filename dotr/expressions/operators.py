@@ -1,8 +1,9 @@
 """Operators on values: equality, order, effective boolean value, the sums of dates.
 
 Place:   between arithmetic.py and evaluate.py. Truth has three values: True, False, and None for an error.
-Method:  SPARQL 1.1, sec. 17.2 to 17.4, with the answers of the full engine where the standard leaves freedom:
-         `=` of an ill-typed or unknown literal with another literal is an error, and so is `<` of booleans.
+Method:  SPARQL 1.1, sec. 17.2 to 17.4, with the answers of the full engine where it is free, or on its own:
+         `=` of an ill-typed or unknown literal with another literal is an error, so are `<` of booleans and
+         of a number with NaN, but of any term with itself `<` is false and `<=` true.
 """
 
 from __future__ import annotations
@@ -55,15 +56,15 @@ def less(a: Value, b: Value) -> Truth:
     pair = promoted(a, b)
     if pair is not None:
         x, y, _ = pair
-        return bool(x < y)
+        if x == x and y == y:
+            return bool(x < y)
+        return False if x != x and y != y and left is right else None
     if left is DateTime and right is DateTime:
         assert isinstance(a, DateTime)
         assert isinstance(b, DateTime)
         if a.zoned == b.zoned:
             return a.ticks < b.ticks
-    if left in _COMPARED_ELSEWHERE and right in _COMPARED_ELSEWHERE:
-        return truth_of(ask("?a < ?b", encode(a), encode(b)))
-    return None
+    return _compared("?a < ?b", a, b, False)
 
 
 def at_most(a: Value, b: Value) -> Truth:
@@ -74,43 +75,46 @@ def at_most(a: Value, b: Value) -> Truth:
     pair = promoted(a, b)
     if pair is not None:
         x, y, _ = pair
-        return bool(x <= y)
+        if x == x and y == y:
+            return bool(x <= y)
+        return True if x != x and y != y and left is right else None
     if left is DateTime and right is DateTime:
         assert isinstance(a, DateTime)
         assert isinstance(b, DateTime)
         if a.zoned == b.zoned:
             return a.ticks <= b.ticks
-    if left in _COMPARED_ELSEWHERE and right in _COMPARED_ELSEWHERE:
-        return truth_of(ask("?a <= ?b", encode(a), encode(b)))
+    return _compared("?a <= ?b", a, b, True)
+
+
+def _compared(question: str, a: Value, b: Value, same: bool) -> Truth:
+    """The order of what is neither number nor string nor instant; `same` is the answer for one term."""
+    if type(a) is type(b) and a == b:
+        return same
+    if type(a) in _ORDERED_ELSEWHERE and type(b) in _ORDERED_ELSEWHERE:
+        return truth_of(ask(question, encode(a), encode(b)))
     return None
 
 
-_COMPARED_ELSEWHERE = frozenset({DateTime, Opaque, LanguageString, str, bool})
+_ORDERED_ELSEWHERE = frozenset({DateTime, Opaque, LanguageString})
 _DATED = frozenset({DateTime, Opaque, int, Decimal, float, Single})
 
 
 def add(a: Value, b: Value) -> Value | None:
-    """`a + b`, of dates and durations too."""
-    result = arithmetic.add(a, b)
-    return result if result is not None else _dated("?a + ?b", a, b)
+    """`a + b`, of dates and durations too, in either order.
+
+    (The full engine adds a duration to a dateTime but no dateTime to a duration, and sorts operands by the
+    names of variables before it looks.)
+    """
+    result: Value | None = arithmetic.add(a, b)
+    if result is None:
+        result = _dated("?a + ?b", a, b)
+    return _dated("?a + ?b", b, a) if result is None else result
 
 
 def subtract(a: Value, b: Value) -> Value | None:
     """`a - b`, of dates and durations too."""
     result = arithmetic.subtract(a, b)
     return result if result is not None else _dated("?a - ?b", a, b)
-
-
-def multiply(a: Value, b: Value) -> Value | None:
-    """`a * b`, of durations and numbers too."""
-    result = arithmetic.multiply(a, b)
-    return result if result is not None else _dated("?a * ?b", a, b)
-
-
-def divide(a: Value, b: Value) -> Value | None:
-    """`a / b`, of durations and numbers too."""
-    result = arithmetic.divide(a, b)
-    return result if result is not None else _dated("?a / ?b", a, b)
 
 
 def negate(value: Value) -> Value | None:

@@ -5,8 +5,8 @@ Method:  colour refinement: nodes start in cells by what they say about named th
          how often its nodes point, over each predicate and direction, into another cell, until nothing
          splits. Cells are worked through and numbered in an order that only the graph's structure decides,
          and of the parts of a cell the largest is not taken up again (Hopcroft 1971; Cardon and Crochemore
-         1982), which makes it O(m log n) for m triples and n blank nodes. The graph's content hash, its time and its
-         ordinal among equal graphs make the labels: runs agree, two graphs never join (language.md, sec. 1).
+         1982), which makes it O(m log n) for m triples and n blank nodes. The graph's content hash, its
+         time and its ordinal among equal graphs make the labels: runs agree, and two graphs never join.
 Why not: full canonicalisation (RDFC-1.0) is exponential in the worst case. Nodes that refinement cannot tell
          apart are numbered in document order instead: nearly always they are interchangeable.
          Rounds of re-hashing every node: a list of n cells takes n rounds.

@@ -3,8 +3,8 @@
 Place:   behind SUM and AVG wherever they stand: TESLA scopes, Datalog aggregates, embedded queries.
 Method:  decimals are added as integers of 10⁻¹⁸, doubles as integers of 2⁻¹⁰⁷⁴, the least positive double
          (Kulisch's long accumulator with Python's integers for a register): both are exact, so `remove` is
-         the inverse of `add`, and a total is rounded once, when asked for (language.md, sec. 1). A mixture with
-         doubles is a sum of doubles: beside the exact total stands that of the terms as doubles.
+         the inverse of `add`, and a total is rounded once, when asked for (language.md, sec. 1). A mixture
+         with doubles is a sum of doubles: beside the exact total stands that of the terms as doubles.
 Why not: adding doubles as they come, or Neumaier's compensation: the result depends on the order; fractions:
          a gcd with every step.
 """
