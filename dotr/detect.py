@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from dotr.events import Clock, Fact, Match, Time
+from dotr.events import Clock, Fact, RawMatch, Time
 from dotr.ir import Program
 from dotr.tesla.engine import Restored, TeslaDetector
 
@@ -21,7 +21,9 @@ class Detector(Protocol):
     def dropped(self) -> int:
         """Matches whose template had a literal subject or a predicate that is no IRI."""
 
-    def at(self, time: Time, facts: Mapping[str, Sequence[Fact]], graph: bool) -> list[Match]:
+    def detect(
+        self, time: Time, facts: Mapping[str, Sequence[Fact]], graph: bool = True
+    ) -> Sequence[RawMatch]:
         """The matches triggered at `time`, in output order; `graph` False marks an instant of ticks alone."""
 
     def next_tick(self, after: Time) -> Time | None:

@@ -2,77 +2,87 @@
 
 Place:   called by pipeline.py after detect.
 Method:  paper, sec. 4, "output translation"; fresh names are content hashes (language.md, sec. 3), so that
-         replay, restart and Spark agree, where the paper draws them at random.
+         replay, restart and Spark agree, where the paper draws them at random. A template is resolved once:
+         to a tuple of nodes for its triples, to one format string for its N-Quads. Only what a sink asks for
+         is made.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import itemgetter
+from typing import Any
 
-from dotr.events import Composite, Match
-from dotr.ir import Every, Fresh, Program, Rule, TemplateNode, TemplateVar
-from dotr.rdf.terms import Term, Triple
-from dotr.tesla.identity import match_id
-
-Node = Callable[[str, tuple[Term, ...]], Term]
+from dotr.events import Composite, RawMatch
+from dotr.ir import Every, Fresh, Program, Rule, TemplateNode, TemplateTriple, TemplateVar
+from dotr.rdf.terms import PROV_GENERATED_AT_TIME, Term, Triple
+from dotr.tesla.identity import match_hash
 
 
 class Emitter:
     """Turns the matches of a program's rules into composite events. Stateless."""
 
     def __init__(self, program: Program) -> None:
-        self._rules = tuple(_RuleEmitter(rule) for rule in program.rules)
+        self._templates = tuple(RuleTemplate(rule) for rule in program.rules)
 
-    def composite(self, match: Match) -> Composite:
-        return self._rules[match.rule].composite(match)
+    def composite(self, match: RawMatch) -> Composite:
+        """The event of one match. O(facts of the match), for its name."""
+        template = self._templates[match[0]]
+        return Composite(template, template.prefix + match_hash(match[1], match[2]), match)
 
 
-class _RuleEmitter:
-    """The template of one rule, its nodes resolved to functions of (id, bindings)."""
+class RuleTemplate:
+    """What one rule makes of its matches: see events.Template."""
+
+    __slots__ = (
+        "_build",
+        "_fill",
+        "_format",
+        "_may_repeat",
+        "_suffixes",
+        "positions",
+        "prefix",
+        "rule",
+        "variables",
+    )
 
     def __init__(self, rule: Rule) -> None:
-        self._rule = rule
         trigger = rule.trigger
         first = (trigger.name, ()) if isinstance(trigger, Every) else (trigger.name, trigger.variables)
-        self._positions = (first, *((c.position.name, c.position.variables) for c in rule.chosen))
-        self._variables = rule.variables
+        self.rule = rule.name
+        self.prefix = f"urn:dotr:{rule.name}:"
+        self.variables = rule.variables
+        self.positions = (first, *((c.position.name, c.position.variables) for c in rule.chosen))
         fresh = _fresh_names(rule)
-        self._template = tuple(
-            tuple(self._node(node, fresh) for node in (t.subject, t.predicate, t.object))
-            for t in rule.template
+        self._suffixes = tuple(suffix for suffix in fresh.values() if suffix)
+        self._may_repeat = _may_repeat(rule.template)
+        slot = _slots(rule, fresh)
+        self._build = tuple(
+            tuple(slot(node) for node in (t.subject, t.predicate, t.object)) for t in rule.template
         )
+        self._format, self._fill = _quad_format(self._build)
 
-    def _node(self, node: TemplateNode, fresh: dict[str, str]) -> Node:
-        if isinstance(node, TemplateVar):
-            place = self._variables.index(node.name)
-            return lambda _id, bindings: bindings[place]
-        if isinstance(node, Fresh):
-            suffix = fresh[node.name]
-            return lambda id_, _bindings: f"<{id_}{suffix}>"
-        return lambda _id, _bindings: node
+    def graph(self, id_: str, bindings: tuple[Term, ...]) -> tuple[Triple, ...]:
+        values = (f"<{id_}>", "", *bindings, *[f"<{id_}{suffix}>" for suffix in self._suffixes])
+        triples: dict[Triple, None] = {}
+        for s, p, o in self._build:
+            triple = (
+                s if isinstance(s, str) else values[s],
+                p if isinstance(p, str) else values[p],
+                o if isinstance(o, str) else values[o],
+            )
+            triples[triple] = None
+        return tuple(triples)
 
-    def composite(self, match: Match) -> Composite:
-        id_ = match_id(self._rule, match)
-        graph: dict[Triple, None] = {}
-        for subject, predicate, object_ in self._template:
-            graph[
-                (
-                    subject(id_, match.bindings),
-                    predicate(id_, match.bindings),
-                    object_(id_, match.bindings),
-                )
-            ] = None
-        return Composite(
-            rule=self._rule.name,
-            time=match.time,
-            id=id_,
-            bindings=tuple(zip(self._variables, match.bindings, strict=True)),
-            match=tuple(
-                (name, variables, fact)
-                for (name, variables), fact in zip(self._positions, match.facts, strict=True)
-            ),
-            graph=tuple(graph),
-        )
+    def quads(self, id_: str, bindings: tuple[Term, ...], stamp: str) -> str:
+        name = f"<{id_}>"
+        if self._may_repeat:
+            head = f"{name} {PROV_GENERATED_AT_TIME} {stamp} .\n"
+            return head + "".join([f"{s} {p} {o} {name} .\n" for s, p, o in self.graph(id_, bindings)])
+        if self._suffixes:
+            more = [f"<{id_}{suffix}>" for suffix in self._suffixes]
+            return self._format % self._fill((name, stamp, *bindings, *more))
+        return self._format % self._fill((name, stamp, *bindings))
 
 
 def _fresh_names(rule: Rule) -> dict[str, str]:
@@ -83,3 +93,49 @@ def _fresh_names(rule: Rule) -> dict[str, str]:
             if isinstance(node, Fresh) and node.name not in names:
                 names[node.name] = f"-{node.name.removeprefix('dotr_')}" if names else ""
     return names
+
+
+def _slots(rule: Rule, fresh: dict[str, str]) -> Callable[[TemplateNode], Term | int]:
+    """Template node → itself if constant, else its place in (name, stamp, bindings…, further names…)."""
+    suffixes = [suffix for suffix in fresh.values() if suffix]
+
+    def slot(node: TemplateNode) -> Term | int:
+        if isinstance(node, TemplateVar):
+            return 2 + rule.variables.index(node.name)
+        if isinstance(node, Fresh):
+            suffix = fresh[node.name]
+            return 2 + len(rule.variables) + suffixes.index(suffix) if suffix else 0
+        return node
+
+    return slot
+
+
+def _quad_format(build: tuple[tuple[Term | int, ...], ...]) -> tuple[str, Callable[[Any], tuple[str, ...]]]:
+    """A %-format of the N-Quads, and what picks its arguments out of the slots."""
+    text = [f"%s {PROV_GENERATED_AT_TIME} %s .\n"]
+    places = [0, 1]
+    for triple in build:
+        for node in triple:
+            if isinstance(node, int):
+                places.append(node)
+                text.append("%s ")
+            else:
+                text.append(node.replace("%", "%%") + " ")
+        places.append(0)
+        text.append("%s .\n")
+    return "".join(text), itemgetter(*places)
+
+
+def _may_repeat(template: tuple[TemplateTriple, ...]) -> bool:
+    """Whether two triples of a template can become the same: no place holds two different constants."""
+
+    def apart(a: TemplateNode, b: TemplateNode) -> bool:
+        if isinstance(a, TemplateVar) or isinstance(b, TemplateVar):
+            return False
+        return a != b
+
+    pairs = ((a, b) for i, a in enumerate(template) for b in template[:i])
+    return any(
+        not (apart(a.subject, b.subject) or apart(a.predicate, b.predicate) or apart(a.object, b.object))
+        for a, b in pairs
+    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from dotr.rdf.terms import XSD_DATETIME, XSD_INTEGER, Term, Triple
 
@@ -54,11 +54,10 @@ class Clock:
         return f'"{self.text(time)}"^^<{datatype}>'
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
-    """One way a rule matched. `facts`: trigger first, then the EACH/LAST/FIRST conjuncts as written.
-
-    `bindings` are the values of WITH in order. `rule` is the rule's place in the program.
+class Match(NamedTuple):
+    """One way a rule matched. `facts`: the trigger's first (a tick is a fact without values), then those of
+    the EACH, LAST and FIRST conjuncts as written. `bindings`: the values of WITH in order. `rule`: the
+    rule's place in the program.
     """
 
     rule: int
@@ -67,17 +66,76 @@ class Match:
     bindings: tuple[Term, ...]
 
 
-@dataclass(frozen=True, slots=True)
+RawMatch: TypeAlias = tuple[int, Time, tuple[Fact, ...], tuple[Term, ...]]
+"""A match as a plain tuple: what the engine hands on, a fifth of the price."""
+
+
+class Template(Protocol):
+    """What a rule makes of its matches; emit.py builds one per rule."""
+
+    @property
+    def rule(self) -> str:
+        """The rule's name."""
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The variables of WITH, in order."""
+
+    @property
+    def positions(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """Names of the positions a match has facts for, each with its attributes, trigger first."""
+
+    def graph(self, id_: str, bindings: tuple[Term, ...]) -> tuple[Triple, ...]:
+        """The triples of DEFINE in template order, without repeats."""
+
+    def quads(self, id_: str, bindings: tuple[Term, ...], stamp: str) -> str:
+        """The event as N-Quads: a stamp in the default graph, then `graph` in a graph named `id_`."""
+
+
 class Composite:
-    """A composite event as it leaves: everything any sink prints.
+    """A composite event as it leaves: everything any sink prints, made when it is asked for."""
 
-    `match` pairs position names with (stream's variables, fact); `graph` holds the template's triples in
-    template order, without repeats.
-    """
+    __slots__ = ("_bindings", "_facts", "id", "template", "time")
 
-    rule: str
-    time: Time
-    id: str
-    bindings: tuple[tuple[str, Term], ...]
-    match: tuple[tuple[str, tuple[str, ...], Fact], ...]
-    graph: tuple[Triple, ...]
+    def __init__(self, template: Template, id_: str, match: RawMatch) -> None:
+        self.template = template
+        self.id = id_
+        _, self.time, self._facts, self._bindings = match
+
+    @property
+    def rule(self) -> str:
+        return self.template.rule
+
+    @property
+    def bindings(self) -> tuple[tuple[str, Term], ...]:
+        """Variables of WITH and their values, in order."""
+        return tuple(zip(self.template.variables, self._bindings, strict=True))
+
+    @property
+    def match(self) -> tuple[tuple[str, tuple[str, ...], Fact], ...]:
+        """(position, its attributes, its fact), the trigger first."""
+        return tuple(
+            (name, variables, fact)
+            for (name, variables), fact in zip(self.template.positions, self._facts, strict=True)
+        )
+
+    @property
+    def graph(self) -> tuple[Triple, ...]:
+        """The triples of DEFINE in template order, without repeats."""
+        return self.template.graph(self.id, self._bindings)
+
+    def quads(self, stamp: str) -> str:
+        """The event as N-Quads; `stamp` is its time as a term."""
+        return self.template.quads(self.id, self._bindings, stamp)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Composite) and self._whole() == other._whole()
+
+    def __hash__(self) -> int:
+        return hash((self.id, self.time))
+
+    def __repr__(self) -> str:
+        return f"Composite({self.id} @ {self.time} {self.bindings})"
+
+    def _whole(self) -> tuple[object, ...]:
+        return self.rule, self.time, self.id, self.bindings, self.match, self.graph

@@ -226,7 +226,7 @@ class Pipeline:
         store = self._enrich.open(triples)
         facts = self._extract.facts(store, time, self.clock.term(time))
         self._enrich.close()
-        matches = self._detect.at(time, facts, graphs is not None)
+        matches = self._detect.detect(time, facts, graphs is not None)
         if self._oracle is not None:
             self._oracle.check(time, triples, graphs is not None, matches)
         self._last = time

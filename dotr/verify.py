@@ -14,7 +14,7 @@ from typing import Any
 
 from dotr.enrich import LiteralEnricher
 from dotr.errors import Diagnostic, EngineError
-from dotr.events import Clock, Match, Time
+from dotr.events import Clock, Match, RawMatch, Time
 from dotr.extract import LiteralExtractor
 from dotr.ir import Program
 from dotr.rdf.terms import Triple
@@ -45,12 +45,12 @@ class Oracle:
             self._enrich.close()
         return self._detect.at(time, facts, graph)
 
-    def check(self, time: Time, triples: Sequence[Triple], graph: bool, found: Sequence[Match]) -> None:
+    def check(self, time: Time, triples: Sequence[Triple], graph: bool, found: Sequence[RawMatch]) -> None:
         """Raise EngineError D4090 unless `found` is what the literal reading finds at `time`."""
         expected = self.matches(time, triples, graph)
         for number, (right, ours) in enumerate(zip_longest(expected, found)):
             if right != ours:
-                rule = self.program.rules[(right or ours).rule].name
+                rule = self.program.rules[(right or ours)[0]].name
                 raise EngineError(
                     Diagnostic(
                         "D4090",

@@ -79,9 +79,7 @@ def _turtle(graph: tuple[Triple, ...], notation: Notation) -> str:
 
 def nquads(event: Composite, clock: Clock) -> str:
     """The stamp in the default graph, then the event's quads in template order."""
-    name = f"<{event.id}>"
-    head = f"{name} {PROV_GENERATED_AT_TIME} {clock.term(event.time)} .\n"
-    return head + "".join([f"{s} {p} {o} {name} .\n" for s, p, o in event.graph])
+    return event.quads(clock.term(event.time))
 
 
 def format_jsonl(event: Composite, clock: Clock) -> str:

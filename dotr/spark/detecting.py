@@ -16,7 +16,7 @@ from operator import itemgetter
 
 from dotr.detect import DETECTORS
 from dotr.emit import Emitter
-from dotr.events import Clock, Composite, Fact, Match, Time
+from dotr.events import Clock, Composite, Fact, RawMatch, Time
 from dotr.ir import Program
 from dotr.spark.facts import MARK, FactRow, Layout, read_facts
 from dotr.spark.plan import Group
@@ -60,14 +60,14 @@ class Detecting:
                 self.done.events += 1
                 yield emitter.composite(match)
 
-    def _matches(self, group: Group, slice_: int, rows: Iterator[FactRow]) -> Iterator[Match]:
+    def _matches(self, group: Group, slice_: int, rows: Iterator[FactRow]) -> Iterator[RawMatch]:
         """The matches that one part owns: those triggered inside its slice."""
         detector = DETECTORS["tesla"](self._programs[group.number], self._clock)
         slices = self._layout.cuts[group.number].slices
         start, end = (None, None) if slices is None else slices.bounds(slice_)
         for time, facts, graph in self._instants(group, start, end, rows):
             before = detector.dropped
-            matches = detector.at(time, facts, graph)
+            matches = detector.detect(time, facts, graph)
             if start is None or time >= start:
                 self.done.dropped += detector.dropped - before
                 yield from matches

@@ -17,19 +17,16 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, assert_never
 
 from dotr.errors import Diagnostic, ProgramError
-from dotr.events import Clock, Fact, Time
+from dotr.events import Clock, Fact, RawMatch, Time
 from dotr.ir.expressions import Const, Expression
 from dotr.ir.rules import Absent, Between, Binding, Choose, Selection, Summarise, TemplateVar
-from dotr.rdf.terms import Term, is_iri, is_literal
+from dotr.rdf.terms import is_iri, is_literal
 from dotr.tesla import aggregation, negation, selection
 from dotr.tesla.columns import Column
 from dotr.tesla.conditions import NOW, names, parts
 from dotr.tesla.plan import RulePlan, Step
 from dotr.tesla.scope import Scope
 from dotr.tesla.source import Source
-
-RawMatch: TypeAlias = tuple[int, Time, tuple[Fact, ...], tuple[Term, ...]]
-"""A match as a plain tuple: the fields of events.Match in order."""
 
 Run: TypeAlias = Callable[[Time, Sequence[Fact], list[RawMatch]], None]
 """(instant, trigger facts in canonical order, where matches are appended in output order)."""

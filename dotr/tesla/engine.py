@@ -19,13 +19,13 @@ from operator import itemgetter
 from typing import Any, TypeAlias
 
 from dotr.errors import DataError, Diagnostic, EngineError
-from dotr.events import Clock, Fact, Match, Time
+from dotr.events import Clock, Fact, Match, RawMatch, Time
 from dotr.ir.program import Program
 from dotr.ir.rules import Choose, Every, Rule
 from dotr.rdf.order import values_key
 from dotr.rdf.terms import Term
 from dotr.tesla.columns import Column, open_column
-from dotr.tesla.compile import RawMatch, Run, compile_rule
+from dotr.tesla.compile import Run, compile_rule
 from dotr.tesla.digest import rule_digests
 from dotr.tesla.identity import match_hash
 from dotr.tesla.plan import ColumnSpec, RulePlan, plan_rule
@@ -73,6 +73,7 @@ class _Stream:
     fills: list[Callable[[Sequence[Fact]], None]] = field(default_factory=list)
     defers: list[Callable[[Sequence[Fact]], None]] = field(default_factory=list)
     columns: list[Column[Any]] = field(default_factory=list)
+    triggers: bool = False
     awake: list[tuple[int, _RuleState]] = field(default_factory=list)
 
 
@@ -116,6 +117,7 @@ class TeslaDetector:
         self._referred = [rule.name in referred for rule in program.rules]
         self._reorders = self._order != tuple(range(len(program.rules)))
         self._every = sorted({r.trigger.duration for r in program.rules if isinstance(r.trigger, Every)})
+        self._plain = not self._every and not any(self._referred) and not self._reorders
         self._build([0] * len(program.rules))
 
     # ------------------------------------------------------------------ structure
@@ -136,7 +138,7 @@ class TeslaDetector:
             plan = plan_rule(index, rule, ticks, epoch=epochs[index], same=self._same)
             state = _RuleState(plan, ranks[index], ticks, epochs[index], referred=self._referred[index])
             self._rules.append(state)
-            self._trigger(rule)
+            self._trigger(rule).triggers = True
             for step in plan.steps:
                 column = self._column(step.column)
                 column.retention = max(column.retention, step.retention)
@@ -234,21 +236,29 @@ class TeslaDetector:
         if not graph:
             return self._at_tick(time, facts)
         streams = self._streams
-        deferred: list[_Pending] = []
         triggers: list[tuple[_Stream, Sequence[Fact]]] = []
+        defers: list[tuple[_Stream, Sequence[Fact]]] = []
         for name, new in facts.items():
-            stream = streams.get(name)
-            if stream is None or not new:
-                continue
-            for fill in stream.fills:
-                fill(new)
-            for fill in stream.defers:
-                deferred.append((fill, new))
-            triggers.append((stream, new))
-        agenda: list[_Woken] = []
-        for stream, new in triggers:
-            if stream.awake:
-                agenda += [(rank, state, new) for rank, state in stream.awake]
+            if name in streams and new:
+                stream = streams[name]
+                for fill in stream.fills:
+                    fill(new)
+                if stream.triggers:
+                    triggers.append((stream, new))
+                if stream.defers:
+                    defers.append((stream, new))
+        if self._plain and len(triggers) <= 1:
+            out: list[RawMatch] = []
+            for stream, new in triggers:
+                for _, state in stream.awake:
+                    (state.run or self._compile(state))(time, new, out)
+            if defers:
+                for stream, new in defers:
+                    for fill in stream.defers:
+                        fill(new)
+            return out
+        deferred = [(fill, new) for stream, new in defers for fill in stream.defers]
+        agenda = [(rank, state, new) for stream, new in triggers for rank, state in stream.awake]
         for duration in self._every:
             if time % duration == 0:
                 agenda += self._ticked(time, duration)

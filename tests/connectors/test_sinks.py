@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from dotr.connectors.sinks import FORMATS, format_jsonl, formatter
 from dotr.connectors.sources import SourceOptions, Sources
 from dotr.events import Clock, Composite, Fact
 from dotr.rdf.canonical import canonical
-from dotr.rdf.terms import XSD, Term, iri, is_literal, literal, literal_parts
+from dotr.rdf.terms import XSD, Term, Triple, iri, is_literal, literal, literal_parts
 
 PREFIXES = {"": "urn:x:", "xsd": XSD, "odd": "urn:x:a", "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#"}
 ID = "urn:dotr:Fire:" + "a" * 24
@@ -42,6 +43,35 @@ terms = st.one_of(iris, literals, st.sampled_from(["_:b0", "_:x1"]))
 triples = st.tuples(st.one_of(iris, st.just(iri(ID)), st.just("_:b0")), iris, terms)
 
 
+@dataclass
+class Fixed:
+    """A template that makes one graph, whatever is asked of it."""
+
+    rule: str
+    variables: tuple[str, ...]
+    positions: tuple[tuple[str, tuple[str, ...]], ...]
+    triples: tuple[Triple, ...]
+
+    def graph(self, _id: str, _bindings: tuple[str, ...]) -> tuple[Triple, ...]:
+        return self.triples
+
+    def quads(self, id_: str, _bindings: tuple[str, ...], stamp: str) -> str:
+        head = f"<{id_}> <http://www.w3.org/ns/prov#generatedAtTime> {stamp} .\n"
+        return head + "".join(f"{s} {p} {o} <{id_}> .\n" for s, p, o in self.triples)
+
+
+def composite(
+    rule: str,
+    time: int,
+    name: str,
+    bindings: tuple[tuple[str, str], ...],
+    match: tuple[tuple[str, tuple[str, ...], Fact], ...],
+    graph: tuple[Triple, ...],
+) -> Composite:
+    template = Fixed(rule, tuple(n for n, _ in bindings), tuple((n, v) for n, v, _ in match), graph)
+    return Composite(template, name, (0, time, tuple(f for _, _, f in match), tuple(t for _, t in bindings)))
+
+
 @st.composite
 def events(draw: st.DrawFn) -> Composite:
     number = draw(st.integers(0, 10**6))
@@ -52,10 +82,10 @@ def events(draw: st.DrawFn) -> Composite:
         0,
         draw(st.sampled_from(["", ID])),
     )
-    return Composite(
+    return composite(
         rule="Fire",
         time=draw(st.integers(-99, 99)) * 1_000_000,
-        id=f"urn:dotr:Fire:{number:024d}".replace("0", "a")
+        name=f"urn:dotr:Fire:{number:024d}".replace("0", "a")
         .replace("1", "b")
         .replace("8", "c")
         .replace("9", "d"),
@@ -129,10 +159,10 @@ def test_a_json_line_is_what_the_json_module_would_write(event: Composite, clock
     assert format_jsonl(event, clock) == json.dumps(expected, ensure_ascii=False, separators=(",", ":"))
 
 
-FIRE = Composite(
+FIRE = composite(
     rule="Fire",
     time=12_000_000,
-    id=ID,
+    name=ID,
     bindings=(("room", "<urn:x:roomA>"),),
     match=(("Smoke", ("room",), (12_000_000, ("<urn:x:roomA>",), 0, "")), ("Tick", (), (0, (), 0, ""))),
     graph=(
@@ -151,7 +181,7 @@ def test_text_is_the_papers_notation() -> None:
 
 
 def test_an_empty_graph_is_written_in_every_format(tmp_path: Path) -> None:
-    empty = Composite("Fire", 0, ID, (), (), ())
+    empty = composite("Fire", 0, ID, (), (), ())
     assert written("text", [empty], Clock()) == "{ } @ 0\n"
     for name in FORMATS[1:]:
         (graph,) = read_back(name, written(name, [empty], Clock()), Clock(), tmp_path)
