@@ -230,6 +230,10 @@ class TeslaDetector:
             self._first = time
         elif time <= self._now:
             raise DataError(Diagnostic("D4002", f"time runs backwards: {time} after {self._now}"))
+        elif self._every:
+            due = next_tick(self._every, self._first, self._now)
+            if due is not None and due < time:
+                raise AssertionError(f"the tick at {due} was passed over on the way to {time}")
         self._now = time
         if time >= self._sweep_at:
             self._sweep(time)
