@@ -155,7 +155,7 @@ class _Compiler:
             case Exists():
                 if self._exists is None:
                     raise ProgramError(
-                        Diagnostic("D1211", "EXISTS has no graph to look at here", expression.span)
+                        Diagnostic("D1206", "EXISTS has no graph to look at here", expression.span)
                     )
                 found, wanted = self._exists(expression), not expression.negated
                 return lambda row: found(row) is wanted
@@ -186,7 +186,7 @@ class _Compiler:
         function, arguments = expression.function, expression.arguments
         wrong = check_call(function, len(arguments))
         if wrong:
-            raise ProgramError(Diagnostic("D1210", wrong, expression.span))
+            raise ProgramError(Diagnostic("D1215", wrong, expression.span))
         if function == "-" and all(isinstance(a, TimeOf) for a in arguments):
             return self._seconds_between(*(self.value(a) for a in arguments))
         inner = tuple(self.value(a) for a in arguments)
