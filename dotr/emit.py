@@ -9,11 +9,11 @@ Method:  paper, sec. 4, "output translation"; fresh names are content hashes (la
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from operator import itemgetter
 from typing import Any
 
-from dotr.events import Composite, RawMatch
+from dotr.events import Composite, Fact, RawMatch
 from dotr.ir import Every, Fresh, Program, Rule, TemplateNode, TemplateTriple, TemplateVar
 from dotr.rdf.terms import PROV_GENERATED_AT_TIME, Term, Triple
 from dotr.tesla.identity import match_hash
@@ -25,10 +25,24 @@ class Emitter:
     def __init__(self, program: Program) -> None:
         self._templates = tuple(RuleTemplate(rule) for rule in program.rules)
 
+    def composites(self, matches: Iterable[RawMatch]) -> list[Composite]:
+        """The events of one instant's matches. O(facts of a match), for its name, which is hashed once for all
+        rules that matched the same facts.
+        """
+        hashes: dict[tuple[Fact, ...], str] = {}
+        events: list[Composite] = []
+        for match in matches:
+            rule, time, facts, _ = match
+            name = hashes.get(facts)
+            if name is None:
+                name = hashes[facts] = match_hash(time, facts)
+            template = self._templates[rule]
+            events.append(Composite(template, template.prefix + name, match))
+        return events
+
     def composite(self, match: RawMatch) -> Composite:
-        """The event of one match. O(facts of the match), for its name."""
-        template = self._templates[match[0]]
-        return Composite(template, template.prefix + match_hash(match[1], match[2]), match)
+        """The event of one match."""
+        return self.composites((match,))[0]
 
 
 class RuleTemplate:

@@ -235,7 +235,7 @@ class Pipeline:
         counters.ticks += graphs is None
         counters.facts += sum(map(len, facts.values()))
         counters.dropped = self._detect.dropped
-        events = [self._emit.composite(match) for match in matches]
+        events = self._emit.composites(matches)
         for event in events:
             counters.events[event.rule] += 1
         return events

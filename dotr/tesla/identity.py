@@ -14,7 +14,8 @@ from dotr.events import Fact, Match, Time
 from dotr.ir.rules import Rule
 
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
-_PAIRS = [a + b for a in _ALPHABET for b in _ALPHABET]
+_TRIPLES = [a + b + c for a in _ALPHABET for b in _ALPHABET for c in _ALPHABET]
+_HALVES = (1 << 30) - 1  # small ints: two table look-ups of 15 bits each
 
 
 def match_hash(time: Time, facts: tuple[Fact, ...]) -> str:
@@ -30,20 +31,11 @@ def match_hash(time: Time, facts: tuple[Fact, ...]) -> str:
         lines.append(f"{when} {ordinal}")
         lines += [value or "" for value in values]
     bits = int.from_bytes(blake2b("\n".join(lines).encode(), digest_size=15).digest(), "big")
-    pairs = _PAIRS
+    a, b, c, d = bits >> 90, bits >> 60 & _HALVES, bits >> 30 & _HALVES, bits & _HALVES
+    t = _TRIPLES
     return (
-        pairs[bits >> 110]
-        + pairs[bits >> 100 & 1023]
-        + pairs[bits >> 90 & 1023]
-        + pairs[bits >> 80 & 1023]
-        + pairs[bits >> 70 & 1023]
-        + pairs[bits >> 60 & 1023]
-        + pairs[bits >> 50 & 1023]
-        + pairs[bits >> 40 & 1023]
-        + pairs[bits >> 30 & 1023]
-        + pairs[bits >> 20 & 1023]
-        + pairs[bits >> 10 & 1023]
-        + pairs[bits & 1023]
+        f"{t[a >> 15]}{t[a & 32767]}{t[b >> 15]}{t[b & 32767]}"
+        f"{t[c >> 15]}{t[c & 32767]}{t[d >> 15]}{t[d & 32767]}"
     )
 
 
