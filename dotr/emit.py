@@ -26,8 +26,8 @@ class Emitter:
         self._templates = tuple(RuleTemplate(rule) for rule in program.rules)
 
     def composites(self, matches: Iterable[RawMatch]) -> list[Composite]:
-        """The events of one instant's matches. O(facts of a match), for its name, which is hashed once for all
-        rules that matched the same facts.
+        """The events of one instant's matches. O(facts of a match), for its name, which is hashed once for
+        all rules that matched the same facts.
         """
         hashes: dict[tuple[Fact, ...], str] = {}
         events: list[Composite] = []
