@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from collections.abc import Sequence as Many
 from dataclasses import dataclass
 from itertools import product
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, assert_never
 
 from dotr.ir import (
     Aggregate,
@@ -95,10 +95,15 @@ class Alternatives:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """FILTER, EXISTS allowed: `patterns` holds the algebra of each Exists of the condition, in order."""
+    """FILTER. `patterns` holds the algebra of each Exists of the condition, in order of appearance.
+
+    In these the variables of `inner` are constants (SPARQL 1.1, sec. 18.6): each is a union of conjunctions
+    whose steps are filters only.
+    """
 
     inner: Algebra
     condition: Expression
+    patterns: tuple[tuple[Conjunction, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,25 +119,17 @@ class Extension:
 class Grouping:
     """GROUP BY with aggregates. `keys`: (variable, expression); `totals`: (variable, aggregate).
 
-    Without keys there is one group even if there is no solution.
+    Without keys there is one group even if there is no solution. `scope`: the variables of a whole solution.
     """
 
     inner: Algebra
     keys: tuple[tuple[str, Expression], ...]
     totals: tuple[tuple[str, Aggregate], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Projected:
-    """The variables that go on, in order; with `distinct` each solution once."""
-
-    inner: Algebra
-    variables: tuple[str, ...]
-    distinct: bool = False
+    scope: tuple[str, ...] = ()
 
 
 Algebra: TypeAlias = (
-    Conjunction | Join | LeftJoin | Difference | Alternatives | Selection | Extension | Grouping | Projected
+    Conjunction | Join | LeftJoin | Difference | Alternatives | Selection | Extension | Grouping
 )
 
 UNIT: Final = Conjunction()
@@ -143,28 +140,28 @@ def possible(node: Algebra) -> frozenset[str]:
     """Variables that some solution binds, blank nodes (names with a dot) included."""
     match node:
         case Conjunction(patterns, steps):
-            return _pattern_names(patterns) | {s.variable.name for s in steps if isinstance(s, Bind)}
+            return pattern_names(patterns) | {s.variable.name for s in steps if isinstance(s, Bind)}
         case Join(left, right) | LeftJoin(left, right):
             return possible(left) | possible(right)
         case Difference(left, _):
             return possible(left)
         case Alternatives(branches):
             return frozenset().union(*map(possible, branches))
-        case Selection(inner, _):
+        case Selection(inner):
             return possible(inner)
         case Extension(inner, variable, _):
             return possible(inner) | {variable}
         case Grouping(_, keys, totals):
-            return frozenset(name for name, _ in (*keys, *totals))
-        case Projected(inner, variables):
-            return possible(inner) & frozenset(variables)
+            return frozenset(name for name, _ in keys) | frozenset(name for name, _ in totals)
+        case _:
+            assert_never(node)
 
 
 def certain(node: Algebra) -> frozenset[str]:
     """Variables that every solution binds."""
     match node:
         case Conjunction(patterns, steps):
-            return _pattern_names(patterns) | frozenset(_constants(steps))
+            return pattern_names(patterns) | frozenset(constants_of(steps))
         case Join(left, right):
             return certain(left) | certain(right)
         case LeftJoin(left, _) | Difference(left, _):
@@ -172,20 +169,20 @@ def certain(node: Algebra) -> frozenset[str]:
         case Alternatives(branches):
             sets = [certain(branch) for branch in branches]
             return frozenset.intersection(*sets) if sets else frozenset()
-        case Selection(inner, _) | Extension(inner, _, _):
+        case Selection(inner) | Extension(inner):
             return certain(inner)
-        case Grouping(inner, keys, _):
+        case Grouping(inner, keys):
             known = certain(inner)
             return frozenset(name for name, e in keys if isinstance(e, Var) and e.name in known)
-        case Projected(inner, variables):
-            return certain(inner) & frozenset(variables)
+        case _:
+            assert_never(node)
 
 
-def _pattern_names(patterns: Iterable[Pattern]) -> frozenset[str]:
+def pattern_names(patterns: Iterable[Pattern]) -> frozenset[str]:
     return frozenset(node.name for pattern in patterns for node in pattern.nodes if isinstance(node, Var))
 
 
-def _constants(steps: Iterable[Step]) -> dict[str, Term]:
+def constants_of(steps: Iterable[Step]) -> dict[str, Term]:
     """The variables that inline data fix."""
     return {
         step.variable.name: step.expression.term
@@ -199,8 +196,14 @@ def mentioned(expression: Expression) -> frozenset[str]:
     return frozenset(part.name for part in subexpressions(expression) if isinstance(part, Var))
 
 
-def has_exists(expression: Expression) -> bool:
-    return any(isinstance(part, Exists) for part in subexpressions(expression))
+def existences(expression: Expression) -> list[Exists]:
+    """The EXISTS of an expression, in order of appearance."""
+    return [part for part in subexpressions(expression) if isinstance(part, Exists)]
+
+
+def asks_time(expression: Expression) -> bool:
+    """Whether NOW() stands in it (outside EXISTS)."""
+    return any(isinstance(part, Call) and part.function == "NOW" for part in subexpressions(expression))
 
 
 def branches_of(node: Algebra) -> tuple[Conjunction, ...] | None:
@@ -242,8 +245,8 @@ def _merge(left: Conjunction, right: Conjunction) -> Algebra | None:
     """Two conjunctions as one; NOTHING if inline data contradict; None if a variable would change scope."""
     if not (_steps_may_move(left, right) and _steps_may_move(right, left)):
         return None
-    fixed = _constants(left.steps)
-    theirs = _constants(right.steps)
+    fixed = constants_of(left.steps)
+    theirs = constants_of(right.steps)
     if any(theirs.get(name, term) != term for name, term in fixed.items()):
         return NOTHING
     everything = fixed | theirs
@@ -255,7 +258,7 @@ def _merge(left: Conjunction, right: Conjunction) -> Algebra | None:
 def _steps_may_move(own: Conjunction, other: Conjunction) -> bool:
     """Whether the steps of `own` mean the same once the variables of `other` are bound too."""
     known, foreign = certain(own), possible(other)
-    fixed = _constants(own.steps)
+    fixed = constants_of(own.steps)
     for step in own.steps:
         if isinstance(step, Bind):
             if step.variable.name in fixed:
@@ -282,18 +285,18 @@ def _constants_first(steps: Many[Step]) -> tuple[Step, ...]:
 
 
 def select(inner: Algebra, condition: Expression) -> Algebra:
-    """FILTER; inside the conjunctions if it asks for no EXISTS."""
+    """FILTER without EXISTS; inside the conjunctions where there are some."""
     branches = branches_of(inner)
-    if branches is None or has_exists(condition):
+    if branches is None:
         return Selection(inner, condition)
     parts = tuple(Filter(part) for part in conjuncts(condition))
     return union(Conjunction(b.patterns, (*b.steps, *parts)) for b in branches)
 
 
 def extend(inner: Algebra, variable: str, expression: Expression) -> Algebra:
-    """BIND; inside the conjunctions if it asks for no EXISTS."""
+    """BIND without EXISTS; inside the conjunctions where there are some that do not know the variable."""
     branches = branches_of(inner)
-    if branches is None or has_exists(expression) or any(variable in _names(branch) for branch in branches):
+    if branches is None or any(variable in _names(branch) for branch in branches):
         return Extension(inner, variable, expression)
     step = Bind(expression, Var(variable))
     if isinstance(expression, Const):

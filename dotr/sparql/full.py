@@ -39,6 +39,15 @@ def widen(term: Term | None) -> Term | None:
     return canonical(f'"{_NOT_FINITE.get(text, text)}"^^<{XSD_DOUBLE}>')
 
 
+def widened(rows: list[Values]) -> list[Values]:
+    """Rows as attributes of facts: every xsd:float as an xsd:double."""
+    return [tuple(map(widen, row)) if _has_float(row) else row for row in rows]
+
+
+def _has_float(row: Values) -> bool:
+    return any(term is not None and term.endswith(_FLOAT) for term in row)
+
+
 class FullQuery:
     """One query, prepared: text, columns to sort by. Holds nothing of any store.
 
@@ -76,8 +85,7 @@ class FullQuery:
 
     def rows(self, store: ox.Store, now: Term) -> list[Values]:
         """The answers as attributes of facts: as `solutions`, but an xsd:float is the xsd:double it is."""
-        rows = self.solutions(store, now)
-        return [tuple(map(widen, row)) if _has_float(row) else row for row in rows]
+        return widened(self.solutions(store, now))
 
     def ask(self, store: ox.Store, now: Term) -> bool:
         """The answer of an ASK query."""
@@ -97,7 +105,3 @@ def ordered(rows: list[Values], prepared: Prepared) -> list[Values]:
             rows = list(dict.fromkeys(rows))
     end = None if prepared.limit is None else prepared.offset + prepared.limit
     return rows[prepared.offset : end]
-
-
-def _has_float(row: Values) -> bool:
-    return any(term is not None and term.endswith(_FLOAT) for term in row)

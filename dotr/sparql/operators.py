@@ -271,9 +271,9 @@ class FilterOperator(Generic[State]):
 
 
 class ExistsOperator(Generic[State]):
-    """FILTER with EXISTS. `patterns`: for each an operator without filters, whose change shows what to ask again.
+    """FILTER with EXISTS. `patterns`: operators without filters, whose changes show what to ask again.
 
-    `condition` is compiled for one state and row at a time.
+    `condition` is asked of a state and a row.
     """
 
     def __init__(

@@ -4,7 +4,8 @@ Place:   between the tree and full.py; the only place that knows pyoxigraph's wa
 Method:  language.md, sec. 1. Aggregates become custom aggregate functions over every candidate, errors
          included (pyoxigraph gives up on a group with one error, adds up in any order, has its own MIN);
          `NOW()` becomes a mark; ORDER BY, LIMIT and OFFSET are taken off, keys come as further columns;
-         an alias used in HAVING or in a later SELECT expression of a grouped query is spelled out.
+         paths are spelled out, blank nodes become variables; an alias used in HAVING or in a later SELECT
+         expression of a grouped query is put in.
 Why not: ordering and cutting there: SPARQL's `<` completed by text is no order, and ties would be arbitrary.
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import TypeVar
 
 import pyoxigraph as ox
@@ -25,7 +27,6 @@ from dotr.ir import (
     Expression,
     Filter,
     Group,
-    Inverse,
     Projection,
     Repeat,
     Select,
@@ -35,6 +36,7 @@ from dotr.ir import (
     Var,
 )
 from dotr.rdf.terms import TRUE, Term, to_oxigraph
+from dotr.sparql.paths import spelled_out
 from dotr.sparql.printing import NOW_MARK
 from dotr.sparql.rewriting import Rewriter, spell_out
 from dotr.sparql.scope import is_grouped, names, visible
@@ -64,7 +66,7 @@ class Prepared:
 
 def prepare(select: Select) -> Prepared:
     """Split a query into what pyoxigraph does and what is left to us."""
-    inner = _inner(select, _unused(select, "blank"))
+    inner = _inner(_without_paths(select), _unused(select, "blank"))
     if select.ask:
         if not is_grouped(select):
             return Prepared(inner, base_of(select), 0, (), None, 0)
@@ -109,7 +111,7 @@ def _inner(select: Select, blank: str) -> Select:
     nested = Rewriter(
         lambda expression: _node(expression, scope),
         lambda subquery: replace(_inner(subquery, blank), order_by=()),
-        lambda triples: _triples(triples, blank),
+        lambda triples: _completed(triples, blank),
     )
     return replace(nested.select(select), star=False, reduced=False)
 
@@ -129,7 +131,35 @@ def _node(expression: Expression, scope: tuple[str, ...]) -> Expression:
             return expression
 
 
-def _triples(triples: Triples, blank: str) -> list[Element]:
+def _without_paths(select: Select) -> Select:
+    """The query with its paths spelled out, nested queries as well."""
+    made = count()
+
+    def fresh() -> Var:
+        return Var(f".path{next(made)}")
+
+    walk = Rewriter(
+        lambda expression: expression,
+        lambda nested: walk.select(nested),
+        lambda triples: _triples(triples, fresh),
+    )
+    return walk.select(select)
+
+
+def _triples(triples: Triples, fresh: Callable[[], Var]) -> list[Element]:
+    """Paths spelled out; patterns first, what became of alternatives behind them."""
+    plain: list[TriplePattern] = []
+    others: list[Element] = []
+    for pattern in triples.patterns:
+        for element in spelled_out(pattern, fresh):
+            if isinstance(element, Triples):
+                plain += element.patterns
+            else:
+                others.append(element)
+    return [*([Triples(tuple(plain))] if plain else []), *others]
+
+
+def _completed(triples: Triples, blank: str) -> list[Element]:
     """Blank nodes as variables (one label may not stand in two blocks), and paths of length zero completed.
 
     pyoxigraph finds a path of length zero from or to a constant only if a triple has that constant. So
@@ -140,10 +170,7 @@ def _triples(triples: Triples, blank: str) -> list[Element]:
     for pattern in triples.patterns:
         subject, object_ = _named(pattern.subject, blank), _named(pattern.object, blank)
         renamed = TriplePattern(subject, _named(pattern.predicate, blank), object_, pattern.span)
-        path = pattern.predicate
-        while isinstance(path, Inverse):
-            path = path.path
-        if not isinstance(path, Repeat) or path.minimum:
+        if not isinstance(pattern.predicate, Repeat) or pattern.predicate.minimum:
             plain.append(renamed)
         elif isinstance(subject, str) and isinstance(object_, Var):
             others.append(_zero_length(object_, subject, renamed))

@@ -12,22 +12,17 @@ from typing import assert_never
 
 from dotr.ir import (
     Aggregate,
-    Alternative,
     Bind,
     Const,
     Element,
     Expression,
     Filter,
     Group,
-    Inverse,
     Minus,
     NegatedSet,
-    Node,
     OptionalGroup,
-    Path,
     Repeat,
     Select,
-    Sequence,
     SubSelect,
     TriplePattern,
     Triples,
@@ -43,13 +38,22 @@ from dotr.sparql.algebra import (
     Grouping,
     LeftJoin,
     Pattern,
+    Selection,
+    Step,
+    asks_time,
+    branches_of,
+    conjuncts,
+    existences,
     extend,
     join,
+    mentioned,
+    possible,
     select,
     union,
 )
-from dotr.sparql.rewriting import Rewriter
-from dotr.sparql.scope import is_grouped, visible
+from dotr.sparql.paths import spelled_out
+from dotr.sparql.rewriting import Rewriter, spell_out
+from dotr.sparql.scope import is_grouped, names_of_group, visible
 
 
 class Refused(Exception):  # noqa: N818  # not an error: the full engine takes the query
@@ -72,7 +76,7 @@ class Translator:
         """A group graph pattern; its filters see all of it."""
         inner, filters = self.parts(group)
         for condition in filters:
-            inner = select(inner, condition)
+            inner = self.where(inner, condition)
         return inner
 
     def parts(self, group: Group) -> tuple[Algebra, list[Expression]]:
@@ -93,20 +97,22 @@ class Translator:
                     inner = join(inner, self.triple(pattern))
                 return inner
             case Bind(expression, variable):
-                return extend(inner, variable.name, expression)
+                return self.bound(inner, variable.name, expression)
             case Values():
                 return join(inner, self.values(element))
             case Union(branches):
                 return join(inner, union(map(self.group, branches)))
             case OptionalGroup(group):
                 right, filters = self.parts(group)
+                if any(asks_time(f) or existences(f) for f in filters):
+                    raise Refused("NOW() or EXISTS in the filter of an OPTIONAL")
                 return LeftJoin(inner, right, tuple(filters))
             case Minus(group):
                 return Difference(inner, self.group(group))
             case Group():
                 return join(inner, self.group(element))
-            case SubSelect(nested):
-                return join(inner, self.subquery(nested))
+            case SubSelect():
+                raise Refused("a subquery")
             case Filter():
                 raise AssertionError(element)
             case _:
@@ -126,74 +132,185 @@ class Translator:
     # triples and paths
 
     def triple(self, pattern: TriplePattern) -> Algebra:
-        predicate = pattern.predicate
-        if isinstance(predicate, (str, Var)):
-            return Conjunction((Pattern(pattern.subject, predicate, pattern.object),))
-        return self.path(pattern.subject, predicate, pattern.object)
-
-    def path(self, subject: Node, path: Path, object_: Node) -> Algebra:
-        """A property path between two nodes, as joins and unions."""
-        match path:
-            case str():
-                return Conjunction((Pattern(subject, path, object_),))
-            case Inverse(inner):
-                return self.path(object_, inner, subject)
-            case Sequence(paths):
-                nodes = [subject, *(Var(self.fresh("path")) for _ in paths[1:]), object_]
-                result: Algebra = UNIT
-                for step, start, end in zip(paths, nodes, nodes[1:], strict=True):
-                    result = join(result, self.path(start, step, end))
-                return result
-            case Alternative(paths):
-                return union(self.path(subject, step, object_) for step in paths)
+        """A pattern, its path spelled out."""
+        match pattern.predicate:
+            case str() | Var() as predicate:
+                return Conjunction((Pattern(pattern.subject, predicate, pattern.object),))
             case Repeat(_, minimum, unbounded):
                 sign = "?" if not unbounded else "+" if minimum else "*"
                 raise Refused(f"a property path with `{sign}`")
             case NegatedSet():
                 raise Refused("a negated property set `!(…)`")
             case _:
-                assert_never(path)
+                result: Algebra = UNIT
+                for element in spelled_out(pattern, lambda: Var(self.fresh("path"))):
+                    result = self._and(result, element)
+                return result
 
     # queries
 
-    def subquery(self, nested: Select) -> Algebra:
-        """A nested query. Its ORDER BY cannot be seen; it has no LIMIT."""
-        raise Refused("a subquery")
+    def exists(self, pattern: Group) -> tuple[Conjunction, ...]:
+        """The pattern of an EXISTS as a union of conjunctions with filters only."""
+        branches = branches_of(self.group(pattern))
+        if branches is None:
+            raise Refused("an EXISTS with more than patterns and filters in it")
+        if any(isinstance(step, Bind) for branch in branches for step in branch.steps):
+            raise Refused("an EXISTS with BIND or VALUES in it")
+        return branches
 
-    def query(self, query: Select) -> Algebra:
-        """WHERE, grouping, HAVING, trailing VALUES, SELECT expressions; ORDER BY keys as variables."""
-        inner = self.group(query.where)
-        if is_grouped(query):
-            inner, query = self._grouped(inner, query)
-        for condition in query.having:
-            inner = select(inner, condition)
-        if query.values is not None:
-            inner = join(inner, self.values(query.values))
-        for projection in query.projection:
-            if projection.expression is not None:
-                inner = extend(inner, projection.variable.name, projection.expression)
+    def where(self, inner: Algebra, condition: Expression) -> Algebra:
+        """FILTER, with or without EXISTS; never with NOW()."""
+        if asks_time(condition):
+            raise Refused("NOW() inside a nested group")
+        for part in conjuncts(condition):
+            found = existences(part)
+            if found:
+                inner = Selection(inner, part, tuple(self.exists(e.pattern) for e in found))
+            else:
+                inner = select(inner, part)
         return inner
 
-    def _grouped(self, inner: Algebra, query: Select) -> tuple[Algebra, Select]:
+    def bound(self, inner: Algebra, variable: str, expression: Expression) -> Algebra:
+        """BIND or a SELECT expression; never with NOW()."""
+        if asks_time(expression):
+            raise Refused("NOW() inside a nested group")
+        if existences(expression):
+            raise Refused("an EXISTS outside a FILTER")
+        return extend(inner, variable, expression)
+
+    def grouped(self, inner: Algebra, query: Select) -> tuple[Algebra, Select]:
         """The groups, and the query with variables in place of its aggregates."""
         scope = visible(query.where)
         keys: list[tuple[str, Expression]] = []
         for key in query.group_by:
-            name = key.variable.name if key.variable is not None else None
-            if name is None:
-                name = key.expression.name if isinstance(key.expression, Var) else self.fresh("key")
-            elif name in scope:
-                raise Refused("a GROUP BY variable that the pattern has too")
-            keys.append((name, key.expression))
+            expression = key.expression
+            self._plain(expression)
+            if key.variable is not None:
+                keys.append((key.variable.name, expression))
+            else:
+                keys.append(
+                    (expression.name if isinstance(expression, Var) else self.fresh("key"), expression)
+                )
         totals: dict[Aggregate, str] = {}
 
         def swap(expression: Expression) -> Expression:
             if not isinstance(expression, Aggregate):
                 return expression
+            if expression.argument is not None:
+                self._plain(expression.argument)
             if expression not in totals:
                 totals[expression] = self.fresh("total")
             return Var(totals[expression])
 
-        swapped = Rewriter(swap, lambda nested: nested)
-        query = swapped.select(query)
-        return Grouping(inner, tuple(dict.fromkeys(keys)), tuple((n, a) for a, n in totals.items())), query
+        query = Rewriter(swap, lambda nested: nested).select(query)
+        named = tuple((name, total) for total, name in totals.items())
+        return Grouping(inner, tuple(dict.fromkeys(keys)), named, scope), query
+
+    def _plain(self, expression: Expression) -> None:
+        if asks_time(expression) or existences(expression):
+            raise Refused("NOW() or EXISTS inside a group's key or aggregate")
+
+
+@dataclass(frozen=True, slots=True)
+class Translated:
+    """A query as algebra. `core` has no NOW(); `late` steps, which have, are done at every instant.
+
+    `outputs`: the projected variables; `order`: (variable, descending). `kept`: the variables of `core` that
+    late steps, outputs and order read.
+    """
+
+    core: Algebra
+    late: tuple[Step, ...]
+    kept: tuple[str, ...]
+    outputs: tuple[str, ...]
+    order: tuple[tuple[str, bool], ...]
+    distinct: bool
+    limit: int | None
+    offset: int
+
+
+def translate(query: Select) -> Translated:
+    """The algebra of a SELECT or ASK. Raises Refused with the reason why only the full engine can run it."""
+    translator = Translator()
+    outputs = query.variables
+    grouped = is_grouped(query)
+    if grouped:
+        query = spell_out(query)
+    elements, late = _split_time(query.where, grouped)
+    core = translator.group(Group(elements))
+    if grouped:
+        core, query = translator.grouped(core, query)
+    for condition in query.having:
+        core, late = _step(translator, core, late, Filter(condition))
+    if query.values is not None:
+        if late:
+            raise Refused("NOW() beside a trailing VALUES")
+        core = join(core, translator.values(query.values))
+    for p in query.projection:
+        if p.expression is not None:
+            core, late = _step(translator, core, late, Bind(p.expression, p.variable))
+    order: list[tuple[str, bool]] = []
+    for key in query.order_by:
+        if isinstance(key.expression, Var):
+            order.append((key.expression.name, key.descending))
+            continue
+        name = translator.fresh("order")
+        core, late = _step(translator, core, late, Bind(key.expression, Var(name)))
+        order.append((name, key.descending))
+    made = {step.variable.name for step in late if isinstance(step, Bind)}
+    read = set(outputs).union(name for name, _ in order).union(*map(_reads, late))
+    kept = tuple(sorted((read - made) & possible(core)))
+    return Translated(
+        core, tuple(late), kept, outputs, tuple(order), query.distinct, query.limit, query.offset
+    )
+
+
+def _step(translator: Translator, core: Algebra, late: list[Step], step: Step) -> tuple[Algebra, list[Step]]:
+    """Put a step at the end: into the core, or behind it once something there asks for the time."""
+    expression = step.expression if isinstance(step, Bind) else step.condition
+    made = {s.variable.name for s in late if isinstance(s, Bind)}
+    if asks_time(expression) or mentioned(expression) & made:
+        if existences(expression):
+            raise Refused("an EXISTS beside NOW()")
+        return core, [*late, step]
+    if isinstance(step, Bind):
+        return translator.bound(core, step.variable.name, expression), late
+    return translator.where(core, expression), late
+
+
+def _reads(step: Step) -> frozenset[str]:
+    return mentioned(step.expression if isinstance(step, Bind) else step.condition)
+
+
+def _split_time(where: Group, grouped: bool) -> tuple[tuple[Element, ...], list[Step]]:
+    """The outermost group without what depends on NOW(): binds that nothing but filters read, and filters."""
+    binds: list[Step] = []
+    rest: list[Element] = []
+    made: set[str] = set()
+    for element in where.elements:
+        if isinstance(element, Bind) and (
+            asks_time(element.expression) or mentioned(element.expression) & made
+        ):
+            binds.append(element)
+            made.add(element.variable.name)
+        else:
+            rest.append(element)
+    filters: list[Step] = []
+    early: list[Element] = []
+    for element in rest:
+        if not isinstance(element, Filter):
+            early.append(element)
+            continue
+        for part in conjuncts(element.condition):
+            if asks_time(part) or mentioned(part) & made:
+                filters.append(Filter(part))
+            else:
+                early.append(Filter(part, element.span))
+    late = [*binds, *filters]
+    if late and grouped:
+        raise Refused("NOW() inside a grouped pattern")
+    if any(existences(s.expression if isinstance(s, Bind) else s.condition) for s in late):
+        raise Refused("an EXISTS beside NOW()")
+    if made & names_of_group(Group(tuple(early))):
+        raise Refused("a variable that NOW() sets is joined")
+    return tuple(early), late

@@ -24,8 +24,8 @@ EXCLUDED = {
     "sparql10/expr-equals/eq-graph-2": _ONE_TERM,
     "sparql10/open-world/open-eq-01": _ONE_TERM,
     "sparql10/open-world/date-2": (
-        "the full engine takes `!=` of a date with and one without a zone, or of a date and a dateTime, for an "
-        "error; the test wants true"
+        "the full engine takes `!=` of a date with and one without a zone, or of a date and a dateTime, "
+        "for an error; the test wants true"
     ),
 }
 """Test → why its answer is not ours. Every other SELECT or ASK over one default graph must pass."""

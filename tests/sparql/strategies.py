@@ -61,21 +61,19 @@ LITERALS = [
     for lexical in lexicals
 ]
 LITERALS += ['"a"@en', '"a"@de', f'"x"^^<{XSD}integer>', f'"x"^^{ex("unit")}']
-BLANKS = ["_:x", "_:y"]
+SUBJECTS = [*RESOURCES, "_:x"]
 
-subjects = st.sampled_from([*RESOURCES, *BLANKS])
-objects = st.one_of(subjects, st.sampled_from(LITERALS))
-small_objects = st.one_of(subjects, st.sampled_from(LITERALS[:6]), st.sampled_from(LITERALS))
-triples = st.one_of(
-    st.tuples(subjects, st.sampled_from(PREDICATES), small_objects),
-    st.tuples(subjects, st.just(RDF_TYPE), st.sampled_from(CLASSES)),
-)
-graphs = st.lists(triples, max_size=12, unique=True)
+_LINKS = [(s, p, o) for s in SUBJECTS for p in PREDICATES for o in SUBJECTS]
+_TYPES = [(s, RDF_TYPE, c) for s in SUBJECTS for c in CLASSES]
+_FEW = [(s, p, o) for s in SUBJECTS for p in PREDICATES for o in LITERALS[:3]]
+_VALUES = [(s, p, o) for s in SUBJECTS for p in PREDICATES for o in LITERALS]
+triples = st.sampled_from([*_LINKS * 2, *_TYPES * 2, *_FEW * 3, *_VALUES])
+graphs = st.lists(triples, max_size=16, unique=True)
 
 NAMES = ["x", "y", "z", "w"]
 variables = st.sampled_from(NAMES).map(Var)
 constants = st.sampled_from([*RESOURCES, *LITERALS])
-nodes = st.one_of(variables, variables, variables, st.sampled_from(RESOURCES))
+nodes = st.sampled_from([*map(Var, NAMES * 4), RESOURCES[0]])
 
 
 @st.composite
@@ -97,8 +95,8 @@ def patterns(draw: st.DrawFn, with_paths: bool = True) -> TriplePattern:
         return TriplePattern(draw(nodes), RDF_TYPE, draw(st.one_of(variables, st.sampled_from(CLASSES))))
     if kind == 2 and with_paths:
         return TriplePattern(draw(nodes), draw(paths()), draw(nodes))
-    objects_ = st.one_of(nodes, nodes, nodes, st.sampled_from(LITERALS))
-    return TriplePattern(draw(nodes), draw(st.sampled_from(PREDICATES)), draw(objects_))
+    object_ = draw(st.sampled_from([*map(Var, NAMES * 4), RESOURCES[0], *LITERALS[:2]]))
+    return TriplePattern(draw(nodes), draw(st.sampled_from(PREDICATES)), object_)
 
 
 def blocks(most: int = 3) -> st.SearchStrategy[Triples]:
@@ -113,6 +111,8 @@ def expressions(draw: st.DrawFn, depth: int = 2, exists: bool = False) -> Expres
     deeper = expressions(depth - 1)
     if kind <= 1:
         return draw(leaf)
+    if kind == 2:
+        return Call("!=", (draw(variables), draw(leaf)))
     if kind <= 4:
         operator = draw(st.sampled_from(["=", "!=", "<", ">", "<=", ">="]))
         return Call(operator, (draw(leaf), draw(leaf)))

@@ -1,0 +1,126 @@
+"""Algebra into operators over one store.
+
+Place:   last step of compilation; one `Builder` a deployment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import assert_never
+
+from dotr.expressions.evaluate import compile_condition
+from dotr.ir import Attribute, Exists, Expression, TimeOf, Var
+from dotr.joins.body import View
+from dotr.joins.store import Store
+from dotr.rdf.terms import Term
+from dotr.sparql.algebra import (
+    Algebra,
+    Alternatives,
+    Conjunction,
+    Difference,
+    Extension,
+    Grouping,
+    Join,
+    LeftJoin,
+    Selection,
+)
+from dotr.sparql.leaves import ExistsLeaf, Leaf, Scalars
+from dotr.sparql.operators import (
+    Compute,
+    DifferenceOperator,
+    ExistsOperator,
+    ExtendOperator,
+    FilterOperator,
+    GroupOperator,
+    Instant,
+    JoinOperator,
+    LeftJoinOperator,
+    Operator,
+    Row,
+    Test,
+    Total,
+    UnionOperator,
+)
+
+BOTH: Instant[View] = Instant(View.OLD, View.NEW)
+"""The two states of any instant: the closed background, and K(t)."""
+
+
+class Builder:
+    """Owns the store that operators run over, and how expressions are compiled for it."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.scalars = Scalars(store)
+
+    def operator(self, node: Algebra) -> Operator[View]:
+        """The operator of an algebra node and all below it."""
+        match node:
+            case Conjunction():
+                return Leaf(node, self.store)
+            case Join(left, right):
+                return JoinOperator(self.operator(left), self.operator(right))
+            case LeftJoin(left, right, conditions):
+                return LeftJoinOperator(self.operator(left), self.operator(right), self._tests(conditions))
+            case Difference(left, right):
+                return DifferenceOperator(self.operator(left), self.operator(right))
+            case Alternatives(branches):
+                return UnionOperator([self.operator(branch) for branch in branches])
+            case Selection(inner, condition, ()):
+                return FilterOperator(self.operator(inner), self._tests((condition,)))
+            case Selection(inner, condition, patterns):
+                return self._exists(self.operator(inner), condition, patterns)
+            case Extension(inner, variable, expression):
+                return ExtendOperator(
+                    self.operator(inner), variable, lambda schema: self.scalars.compute(expression, schema)
+                )
+            case Grouping():
+                return self._groups(node)
+            case _:
+                assert_never(node)
+
+    def _tests(self, conditions: Sequence[Expression]) -> Callable[[tuple[str, ...]], Test]:
+        return lambda schema: self.scalars.test(conditions, schema)
+
+    def _groups(self, node: Grouping) -> Operator[View]:
+        inner = self.operator(node.inner)
+        keys: list[tuple[str, str | None, Compute]] = []
+        for name, expression in node.keys:
+            source = expression.name if isinstance(expression, Var) else None
+            keys.append((name, source, self.scalars.compute(expression, inner.schema)))
+        totals = [
+            (
+                name,
+                Total(
+                    total.function,
+                    total.distinct,
+                    None if total.argument is None else self.scalars.compute(total.argument, inner.schema),
+                ),
+            )
+            for name, total in node.totals
+        ]
+        return GroupOperator(inner, keys, totals, node.scope)
+
+    def _exists(
+        self, inner: Operator[View], condition: Expression, patterns: Sequence[tuple[Conjunction, ...]]
+    ) -> Operator[View]:
+        """A filter whose condition asks, for every row, whether patterns have a solution."""
+        schema = inner.schema
+        places = {name: i for i, name in enumerate(schema)}
+        tests = iter([ExistsLeaf(branches, self.store) for branches in patterns])
+
+        def leaf(variable: Var | Attribute | TimeOf) -> Callable[[tuple[View, Row]], Term | None]:
+            place = places.get(variable.name) if isinstance(variable, Var) else None
+            return (lambda asked: None) if place is None else (lambda asked: asked[1][place])
+
+        def exists(_: Exists) -> Callable[[tuple[View, Row]], bool]:
+            test = next(tests)
+            return lambda asked: test.found(asked[0], asked[1], schema)
+
+        moment = self.store.moment
+        holds = compile_condition(condition, leaf, clock=moment.clock, now=moment.read, exists=exists)
+        bare = [
+            self.operator(Alternatives(tuple(Conjunction(branch.patterns) for branch in branches)))
+            for branches in patterns
+        ]
+        return ExistsOperator(inner, lambda view, row: holds((view, row)), bare)

@@ -1,0 +1,110 @@
+"""A compiled query: its answers of the background once, and at an instant what changes.
+
+Place:   what extraction.py asks; made from a translated query and one store.
+Method:  answers(K(t)) = answers(background) + Δ, Δ from the operators; projection, DISTINCT, order and cut
+         are done here, on multisets of rows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+from dotr.ir import Bind
+from dotr.joins.body import View
+from dotr.rdf.order import term_key, values_key
+from dotr.sparql.building import BOTH, Builder
+from dotr.sparql.full import widened
+from dotr.sparql.operators import Change, Row, consolidated
+from dotr.sparql.translate import Translated
+
+
+class CompiledQuery:
+    """Owns the static answers of one query; `rows()` is asked while the store is at an instant."""
+
+    def __init__(self, translated: Translated, builder: Builder) -> None:
+        self.translated = translated
+        self._root = builder.operator(translated.core)
+        self._keep = _picker(self._root.schema, translated.kept)
+        made = [step.variable.name for step in translated.late if isinstance(step, Bind)]
+        wide = (*translated.kept, *made)
+        self._late = _late(translated, builder, wide) if translated.late else None
+        order = [name for name, _ in translated.order]
+        self._output = _picker(wide, (*translated.outputs, *order))
+        self._width = len(translated.outputs)
+        self._static: Counter[Row] | None = None
+
+    def static(self) -> Counter[Row]:
+        """The answers of the background, before what depends on the time; computed once."""
+        if self._static is None:
+            self._static = Counter(map(self._keep, self._root.rows(View.OLD, {})))
+        return self._static
+
+    def changes(self) -> list[Change]:
+        """What the instant adds to the static answers and takes from them, consolidated."""
+        return consolidated((self._keep(row), count) for row, count in self._root.changes(BOTH))
+
+    def solutions(self) -> list[Row]:
+        """All answers at this instant, in ORDER BY order and cut if the query says so, else canonical."""
+        counts = self.static()
+        changes = self.changes()
+        if changes:
+            counts = counts.copy()
+            for row, count in changes:
+                counts[row] += count
+        rows: Iterable[Row] = counts.elements()
+        if self._late is not None:
+            rows = self._late(rows)
+        return self._ordered(list(map(self._output, rows)))
+
+    def rows(self) -> list[Row]:
+        """The answers as attributes of facts."""
+        return widened(self.solutions())
+
+    def _ordered(self, rows: list[Row]) -> list[Row]:
+        width, order = self._width, self.translated.order
+        if self.translated.distinct:
+            rows = list(dict.fromkeys(rows))
+        rows.sort(key=lambda row: values_key(row[:width]))
+        for column, (_, descending) in reversed(list(enumerate(order, start=width))):
+            rows.sort(key=lambda row: term_key(row[column]), reverse=descending)
+        if order:
+            rows = [row[:width] for row in rows]
+            if self.translated.distinct:
+                rows = list(dict.fromkeys(rows))
+        limit, offset = self.translated.limit, self.translated.offset
+        return rows[offset : None if limit is None else offset + limit] if order else rows
+
+
+def _picker(have: tuple[str, ...], want: tuple[str, ...]) -> Callable[[Row], Row]:
+    """A function that brings a row to other columns; None where it has none."""
+    if have == want:
+        return lambda row: row
+    places = [have.index(name) if name in have else None for name in want]
+    return lambda row: tuple([None if i is None else row[i] for i in places])
+
+
+def _late(
+    translated: Translated, builder: Builder, schema: tuple[str, ...]
+) -> Callable[[Iterable[Row]], Iterable[Row]]:
+    """The steps that depend on the time, as a function of kept rows."""
+    work = [
+        (schema.index(step.variable.name), builder.scalars.compute(step.expression, schema))
+        if isinstance(step, Bind)
+        else (-1, builder.scalars.test([step.condition], schema))
+        for step in translated.late
+    ]
+    blank = [None] * (len(schema) - len(translated.kept))
+
+    def apply(rows: Iterable[Row]) -> Iterable[Row]:
+        for row in rows:
+            values = [*row, *blank]
+            for place, function in work:
+                if place >= 0:
+                    values[place] = function(values)  # type: ignore[assignment,arg-type]  # a bind's value
+                elif not function(values):  # type: ignore[arg-type]  # rows are read by place only
+                    break
+            else:
+                yield tuple(values)
+
+    return apply

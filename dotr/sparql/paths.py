@@ -1,0 +1,49 @@
+"""Property paths spelled out: sequences as joins, inverses turned round, alternatives as unions.
+
+Place:   first pass over a query, for both engines.
+Method:  SPARQL 1.1, sec. 18.2.2.4 and 18.4; a sequence of n steps gets n − 1 variables of its own, whose
+         names start with a dot as those of blank nodes do. `*`, `+`, `?` and `!( )` stay.
+Why not: leave it to pyoxigraph: it finds each pair of ends of an alternative once, the standard once a
+         branch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import assert_never
+
+from dotr.ir import (
+    Alternative,
+    Element,
+    Group,
+    Inverse,
+    NegatedSet,
+    Node,
+    Repeat,
+    Sequence,
+    TriplePattern,
+    Triples,
+    Union,
+    Var,
+)
+
+
+def spelled_out(pattern: TriplePattern, fresh: Callable[[], Var]) -> list[Element]:
+    """The elements that mean the same as one pattern; `fresh` makes variables."""
+    match pattern.predicate:
+        case str() | Var() | Repeat() | NegatedSet():
+            return [Triples((pattern,))]
+        case Inverse(path):
+            turned = TriplePattern(pattern.object, path, pattern.subject, pattern.span)
+            return spelled_out(turned, fresh)
+        case Sequence(paths):
+            nodes: list[Node] = [pattern.subject, *(fresh() for _ in paths[1:]), pattern.object]
+            found: list[Element] = []
+            for path, start, end in zip(paths, nodes[:-1], nodes[1:], strict=True):
+                found += spelled_out(TriplePattern(start, path, end, pattern.span), fresh)
+            return found
+        case Alternative(paths):
+            steps = (TriplePattern(pattern.subject, path, pattern.object, pattern.span) for path in paths)
+            return [Union(tuple(Group(tuple(spelled_out(step, fresh))) for step in steps))]
+        case _:
+            assert_never(pattern.predicate)

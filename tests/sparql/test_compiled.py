@@ -1,0 +1,40 @@
+"""The compiled engine against the full one, on random graphs and queries."""
+
+from __future__ import annotations
+
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from dotr.ir import Select
+from dotr.rdf.terms import Triple
+from dotr.sparql.building import Builder
+from dotr.sparql.compiled import CompiledQuery
+from dotr.sparql.full import FullQuery
+from dotr.sparql.printing import query_text
+from dotr.sparql.translate import Refused, translate
+from tests.sparql.states import closed, enter, whole
+from tests.sparql.strategies import graphs, selects
+
+NOW = '"2026-01-01T08:00:12Z"^^<http://www.w3.org/2001/XMLSchema#dateTime>'
+
+instants = st.lists(st.tuples(graphs, st.integers(0, 3)), min_size=1, max_size=3)
+
+
+@given(selects(), graphs, instants)
+def test_compiled_answers_are_those_of_the_full_engine(
+    select: Select, background: list[Triple], steps: list[tuple[list[Triple], int]]
+) -> None:
+    try:
+        translated = translate(select)
+    except Refused:
+        assume(False)
+    full = FullQuery(select)
+    store = closed(background)
+    store.moment.now = NOW
+    query = CompiledQuery(translated, Builder(store))
+    for added, cut in [([], 0), *steps]:
+        new = [triple for triple in added if triple not in set(background)]
+        removed = [triple for triple in background[:cut] if triple not in set(added)]
+        enter(store, new, removed)
+        wanted = full.rows(whole(background, new, removed), NOW)
+        assert query.rows() == wanted, query_text(select)
