@@ -1,0 +1,75 @@
+"""The join kernel: conjunctive triple patterns with guards, planned once, run many times.
+
+Place:   below datalog/ (bodies of rules) and sparql/ (basic graph patterns); above the background index and the
+         overlay of rdf/.
+
+How to use it
+    store = materialiser.store                      # background + overlay of the instant (datalog/)
+    items = [triple_pattern(Var("o"), ROOM, Var("r")), triple_pattern(Var("o"), RDF_TYPE, SMOKE), Guard(e)]
+    outputs = [Var("o"), Var("r")]
+
+    static   run = compile_plan(plan(items, outputs, store, view=View.OLD), store)
+             rows = []; run(rows.append)            # answers of the closed background alone, repeats kept
+    new      for i, item in enumerate(items): if isinstance(item, Pattern):
+                 p = plan(items, outputs, store, views=delta_views(items, i), first=i)
+             every answer that is new because of the overlay, each once over all i; wake p when
+             store.changes(item.relation) is touched. A pattern whose relation the background lacks makes all
+             plans vanish in which it is to be KEPT: their functions are empty (`source_of(f)` shows it).
+    gone     the same with withdrawn_views(items, i): old answers that the instant takes away. Needed only if a
+             relation of the items is in store.volatile.
+    now      plan(items, outputs, store)            # everything that holds at the instant (View.NEW)
+    bound    plan(items, outputs, store, given=["r"]) → run(rows.append, value_of_r)
+    exists   compile_plan(…, store, Found()) → run(…) → bool
+
+    Compile (or store.prepare) all plans before the first instant: the functions that insert triples are made
+    for the indexes that were asked for until then. At an instant's end
+             for changes in store.overlay.touched: for f in changes.readers: …
+    lists what the instant touched; `readers` is a list for the caller's own use. `store.moment.now` is NOW().
+
+What is where
+    relations.py  names of relations: predicate, class of rdf:type, unions   variables.py  of expressions, atoms
+    body.py       Pattern Absent Guard Assign Check, View                    planner.py    Plan = ordered steps
+    store.py      background + overlay + tables, generic lookup              walk.py       plan → rows, plainly
+    emit.py       plan → generated function; sinks; Annotation (the seam)    access.py     code for one pattern
+    describe.py   plan → text                                                guards.py     expressions over rows
+
+Not handled here: OPTIONAL, MINUS, UNION, groups (sparql/ builds them over these functions), blank nodes in
+patterns (variables), and equality by value (joins compare terms, filters compare values).
+"""
+
+from dotr.joins.body import Absent, Assign, Check, Guard, Item, Pattern, View, triple_pattern
+from dotr.joins.describe import describe
+from dotr.joins.emit import Annotation, Found, Rows, Sink, compile_plan, source_of
+from dotr.joins.planner import Plan, Sizes, delta_views, plan, withdrawn_views
+from dotr.joins.relations import ALL, Relation, class_relation, relation_of
+from dotr.joins.store import Store
+from dotr.joins.walk import walk
+
+__all__ = [
+    "ALL",
+    "Absent",
+    "Annotation",
+    "Assign",
+    "Check",
+    "Found",
+    "Guard",
+    "Item",
+    "Pattern",
+    "Plan",
+    "Relation",
+    "Rows",
+    "Sink",
+    "Sizes",
+    "Store",
+    "View",
+    "class_relation",
+    "compile_plan",
+    "delta_views",
+    "describe",
+    "plan",
+    "relation_of",
+    "source_of",
+    "triple_pattern",
+    "walk",
+    "withdrawn_views",
+]

@@ -1,0 +1,353 @@
+"""How generated code finds the rows of one pattern: an access path per arity, bound columns, and view.
+
+Place:   called by emit.py for every probe and absence; store.py is the generic lookup that means the same.
+Method:  names in the source: `t` what the background has for a key (None, one term, or a tuple), `u` what the
+         overlay has (None or a list). A relation without background, or with one value per key, gets shorter
+         code; one that may lose rows at an instant gets a look at what was removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from dotr.ir import Node, Var
+from dotr.joins.body import Pattern, View
+from dotr.joins.relations import is_class
+from dotr.joins.store import Store
+from dotr.rdf.overlay import Changes
+from dotr.rdf.terms import RDF_TYPE
+
+
+class Namespace(Protocol):
+    def bind(self, value: object, prefix: str) -> str: ...
+
+
+class Writer(Protocol):
+    """What a block offers for writing access code."""
+
+    store: Store
+
+    @property
+    def names(self) -> Namespace: ...
+    @property
+    def annotated(self) -> bool: ...
+    @property
+    def one(self) -> str: ...
+    def value(self, node: Node) -> str: ...
+    def local(self) -> str: ...
+    def let(self, node: Node, name: str | None = None) -> str: ...
+    def line(self, text: str) -> None: ...
+    def leave(self) -> str: ...
+    def guard(self, condition: str) -> None: ...
+    def loop(self, header: str) -> None: ...
+    def visit(self) -> None: ...
+    def note(self, expression: str) -> None: ...
+
+
+class Access:
+    """Writes the code for one pattern. Both methods return False when no row can ever match."""
+
+    def __init__(self, block: Writer, pattern: Pattern, view: View, bound: Sequence[bool]) -> None:
+        store = block.store
+        self.block = block
+        self.pattern = pattern
+        self.view = view
+        self.bound = tuple(bound)
+        self.changes: Changes = store.changes(pattern.relation)
+        arity = self.changes.arity
+        relation = pattern.relation
+        if is_class(relation):
+            filled = bool(store.members(relation))
+        elif arity == 2 and relation in store.background.forward:
+            filled = True
+        else:
+            filled = arity > 2
+        self.base = view in (View.OLD, View.KEPT, View.NEW) and filled
+        self.over = view in (View.ADDED, View.NEW) and relation not in store.static
+        self.volatile = view in (View.KEPT, View.NEW) and relation in store.volatile
+        free = [node for node, is_bound in zip(pattern.columns, bound, strict=True) if not is_bound]
+        self.repeats = len(set(free)) < len(free)
+
+    # -- entry points
+
+    def probe(self, exists: bool) -> bool:
+        if self.view is View.REMOVED:
+            return self._scan_removed()
+        if not self.base and not self.over:
+            return False
+        if all(self.bound) and self.changes.arity <= 2:
+            self._test()
+            return True
+        simple = self.changes.arity <= 2 and not self.repeats
+        if exists and not self.block.annotated:
+            self._some(simple and not self.volatile)
+            return True
+        if not simple:
+            self._match()
+        elif self.changes.arity == 1:
+            self._members()
+        elif any(self.bound):
+            self._values()
+        else:
+            self._pairs()
+        return True
+
+    def lacks(self) -> bool:
+        if not self.base and not self.over:
+            return True
+        block = self.block
+        block.visit()
+        if all(self.bound) and self.changes.arity <= 2:
+            if self.over:
+                block.guard(f"{self._row()} in {self._added()}")
+            if self.base:
+                missing = self._missing_in_background()
+                kept = f" and {self._row()} not in {self._removed()}" if self.volatile else ""
+                block.guard(f"not ({missing}){kept}")
+        elif self.changes.arity == 2 and any(self.bound) and not self.repeats and not self.volatile:
+            key = self._key()
+            if self.over:
+                block.guard(f"{key} in {self._index()}")
+            if self.base:
+                block.guard(f"{key} in {self._column()}")
+        else:
+            block.guard(self._match_any())
+        return True
+
+    # -- pieces of source
+
+    def _bind(self, value: object, prefix: str) -> str:
+        return self.block.names.bind(value, prefix)
+
+    def _added(self) -> str:
+        return self._bind(self.changes.added, "A")
+
+    def _removed(self) -> str:
+        return self._bind(self.changes.removed, "R")
+
+    def _side(self) -> int:
+        """The bound column of a two-column pattern with one bound."""
+        return 0 if self.bound[0] else 1
+
+    def _key(self) -> str:
+        return self.block.value(self.pattern.columns[self._side()])
+
+    def _column(self) -> str:
+        return self._bind(self.block.store.column(self.pattern.relation, self._side()), "B")
+
+    def _index(self) -> str:
+        return self._bind(self.changes.index((self._side(),)), "I")
+
+    def _row(self) -> str:
+        """The key of a row whose columns are all bound."""
+        values = [self.block.value(node) for node in self.pattern.columns]
+        return values[0] if len(values) == 1 else f"({', '.join(values)})"
+
+    def _missing_in_background(self) -> str:
+        """An expression: the bound row is not in the background. Writes the lookup it needs."""
+        block, store = self.block, self.block.store
+        subject = block.value(self.pattern.columns[0])
+        predicate = RDF_TYPE if self.changes.arity == 1 else self.pattern.relation
+        if self.changes.arity == 1:
+            object_ = self._bind(self.pattern.relation[2:], "K")
+        else:
+            object_ = block.value(self.pattern.columns[1])
+        column = self._bind(store.column(predicate, 0), "B")
+        if store.single(predicate, 0):
+            return f"{column}.get({subject}) != {object_}"
+        local = block.local()
+        block.line(f"{local} = {column}.get({subject})")
+        return (
+            f"{local} is None or "
+            f"({local} != {object_} if {local}.__class__ is STR else not HAS({local}, {object_}))"
+        )
+
+    def _note_added(self, row: str) -> None:
+        """The annotation of a row that may be added or of the background."""
+        if not self.block.annotated:
+            return
+        if self.over and self.base:
+            self.block.note(f"{self._added()}.get({row}, {self.block.one})")
+        elif self.over:
+            self.block.note(f"{self._added()}[{row}]")
+
+    def _check_removed(self, row: str) -> None:
+        if self.volatile:
+            removed = self._removed()
+            self.block.guard(f"{removed} and {row} in {removed}")
+
+    # -- access paths
+
+    def _test(self) -> None:
+        """All columns bound: is the row there?"""
+        block = self.block
+        block.visit()
+        row = self._row()
+        if not self.base:
+            block.guard(f"{row} not in {self._added()}")
+        elif not self.over:
+            block.guard(self._missing_in_background())
+            self._check_removed(row)
+        elif self.volatile:
+            missing = self._missing_in_background()
+            block.guard(f"{row} not in {self._added()} and (({missing}) or {row} in {self._removed()})")
+        else:
+            missing = self._missing_in_background()
+            block.guard(f"({missing}) and {row} not in {self._added()}")
+        self._note_added(row)
+
+    def _some(self, simple: bool) -> None:
+        """Is there any row?"""
+        block = self.block
+        block.visit()
+        if not simple or not any(self.bound):
+            block.guard(f"not {self._match_any()}")
+            return
+        key = self._key()
+        places = ([self._column()] if self.base else []) + ([self._index()] if self.over else [])
+        block.guard(" and ".join(f"{key} not in {place}" for place in places))
+
+    def _values(self) -> None:
+        """Two columns, one bound: the other columns of its rows."""
+        block, store = self.block, self.block.store
+        side = self._side()
+        key = self._key()
+        single = self.base and store.single(self.pattern.relation, side)
+        other = self.pattern.columns[1 - side]
+        local = block.let(other)
+        if not self.over:
+            column = self._column()
+            if single:
+                block.line(f"{local} = {column}.get({key})")
+                block.guard(f"{local} is None")
+            else:
+                t = block.local()
+                block.line(f"{t} = {column}.get({key})")
+                block.guard(f"{t} is None")
+                block.loop(f"{local} in ({t},) if {t}.__class__ is STR else {t}")
+        elif not self.base:
+            t = block.local()
+            block.line(f"{t} = {self._index()}.get({key})")
+            block.guard(f"{t} is None")
+            block.loop(f"{local} in {t}")
+        else:
+            self._both_values(key, local, single)
+        block.visit()
+        row = f"({key}, {local})" if side == 0 else f"({local}, {key})"
+        self._check_removed(row)
+        self._note_added(row)
+
+    def _both_values(self, key: str, local: str, single: bool) -> None:
+        block = self.block
+        t, u = block.local(), block.local()
+        block.line(f"{t} = {self._column()}.get({key})")
+        block.line(f"{u} = {self._index()}.get({key})")
+        if not single:
+            block.line(f"if {t}.__class__ is STR: {t} = ({t},)")
+        block.line(f"if {u} is None:")
+        block.line(f"    if {t} is None: {block.leave()}")
+        block.line(f"    {u} = ({t},)" if single else f"    {u} = {t}")
+        block.line(f"elif {t} is not None: {u} = ({t if single else '*' + t}, *{u})")
+        block.loop(f"{local} in {u}")
+
+    def _members(self) -> None:
+        """A class: its members."""
+        block = self.block
+        local = block.let(self.pattern.columns[0])
+        members = self._bind(block.store.members(self.pattern.relation), "M") if self.base else ""
+        if not self.over:
+            block.loop(f"{local} in {members}")
+        elif not self.base:
+            block.loop(f"{local} in TUPLE({self._added()})")
+        else:
+            block.loop(f"{local} in CHAIN({members}, TUPLE({self._added()}))")
+        block.visit()
+        self._check_removed(local)
+        self._note_added(local)
+
+    def _pairs(self) -> None:
+        """Two columns, none bound: everything."""
+        block, store = self.block, self.block.store
+        relation = self.pattern.relation
+        subject, object_ = (block.let(node) for node in self.pattern.columns)
+        if not self.base:
+            block.loop(f"{subject}, {object_} in TUPLE({self._added()})")
+        else:
+            column = self._bind(store.column(relation, 0), "B")
+            if self.over:
+                index = self._bind(self.changes.index((0,)), "I")
+                items = f"CHAIN({column}.items(), {index}.items())"
+            else:
+                items = f"{column}.items()"
+            if store.single(relation, 0) and not self.over:
+                block.loop(f"{subject}, {object_} in {items}")
+            else:
+                t = block.local()
+                block.loop(f"{subject}, {t} in {items}")
+                block.loop(f"{object_} in ({t},) if {t}.__class__ is STR else {t}")
+        block.visit()
+        self._check_removed(f"({subject}, {object_})")
+        self._note_added(f"({subject}, {object_})")
+
+    def _scan_removed(self) -> bool:
+        """Withdrawn rows, whatever is bound."""
+        if self.pattern.relation not in self.block.store.volatile:
+            return False
+        self._rows(f"TUPLE({self._removed()})", self.changes.arity == 1, all_columns=True)
+        return True
+
+    def _match(self) -> None:
+        """Anything else: ask the store."""
+        self._rows(self._match_call(), False, all_columns=False)
+
+    def _match_call(self) -> str:
+        columns = tuple(i for i, is_bound in enumerate(self.bound) if is_bound)
+        if self.over and columns and len(columns) < len(self.bound):
+            self.changes.index(columns)
+        function = self.block.store.matcher(self.pattern.relation, self.bound, self.view)
+        keys = [self.block.value(self.pattern.columns[i]) for i in columns]
+        return f"{self._bind(function, 'MATCH')}({', '.join(keys)})"
+
+    def _rows(self, source: str, bare: bool, all_columns: bool) -> None:
+        block = self.block
+        row = block.local()
+        known: list[tuple[int, str]] = []
+        fresh: list[int] = []
+        seen: set[str] = set()
+        for i, (node, is_bound) in enumerate(zip(self.pattern.columns, self.bound, strict=True)):
+            if is_bound:
+                if all_columns:
+                    known.append((i, block.value(node)))
+            elif isinstance(node, Var):
+                if node.name in seen:
+                    known.append((i, ""))
+                else:
+                    seen.add(node.name)
+                    fresh.append(i)
+        block.loop(f"{row} in {source}")
+        block.visit()
+        places = {i: row if bare else f"{row}[{i}]" for i in range(len(self.bound))}
+        for i in fresh:
+            local = block.let(self.pattern.columns[i])
+            block.line(f"{local} = {places[i]}")
+        for i, value in known:
+            block.guard(f"{places[i]} != {value or block.value(self.pattern.columns[i])}")
+        if self.block.annotated and self.view is not View.REMOVED:
+            self._note_added(f"{row}[0]" if self.changes.arity == 1 else row)
+
+    def _match_any(self) -> str:
+        """An expression that is true if the store finds a row in which equal variables agree."""
+        call = self._match_call()
+        if not self.repeats:
+            return call
+        groups: dict[str, list[int]] = {}
+        for i, (node, is_bound) in enumerate(zip(self.pattern.columns, self.bound, strict=True)):
+            if not is_bound and isinstance(node, Var):
+                groups.setdefault(node.name, []).append(i)
+        same = [places for places in groups.values() if len(places) > 1]
+
+        def any_same(rows: Sequence[tuple[str, ...]]) -> bool:
+            return any(all(len({row[i] for i in places}) == 1 for places in same) for row in rows)
+
+        return f"{self._bind(any_same, 'SAME')}({call})"

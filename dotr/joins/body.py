@@ -1,0 +1,132 @@
+"""What can be joined: patterns over relations, absences, guards and assignments.
+
+Place:   Datalog bodies and basic graph patterns are translated to this; planner.py orders it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeAlias, assert_never
+
+from dotr.ir import Atom, BindAtom, Expression, FilterAtom, Node, NotAtom, Var
+from dotr.joins.relations import Relation, columns_of, relation_of
+from dotr.joins.variables import expression_variables, nodes_variables
+
+
+class View(StrEnum):
+    """Which rows of a relation a pattern ranges over."""
+
+    OLD = "background"
+    """The closed background alone."""
+    KEPT = "background that still holds"
+    """The background less what the instant took from it."""
+    ADDED = "overlay"
+    """What the instant added."""
+    REMOVED = "withdrawn"
+    """What the instant took from the background."""
+    NEW = "now"
+    """KEPT and ADDED: what holds at the instant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """Rows of a relation; equal variables must have equal values."""
+
+    relation: Relation
+    columns: tuple[Node, ...]
+
+    @property
+    def variables(self) -> list[str]:
+        return nodes_variables(self.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """No such row; variables that nothing else binds are existential."""
+
+    pattern: Pattern
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """A filter: an effective boolean value, errors are false."""
+
+    condition: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    """`variable` is the value of the expression; an error ends the row."""
+
+    expression: Expression
+    variable: str
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A condition that the caller brings: a function of the values of `variables`. `label` describes it."""
+
+    function: Callable[..., bool]
+    variables: tuple[str, ...]
+    label: str = "test"
+
+
+Item: TypeAlias = Pattern | Absent | Guard | Assign | Check
+
+
+def triple_pattern(subject: Node, predicate: Node, object_: Node) -> Pattern:
+    """The pattern over the narrowest relation."""
+    return Pattern(relation_of(subject, predicate, object_), tuple(columns_of(subject, predicate, object_)))
+
+
+def from_atom(atom: Atom) -> Pattern:
+    return triple_pattern(atom.subject, atom.predicate, atom.object)
+
+
+def from_body(item: Atom | NotAtom | FilterAtom | BindAtom) -> Item:
+    """A Datalog body atom (but an aggregate) as an item."""
+    match item:
+        case Atom():
+            return from_atom(item)
+        case NotAtom():
+            return Absent(from_atom(item.atom))
+        case FilterAtom():
+            return Guard(item.condition)
+        case BindAtom():
+            return Assign(item.expression, item.variable.name)
+        case _:
+            assert_never(item)
+
+
+def item_variables(item: Item) -> list[str]:
+    """Variables an item mentions, what it binds included."""
+    match item:
+        case Pattern():
+            return item.variables
+        case Absent():
+            return item.pattern.variables
+        case Guard():
+            return expression_variables(item.condition)
+        case Assign():
+            return [*expression_variables(item.expression), item.variable]
+        case Check():
+            return list(item.variables)
+        case _:
+            assert_never(item)
+
+
+def bound_by(items: Iterable[Item]) -> set[str]:
+    """Variables that positive patterns and assignments bind."""
+    found: set[str] = set()
+    for item in items:
+        if isinstance(item, Pattern):
+            found.update(item.variables)
+        elif isinstance(item, Assign):
+            found.add(item.variable)
+    return found
+
+
+def node_text(node: Node) -> str:
+    return f"?{node.name}" if isinstance(node, Var) else node

@@ -1,0 +1,338 @@
+"""Generate Python source for a plan: one function, flat guards, specialised to what the store holds.
+
+Place:   beside walk.py, which runs the same plan without generating anything; datalog/ and sparql/ give
+         sinks.
+Method:  a probe becomes a dict lookup and, where a key may have several values, a loop; a guard becomes
+         `if …: continue`. Whether the background has a relation at all, has one value per key, and can lose
+         rows is known when code is generated, so plans that cannot match vanish and most loops too. All
+         constants, dicts and closures come in through the namespace: no text of a user is part of the source.
+Limits:  CPython refuses 20 nested blocks, so a long plan goes on in a second function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from types import CodeType
+from typing import Any, Protocol, assert_never
+
+from dotr.ir import Node, Var
+from dotr.joins.access import Access
+from dotr.joins.body import Assign, Check, Guard, item_variables
+from dotr.joins.guards import positional_condition, positional_value
+from dotr.joins.planner import Lacks, Plan, Probe, Step
+from dotr.joins.store import Store
+from dotr.joins.variables import expression_variables, nodes_variables
+from dotr.rdf.background import has
+
+_DEEPEST = 15  # nested loops in one function
+
+Value = Callable[[Node], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """The seam for other semirings: what rides along with a row.
+
+    `one` annotates the background and is neutral for `join`, which combines the rows of a body; `merge`
+    combines derivations of one row. Plain triples have no annotation, and their code no trace of it.
+    """
+
+    one: object
+    join: Callable[[Any, Any], Any]
+    merge: Callable[[Any, Any], Any]
+
+
+class Sink(Protocol):
+    """What to do with a solution."""
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of parameters that the function has before its own."""
+        ...
+
+    @property
+    def found(self) -> bool:
+        """Whether the function answers True at the first solution (and False without one)."""
+        ...
+
+    def lines(self, value: Value, outputs: Sequence[Node], annotation: str) -> list[str]:
+        """Source lines; `annotation` is the name that holds a solution's annotation, or ""."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Call the first argument with every solution as a tuple."""
+
+    parameters: tuple[str, ...] = ("out",)
+    found: bool = False
+
+    def lines(self, value: Value, outputs: Sequence[Node], annotation: str) -> list[str]:
+        columns = [value(node) for node in outputs] + ([annotation] if annotation else [])
+        return [f"out(({', '.join(columns)}{',' if len(columns) == 1 else ''}))"]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Answer whether there is a solution."""
+
+    parameters: tuple[str, ...] = ()
+    found: bool = True
+
+    def lines(self, value: Value, outputs: Sequence[Node], annotation: str) -> list[str]:
+        return ["return True"]
+
+
+class Names:
+    """Owns the namespace of one generated function: every object that is no local comes in through it."""
+
+    def __init__(self) -> None:
+        self.namespace: dict[str, object] = {
+            "__builtins__": {},
+            "STR": str,
+            "HAS": has,
+            "CHAIN": chain,
+            "TUPLE": tuple,
+        }
+        self._bound: dict[int, str] = {}
+
+    def bind(self, value: object, prefix: str) -> str:
+        """The name of an object, the same for the same object."""
+        name = self._bound.get(id(value))
+        if name is None:
+            name = f"{prefix}{len(self._bound)}"
+            self._bound[id(value)] = name
+            self.namespace[name] = value  # which also keeps its id alive
+        return name
+
+    def constant(self, term: str) -> str:
+        return self.bind(term, "K")
+
+
+_CODE: dict[str, CodeType] = {}
+
+
+def make(name: str, source: str, names: Names) -> Callable[..., Any]:
+    """The function that the source defines. Functions of one shape share their code."""
+    code = _CODE.get(source)
+    if code is None:
+        if len(_CODE) > 10_000:
+            _CODE.clear()
+        code = _CODE[source] = compile(source, f"<generated {name}>", "exec")
+    exec(code, names.namespace)  # noqa: S102  # source made of templates below; no user text is in it
+    function: Callable[..., Any] = names.namespace[name]  # type: ignore[assignment]  # the source defines it
+    function.__dotr_source__ = source  # type: ignore[attr-defined]  # read by `dotr plan --code`
+    return function
+
+
+def source_of(function: Callable[..., Any]) -> str:
+    """The source a generated function was made from."""
+    return str(function.__dotr_source__)  # type: ignore[attr-defined]  # set by make
+
+
+def compile_plan(
+    plan: Plan, store: Store, sink: Sink | None = None, annotation: Annotation | None = None
+) -> Callable[..., Any]:
+    """A function of (sink's parameters, columns of the triggering row or given values[, its annotation]).
+
+    With `Rows` (the default) it calls its first argument with every solution; with `Found` it returns a bool.
+    """
+    sink = sink if sink is not None else Rows()
+    store.prepare(plan)
+    names = Names()
+    if plan.trigger is not None:
+        columns = tuple(f"r{i}" for i in range(len(plan.trigger.columns)))
+    else:
+        columns = tuple(f"g{i}" for i in range(len(plan.given)))
+    noted = ("e0",) if annotation is not None and plan.trigger is not None else ()
+    block = Block(store, names, sink, annotation, 1)
+    block.write(plan, columns)
+    head = f"def run({', '.join((*sink.parameters, *columns, *noted))}):\n"
+    body = "\n".join(block.lines) or "    pass"
+    tail = "\n    return False\n" if sink.found else "\n"
+    return make("run", head + body + tail, names)
+
+
+class Block:
+    """Owns the lines of one plan inside a function, and what each variable is called there."""
+
+    def __init__(
+        self, store: Store, names: Names, sink: Sink, annotation: Annotation | None = None, indent: int = 1
+    ) -> None:
+        self.store = store
+        self.names = names
+        self.lines: list[str] = []
+        self._sink = sink
+        self._annotation = annotation
+        self._indent = indent
+        self._loops = 0
+        self._leaves = False  # some guard stands outside every loop
+        self._env: dict[str, str] = {}
+        self._fresh = 0
+        self._notes: list[str] = []  # annotations to be joined, by local name
+
+    def write(self, plan: Plan, columns: Sequence[str]) -> None:
+        """Write the plan, given the names of the triggering row's columns or of the given values."""
+        base = self._indent
+        self._indent += 1
+        if plan.trigger is None:
+            self._env.update(zip(plan.given, columns, strict=True))
+        else:
+            if self._annotation is not None:
+                self._notes.append("e0")
+            for node, column in zip(plan.trigger.columns, columns, strict=True):
+                if not isinstance(node, Var):
+                    self.guard(f"{column} != {self.names.constant(node)}")
+                elif node.name in self._env:
+                    self.guard(f"{column} != {self._env[node.name]}")
+                else:
+                    self._env[node.name] = column
+        alive = self._steps(plan.steps, plan)
+        if not alive:
+            self.lines.clear()
+            return
+        if self._leaves:
+            # Guards outside loops leave the block with `break`; nothing repeats.
+            self.lines.insert(0, "    " * base + "while True:")
+            self.lines.append("    " * (base + 1) + "break")
+        else:
+            self.lines = [line[4:] for line in self.lines]
+
+    # -- what access.py and sinks use
+
+    def value(self, node: Node) -> str:
+        """The source name of a constant or bound variable."""
+        return self._env[node.name] if isinstance(node, Var) else self.names.constant(node)
+
+    def local(self) -> str:
+        self._fresh += 1
+        return f"v{self._fresh}"
+
+    def let(self, node: Node, name: str | None = None) -> str:
+        """A local for a column: of a new variable, or to be compared with what its variable has."""
+        local = name or self.local()
+        if isinstance(node, Var) and node.name not in self._env:
+            self._env[node.name] = local
+        return local
+
+    def line(self, text: str) -> None:
+        self.lines.append("    " * self._indent + text)
+
+    def leave(self) -> str:
+        """The statement that gives this row up."""
+        if self._loops:
+            return "continue"
+        self._leaves = True
+        return "break"
+
+    def guard(self, condition: str) -> None:
+        self.line(f"if {condition}: {self.leave()}")
+
+    def loop(self, header: str) -> None:
+        self.line(f"for {header}:")
+        self._indent += 1
+        self._loops += 1
+
+    def visit(self) -> None:
+        if self.store.counting:
+            self.line(f"{self.names.bind(self.store.visits, 'N')}[0] += 1")
+
+    def note(self, expression: str) -> None:
+        """Remember the annotation of the row just found."""
+        if self._annotation is not None:
+            local = self.local()
+            self.line(f"{local} = {expression}")
+            self._notes.append(local)
+
+    @property
+    def annotated(self) -> bool:
+        return self._annotation is not None
+
+    @property
+    def one(self) -> str:
+        if self._annotation is None:
+            raise AssertionError("plain rows have no annotation")
+        return self.names.bind(self._annotation.one, "ONE")
+
+    # -- steps
+
+    def _steps(self, steps: Sequence[Step], plan: Plan) -> bool:
+        """Write the steps and the sink; False when it turns out that nothing can match."""
+        for i, step in enumerate(steps):
+            if isinstance(step, Probe) and self._loops >= _DEEPEST:
+                self._go_on(steps[i:], plan)
+                return True
+            match step:
+                case Probe() | Lacks():
+                    access = Access(self, step.pattern, step.view, step.bound)
+                    if not (access.lacks() if isinstance(step, Lacks) else access.probe(step.exists)):
+                        return False
+                case Guard():
+                    names = list(dict.fromkeys(item_variables(step)))
+                    test = positional_condition(step.condition, names, self.store.moment)
+                    self.guard(f"not {self.names.bind(test, 'G')}({self._arguments(names)})")
+                case Check():
+                    values = ", ".join(self._env[name] for name in step.variables)
+                    self.guard(f"not {self.names.bind(step.function, 'G')}({values})")
+                case Assign():
+                    self._assign(step)
+                case _:
+                    assert_never(step)
+        self._finish(plan)
+        return True
+
+    def _assign(self, step: Assign) -> None:
+        names = expression_variables(step.expression)
+        function = positional_value(step.expression, names, self.store.moment)
+        local = self.local()
+        self._env[step.variable] = local
+        self.line(f"{local} = {self.names.bind(function, 'F')}({self._arguments(names)})")
+        self.guard(f"{local} is None")
+
+    def _arguments(self, names: Sequence[str]) -> str:
+        """How positional guards take their row: a bare value, or a tuple."""
+        values = [self._env[name] for name in names]
+        return values[0] if len(values) == 1 else f"({', '.join(values)})"
+
+    def _joined(self) -> str:
+        """The name of the joined annotation, "" in the plain case."""
+        if self._annotation is None:
+            return ""
+        if not self._notes:
+            return self.one
+        join = self.names.bind(self._annotation.join, "JOIN")
+        local = self._notes[0]
+        for note in self._notes[1:]:
+            joined = self.local()
+            self.line(f"{joined} = {join}({local}, {note})")
+            local = joined
+        return local
+
+    def _finish(self, plan: Plan) -> None:
+        annotation = self._joined()
+        for line in self._sink.lines(self.value, plan.outputs, annotation):
+            self.line(line)
+
+    def _go_on(self, steps: Sequence[Step], plan: Plan) -> None:
+        """Hand over to a second function: this one is nested as deeply as CPython allows."""
+        read = set(nodes_variables(plan.outputs))
+        for step in steps:
+            read.update(step.pattern.variables if isinstance(step, Probe | Lacks) else item_variables(step))
+        given = tuple(name for name in self._env if name in read)
+        noted = self._joined()
+        rest = replace(plan, trigger=None, given=given, steps=tuple(steps))
+        names = Names()
+        block = Block(self.store, names, self._sink, self._annotation, 1)
+        if noted:
+            block._notes.append("e0")
+        columns = tuple(f"g{i}" for i in range(len(given)))
+        block.write(rest, columns)
+        parameters = (*self._sink.parameters, *columns, *(("e0",) if noted else ()))
+        body = "\n".join(block.lines) or "    pass"
+        tail = "\n    return False\n" if self._sink.found else "\n"
+        function = make("rest", f"def rest({', '.join(parameters)}):\n{body}{tail}", names)
+        values = (*self._sink.parameters, *(self._env[name] for name in given), *((noted,) if noted else ()))
+        call = f"{self.names.bind(function, 'REST')}({', '.join(values)})"
+        self.line(f"if {call}: return True" if self._sink.found else call)

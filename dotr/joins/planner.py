@@ -1,0 +1,205 @@
+"""Order the items of a body: which pattern is looked up first, and how.
+
+Place:   between body.py and the two executors (emit.py, walk.py), which run the very same `Plan`.
+Method:  greedy: the triggering row first, then always the pattern with the fewest expected rows given what is
+         bound by now, from the sizes of the closed background; guards, assignments and absences as soon as
+         their variables are bound. Semi-naive by the old/all split (Bancilhon 1986): `delta_views`.
+Why not: dynamic programming. Bodies are short, and a trigger binds most of what matters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias, assert_never
+
+from dotr.ir import Node, Var
+from dotr.joins.body import Absent, Assign, Check, Guard, Item, Pattern, View, bound_by, item_variables
+from dotr.joins.relations import Relation
+from dotr.joins.variables import nodes_variables
+
+
+class Sizes(Protocol):
+    """What the planner wants to know of the background."""
+
+    def rows(self, relation: Relation) -> int:
+        """How many rows, 0 where only an instant can have some."""
+        ...
+
+    def values(self, relation: Relation, column: int) -> int:
+        """How many distinct values a column has."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """Find the rows of a pattern. `bound[i]`: column i has a value before. `exists`: one row is enough."""
+
+    pattern: Pattern
+    view: View
+    bound: tuple[bool, ...]
+    exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Lacks:
+    """Go on only if the pattern has no row; unbound columns are existential."""
+
+    pattern: Pattern
+    view: View
+    bound: tuple[bool, ...]
+
+
+Step: TypeAlias = Probe | Lacks | Guard | Assign | Check
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A join in order. It starts from a row of `trigger`, or from values for `given`, or from nothing.
+
+    `outputs` are the nodes a solution is asked for; all variables among them are bound at the end.
+    """
+
+    trigger: Pattern | None
+    given: tuple[str, ...]
+    steps: tuple[Step, ...]
+    outputs: tuple[Node, ...]
+
+
+def plan(
+    items: Sequence[Item],
+    outputs: Sequence[Node],
+    sizes: Sizes,
+    *,
+    trigger: Pattern | None = None,
+    given: Sequence[str] = (),
+    views: Mapping[int, View] | None = None,
+    view: View = View.NEW,
+    absent_view: View | None = None,
+    first: int | None = None,
+    as_set: bool = False,
+) -> Plan:
+    """The plan for `items`, without those that the caller already took out as trigger.
+
+    `views` names the view of single patterns by their place in `items`, `view` that of the others,
+    `absent_view` that of absences (default `view`). `first` forces one item to stand first. `as_set`: a
+    solution needs to be found once only, so patterns whose new variables nobody reads become existence tests.
+    """
+    left: dict[int, Item] = dict(enumerate(items))
+    known = set(given) | set(trigger.variables if trigger is not None else ())
+    binders = bound_by(items) | known
+    steps: list[Step] = []
+    views = views or {}
+    if first is not None:
+        item = left.pop(first)
+        if not isinstance(item, Pattern):
+            raise AssertionError("only a pattern can stand first")
+        steps.append(_probe(item, views.get(first, view), known))
+        known |= set(item.variables)
+    while left:
+        place = _ready(left, known, binders)
+        if place is None:
+            place = min(
+                (i for i, item in left.items() if isinstance(item, Pattern)),
+                key=lambda i: (_cost(left[i], known, sizes), i),
+            )
+        item = left.pop(place)
+        match item:
+            case Pattern():
+                steps.append(_probe(item, views.get(place, view), known))
+                known |= set(item.variables)
+            case Absent():
+                steps.append(Lacks(item.pattern, absent_view or view, _mask(item.pattern, known)))
+            case Guard() | Check():
+                steps.append(item)
+            case Assign():
+                steps.append(item)
+                known.add(item.variable)
+            case _:
+                assert_never(item)
+    if as_set:
+        steps = _with_existence(steps, outputs)
+    return Plan(trigger, tuple(given), tuple(steps), tuple(outputs))
+
+
+def delta_views(items: Sequence[Item], place: int) -> dict[int, View]:
+    """Views for "item `place` matches an added row" such that no solution is found twice.
+
+    Patterns before it range over what was there, those behind it over everything.
+    """
+    found: dict[int, View] = {}
+    for i, item in enumerate(items):
+        if isinstance(item, Pattern):
+            found[i] = View.KEPT if i < place else View.ADDED if i == place else View.NEW
+    return found
+
+
+def withdrawn_views(items: Sequence[Item], place: int) -> dict[int, View]:
+    """Views for "item `place` matched a withdrawn row of the background", each old solution once."""
+    found: dict[int, View] = {}
+    for i, item in enumerate(items):
+        if isinstance(item, Pattern):
+            found[i] = View.KEPT if i < place else View.REMOVED if i == place else View.OLD
+    return found
+
+
+def _mask(pattern: Pattern, known: Collection[str]) -> tuple[bool, ...]:
+    return tuple(not isinstance(node, Var) or node.name in known for node in pattern.columns)
+
+
+def _probe(pattern: Pattern, view: View, known: Collection[str]) -> Probe:
+    return Probe(pattern, view, _mask(pattern, known))
+
+
+def _ready(left: Mapping[int, Item], known: set[str], binders: set[str]) -> int | None:
+    """The first item that only tests or computes, and can do it now."""
+    for i, item in left.items():
+        match item:
+            case Guard() | Check():
+                if known.issuperset(item_variables(item)):
+                    return i
+            case Assign():
+                if known.issuperset(item_variables(item)[:-1]):
+                    return i
+            case Absent():
+                if known.issuperset(binders.intersection(item.pattern.variables)):
+                    return i
+            case Pattern():
+                if all(_mask(item, known)):
+                    return i
+            case _:
+                assert_never(item)
+    return None
+
+
+def _cost(item: Item, known: Collection[str], sizes: Sizes) -> float:
+    """Expected rows. What only a stream brings is taken to be rare."""
+    if not isinstance(item, Pattern):
+        raise AssertionError("only patterns cost")
+    mask = _mask(item, known)
+    rows = sizes.rows(item.relation)
+    if rows == 0:
+        return 0.5 if any(mask) else 4.0
+    expected = float(rows)
+    for column, bound in enumerate(mask):
+        if bound:
+            expected /= max(1, sizes.values(item.relation, column))
+    return max(expected, 0.1) if any(mask) else max(expected, 4.0)
+
+
+def _with_existence(steps: Sequence[Step], outputs: Sequence[Node]) -> list[Step]:
+    """Probes whose new variables nobody reads afterwards only ask whether there is a row."""
+    read = set(nodes_variables(outputs))
+    found: list[Step] = []
+    for step in reversed(steps):
+        if isinstance(step, Probe):
+            free = [n for n, bound in zip(step.pattern.columns, step.bound, strict=True) if not bound]
+            if free and read.isdisjoint(nodes_variables(free)):
+                step = Probe(step.pattern, step.view, step.bound, True)
+            read.update(step.pattern.variables)
+        elif isinstance(step, Lacks):
+            read.update(step.pattern.variables)
+        else:
+            read.update(item_variables(step))
+        found.append(step)
+    return found[::-1]

@@ -1,0 +1,230 @@
+"""What plans run over: a closed background, the overlay of an instant, and tables of aggregates.
+
+Place:   one per materialiser; plans are compiled against it (emit.py) or walked over it (walk.py).
+Method:  a relation is found in the background by predicate, for classes through rdf:type, and for the union
+         of everything by whichever index the bound columns allow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from dotr.joins.body import View
+from dotr.joins.guards import Moment
+from dotr.joins.planner import Lacks, Plan, Probe
+from dotr.joins.relations import ALL, Relation, is_aggregate, is_class
+from dotr.rdf.background import Background, Column, has, many
+from dotr.rdf.overlay import Changes, Overlay
+from dotr.rdf.terms import RDF_TYPE, Term
+
+Columns = tuple[Term, ...]
+Matcher = Callable[..., Sequence[Columns]]
+
+
+class Table:
+    """Owns the rows of an aggregate in the background."""
+
+    def __init__(self, rows: Iterable[Columns] = ()) -> None:
+        self.rows: dict[Columns, None] = dict.fromkeys(rows)
+        self._indexes: dict[tuple[int, ...], dict[Columns, list[Columns]]] = {}
+
+    def find(self, values: Sequence[Term | None]) -> Iterable[Columns]:
+        """Rows that have these values where one is given. The first call for some columns indexes them."""
+        columns = tuple(i for i, value in enumerate(values) if value is not None)
+        if not columns:
+            return self.rows
+        index = self._indexes.get(columns)
+        if index is None:
+            index = self._indexes[columns] = {}
+            for row in self.rows:
+                index.setdefault(tuple(row[i] for i in columns), []).append(row)
+        return index.get(tuple(values[i] for i in columns), ())  # type: ignore[misc]  # none of these is None
+
+
+class Store:
+    """Owns the overlay and the tables; shares the background.
+
+    `arities` must name every aggregate. `volatile`: relations that may lose rows of the background at an
+    instant. `static`: relations that no instant changes. `visits` counts rows when functions are compiled
+    with `counting`. `moment` is what NOW() reads.
+    """
+
+    def __init__(
+        self,
+        background: Background,
+        *,
+        volatile: Iterable[Relation] = (),
+        static: Iterable[Relation] = (),
+        arities: dict[Relation, int] | None = None,
+        counting: bool = False,
+    ) -> None:
+        self.background = background
+        self.overlay = Overlay()
+        self.tables: dict[Relation, Table] = {}
+        self.volatile = frozenset(volatile)
+        self.static = frozenset(static)
+        self.arities = arities or {}
+        self.counting = counting
+        self.moment = Moment()
+        self.visits = [0]
+
+    def arity(self, relation: Relation) -> int:
+        if relation == ALL:
+            return 3
+        if is_class(relation):
+            return 1
+        return self.arities[relation] if is_aggregate(relation) else 2
+
+    def changes(self, relation: Relation) -> Changes:
+        return self.overlay.changes(relation, self.arity(relation))
+
+    def column(self, predicate: Term, key: int) -> Column | None:
+        """The background of a predicate by subject (0) or object (1), None if it has none."""
+        index = self.background.backward if key else self.background.forward
+        return index.get(predicate) or None
+
+    def single(self, predicate: Term, key: int) -> bool:
+        """Whether every key of `column` has one value."""
+        several = self.background.several_backward if key else self.background.several_forward
+        return predicate not in several
+
+    def members(self, relation: Relation) -> tuple[Term, ...]:
+        """The members of a class in the background."""
+        return many((self.column(RDF_TYPE, 1) or {}).get(relation[2:]))
+
+    def prepare(self, plan: Plan) -> None:
+        """Create the overlay's indexes that a plan looks into. Before the first instant."""
+        for step in plan.steps:
+            if not isinstance(step, Probe | Lacks) or step.view not in (View.ADDED, View.NEW):
+                continue
+            relation, bound = step.pattern.relation, step.bound
+            columns = tuple(i for i, is_bound in enumerate(bound) if is_bound)
+            if relation in self.static or len(bound) == 1 or len(columns) == len(bound):
+                continue
+            if columns:
+                self.changes(relation).index(columns)
+            elif len(bound) == 2 and step.view is View.NEW:
+                self.changes(relation).index((0,))  # a scan goes along subjects
+
+    def rows(self, relation: Relation) -> int:
+        """How many rows of the background (the planner's `Sizes`)."""
+        if relation == ALL:
+            return len(self.background)
+        if is_class(relation):
+            return len(self.members(relation))
+        if is_aggregate(relation):
+            table = self.tables.get(relation)
+            return len(table.rows) if table else 0
+        return self.background.size(relation)
+
+    def values(self, relation: Relation, column: int) -> int:
+        """Roughly how many distinct values a column has (the planner's `Sizes`)."""
+        if is_class(relation) or is_aggregate(relation):
+            return self.rows(relation)
+        if relation == ALL:
+            forward = self.background.forward
+            return len(forward) if column == 1 else max(map(len, forward.values()), default=0)
+        return len(self.column(relation, column) or ())
+
+    def find(self, relation: Relation, values: Sequence[Term | None], view: View) -> list[Columns]:
+        """Rows of a view that have these values where one is given, in a fixed order."""
+        changes = self.changes(relation)
+        found: list[Columns] = []
+        if view in (View.OLD, View.KEPT, View.NEW):
+            base = self.background_rows(relation, values)
+            if view is not View.OLD and changes.removed:
+                found = [row for row in base if _key(row) not in changes.removed]
+            else:
+                found = list(base)
+        if view is View.REMOVED:
+            found = [row for row in _spread(changes.removed, changes.arity) if _agrees(row, values)]
+        elif view in (View.ADDED, View.NEW) and changes.added:
+            found += added_rows(changes, values)
+        return found
+
+    def matcher(self, relation: Relation, bound: Sequence[bool], view: View) -> Matcher:
+        """`find` for one shape of question, as a function of the values of the bound columns."""
+        places = [i for i, is_bound in enumerate(bound) if is_bound]
+        width = len(bound)
+
+        def match(*values: Term) -> list[Columns]:
+            asked: list[Term | None] = [None] * width
+            for place, value in zip(places, values, strict=True):
+                asked[place] = value
+            return self.find(relation, asked, view)
+
+        return match
+
+    def background_rows(self, relation: Relation, values: Sequence[Term | None]) -> Iterable[Columns]:
+        if is_aggregate(relation):
+            table = self.tables.get(relation)
+            return table.find(values) if table else ()
+        if is_class(relation):
+            if values[0] is None:
+                return [(member,) for member in self.members(relation)]
+            triple = (values[0], RDF_TYPE, relation[2:])
+            return [(values[0],)] if triple in self.background else ()
+        if relation == ALL:
+            return self._everything(*values)
+        subject, object_ = values
+        return [(s, o) for s, o in _pairs(self, relation, subject, object_)]
+
+    def _everything(
+        self, subject: Term | None, predicate: Term | None, object_: Term | None
+    ) -> Iterable[Columns]:
+        predicates: Iterable[Term]
+        if predicate is not None:
+            predicates = (predicate,)
+        elif subject is not None:
+            predicates = self.background.predicates_from(subject)
+        elif object_ is not None:
+            predicates = self.background.predicates_into(object_)
+        else:
+            predicates = self.background.forward
+        return [(s, p, o) for p in predicates for s, o in _pairs(self, p, subject, object_)]
+
+
+def _pairs(
+    store: Store, predicate: Term, subject: Term | None, object_: Term | None
+) -> Iterable[tuple[Term, Term]]:
+    forward = store.column(predicate, 0)
+    if forward is None:
+        return []
+    if subject is not None:
+        objects = many(forward.get(subject))
+        if object_ is None:
+            return [(subject, o) for o in objects]
+        return [(subject, object_)] if has(objects, object_) else []
+    if object_ is not None:
+        backward = store.column(predicate, 1) or {}
+        return [(s, object_) for s in many(backward.get(object_))]
+    return [(s, o) for s, objects in forward.items() for o in many(objects)]
+
+
+def added_rows(changes: Changes, values: Sequence[Term | None]) -> list[Columns]:
+    """Added rows that have these values, through an index if there is one for just these columns."""
+    columns = tuple(i for i, value in enumerate(values) if value is not None)
+    if len(columns) == changes.arity:
+        row = tuple(values)
+        return [row] if _key(row) in changes.added else []  # type: ignore[list-item]  # none is None here
+    index = changes.indexes.get(columns)
+    if index is None:
+        return [row for row in _spread(changes.added, changes.arity) if _agrees(row, values)]
+    key = values[columns[0]] if len(columns) == 1 else tuple(values[i] for i in columns)
+    if changes.arity != 2:
+        return list(index.get(key, ()))
+    if columns[0] == 0:
+        return [(key, value) for value in index.get(key, ())]  # type: ignore[misc]  # a bound value
+    return [(value, key) for value in index.get(key, ())]  # type: ignore[misc]  # a bound value
+
+
+def _key(row: Sequence[object]) -> object:
+    return row[0] if len(row) == 1 else tuple(row)
+
+
+def _spread(rows: Iterable[object], arity: int) -> Iterable[Columns]:
+    return [(row,) for row in rows] if arity == 1 else list(rows)  # type: ignore[misc,arg-type]  # row keys
+
+
+def _agrees(row: Columns, values: Sequence[Term | None]) -> bool:
+    return all(value is None or value == term for term, value in zip(row, values, strict=True))
