@@ -1,7 +1,7 @@
 """The join kernel: conjunctive triple patterns with guards, planned once, run many times.
 
-Place:   below datalog/ (bodies of rules) and sparql/ (basic graph patterns); above the background index and the
-         overlay of rdf/.
+Place:   below datalog/ (bodies of rules) and sparql/ (basic graph patterns); above the background index and
+         the overlay of rdf/.
 
 How to use it
     store = materialiser.store                      # background + overlay of the instant (datalog/)
@@ -15,8 +15,8 @@ How to use it
              every answer that is new because of the overlay, each once over all i; wake p when
              store.changes(item.relation) is touched. A pattern whose relation the background lacks makes all
              plans vanish in which it is to be KEPT: their functions are empty (`source_of(f)` shows it).
-    gone     the same with withdrawn_views(items, i): old answers that the instant takes away. Needed only if a
-             relation of the items is in store.volatile.
+    gone     the same with withdrawn_views(items, i): old answers that the instant takes away. Needed only if
+             a relation of the items is in store.volatile.
     now      plan(items, outputs, store)            # everything that holds at the instant (View.NEW)
     bound    plan(items, outputs, store, given=["r"]) → run(rows.append, value_of_r)
     exists   compile_plan(…, store, Found()) → run(…) → bool
@@ -27,11 +27,16 @@ How to use it
     lists what the instant touched; `readers` is a list for the caller's own use. `store.moment.now` is NOW().
 
 What is where
-    relations.py  names of relations: predicate, class of rdf:type, unions   variables.py  of expressions, atoms
-    body.py       Pattern Absent Guard Assign Check, View                    planner.py    Plan = ordered steps
-    store.py      background + overlay + tables, generic lookup              walk.py       plan → rows, plainly
-    emit.py       plan → generated function; sinks; Annotation (the seam)    access.py     code for one pattern
-    describe.py   plan → text                                                guards.py     expressions over rows
+    relations.py  names of relations: predicate, class of rdf:type, unions
+    variables.py  variables of expressions and atoms
+    body.py       Pattern Absent Guard Assign Check, View
+    planner.py    items in order: Plan
+    store.py      background + overlay + tables, generic lookup
+    walk.py       plan → rows, plainly
+    emit.py       plan → generated function; sinks; Annotation (the seam)
+    access.py     code for one pattern
+    guards.py     expressions over rows
+    describe.py   plan → text
 
 Not handled here: OPTIONAL, MINUS, UNION, groups (sparql/ builds them over these functions), blank nodes in
 patterns (variables), and equality by value (joins compare terms, filters compare values).
