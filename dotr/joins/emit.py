@@ -44,47 +44,6 @@ class Annotation:
     merge: Callable[[Any, Any], Any]
 
 
-class Sink(Protocol):
-    """What to do with a solution."""
-
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        """Names of parameters that the function has before its own."""
-        ...
-
-    @property
-    def found(self) -> bool:
-        """Whether the function answers True at the first solution (and False without one)."""
-        ...
-
-    def lines(self, value: Value, outputs: Sequence[Node], annotation: str) -> list[str]:
-        """Source lines; `annotation` is the name that holds a solution's annotation, or ""."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """Call the first argument with every solution as a tuple."""
-
-    parameters: tuple[str, ...] = ("out",)
-    found: bool = False
-
-    def lines(self, value: Value, outputs: Sequence[Node], annotation: str) -> list[str]:
-        columns = [value(node) for node in outputs] + ([annotation] if annotation else [])
-        return [f"out(({', '.join(columns)}{',' if len(columns) == 1 else ''}))"]
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """Answer whether there is a solution."""
-
-    parameters: tuple[str, ...] = ()
-    found: bool = True
-
-    def lines(self, value: Value, outputs: Sequence[Node], annotation: str) -> list[str]:
-        return ["return True"]
-
-
 class Names:
     """Owns the namespace of one generated function: every object that is no local comes in through it."""
 
@@ -109,6 +68,50 @@ class Names:
 
     def constant(self, term: str) -> str:
         return self.bind(term, "K")
+
+
+class Sink(Protocol):
+    """What to do with a solution."""
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of parameters that the function has before its own."""
+        ...
+
+    @property
+    def found(self) -> bool:
+        """Whether the function answers True at the first solution (and False without one)."""
+        ...
+
+    def lines(self, outputs: Sequence[Node], annotation: str, value: Value, names: Names) -> list[str]:
+        """Source lines; `annotation` is the name that holds a solution's annotation, or "".
+
+        `value` gives the source name of a bound variable or constant, `names` one for anything else.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Call the first argument with every solution as a tuple."""
+
+    parameters: tuple[str, ...] = ("out",)
+    found: bool = False
+
+    def lines(self, outputs: Sequence[Node], annotation: str, value: Value, names: Names) -> list[str]:
+        columns = [value(node) for node in outputs] + ([annotation] if annotation else [])
+        return [f"out(({', '.join(columns)}{',' if len(columns) == 1 else ''}))"]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Answer whether there is a solution."""
+
+    parameters: tuple[str, ...] = ()
+    found: bool = True
+
+    def lines(self, outputs: Sequence[Node], annotation: str, value: Value, names: Names) -> list[str]:
+        return ["return True"]
 
 
 _CODE: dict[str, CodeType] = {}
@@ -312,7 +315,7 @@ class Block:
 
     def _finish(self, plan: Plan) -> None:
         annotation = self._joined()
-        for line in self._sink.lines(self.value, plan.outputs, annotation):
+        for line in self._sink.lines(plan.outputs, annotation, self.value, self.names):
             self.line(line)
 
     def _go_on(self, steps: Sequence[Step], plan: Plan) -> None:

@@ -8,7 +8,7 @@ Method:  per relation the rows that are new, the rows of the background that do 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 Row: TypeAlias = Any
@@ -27,7 +27,7 @@ class Changes:
     yet.
     """
 
-    __slots__ = ("added", "arity", "idle", "indexes", "readers", "relation", "removed", "sealed")
+    __slots__ = ("added", "arity", "extended", "idle", "indexes", "readers", "relation", "removed")
 
     def __init__(self, relation: str, arity: int) -> None:
         self.relation = relation
@@ -37,21 +37,27 @@ class Changes:
         self.indexes: dict[tuple[int, ...], Index] = {}
         self.readers: list[Any] = []
         self.idle = True
-        self.sealed = False
+        self.extended: Callable[[Changes, tuple[int, ...]], None] | None = None
 
     def index(self, columns: tuple[int, ...]) -> Index:
         """The index on these columns, ascending and not all of them; made on the first call.
 
-        Not after `sealed`: code that adds rows would not know of it.
+        Rows there are already are entered, and `extended` is told: code that adds rows must know of it.
         """
         found = self.indexes.get(columns)
         if found is None:
-            if self.sealed:
-                raise AssertionError(f"{self.relation}: plans are prepared before the first instant")
             found = self.indexes[columns] = {}
-            for row in self.added:
-                _enter(found, columns, self.arity, (row,) if self.arity == 1 else row)
+            self.fill(columns)
+            if self.extended is not None:
+                self.extended(self, columns)
         return found
+
+    def fill(self, columns: tuple[int, ...]) -> None:
+        """Make an index anew from the rows added."""
+        index = self.indexes[columns]
+        index.clear()
+        for row in self.added:
+            _enter(index, columns, self.arity, (row,) if self.arity == 1 else row)
 
     def enter(self, row: tuple[str, ...]) -> None:
         """Put a row that is in `added` into the indexes; generated code does the same inline."""
