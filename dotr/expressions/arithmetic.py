@@ -10,9 +10,10 @@ Method:  SPARQL 1.1, sec. 17.3: operands are promoted to the wider type, integer
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
-from typing import Any
+from typing import Any, TypeAlias
 
 from dotr.rdf.values import (
     DECIMAL_MAX,
@@ -20,18 +21,24 @@ from dotr.rdf.values import (
     EXACT,
     INTEGER_MAX,
     INTEGER_MIN,
+    TICKS,
     Number,
     Single,
     single,
     to_double,
 )
 
+Operation: TypeAlias = Callable[[Any, Any], Number | None]
+"""Of two values: the number, None where one is no number or the result has no place in its type."""
+
 _I128_MIN, _I128_MAX = -(2**127), 2**127 - 1
 
 
+_NUMERIC = frozenset({int, Decimal, float, Single})
+
+
 def is_number(value: object) -> bool:
-    kind = type(value)
-    return kind is int or kind is float or kind is Decimal or kind is Single
+    return type(value) in _NUMERIC
 
 
 def to_single(value: Any) -> Single:
@@ -39,54 +46,45 @@ def to_single(value: Any) -> Single:
     return value if type(value) is Single else single(to_double(value))
 
 
-def add(a: Any, b: Any) -> Number | None:
-    pair = promoted(a, b)
-    if pair is None:
-        return None
-    left, right, kind = pair
-    if kind is int:
-        return _integer(left + right)
-    if kind is Decimal:
-        return _decimal(EXACT.add(left, right))
-    return _floating(left + right, kind)
+def _operation(
+    integers: Callable[[int, int], int | Decimal | None],
+    decimals: Callable[[Decimal, Decimal], Decimal | None],
+    doubles: Callable[[float, float], float],
+) -> Operation:
+    """An operation on two values of any kind from what it does to integers, decimals and doubles."""
+
+    def apply(a: Any, b: Any) -> Number | None:
+        kind = type(a)
+        if kind is not type(b):
+            pair = promoted(a, b)
+            if pair is None:
+                return None
+            a, b, kind = pair
+        if kind is float:
+            return doubles(a, b)
+        if kind is int:
+            return integers(a, b)
+        if kind is Decimal:
+            return decimals(a, b)
+        return single(doubles(a, b)) if kind is Single else None
+
+    return apply
 
 
-def subtract(a: Any, b: Any) -> Number | None:
-    pair = promoted(a, b)
-    if pair is None:
-        return None
-    left, right, kind = pair
-    if kind is int:
-        return _integer(left - right)
-    if kind is Decimal:
-        return _decimal(EXACT.subtract(left, right))
-    return _floating(left - right, kind)
+def _double_quotient(a: float, b: float) -> float:
+    if b == 0:
+        return math.nan if a == 0 or a != a else math.copysign(math.inf, a) * math.copysign(1.0, b)
+    return a / b
 
 
-def multiply(a: Any, b: Any) -> Number | None:
-    pair = promoted(a, b)
-    if pair is None:
-        return None
-    left, right, kind = pair
-    if kind is int:
-        return _integer(left * right)
-    if kind is Decimal:
-        return _product(left, right)
-    return _floating(left * right, kind)
-
-
-def divide(a: Any, b: Any) -> Number | None:
-    pair = promoted(a, b)
-    if pair is None:
-        return None
-    left, right, kind = pair
-    if kind is int or kind is Decimal:
-        return quotient(_scaled(left), _scaled(right))
-    if right == 0:
-        if left == 0 or left != left or right != right:
-            return _floating(math.nan, kind)
-        return _floating(math.copysign(math.inf, left) * math.copysign(1.0, right), kind)
-    return _floating(left / right, kind)
+add = _operation(lambda a, b: _integer(a + b), lambda a, b: _decimal(EXACT.add(a, b)), operator.add)
+subtract = _operation(lambda a, b: _integer(a - b), lambda a, b: _decimal(EXACT.subtract(a, b)), operator.sub)
+multiply = _operation(lambda a, b: _integer(a * b), lambda a, b: _product(a, b), operator.mul)
+divide = _operation(
+    lambda a, b: quotient(a * TICKS, b * TICKS),
+    lambda a, b: quotient(_scaled(a), _scaled(b)),
+    _double_quotient,
+)
 
 
 def negate(value: Any) -> Number | None:
@@ -170,9 +168,9 @@ def quotient(numerator: int, denominator: int) -> Decimal | None:
     return EXACT.scaleb(Decimal(cut), -18)
 
 
-def _scaled(value: Any) -> int:
-    """An int or Decimal in units of 10⁻¹⁸."""
-    return int(EXACT.scaleb(value, 18)) if isinstance(value, Decimal) else int(value) * 10**18
+def _scaled(value: Decimal) -> int:
+    """A decimal in units of 10⁻¹⁸."""
+    return int(EXACT.scaleb(value, 18))
 
 
 def _product(a: Decimal, b: Decimal) -> Decimal | None:

@@ -13,24 +13,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal
-from typing import Any, TypeAlias, assert_never
+from typing import TypeAlias, assert_never
 
 from dotr.errors import Diagnostic, ProgramError
 from dotr.events import Clock
-from dotr.expressions import arithmetic, operators
+from dotr.expressions import closures as make
 from dotr.expressions.casts import CASTS
+from dotr.expressions.closures import MIRRORED, Condition, Getter, Row, Tester, Valuer
 from dotr.expressions.functions import FUNCTIONS
-from dotr.expressions.operators import Truth, at_most, effective, equal, less
+from dotr.expressions.operators import ARITHMETIC, COMPARISONS
 from dotr.ir import Aggregate, Attribute, Call, Const, Exists, Expression, TimeOf, Var
-from dotr.rdf.terms import FALSE, TRUE, Term
-from dotr.rdf.values import EXACT, DateTime, Value, encode, values
+from dotr.rdf.terms import Term
+from dotr.rdf.values import EXACT, DateTime, Value, number
 
-Row: TypeAlias = Any
-Getter: TypeAlias = Callable[[Row], Term | None]
-Condition: TypeAlias = Callable[[Row], bool]
+__all__ = ["Condition", "Getter", "Leaf", "Row", "check_call", "compile_condition", "compile_expression"]
+
 Leaf: TypeAlias = Callable[[Var | Attribute | TimeOf], Getter]
-Valuer: TypeAlias = Callable[[Row], Value | None]
-Tester: TypeAlias = Callable[[Row], Truth]
 
 # name: least and most arguments of what is not strict, or is an operator
 _FORMS: dict[str, tuple[int, int | None]] = {
@@ -87,8 +85,7 @@ def compile_condition(
     dates: bool = True,
 ) -> Condition:
     """A function from a row to whether the expression's effective boolean value is true; an error is not."""
-    test = _Compiler(leaf, clock, now, exists, dates).truth(expression)
-    return lambda row: test(row) is True
+    return _Compiler(leaf, clock, now, exists, dates).condition(expression)
 
 
 class _Compiler:
@@ -114,20 +111,37 @@ class _Compiler:
             return native
         test = self._truth(expression)
         if test is not None:
-            return _term_of_truth(test)
-        return _term_of_value(self._value(expression))
+            return make.term_of_truth(test)
+        return make.term_of_value(self._value(expression))
 
     def value(self, expression: Expression) -> Valuer:
         native = self._term(expression)
         if native is not None:
-            return _value_of_term(native)
+            return make.value_of_term(native)
         return self._truth(expression) or self._value(expression)
 
     def truth(self, expression: Expression) -> Tester:
         test = self._truth(expression)
         if test is not None:
             return test
-        return _truth_of_value(self.value(expression))
+        return make.truth_of_value(self.value(expression))
+
+    def condition(self, expression: Expression) -> Condition:
+        """Like truth with an error taken for false, which needs no third value outside of `!`."""
+        match expression:
+            case Call("&&", (a, b)):
+                left, right = self.condition(a), self.condition(b)
+                return lambda row: left(row) and right(row)
+            case Call("||", (a, b)):
+                left, right = self.condition(a), self.condition(b)
+                return lambda row: left(row) or right(row)
+            case Call("=" | "<" | ">" | "<=" | ">=" as operator, (a, Const(term))) if _is_number(term):
+                return make.threshold(operator, self.term(a), term)
+            case Call("=" | "<" | ">" | "<=" | ">=" as operator, (Const(term), a)) if _is_number(term):
+                return make.threshold(MIRRORED[operator], self.term(a), term)
+            case _:
+                test = self.truth(expression)
+                return lambda row: test(row) is True
 
     def _term(self, expression: Expression) -> Getter | None:
         """For leaves and for forms that hand a term through; None for all others."""
@@ -139,9 +153,9 @@ class _Compiler:
             case Call("NOW", ()):
                 return self._now or (lambda row: None)
             case Call("COALESCE", arguments):
-                return _first(tuple(self.term(a) for a in arguments))
+                return make.coalesce(tuple(self.term(a) for a in arguments))
             case Call("IF", (condition, then, otherwise)):
-                return _choice(self.truth(condition), self.term(then), self.term(otherwise))
+                return make.choice(self.truth(condition), self.term(then), self.term(otherwise))
             case Aggregate():
                 raise AssertionError("aggregates are replaced by variables before compilation")
             case Call() | Exists():
@@ -160,24 +174,24 @@ class _Compiler:
                 found, wanted = self._exists(expression), not expression.negated
                 return lambda row: found(row) is wanted
             case Call("&&", (a, b)):
-                return _both(self.truth(a), self.truth(b))
+                return make.both(self.truth(a), self.truth(b))
             case Call("||", (a, b)):
-                return _either(self.truth(a), self.truth(b))
+                return make.either(self.truth(a), self.truth(b))
             case Call("!", (a,)):
-                return _not(self.truth(a))
+                return make.negation(self.truth(a))
             case Call("BOUND", (a,)):
                 get = self.term(a)
                 return lambda row: get(row) is not None
             case Call("SAMETERM", (a, b)):
-                return _same(self.term(a), self.term(b))
+                return make.same_term(self.term(a), self.term(b))
             case Call("=" | "!=" | "<" | ">" | "<=" | ">=" as operator, (a, b)):
                 return self._comparison(operator, a, b)
             case Call("IN", (a,)):
-                return _none_of_nothing(self.truth(a))
+                return make.none_of_nothing(self.truth(a))
             case Call("IN", (a, *options)):
-                return _member(self.value(a), tuple(self.value(o) for o in options))
+                return make.member(self.value(a), tuple(self.value(o) for o in options))
             case Call("NOT-IN", arguments):
-                return _not(self.truth(Call("IN", arguments)))
+                return make.negation(self.truth(Call("IN", arguments)))
             case _:
                 return None
 
@@ -190,15 +204,20 @@ class _Compiler:
         if function == "-" and all(isinstance(a, TimeOf) for a in arguments):
             return self._seconds_between(*(self.value(a) for a in arguments))
         inner = tuple(self.value(a) for a in arguments)
-        if function in _ARITHMETIC:
-            apply: Callable[..., Value | None] = _ARITHMETIC[function]
-            return _strict(apply if self._dates else _dateless(apply), inner)
+        if function in ARITHMETIC:
+            apply: Callable[..., Value | None] = ARITHMETIC[function]
+            if not self._dates and function in ("+", "-"):
+                apply = make.dateless(apply)
+            for place, argument in enumerate(arguments):
+                if isinstance(argument, Const) and _is_number(argument.term) and len(arguments) == 2:
+                    return make.with_constant(apply, inner[1 - place], argument.term, first=place == 0)
+            return make.strict(apply, inner)
         if function in FUNCTIONS:
-            return _strict(FUNCTIONS[function].apply, inner)
-        return _strict(CASTS[function], inner)
+            return make.strict(FUNCTIONS[function].apply, inner)
+        return make.strict(CASTS[function], inner)
 
     def _comparison(self, operator: str, a: Expression, b: Expression) -> Tester:
-        return _compare(_COMPARISONS[operator], self.value(a), self.value(b))
+        return make.comparison(COMPARISONS[operator], self.value(a), self.value(b))
 
     def _seconds_between(self, later: Valuer, earlier: Valuer) -> Valuer:
         micros = self._microseconds
@@ -217,181 +236,5 @@ class _Compiler:
         return value * self._clock.unit if type(value) is int else None
 
 
-def _not_equal(a: Value, b: Value) -> Truth:
-    same = equal(a, b)
-    return None if same is None else not same
-
-
-_COMPARISONS: dict[str, Callable[[Value, Value], Truth]] = {
-    "=": equal,
-    "!=": _not_equal,
-    "<": less,
-    ">": lambda a, b: less(b, a),
-    "<=": at_most,
-    ">=": lambda a, b: at_most(b, a),
-}
-_ARITHMETIC: dict[str, Callable[..., Value | None]] = {
-    "+": operators.add,
-    "-": operators.subtract,
-    "*": arithmetic.multiply,
-    "/": arithmetic.divide,
-    "u-": operators.negate,
-    "u+": operators.plus,
-}
-
-
-def _dateless(apply: Callable[..., Value | None]) -> Callable[..., Value | None]:
-    def guarded(*arguments: Value) -> Value | None:
-        return None if any(isinstance(a, DateTime) for a in arguments) else apply(*arguments)
-
-    return guarded
-
-
-def _term_of_truth(test: Tester) -> Getter:
-    def term(row: Row) -> Term | None:
-        truth = test(row)
-        return None if truth is None else TRUE if truth else FALSE
-
-    return term
-
-
-def _term_of_value(valuer: Valuer) -> Getter:
-    def term(row: Row) -> Term | None:
-        value = valuer(row)
-        return None if value is None else encode(value)
-
-    return term
-
-
-def _value_of_term(get: Getter) -> Valuer:
-    table = values
-
-    def value(row: Row) -> Value | None:
-        term = get(row)
-        return None if term is None else table[term]
-
-    return value
-
-
-def _truth_of_value(valuer: Valuer) -> Tester:
-    return lambda row: effective(valuer(row))
-
-
-def _first(getters: tuple[Getter, ...]) -> Getter:
-    def coalesce(row: Row) -> Term | None:
-        for get in getters:
-            term = get(row)
-            if term is not None:
-                return term
-        return None
-
-    return coalesce
-
-
-def _choice(condition: Tester, then: Getter, otherwise: Getter) -> Getter:
-    def choose(row: Row) -> Term | None:
-        truth = condition(row)
-        return None if truth is None else then(row) if truth else otherwise(row)
-
-    return choose
-
-
-def _both(a: Tester, b: Tester) -> Tester:
-    def both(row: Row) -> Truth:
-        left = a(row)
-        if left is False:
-            return False
-        right = b(row)
-        return right if left or right is False else None
-
-    return both
-
-
-def _either(a: Tester, b: Tester) -> Tester:
-    def either(row: Row) -> Truth:
-        left = a(row)
-        if left:
-            return True
-        right = b(row)
-        return right if left is False or right else None
-
-    return either
-
-
-def _not(test: Tester) -> Tester:
-    def negated(row: Row) -> Truth:
-        truth = test(row)
-        return None if truth is None else not truth
-
-    return negated
-
-
-def _same(a: Getter, b: Getter) -> Tester:
-    def same(row: Row) -> Truth:
-        left, right = a(row), b(row)
-        return None if left is None or right is None else left == right
-
-    return same
-
-
-def _compare(holds: Callable[[Value, Value], Truth], a: Valuer, b: Valuer) -> Tester:
-    def compare(row: Row) -> Truth:
-        left = a(row)
-        if left is None:
-            return None
-        right = b(row)
-        return None if right is None else holds(left, right)
-
-    return compare
-
-
-def _none_of_nothing(test: Tester) -> Tester:
-    """`x IN ()`: false, but, against SPARQL 1.1 and with the full engine, an error where x has no truth."""
-    return lambda row: None if test(row) is None else False
-
-
-def _member(tested: Valuer, options: tuple[Valuer, ...]) -> Tester:
-    def member(row: Row) -> Truth:
-        value = tested(row)
-        if value is None:
-            return None
-        answer: Truth = False
-        for option in options:
-            other = option(row)
-            same = None if other is None else equal(value, other)
-            if same:
-                return True
-            if same is None:
-                answer = None
-        return answer
-
-    return member
-
-
-def _strict(apply: Callable[..., Value | None], arguments: tuple[Valuer, ...]) -> Valuer:
-    """Apply a function to values; any error in an argument is an error."""
-    if len(arguments) == 1:
-        (only,) = arguments
-
-        def unary(row: Row) -> Value | None:
-            value = only(row)
-            return None if value is None else apply(value)
-
-        return unary
-    if len(arguments) == 2:
-        first, second = arguments
-
-        def binary(row: Row) -> Value | None:
-            left = first(row)
-            if left is None:
-                return None
-            right = second(row)
-            return None if right is None else apply(left, right)
-
-        return binary
-
-    def call(row: Row) -> Value | None:
-        given = [argument(row) for argument in arguments]
-        return None if None in given else apply(*given)
-
-    return call
+def _is_number(term: Term) -> bool:
+    return number(term) is not None

@@ -8,6 +8,7 @@ Method:  SPARQL 1.1, sec. 17.2 to 17.4, with the answers of the full engine wher
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Decimal
 
 from dotr.expressions import arithmetic
@@ -48,10 +49,13 @@ def equal(a: Value, b: Value) -> Truth:
     return pair[0] == pair[1] if pair is not None else False
 
 
+_PLAINLY_ORDERED = frozenset({int, str, Decimal})
+
+
 def less(a: Value, b: Value) -> Truth:
     """`a < b`; `b > a` is the same."""
     left, right = type(a), type(b)
-    if left is right and (left is int or left is str or left is Decimal):
+    if left is right and left in _PLAINLY_ORDERED:
         return a < b  # type: ignore[operator]  # of one ordered type
     pair = promoted(a, b)
     if pair is not None:
@@ -70,7 +74,7 @@ def less(a: Value, b: Value) -> Truth:
 def at_most(a: Value, b: Value) -> Truth:
     """`a <= b`; `b >= a` is the same."""
     left, right = type(a), type(b)
-    if left is right and (left is int or left is str or left is Decimal):
+    if left is right and left in _PLAINLY_ORDERED:
         return a <= b  # type: ignore[operator]  # of one ordered type
     pair = promoted(a, b)
     if pair is not None:
@@ -147,3 +151,26 @@ def truth_of(term: Term | None) -> Truth:
 
 def value_of(term: Term | None) -> Value | None:
     return None if term is None else decode(term)
+
+
+def _not_equal(a: Value, b: Value) -> Truth:
+    same = equal(a, b)
+    return None if same is None else not same
+
+
+COMPARISONS: dict[str, Callable[[Value, Value], Truth]] = {
+    "=": equal,
+    "!=": _not_equal,
+    "<": less,
+    ">": lambda a, b: less(b, a),
+    "<=": at_most,
+    ">=": lambda a, b: at_most(b, a),
+}
+ARITHMETIC: dict[str, Callable[..., Value | None]] = {
+    "+": add,
+    "-": subtract,
+    "*": arithmetic.multiply,
+    "/": arithmetic.divide,
+    "u-": negate,
+    "u+": plus,
+}

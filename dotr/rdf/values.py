@@ -114,32 +114,26 @@ def instant(term: Term) -> int | None:
 def _decode(term: Term) -> Value:
     if term[0] != '"':
         return Resource(term)
-    term = canonical(term)
+    end = term.rfind('"^^<')
+    if end > 0:
+        read = _READERS.get(term[end:])
+        value = read(term[1:end]) if read is not None else None
+        if value is not None:
+            return value
+        if canonical(term) != term:
+            return _decode(canonical(term))
     lexical, datatype, language = literal_parts(term)
     if datatype == XSD_STRING:
         return lexical
     if language:
-        return LanguageString(lexical, language, term)
-    value: Value | None = None
-    match datatype:
-        case t if t == XSD_INTEGER:
-            value = _integer(lexical)
-        case t if t == XSD_DECIMAL:
-            value = _decimal(lexical)
-        case t if t == XSD_DOUBLE and _FLOATING.fullmatch(lexical):
-            value = float(lexical)
-        case t if t == XSD_FLOAT and _FLOATING.fullmatch(lexical):
-            value = single(float(lexical))
-        case t if t == XSD_BOOLEAN and term in (TRUE, FALSE):
-            value = term == TRUE
-        case t if t == XSD_DATETIME:
-            value = _datetime(lexical, term)
-    return Opaque(lexical, datatype, term) if value is None else value
+        return LanguageString(lexical, language.lower(), canonical(term))
+    moment = _datetime(lexical, term) if datatype == XSD_DATETIME else None
+    return Opaque(lexical, datatype, term) if moment is None else moment
 
 
 _INTEGER = re.compile(r"-?[1-9][0-9]{0,18}|0")
 _DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]{0,20})(?:\.[0-9]{1,18})?")
-_FLOATING = re.compile(r"-?(?:[0-9]+(?:\.[0-9]+)?|INF)|NaN")
+_FLOATING = re.compile(r"-?(?:[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|INF)|NaN")
 _DATETIME = re.compile(
     r"(-?)([0-9]{4}|[1-9][0-9]{4,})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,18}))?"
     r"(?:(Z)|([+-])([0-9]{2}):([0-9]{2}))?"
@@ -158,6 +152,25 @@ def _decimal(lexical: str) -> Decimal | None:
         return None
     value = Decimal(lexical)
     return value if DECIMAL_MIN <= value <= DECIMAL_MAX else None
+
+
+def _double(lexical: str) -> float | None:
+    return float(lexical) if _FLOATING.fullmatch(lexical) else None
+
+
+def _single(lexical: str) -> Single | None:
+    """By the engine's own reading of a decimal text as a 32-bit float, which is rounded once."""
+    term = f'"{lexical}"^^<{XSD_FLOAT}>'
+    return single(float(lexical)) if _FLOATING.fullmatch(lexical) and canonical(term) == term else None
+
+
+_READERS: dict[str, Callable[[str], Value | None]] = {
+    f'"^^<{XSD_INTEGER}>': _integer,
+    f'"^^<{XSD_DECIMAL}>': _decimal,
+    f'"^^<{XSD_DOUBLE}>': _double,
+    f'"^^<{XSD_FLOAT}>': _single,
+    f'"^^<{XSD_BOOLEAN}>': {"true": True, "false": False}.get,
+}
 
 
 def _datetime(lexical: str, term: Term) -> DateTime | None:
@@ -203,6 +216,8 @@ values: Memo[Term, Value] = Memo(_decode)
 def to_double(value: Number) -> float:
     """A number as xsd:double, rounded as the engine does: a decimal is its digits over a power of ten."""
     if isinstance(value, Decimal):
+        if len(str(value)) <= 16:  # 15 digits at most: both are exact, and one division rounds once
+            return float(value) or 0.0
         places, digits = 18, int(EXACT.scaleb(value, 18))
         while places and digits % 10 == 0:
             digits, places = digits // 10, places - 1

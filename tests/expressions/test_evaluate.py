@@ -156,3 +156,14 @@ def test_a_condition_holds_when_its_effective_boolean_value_is_true(
 ) -> None:
     holds = compile_condition(expression, leaf, clock=CLOCK)(row)
     assert holds == (answer(Call("!", (Call("!", (expression,)),)), row) == TRUE)
+
+
+@given(calls(COMPARISON, variables | t.numbers.map(canonical).map(Const)), numeric_rows)
+def test_conditions_against_constant_numbers(expression: Expression, row: dict[str, Term | None]) -> None:
+    holds = compile_condition(expression, leaf, clock=CLOCK)(row)
+    assert holds == (answer(expression, row) == TRUE)
+
+
+@given(calls(ARITHMETIC, variables | t.numbers.map(canonical).map(Const)), numeric_rows)
+def test_arithmetic_with_constant_numbers(expression: Expression, row: dict[str, Term | None]) -> None:
+    agree(expression, row)
