@@ -17,6 +17,7 @@ from dotr.connectors.documents import (
     MAX_DOCUMENT,
     STREAM_BASE,
     Format,
+    content_hash,
     decode,
     format_of,
     parse_triples,
@@ -55,13 +56,6 @@ def read_background(paths: Sequence[str], base: str = STREAM_BASE, limit: int = 
             parsed = label_background(parsed, content_hash(content))
         triples.update(dict.fromkeys(parsed))
     return list(triples)
-
-
-def content_hash(content: bytes) -> str:
-    """What blank nodes of a file are labelled by, and what a deployment knows a file by: 32
-    hexadecimal digits.
-    """
-    return blake2b(content, digest_size=16).hexdigest()
 
 
 def digest_background(paths: Sequence[str]) -> str:

@@ -17,9 +17,10 @@ import re
 import zlib
 from collections.abc import Iterator
 from enum import Enum
+from hashlib import blake2b
 from itertools import islice
 from pathlib import PurePath
-from typing import IO, NoReturn, TypeAlias
+from typing import IO, NoReturn, Protocol, TypeAlias
 
 import pyoxigraph as ox
 
@@ -114,6 +115,12 @@ def unknown_format(path: str) -> DataError:
     )
 
 
+class Readable(Protocol):
+    """What bytes come out of."""
+
+    def read(self, size: int = -1, /) -> bytes: ...
+
+
 def open_document(path: str) -> IO[bytes]:
     """A file for reading, decompressed if it is gzip (by its first bytes). Raises DataError D2003."""
     try:
@@ -158,7 +165,7 @@ def read_bytes(path: str, limit: int = MAX_DOCUMENT) -> bytes:
     return content
 
 
-def read_some(file: IO[bytes], size: int, path: str) -> bytes:
+def read_some(file: Readable, size: int, path: str) -> bytes:
     """`file.read(size)`, with a damaged archive or disk told as DataError."""
     try:
         return file.read(size)
@@ -173,6 +180,11 @@ def read_some(file: IO[bytes], size: int, path: str) -> bytes:
         ) from None
     except OSError as error:
         raise unreadable(path, error) from None
+
+
+def content_hash(content: bytes) -> str:
+    """What blank nodes of a file are labelled by, and a deployment knows a file by: 32 hexadecimal digits."""
+    return blake2b(content, digest_size=16).hexdigest()
 
 
 def too_large(path: str, limit: int) -> DataError:

@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import IO
 
 from dotr.connectors.documents import (
     MAX_DOCUMENT,
     STREAM_BASE,
     Format,
+    Readable,
     decode,
     parse_triples,
     read_some,
@@ -39,7 +39,7 @@ class Line:
 
 
 def raw_lines(
-    file: IO[bytes], name: str, limit: int = MAX_DOCUMENT, head: bytes = b"", line: int = 1, offset: int = 0
+    file: Readable, name: str, limit: int = MAX_DOCUMENT, head: bytes = b"", line: int = 1, offset: int = 0
 ) -> Iterator[Line]:
     """The lines of a file that are not blank, in bounded memory. Raises DataError D2006 for an
     endless one.

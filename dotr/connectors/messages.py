@@ -16,12 +16,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import IO
 
 from dotr.connectors.documents import (
     MAX_DOCUMENT,
     STREAM_BASE,
     Format,
+    Readable,
     decode,
     parse_with_prefixes,
     read_some,
@@ -65,7 +65,7 @@ def is_message_log(head: bytes) -> bool:
 
 
 def split_messages(
-    file: IO[bytes], name: str, limit: int = MAX_DOCUMENT, head: bytes = b"", line: int = 1, offset: int = 0
+    file: Readable, name: str, limit: int = MAX_DOCUMENT, head: bytes = b"", line: int = 1, offset: int = 0
 ) -> Iterator[Message]:
     """The messages of a log, in bounded memory. Raises DataError D2006, D2015.
 

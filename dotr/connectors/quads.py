@@ -13,13 +13,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import IO, TypeAlias
+from typing import TypeAlias
 
 from dotr.connectors.documents import (
     MAX_DOCUMENT,
     STREAM_BASE,
     Format,
     Quad,
+    Readable,
     decode,
     parse_quads,
     read_some,
@@ -48,6 +49,8 @@ class Block:
     line: int = 0
     end: int = 0
     named: bool = False
+    whole: bool = False
+    """Whether the document was grouped whole: `end` then counts graphs, not bytes."""
 
     def text(self) -> str:
         """The block as N-Quads, for a dead letter."""
@@ -58,7 +61,7 @@ class Block:
 class Joined:
     """A reader of the bytes already taken from a file, then of the rest; counts, and stops at `limit`."""
 
-    def __init__(self, head: bytes, file: IO[bytes], name: str, limit: int | None = None) -> None:
+    def __init__(self, head: bytes, file: Readable, name: str, limit: int | None = None) -> None:
         self._head, self._file, self._name = head, file, name
         self.limit = limit
         self._count = 0
@@ -76,7 +79,7 @@ class Joined:
 
 
 def quad_blocks(
-    file: IO[bytes],
+    file: Readable,
     format_: Format,
     name: str,
     base: str | None = STREAM_BASE,
@@ -93,7 +96,7 @@ def quad_blocks(
     while len(head) <= whole:
         more = read_some(file, whole + 1 - len(head), name)
         if not more:
-            yield from group_whole(_small(head, format_, name, base, line, offset), name)
+            yield from _numbered(group_whole(_small(head, format_, name, base, line, offset), name))
             return
         head += more
     reader = Joined(head, file, name)
@@ -101,7 +104,15 @@ def quad_blocks(
         placed = _lines(reader.read, name, line, offset)
     else:
         placed = ((quad, 0, 0) for quad in stream_quads(reader, format_, name, base))  # type: ignore[arg-type]
-    yield from _streamed(placed, reader, name, limit)
+    blocks = _streamed(placed, reader, name, limit)
+    yield from blocks if format_ is Format.NQUADS else _numbered(blocks)
+
+
+def _numbered(blocks: Iterator[Block]) -> Iterator[Block]:
+    """Blocks that know how many graphs of the document are consumed with them."""
+    for number, block in enumerate(blocks, 1):
+        block.whole, block.end = True, number
+        yield block
 
 
 def _small(
@@ -182,15 +193,13 @@ def _streamed(items: Iterator[Placed], reader: Joined, name: str, limit: int) ->
         yield from group_adjacent(chain(taken, items), name)
     else:
         reader.limit = limit
-        yield from group_whole(chain(taken, items), name)
+        yield from _numbered(group_whole(chain(taken, items), name))
 
 
 def group_whole(items: Iterable[Placed], name: str) -> Iterator[Block]:
     """Group the quads of a document by graph name, wherever they stand; blocks in order of appearance."""
     blocks: dict[Term, Block] = {}  # of every graph name and every subject of the default graph, as they come
-    last = 0
-    for (s, p, o, g), line, end in items:
-        last = end
+    for (s, p, o, g), line, _end in items:
         block = blocks.get(g or s)
         if block is None:
             block = blocks[g or s] = Block(g or s, line=line)
@@ -205,9 +214,7 @@ def group_whole(items: Iterable[Placed], name: str) -> Iterator[Block]:
     if len(graphs) < len(blocks):
         stray = next(block for block in blocks.values() if not block.named and not _stamped(block.about))
         raise _stray(stray.about[0], name, stray.line)
-    for block in graphs:
-        block.end = last
-        yield block
+    yield from graphs
 
 
 def group_adjacent(items: Iterable[Placed], name: str) -> Iterator[Block]:

@@ -19,14 +19,15 @@ import heapq
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import IO, NamedTuple, TypeVar
+from typing import IO, NamedTuple, TypeAlias
 
 from dotr.connectors.documents import (
     MAX_DOCUMENT,
     STREAM_BASE,
     Format,
+    content_hash,
     decode,
     format_of,
     open_document,
@@ -36,8 +37,9 @@ from dotr.connectors.documents import (
     read_some,
     too_large,
     unknown_format,
+    unreadable,
 )
-from dotr.connectors.jsonlines import Line, parse_line, raw_lines
+from dotr.connectors.jsonlines import parse_line, raw_lines
 from dotr.connectors.messages import Carried, Message, is_message_log, split_messages
 from dotr.connectors.quads import WHOLE, Block, group_whole, quad_blocks
 from dotr.connectors.refusals import Refusals
@@ -58,21 +60,37 @@ _TRIPLE_LINE = re.compile(_THREE_TERMS + rb"\.\s*(?:#.*)?$")
 _QUAD_LINE = re.compile(_THREE_TERMS + rb'(?:<[^<>"\s]*>|_:[^\s<]+)[ \t]*\.\s*$', re.MULTILINE)
 
 
-Part = TypeVar("Part", Line, Message)
+class Bookmark(NamedTuple):
+    """How far a file is consumed, for a reader that goes on there.
+
+    `how` says what `end` counts: "byte"s and "graph"s of the document, graphs in time order of a document
+    that is "sorted" before it is replayed, bytes of a "whole" document of one graph. `carried` is what a
+    message log carries on (base and prefixes). `limit`: only so many bytes of the file belong to what was
+    begun; 0 is all.
+    """
+
+    how: str
+    end: int
+    carried: str = ""
+    limit: int = 0
+
+
+_START = Bookmark("byte", 0)
 
 
 class TimedGraph(NamedTuple):
     """One time-annotated graph as read.
 
-    `triples` are canonical, without repeats, blank nodes labelled as the document has them. `line` is 0
-    where it is unknown. `end` says how many bytes (for TriG: how many graphs) of the file are consumed with
-    it, and `carried` what a reader that goes on behind it must know.
+    `triples` are canonical, without repeats, blank nodes labelled as the document has them. `line` is 0 where
+    it is unknown. `how`, `end` and `carried` are the bookmark behind it; of a "whole" document `carried` is
+    the content's hash.
     """
 
     time: Time
     triples: list[Triple]
     file: str
     line: int = 0
+    how: str = "byte"
     end: int = 0
     carried: str = ""
 
@@ -80,6 +98,26 @@ class TimedGraph(NamedTuple):
     def place(self) -> str:
         """Where it stands, for messages."""
         return f"{self.file}:{self.line}" if self.line else self.file
+
+
+class Mark(NamedTuple):
+    """What a reader says beside graphs: a document was refused (`error`), or the file is read to its end.
+
+    `time` is that of the graph before it in the file (None at the head); `content` are the refused bytes;
+    `size` the bytes read so far.
+    """
+
+    time: Time | None
+    file: str
+    how: str
+    end: int
+    carried: str = ""
+    error: DataError | None = None
+    content: bytes = b""
+    size: int = 0
+
+
+Item: TypeAlias = TimedGraph | Mark
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +140,14 @@ class Sources:
 
     Iteration raises DataError; what was yielded before stays right. After the first graph `clock` says how
     this run writes time; `ladder.rungs` counts how times were found, `refusals.count` what was left out.
+    `bookmarks` say, by file as `resolve` names it, where to go on.
     """
 
     paths: Sequence[str]
     options: SourceOptions = field(default_factory=SourceOptions)
     refusals: Refusals = field(default_factory=Refusals)
     stdin: IO[bytes] | None = None
+    bookmarks: Mapping[str, Bookmark] = field(default_factory=dict)
     ladder: Ladder = field(init=False)
 
     def __post_init__(self) -> None:
@@ -119,50 +159,63 @@ class Sources:
         return self.ladder.clock
 
     def __iter__(self) -> Iterator[TimedGraph]:
+        for item in self.items():
+            if isinstance(item, TimedGraph):
+                yield item
+            elif item.error is not None:
+                self.refusals.take(item.error, item.content)
+
+    def items(self) -> Iterator[Item]:
+        """Graphs in time order, refused documents (unless refusing is fatal), and the ends of files."""
         files = resolve(self.paths)
-        if len(files) == 1:
-            return self._reader(files[0]).graphs()
+        if len(files) == 1 and self._bookmark(files[0]).how != "sorted":
+            return self._reader(files[0]).items()
         return self._replay(files)
 
-    def _reader(self, file: str, quiet: bool = False) -> Reader:
-        if (
-            quiet
-        ):  # the second look at a file counts nothing again and has already been refused what it would be
-            ladder = replace(self.ladder, rungs={})
-            return Reader(file, self.options, ladder, Refusals(fail=False), self.stdin)
-        return Reader(file, self.options, self.ladder, self.refusals, self.stdin)
+    def _bookmark(self, file: str) -> Bookmark:
+        return self.bookmarks.get(file, _START)
 
-    def _replay(self, files: Sequence[str]) -> Iterator[TimedGraph]:
+    def _reader(self, file: str, again: bool = False) -> Reader:
+        ladder = (
+            replace(self.ladder, rungs={}) if again else self.ladder
+        )  # a second look counts nothing twice
+        return Reader(file, self.options, ladder, self.refusals, self.stdin, self._bookmark(file))
+
+    def _replay(self, files: Sequence[str]) -> Iterator[Item]:
         """All graphs of several files by time; among equals in the order of the files."""
-        heap: list[tuple[Time, int, int, TimedGraph | None, Iterator[TimedGraph]]] = []
+        heap: list[tuple[Time, int, Item | None, Iterator[Item]]] = []
         budget = self.options.cache
         for number, file in enumerate(files):
             if not os.path.isfile(file):  # a pipe can be looked at once only
-                heap.extend(_head(self._reader(file).graphs(), number))
+                heap.extend(_head(self._reader(file).items(), number))
                 continue
-            look = _look(self._reader(file).graphs(), min(budget, _size(file) * 4))
-            if look is None:
-                continue
+            look = _look(self._reader(file).items(), min(budget, _size(file) * 4 + 1000))
             budget -= look.cost
-            if look.graphs is not None:
-                heap.extend(_head(iter(sorted(look.graphs, key=_time)), number))
+            ordered = look.ordered and self._bookmark(file).how != "sorted"
+            if look.kept is None:
+                rest = self._again(file, ordered)
+            elif ordered:
+                rest = iter(look.kept)
             else:
-                heap.append((look.first, number, 0, None, self._again(file, look.ordered)))
+                rest = _sorted(look.kept, self._bookmark(file))
+            heap.append((look.first, number, None, rest))
         heapq.heapify(heap)
-        turn = 0
+        reached = -(2**63)
         while heap:
-            _at, number, _turn, graph, rest = heapq.heappop(heap)
-            if graph is not None:
-                yield graph
+            reached, number, item, rest = heapq.heappop(heap)
+            if item is not None:
+                yield item
             following = next(rest, None)
             if following is not None:
-                turn += 1
-                heapq.heappush(heap, (following.time, number, turn, following, rest))
+                time = reached if following.time is None else max(reached, following.time)
+                if isinstance(following, TimedGraph):
+                    time = following.time
+                heapq.heappush(heap, (time, number, following, rest))
 
-    def _again(self, file: str, ordered: bool) -> Iterator[TimedGraph]:
-        graphs = self._reader(file, quiet=True).graphs()
+    def _again(self, file: str, ordered: bool) -> Iterator[Item]:
+        items = self._reader(file, again=True).items()
         if ordered:
-            yield from graphs
+            yield from items
             return
         if _size(file) > self.options.max_document:
             raise DataError(
@@ -174,7 +227,20 @@ class Sources:
                     hint="sort it, feed it alone with --lateness, or raise --max-document",
                 )
             )
-        yield from sorted(graphs, key=_time)
+        yield from _sorted(list(items), self._bookmark(file))
+
+
+def _sorted(items: Sequence[Item], bookmark: Bookmark) -> Iterator[Item]:
+    """A file's graphs by time, each with its number in that order; what was refused first, the end last."""
+    skip = bookmark.end if bookmark.how == "sorted" else 0
+    marks = [item for item in items if isinstance(item, Mark)]
+    graphs = sorted((item for item in items if isinstance(item, TimedGraph)), key=_time)
+    refused = [mark._replace(time=None) for mark in marks if mark.error is not None]
+    everything: list[Item] = [*refused, *graphs]
+    for number, item in enumerate(everything, 1):
+        if number > skip:
+            yield item._replace(how="sorted", end=number)
+    yield from (mark for mark in marks if mark.error is None)
 
 
 def _time(graph: TimedGraph) -> Time:
@@ -188,42 +254,52 @@ def _size(file: str) -> int:
         return 0
 
 
-def _head(
-    graphs: Iterator[TimedGraph], number: int
-) -> Iterator[tuple[Time, int, int, TimedGraph | None, Iterator[TimedGraph]]]:
-    for graph in graphs:
-        yield graph.time, number, 0, graph, graphs
+def _head(items: Iterator[Item], number: int) -> Iterator[tuple[Time, int, Item | None, Iterator[Item]]]:
+    for item in items:
+        yield (-(2**63) if item.time is None else item.time), number, item, items
         return
 
 
 @dataclass(slots=True)
 class _Look:
-    first: Time
-    ordered: bool
-    graphs: list[TimedGraph] | None
-    cost: int
+    first: Time = -(2**63)
+    ordered: bool = True
+    kept: list[Item] | None = None
+    cost: int = 0
 
 
-def _look(graphs: Iterator[TimedGraph], budget: int) -> _Look | None:
-    """Read a file for its times; keep its graphs while they cost at most `budget` bytes. None without
-    graphs.
+def _look(items: Iterator[Item], budget: int) -> _Look:
+    """Read a file for its times; keep what it has while that costs at most `budget` bytes.
+
+    A refused document follows the graph before it in its file at once, or comes before all graphs.
     """
-    kept: list[TimedGraph] | None = []
-    cost, last, look = 0, None, None
-    for graph in graphs:
-        if look is None:
-            look = _Look(graph.time, True, None, 0)
-        look.first = min(look.first, graph.time)
-        look.ordered = look.ordered and (last is None or last <= graph.time)
-        last = graph.time
-        if kept is not None:
-            cost += 100 + sum(len(s) + len(p) + len(o) for s, p, o in graph.triples)
-            if cost > budget:
-                kept, cost = None, 0
-            else:
-                kept.append(graph)
-    if look is not None:
-        look.graphs, look.cost = kept, cost
+    kept: list[Item] | None = []
+    look = _Look()
+    last: Time | None = None
+    headed = (
+        False  # whether a mark comes first: then the file is due at once, now and when reading is resumed
+    )
+    for item in items:
+        headed = headed or (last is None and isinstance(item, Mark))
+        if isinstance(item, TimedGraph):
+            if last is None and not headed:
+                look.first = item.time
+            elif not headed:
+                look.first = min(look.first, item.time)
+            look.ordered = look.ordered and (last is None or last <= item.time)
+            last = item.time
+        if kept is None:
+            continue
+        look.cost += 100
+        if isinstance(item, TimedGraph):
+            look.cost += sum(len(s) + len(p) + len(o) for s, p, o in item.triples)
+        else:
+            look.cost += len(item.content)
+        if look.cost > budget:
+            kept, look.cost = None, 0
+        else:
+            kept.append(item)
+    look.kept = kept
     return look
 
 
@@ -271,12 +347,36 @@ def files_below(folder: str) -> list[str]:
     return found
 
 
+class Tap:
+    """Owns the count of bytes read from a file, and reads no further than `limit` (0: to the end)."""
+
+    def __init__(self, file: IO[bytes], count: int = 0, limit: int = 0) -> None:
+        self._file = file
+        self.count = count
+        self._limit = limit
+
+    def read(self, size: int = -1) -> bytes:
+        return self._taken(self._file.read(self._allowed(size)))
+
+    def read1(self, size: int = -1) -> bytes:
+        return self._taken(getattr(self._file, "read1", self._file.read)(self._allowed(size)))
+
+    def _allowed(self, size: int) -> int:
+        if not self._limit:
+            return size
+        left = max(0, self._limit - self.count)
+        return left if size < 0 else min(size, left)
+
+    def _taken(self, content: bytes) -> bytes:
+        self.count += len(content)
+        return content
+
+
 @dataclass(slots=True)
 class Reader:
-    """Reads one file as TimedGraphs, in the order in which they stand.
+    """Owns the reading of one file as graphs and marks, in the order in which they stand.
 
-    `start`, `line` and `carried` continue behind a graph that was read before (its `end`, a line number, its
-    `carried`).
+    Where `refusals.fail`, what cannot be read is raised; else it is a mark, and reading goes on behind it.
     """
 
     file: str
@@ -284,19 +384,26 @@ class Reader:
     ladder: Ladder
     refusals: Refusals
     stdin: IO[bytes] | None = None
-    start: int = 0
-    line: int = 1
-    carried: str = ""
+    bookmark: Bookmark = _START
+    _last: Time | None = field(default=None, init=False)
+    _prefixes: str = field(default="", init=False)
 
     @property
     def name(self) -> str:
         return "<stdin>" if self.file == "-" else self.file
 
     def graphs(self) -> Iterator[TimedGraph]:
-        """The graphs. Raises DataError, or hands it to the refusals and goes on behind the bad document."""
+        """The graphs alone; what is refused goes to the refusals."""
+        for item in self.items():
+            if isinstance(item, TimedGraph):
+                yield item
+            elif item.error is not None:
+                self.refusals.take(item.error, item.content)
+
+    def items(self) -> Iterator[Item]:
+        """The graphs and marks; the mark of the end comes last. Raises DataError."""
         if self.file == "-":
-            stdin = self.stdin if self.stdin is not None else sys.stdin.buffer
-            yield from self._read(stdin, None)
+            yield from self._read(Tap(self.stdin if self.stdin is not None else sys.stdin.buffer), None)
             return
         format_ = format_of(self.file)
         if format_ is None and os.path.isfile(self.file):
@@ -304,107 +411,121 @@ class Reader:
         try:
             file = open_document(self.file)
         except DataError as error:
-            self.refusals.take(error, b"")
+            yield self._refused(error, b"", "whole", 0)
             return
         with file:
-            yield from self._read(file, format_)
+            how, end, _carried, limit = self.bookmark
+            start = end if how == "byte" else 0
+            try:
+                file.seek(start) if start else None
+            except (OSError, EOFError) as error:
+                raise unreadable(self.file, OSError(*error.args)) from None
+            yield from self._read(Tap(file, start, limit), format_)
 
-    def _read(self, file: IO[bytes], format_: Format | None) -> Iterator[TimedGraph]:
+    def _refused(self, error: DataError, content: bytes, how: str, end: int, carried: str = "") -> Mark:
+        if self.refusals.fail:
+            raise error
+        return Mark(self._last, self.name, how, end, carried, error, content)
+
+    def _graph(
+        self, time: Time, triples: list[Triple], line: int, how: str, end: int, carried: str = ""
+    ) -> TimedGraph:
+        self._last = time
+        return TimedGraph(time, triples, self.name, line, how, end, carried)
+
+    def _read(self, tap: Tap, format_: Format | None) -> Iterator[Item]:
         """Choose the reader by name, or by the first bytes where there is no name."""
-        if format_ in (Format.RDFXML, Format.JSONLD):
-            yield from self._whole(file, b"", format_)
-            return
+        start, carried = tap.count, self.bookmark.carried
         head = b""
-        if format_ is not Format.JSONLINES and not self.start:
-            head = self._sniffed(file)
-        if self.carried or (head and is_message_log(head)):
-            line_format = format_ if format_ in (Format.NTRIPLES, Format.NQUADS) else None
-            yield from self._messages(file, head, line_format or _line_format(head))
+        if format_ not in (Format.JSONLINES, Format.RDFXML, Format.JSONLD) and not start:
+            head = self._sniffed(tap)
+        how = "byte"
+        items: Iterator[Item]
+        format_ = format_ or _guess(head)
+        if carried or (head and is_message_log(head)):
+            by_lines = format_ in (Format.NTRIPLES, Format.NQUADS)
+            items = self._messages(tap, head, format_ if by_lines else _line_format(head))
+        elif format_ is Format.JSONLINES:
+            items = self._json_lines(tap, head)
+        elif format_ is Format.NQUADS:
+            items = self._quads(tap, head, format_)
+        elif format_ is Format.TRIG and (b"{" in head or format_of(self.file) is not None):
+            how, items = "graph", self._quads(tap, head, format_)
+        else:
+            yield from self._whole(tap, head, format_)
             return
-        if format_ is None:
-            format_ = _guess(head)
-            if format_ is Format.TRIG and b"{" not in head:
-                yield from self._whole(file, head, format_)
-                return
-        match format_:
-            case Format.JSONLINES:
-                yield from self._json_lines(file, head)
-            case Format.NQUADS | Format.TRIG:
-                yield from self._quads(file, head, format_)
-            case _:
-                yield from self._whole(file, head, format_)
+        number = 0
+        for item in items:
+            number = item.end
+            yield item
+            if isinstance(item, Mark) and item.how == "whole":
+                return  # the rest of the file was refused
+        end = tap.count if how == "byte" else max(number, self.bookmark.end)
+        yield Mark(self._last, self.name, how, end, self._prefixes, size=tap.count)
 
-    def _sniffed(self, file: IO[bytes]) -> bytes:
+    def _sniffed(self, tap: Tap) -> bytes:
         """The first bytes of a file: enough to see how it is written, a first line at least."""
         head = b""
         while len(head) < _SNIFF and _undecided(head, self.file):
-            read = getattr(file, "read1", file.read)
             try:
-                more = read(_SNIFF)
+                more = tap.read1(_SNIFF)
             except (OSError, EOFError):
-                more = read_some(file, 1, self.name)  # tells what is wrong
+                more = read_some(tap, 1, self.name)  # tells what is wrong
             if not more:
                 break
             head += more
         return head
 
-    def _whole(self, file: IO[bytes], head: bytes, format_: Format) -> Iterator[TimedGraph]:
+    def _whole(self, tap: Tap, head: bytes, format_: Format) -> Iterator[Item]:
         """A document of one graph; TriG and JSON-LD of unknown make may turn out to have named graphs."""
         content = head
+        blocks: list[Block] = []
         try:
-            content += self._rest(file, len(head))
+            content += self._rest(tap, len(head))
             text = decode(content, self.name)
             if format_ in (Format.JSONLD, Format.TRIG):
                 quads = parse_quads(text, format_, self.name, self.options.base)
                 if any(quad[3] for quad in quads):
-                    for block in group_whole(((quad, 0, 0) for quad in quads), self.name):
-                        yield from self._stamped_block(block)
-                    return
+                    blocks = list(group_whole(((quad, 0, 0) for quad in quads), self.name))
                 triples = list(dict.fromkeys((s, p, o) for s, p, o, _g in quads))
             else:
                 triples = parse_triples(text, format_, self.name, self.options.base)
-            time = self.ladder.time(triples, self.file, self.name)
+            if not blocks:
+                time = self.ladder.time(triples, self.file, self.name)
         except DataError as error:
-            self.refusals.take(error, content)
+            yield self._refused(error, content, "whole", len(content), content_hash(content))
             return
-        yield TimedGraph(time, triples, self.name, 0, len(content))
+        if not blocks:
+            yield self._graph(time, triples, 0, "whole", len(content), content_hash(content))
+            return
+        for number, block in enumerate(blocks, 1):
+            block.whole, block.end = True, number
+            if number > self.bookmark.end:
+                yield self._stamped_block(block)
+        yield Mark(self._last, self.name, "graph", len(blocks), size=tap.count)
 
-    def _rest(self, file: IO[bytes], taken: int) -> bytes:
+    def _rest(self, tap: Tap, taken: int) -> bytes:
         limit = self.options.max_document
         bounded = self.file.lower().endswith(".gz") or not os.path.isfile(self.file)
-        content = read_some(file, limit + 1 - taken if bounded else -1, self.name)
+        content = read_some(tap, limit + 1 - taken if bounded else -1, self.name)
         if bounded and len(content) + taken > limit:
             raise too_large(self.name, limit)
         return content
 
-    def _quads(self, file: IO[bytes], head: bytes, format_: Format) -> Iterator[TimedGraph]:
-        skip = self.start if format_ is Format.TRIG else 0
-        if format_ is Format.NQUADS and self.start:
-            file.seek(self.start)
+    def _quads(self, tap: Tap, head: bytes, format_: Format) -> Iterator[Item]:
+        start, options = tap.count - len(head), self.options
+        skip = self.bookmark.end if self.bookmark.how == "graph" else 0
+        line = self._line(start)
         blocks = quad_blocks(
-            file,
-            format_,
-            self.name,
-            self.options.base,
-            self.options.max_document,
-            head,
-            self.options.whole,
-            line=self.line,
-            offset=self.start if format_ is Format.NQUADS else 0,
+            tap, format_, self.name, options.base, options.max_document, head, options.whole, line, start
         )
-        for number, block in enumerate(self._guarded(blocks), 1):
-            if number <= skip:
-                continue
-            if format_ is Format.TRIG:
-                block.end = number
-            yield from self._stamped_block(block)
-
-    def _guarded(self, blocks: Iterator[Block]) -> Iterator[Block]:
-        """Blocks until an error, which refuses the rest of the file."""
         try:
-            yield from blocks
+            for block in blocks:
+                if not block.whole or block.end > skip:
+                    yield self._stamped_block(block)
         except DataError as error:
-            self.refusals.take(error, self._original())
+            content = self._original()
+            yield self._refused(error, content, "whole", len(content))
 
     def _original(self) -> bytes:
         """All of a refused file, as far as one document may go."""
@@ -413,58 +534,75 @@ class Reader:
         except DataError:
             return b""
 
-    def _stamped_block(self, block: Block) -> Iterator[TimedGraph]:
+    def _stamped_block(self, block: Block) -> Item:
         triples = list(dict.fromkeys(block.triples)) if len(block.triples) > 1 else block.triples
         place = f"{self.name}:{block.line}" if block.line else f"{self.name}, graph {block.name}"
+        how = "graph" if block.whole else "byte"
         try:
             time = self.ladder.time(triples, self.file, place, about=block.about, names=(block.name,))
         except DataError as error:
-            self.refusals.take(error, block.text().encode())
-            return
-        yield TimedGraph(time, triples, self.name, block.line, block.end)
+            return self._refused(error, block.text().encode(), how, block.end)
+        return self._graph(time, triples, block.line, how, block.end)
 
-    def _json_lines(self, file: IO[bytes], head: bytes) -> Iterator[TimedGraph]:
-        if self.start:
-            file.seek(self.start)
-        lines = raw_lines(file, self.name, self.options.max_document, head, self.line, self.start)
-        for line in self._until_broken(lines):
-            try:
-                triples, said = parse_line(line, self.name, self.options.base)
-                place = f"{self.name}:{line.number}"
-                own = None if said is None else ("the line's own time", said)
-                time = self.ladder.time(triples, self.file, place, own)
-            except DataError as error:
-                self.refusals.take(error, line.content)
-                continue
-            yield TimedGraph(time, triples, self.name, line.number, line.end)
-
-    def _messages(self, file: IO[bytes], head: bytes, format_: Format) -> Iterator[TimedGraph]:
-        carried = Carried(self.options.base)
-        if self.start:
-            file.seek(self.start)
-            base, _, carried.prefixes = self.carried.partition("\n")
-            carried.base = base
-        messages = split_messages(file, self.name, self.options.max_document, head, self.line, self.start)
-        for message in self._until_broken(messages):
-            try:
-                triples, about, names = carried.parse(message, format_, self.name)
-                if not triples and not about:
-                    continue  # a heartbeat: it says no time, so no instant is closed by it
-                line = message.line + _leading_lines(message.text)
-                place = f"{self.name}:{line}"
-                time = self.ladder.time(triples, self.file, place, about=about, names=names)
-            except DataError as error:
-                self.refusals.take(error, message.text.encode())
-                continue
-            after = f"{carried.base or ''}\n{carried.prefixes}"
-            yield TimedGraph(time, triples, self.name, line, message.end, after)
-
-    def _until_broken(self, parts: Iterator[Part]) -> Iterator[Part]:
-        """Parts until the file itself breaks off (a damaged archive, an endless line)."""
+    def _json_lines(self, tap: Tap, head: bytes) -> Iterator[Item]:
+        start = tap.count - len(head)
+        lines = raw_lines(tap, self.name, self.options.max_document, head, self._line(start), start)
         try:
-            yield from parts
+            for line in lines:
+                try:
+                    triples, said = parse_line(line, self.name, self.options.base)
+                    place = f"{self.name}:{line.number}"
+                    own = None if said is None else ("the line's own time", said)
+                    time = self.ladder.time(triples, self.file, place, own)
+                except DataError as error:
+                    yield self._refused(error, line.content, "byte", line.end)
+                else:
+                    yield self._graph(time, triples, line.number, "byte", line.end)
         except DataError as error:
-            self.refusals.take(error, b"")
+            yield self._refused(error, b"", "whole", tap.count)
+
+    def _messages(self, tap: Tap, head: bytes, format_: Format) -> Iterator[Item]:
+        start, carried = tap.count - len(head), Carried(self.options.base)
+        if start:
+            carried.base, _, carried.prefixes = self.bookmark.carried.partition("\n")
+            carried.base = carried.base or None
+        line = self._line(start)
+        messages = split_messages(tap, self.name, self.options.max_document, head, line, start)
+        try:
+            for message in messages:
+                yield from self._message(message, carried, format_)
+                self._prefixes = f"{carried.base or ''}\n{carried.prefixes}"
+        except DataError as error:
+            yield self._refused(error, b"", "whole", tap.count)
+
+    def _message(self, message: Message, carried: Carried, format_: Format) -> Iterator[Item]:
+        try:
+            triples, about, names = carried.parse(message, format_, self.name)
+            if not triples and not about:
+                return  # a heartbeat: it says no time, so no instant is closed by it
+            line = message.line + _leading_lines(message.text)
+            place = f"{self.name}:{line}"
+            time = self.ladder.time(triples, self.file, place, about=about, names=names)
+        except DataError as error:
+            after = f"{carried.base or ''}\n{carried.prefixes}"
+            yield self._refused(error, message.text.encode(), "byte", message.end, after)
+        else:
+            after = f"{carried.base or ''}\n{carried.prefixes}"
+            yield self._graph(time, triples, line, "byte", message.end, after)
+
+    def _line(self, start: int) -> int:
+        """The number of the line at byte `start`. Reads what is before it."""
+        if not start:
+            return 1
+        with open_document(self.file) as file:
+            return 1 + sum(part.count(b"\n") for part in parts_of(file, start, self.name))
+
+
+def parts_of(file: IO[bytes], end: int, name: str) -> Iterator[bytes]:
+    """The first `end` bytes of a file, in parts."""
+    while end > 0 and (part := read_some(file, min(end, 1 << 20), name)):
+        end -= len(part)
+        yield part
 
 
 def _leading_lines(text: str) -> int:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from dotr.connectors.documents import Format
 from dotr.connectors.quads import quad_blocks
 from dotr.connectors.refusals import Refusals
-from dotr.connectors.sources import SourceOptions, Sources, TimedGraph
+from dotr.connectors.sources import Bookmark, Item, Mark, SourceOptions, Sources, TimedGraph
 from dotr.errors import DataError
 from dotr.events import Clock
 from dotr.rdf.terms import integer
@@ -367,3 +367,58 @@ def test_quads_of_a_streamed_graph_that_come_apart_are_refused_not_taken_for_a_n
         " 1 ", " <urn:o> "
     )
     refused(Sources([write(a_nq=apart)], SourceOptions(whole=10)), "D2101")
+
+
+MIXED = {
+    "a_nq": quads((1, "a1"), (4, "a4"), (6, "a6")),
+    "b_nq": quads((5, "b5"), (2, "b2"), (3, "b3")),
+    "c_trig": written([(1, ["a"], False), (2, ["b", "c"], True), (7, [], False)], trig=True),
+    "log_ttl": LOG,
+    "d_jsonl": '{"time":2,"graph":""}\n\nbroken\n{"time":9,"graph":""}',
+    "5_ttl": "<urn:x:e> <urn:p> 1 .",
+    "6_ttl": ":refused",
+}
+
+
+@pytest.mark.parametrize("whole", [0, 1 << 24])
+@pytest.mark.parametrize("cache", [0, 1 << 24])
+def test_going_on_behind_any_bookmark_gives_exactly_the_rest(write: Write, whole: int, cache: int) -> None:
+    folder = write(**MIXED)
+    options = SourceOptions(whole=whole, cache=cache)
+
+    def items(bookmarks: dict[str, Bookmark], paths: list[str]) -> list[Item]:
+        return list(Sources(paths, options, Refusals(fail=False), bookmarks=bookmarks).items())
+
+    def told(many: list[Item]) -> list[object]:
+        return [
+            (item.time, item.triples, item.file, item.line)
+            if isinstance(item, TimedGraph)
+            else (item.file, item.error and item.error.diagnostics[0].place)
+            for item in many
+            if isinstance(item, TimedGraph) or item.error
+        ]
+
+    everything = items({}, [folder])
+    assert len(told(everything)) == 18
+    bookmarks: dict[str, Bookmark] = {}
+    done: set[str] = set()
+    for number, item in enumerate(everything, 1):
+        bookmarks[item.file] = Bookmark(item.how, item.end, item.carried)
+        if item.how == "whole":
+            done.add(item.file)
+        left = [f for f in sorted({i.file for i in everything}) if f not in done]
+        if left:
+            assert told(items(bookmarks, left)) == told(everything[number:])
+
+
+def test_a_limit_keeps_what_was_appended_for_later(write: Write) -> None:
+    first, more = quads((1, "a"), (2, "b")), quads((3, "c"))
+    folder = write(a_nq=first + more)
+    limited = Sources([folder], bookmarks={f"{folder}/a.nq": Bookmark("graph", 1, "", len(first))})
+    items = list(limited.items())
+    assert [item.time for item in items] == [2_000_000, 2_000_000]
+    (*_graphs, end) = items
+    assert isinstance(end, Mark)
+    assert (end.how, end.end) == ("byte", len(first))
+    rest = Sources([folder], bookmarks={f"{folder}/a.nq": Bookmark("byte", len(first))})
+    assert [(graph.time // 1_000_000, graph.line) for graph in rest] == [(3, 5)]
