@@ -1,0 +1,311 @@
+"""The paper's evaluation, one function a figure. Each returns its rows and what must hold of them.
+
+Place:   called by __main__.py with a `Size`; runs runners over workloads through harness.py.
+Method:  a scenario is a sweep over one parameter of the default scenario, as in section 5 of the paper.
+         `checks` are the figures to reach, computed from the same run: ratios, never absolute times.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from . import citybench, formats, phases, runners, workloads
+from .harness import Timing, compare, once, same
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much of a scenario to run: graphs (None: what the scenario says) and repeats."""
+
+    quick: bool = False
+    graphs: int | None = None
+    repeats: int | None = None
+
+    def of(self, full: int, quick: int) -> int:
+        return self.graphs or (quick if self.quick else full)
+
+    @property
+    def times(self) -> int:
+        return self.repeats or (2 if self.quick else 5)
+
+
+@dataclass
+class Result:
+    """`rows` are the table; `figures` go into the JSON line beside them; `checks`: what must hold."""
+
+    scenario: str
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    figures: dict[str, Any] = field(default_factory=dict)
+    checks: dict[str, bool] = field(default_factory=dict)
+    x: str = ""
+    """The column that a chart of this scenario has on its horizontal axis."""
+
+
+def table1(size: Size) -> Result:
+    """The default scenario: ten rules, 30k graphs."""
+    workload = workloads.default(size.of(30_000, 4_000))
+    timings = compare(
+        {
+            "dotr": partial(runners.prepare_dotr, workload),
+            "floor": partial(runners.prepare_floor, workload),
+            "parse": lambda: runners.parse_only,
+        },
+        workload.documents,
+        size.times,
+    )
+    naive = naive_of(workload, timings["dotr"], 400 if size.quick else 2_000)
+    dotr, floor, parse = (timings[name].best for name in ("dotr", "floor", "parse"))
+    split = phases.split(workload)
+    result = Result("table1")
+    result.rows = [
+        {"what": name, "µs a graph": value, "of dotr": f"{value / dotr:.2f}"}
+        for name, value in (("dotr", dotr), ("floor", floor), ("naive", naive), ("parse", parse))
+    ]
+    total = sum(split.values())
+    result.rows += [
+        {"what": f"  phase: {name}", "µs a graph": value, "of dotr": f"{100 * value / total:.0f} %"}
+        for name, value in split.items()
+    ]
+    result.figures = {
+        "graphs": len(workload.documents),
+        "events": len(timings["dotr"].output),
+        "dotr_us": dotr,
+        "dotr_median_us": timings["dotr"].typical,
+        "floor_us": floor,
+        "naive_us": naive,
+        "parse_us": parse,
+        "phases_us": split,
+    }
+    result.checks = {
+        "floor ≤ 3 × parse": floor <= 3 * parse,
+        "dotr ≤ 2 × floor": dotr <= 2 * floor,
+        "dotr ≥ 30 × faster than naive": naive >= 30 * dotr,
+    }
+    return result
+
+
+def naive_of(workload: workloads.Workload, dotr: Timing, graphs: int, prefixes: str = "") -> float:
+    """Microseconds a graph of the naive loop over the first graphs, once; its output must begin dotr's."""
+    documents = workload.documents[:graphs]
+    seconds, output = once(partial(runners.prepare_naive, workload, prefixes), documents)
+    same("dotr", dotr.output, "naive", output, prefix=True)
+    return seconds / len(documents) * 1e6
+
+
+def fig4(size: Size) -> Result:
+    """CityBench Q1 and Q2, 1 to 1,000 graphs a second by re-stamping."""
+    graphs = size.of(2_000, 400)
+    rates = (1, 100, 1000) if size.quick else (1, 10, 50, 100, 200, 500, 1000)
+    result = Result("fig4", x="graphs a second", figures={"graphs": graphs})
+    times: dict[tuple[str, int], float] = {}
+    events: dict[tuple[str, int], float] = {}
+    floors: dict[tuple[str, int], float] = {}
+    for query in ("q1", "q2"):
+        for rate in rates:
+            workload = citybench.citybench(query, graphs, rate)
+            timings = compare(
+                {
+                    "dotr": partial(runners.prepare_dotr, workload),
+                    "floor": partial(runners.prepare_floor_citybench, workload),
+                    "parse": lambda: runners.parse_only,
+                },
+                workload.documents,
+                size.times,
+            )
+            naive = naive_of(workload, timings["dotr"], 50, citybench.PREFIXES) if rate == rates[-1] else None
+            key = (query, rate)
+            times[key], floors[key] = timings["dotr"].best, timings["floor"].best
+            events[key] = len(timings["dotr"].output) / graphs
+            result.rows.append(
+                {
+                    "query": query,
+                    "graphs a second": rate,
+                    "events a graph": events[key],
+                    "dotr µs": times[key],
+                    "floor µs": floors[key],
+                    "parse µs": timings["parse"].best,
+                    "naive µs": naive,
+                }
+            )
+    first, last = rates[0], rates[-1]
+    base = times["q1", first]
+    more = (times["q1", last] - base) / (events["q1", last] - events["q1", first])
+    result.figures["q1_us_per_event"] = more
+    result.checks = {
+        "Q2 is flat": max(times["q2", r] for r in rates) <= 1.3 * min(times["q2", r] for r in rates),
+        "Q1 is base + ≤ 2 µs an event": more <= 2,
+        "Q1 base ≤ 2 × floor": base <= 2 * floors["q1", first],
+        "Q2 base ≤ 2 × floor": times["q2", first] <= 2 * floors["q2", first],
+    }
+    return result
+
+
+def fig5(size: Size) -> Result:
+    """1 to 100k Datalog rules, 1k to 1M background triples; what no query reaches is pruned, or not."""
+    graphs = size.of(10_000, 2_000)
+    counts = (1, 1_000) if size.quick else (1, 10, 100, 1_000, 10_000, 100_000)
+    sizes = (1_000, 100_000) if size.quick else (1_000, 10_000, 100_000, 1_000_000)
+    result = Result("fig5", x="size", figures={"graphs": graphs})
+    for what, sweep, materialize in (
+        ("rules", counts, "needed"),
+        ("rules, all materialised", counts[:-1] if not size.quick else counts, "all"),
+        ("triples", sizes, "needed"),
+        ("triples, all materialised", sizes, "all"),
+    ):
+        times = []
+        for count in sweep:
+            rules, extra = (count, 10_000) if what.startswith("rules") else (11, count)
+            workload = workloads.default(graphs, rules=rules, extra=extra)
+            prepare = partial(runners.prepare_dotr, workload, materialize=materialize)
+            start = perf_counter()
+            prepare()
+            deploy = perf_counter() - start
+            timings = compare({"dotr": prepare}, workload.documents, min(size.times, 3))
+            times.append(timings["dotr"].best)
+            result.rows.append({"of": what, "size": count, "dotr µs": times[-1], "deploy s": deploy})
+            gc.collect()
+        if materialize == "needed":
+            result.checks[f"flat over {what}"] = max(times) <= 1.3 * min(times)
+    return result
+
+
+def fig6(size: Size) -> Result:
+    """2 to 10 events a pattern, `last` and `each`."""
+    graphs = size.of(6_000, 1_500)
+    lengths = (2, 4, 6) if size.quick else tuple(range(2, 11))
+    result = Result("fig6", x="events a pattern", figures={"graphs": graphs})
+    base = 0.0
+    for selection in ("LAST", "EACH"):
+        for length in lengths:
+            workload = workloads.sequence(graphs, length, selection)
+            timings = compare(
+                {
+                    "dotr": partial(runners.prepare_dotr, workload),
+                    "floor": partial(runners.prepare_floor_sequence, workload),
+                },
+                workload.documents,
+                min(size.times, 3),
+            )
+            events = len(timings["dotr"].output) / graphs
+            dotr = timings["dotr"].best
+            base = base or dotr - 1.5 * events
+            result.rows.append(
+                {
+                    "selection": selection.lower(),
+                    "events a pattern": length,
+                    "events a graph": events,
+                    "dotr µs": dotr,
+                    "floor µs": timings["floor"].best,
+                    "µs an event beyond base": (dotr - base) / events if events else None,
+                }
+            )
+    last = [row["dotr µs"] for row in result.rows if row["selection"] == "last"]
+    each = [row for row in result.rows if row["selection"] == "each"]
+    result.checks = {
+        "last is at most linear in length": last[-1] <= last[0] * lengths[-1] / lengths[0],
+        "each ≤ 1.5 µs an event beyond base": all(row["µs an event beyond base"] <= 1.5 for row in each),
+    }
+    return result
+
+
+def fig7(size: Size) -> Result:
+    """1 to 1,000 rules that differ in a constant, none, 1 % or all firing; and rules of different shape."""
+    graphs = size.of(3_000, 500)
+    counts = (1, 10, 100) if size.quick else (1, 10, 100, 1_000)
+    result = Result("fig7", x="rules", figures={"graphs": graphs})
+    floors: dict[float, float] = {}
+    for firing in ("none", "1%", "all"):
+        times: list[float] = []
+        for count in counts:
+            workload = workloads.default(graphs, thresholds=workloads.thresholds(count, firing))
+            prepare: Mapping[str, Callable[[], runners.Run]] = {
+                "dotr": partial(runners.prepare_dotr, workload)
+            }
+            if firing == "all":
+                prepare = {**prepare, "floor": partial(runners.prepare_floor, workload)}
+            timings = compare(prepare, workload.documents, min(size.times, 3))
+            floor = timings["floor"].best if firing == "all" else None
+            times.append(timings["dotr"].best)
+            events = len(timings["dotr"].output) / graphs
+            if floor is not None:
+                floors[count] = floor
+                result.checks[f"all of {count} firing ≤ 1.5 × floor"] = times[-1] <= 1.5 * floor
+            result.rows.append(
+                {
+                    "firing": firing,
+                    "rules": count,
+                    "events a graph": events,
+                    "dotr µs": times[-1],
+                    "floor µs": floor,
+                }
+            )
+        if firing == "none":
+            result.checks["none firing: ≤ 1.3 × of one rule"] = max(times) <= 1.3 * times[0]
+    for count in counts:
+        workload = workloads.different_shapes(graphs, count)
+        timings = compare(
+            {"dotr": partial(runners.prepare_dotr, workload)}, workload.documents, min(size.times, 3)
+        )
+        dotr = timings["dotr"].best
+        result.rows.append(
+            {
+                "firing": "different shapes",
+                "rules": count,
+                "events a graph": len(timings["dotr"].output) / graphs,
+                "dotr µs": dotr,
+                "floor µs": floors[count],
+            }
+        )
+        result.checks[f"{count} shapes ≤ 4 × floor"] = dotr <= 4 * floors[count]
+    return result
+
+
+def memory(size: Size) -> Result:
+    """Ever-new IRIs, with triggers and without: what is resident must not grow after warm-up."""
+    graphs = size.of(1_000_000, 100_000)
+    result = Result("memory", x="graphs")
+    for triggers in (0.2, 0.0):
+        engine = runners.engine_of(workloads.endless(1, triggers))
+        samples = []
+        step = graphs // 20
+        done = 0
+        for part in range(20):
+            documents = workloads.endless(graphs // 20, triggers, start=part * step).documents
+            gc.collect()
+            for time, text in documents:
+                engine.push(text, at=time)
+                done += 1
+            del documents
+            gc.collect()
+            samples.append(resident())
+            result.rows.append({"triggers": triggers, "graphs": done, "resident MB": samples[-1]})
+        warm = samples[len(samples) // 4 :]
+        result.checks[f"flat (± 5 %) with {triggers:.0%} triggers"] = max(warm) <= 1.05 * warm[0]
+    return result
+
+
+def resident() -> float:
+    """Megabytes of this process that are in memory."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def ingest(size: Size) -> Result:
+    """Reading alone, by format, beside pyoxigraph's own rate on the same bytes."""
+    result = Result("ingest")
+    result.rows = formats.measure(size.of(20_000, 4_000), min(size.times, 3))
+    result.figures = {"graphs": size.of(20_000, 4_000)}
+    result.checks = {f"{row['format']} ≤ 3 × pyoxigraph": row["ratio"] <= 3 for row in result.rows}
+    return result
+
+
+SCENARIOS: Mapping[str, Callable[[Size], Result]] = {
+    scenario.__name__: scenario for scenario in (table1, fig4, fig5, fig6, fig7, memory, ingest)
+}

@@ -1,0 +1,119 @@
+"""The benchmark can be believed: baselines find what dotr finds, floors are small, streams repeatable."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from . import citybench, formats, runners, workloads
+from .harness import DifferenceError, same
+from .runners import Run
+from .workloads import Workload
+
+ROOT = Path(__file__).parents[2]
+WORKLOADS: dict[str, tuple[Workload, Callable[[Workload], Run]]] = {
+    "default": (workloads.default(60, extra=50), runners.prepare_floor),
+    "last 4": (workloads.sequence(60, 4, "LAST", count=2), runners.prepare_floor_sequence),
+    "each 3": (workloads.sequence(60, 3, "EACH", count=2), runners.prepare_floor_sequence),
+    "100 rules": (
+        workloads.default(12, thresholds=workloads.thresholds(100, "all"), extra=50),
+        runners.prepare_floor,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_dotr_floor_and_naive_loop_write_the_same_events(name: str) -> None:
+    workload, floor = WORKLOADS[name]
+    found = runners.prepare_dotr(workload)(workload.documents)
+    assert found
+    same("dotr", found, "floor", floor(workload)(workload.documents))
+    same("dotr", found, "naive", runners.prepare_naive(workload)(workload.documents))
+
+
+@pytest.mark.parametrize("query", ["q1", "q2"])
+def test_citybench_is_the_same_for_all(query: str, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOTR_DATA", str(data))
+    workload = citybench.citybench(query, 25, 10)
+    keep = [line for line in workload.background.splitlines(keepends=True) if "copy" not in line]
+    workload = replace(workload, background="".join(keep))
+    found = runners.prepare_dotr(workload)(workload.documents)
+    assert found
+    same("dotr", found, "floor", runners.prepare_floor_citybench(workload)(workload.documents))
+    naive = runners.prepare_naive(workload, citybench.PREFIXES)
+    same("dotr", found, "naive", naive(workload.documents))
+
+
+def test_rules_of_different_shape_all_fire() -> None:
+    workload = workloads.different_shapes(40, 30)
+    found = "".join(runners.prepare_dotr(workload)(workload.documents))
+    assert all(f"<urn:dotr:Shape{number}:" in found for number in range(1, 31))
+
+
+def test_rules_that_do_not_fire_do_not() -> None:
+    workload = workloads.default(40, thresholds=workloads.thresholds(20, "none"), extra=10)
+    assert not runners.prepare_dotr(workload)(workload.documents)
+    some = workloads.default(40, thresholds=workloads.thresholds(100, "1%"), extra=10)
+    found = "".join(runners.prepare_dotr(some)(some.documents))
+    assert "<urn:dotr:Event1:" in found
+    assert "<urn:dotr:Event2:" not in found
+
+
+def test_every_value_passes_every_filter_and_a_fifth_triggers() -> None:
+    workload = workloads.default(5_000)
+    values = [int(text.split()[-2]) for _, text in workload.documents]
+    assert (min(values), max(values)) == (20, 100)
+    triggers = sum("read_valA" in text for _, text in workload.documents)
+    assert 0.18 < triggers / 5_000 < 0.22
+    assert len(workload.background.splitlines()) == 25 + 10_000
+    assert workload.datalog.count(":-") == 11
+
+
+def test_workloads_are_the_same_at_every_call() -> None:
+    assert workloads.default(50) == workloads.default(50)
+    assert workloads.endless(50, 0.2, start=100) == workloads.endless(50, 0.2, start=100)
+
+
+def test_ever_new_keys_still_match() -> None:
+    workload = workloads.endless(100, 0.2)
+    assert runners.prepare_dotr(workload)(workload.documents)
+
+
+@pytest.mark.parametrize("file", sorted(Path(__file__).parent.glob("floor_*.py")), ids=lambda file: file.stem)
+def test_a_floor_is_at_most_120_lines_and_owes_dotr_nothing(file: Path) -> None:
+    text = file.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 120
+    assert "import dotr" not in text
+    assert "from dotr" not in text
+
+
+def test_a_difference_is_told_with_its_line() -> None:
+    with pytest.raises(DifferenceError, match="line 2"):
+        same("a", ["x\ny\n"], "b", ["x\nz\n"])
+    with pytest.raises(DifferenceError, match="2 lines"):
+        same("a", ["x\n", "y\n"], "b", ["x\n"])
+    same("a", ["x\n", "y\n"], "b", ["x\n"], prefix=True)
+
+
+def test_every_format_is_read_whole() -> None:
+    assert {row["format"] for row in formats.measure(20, 1)} == set(formats.ALONE)
+
+
+def test_the_last_line_is_json() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.bench", "ingest", "--quick", "--graphs", "50", "--repeats", "1"],
+        cwd=ROOT,
+        capture_output=True,
+        check=False,
+        text=True,
+    )
+    assert done.returncode in (0, 1), done.stderr
+    result = json.loads(done.stdout.splitlines()[-1])
+    assert result["scenario"] == "ingest"
+    assert {"rows", "checks", "machine"} <= set(result)
