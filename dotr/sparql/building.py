@@ -107,14 +107,15 @@ class Builder:
         """A filter whose condition asks, for every row, whether patterns have a solution."""
         schema = inner.schema
         places = {name: i for i, name in enumerate(schema)}
-        tests = iter([ExistsLeaf(branches, self.store) for branches in patterns])
+        tests = [ExistsLeaf(branches, self.store) for branches in patterns]
+        unused = iter(tests)
 
         def leaf(variable: Var | Attribute | TimeOf) -> Callable[[tuple[View, Row]], Term | None]:
             place = places.get(variable.name) if isinstance(variable, Var) else None
             return (lambda asked: None) if place is None else (lambda asked: asked[1][place])
 
         def exists(_: Exists) -> Callable[[tuple[View, Row]], bool]:
-            test = next(tests)
+            test = next(unused)
             return lambda asked: test.found(asked[0], asked[1], schema)
 
         moment = self.store.moment
@@ -123,4 +124,4 @@ class Builder:
             self.operator(Alternatives(tuple(Conjunction(branch.patterns) for branch in branches)))
             for branches in patterns
         ]
-        return ExistsOperator(inner, lambda view, row: holds((view, row)), bare)
+        return ExistsOperator(inner, lambda view, row: holds((view, row)), bare, tests)

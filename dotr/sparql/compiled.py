@@ -25,6 +25,7 @@ class CompiledQuery:
     def __init__(self, translated: Translated, builder: Builder) -> None:
         self.translated = translated
         self._root = builder.operator(translated.core)
+        self._root.watch()
         self._keep = _picker(self._root.schema, translated.kept)
         made = [step.variable.name for step in translated.late if isinstance(step, Bind)]
         wide = (*translated.kept, *made)

@@ -10,16 +10,18 @@ Why not: the kernel's own assignments: an error ends their row, in SPARQL it lea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from dotr.expressions.evaluate import compile_condition, compile_expression
 from dotr.ir import Attribute, Bind, Call, Expression, Node, TimeOf, Var
-from dotr.joins.body import Guard, Item, Pattern, View, triple_pattern
+from dotr.joins.body import Check, Guard, Item, Pattern, View, triple_pattern
 from dotr.joins.emit import compile_plan
-from dotr.joins.planner import Plan, delta_views, plan, withdrawn_views
+from dotr.joins.planner import Plan, Probe, delta_views, plan, withdrawn_views
+from dotr.joins.relations import ALL, Relation, is_class
 from dotr.joins.store import Store
 from dotr.joins.variables import substitute_expression
+from dotr.joins.walk import walk
 from dotr.rdf.terms import Term
 from dotr.sparql.algebra import Conjunction, Step, constants_of, mentioned, pattern_names, possible
 from dotr.sparql.operators import Change, Compute, Row, Seed, Test
@@ -79,72 +81,132 @@ def _nothing(row: Row) -> None:
 
 
 class Leaf:
-    """One conjunction. Rows are over its variables in alphabetical order."""
+    """One conjunction. Rows are over its variables in alphabetical order.
 
-    def __init__(self, conjunction: Conjunction, store: Store) -> None:
+    Plans are made, and their indexes declared, when the leaf is built; functions when they are first run.
+    """
+
+    def __init__(self, conjunction: Conjunction, store: Store, checks: Sequence[Check] = ()) -> None:
         self._store = store
         self._bound = pattern_names(conjunction.patterns)
         constants = constants_of(conjunction.steps)
-        self._items, later = _items(conjunction, constants)
-        self.patterns = [item for item in self._items if isinstance(item, Pattern)]
+        items, later = _items(conjunction, constants)
+        self.items: tuple[Item, ...] = (*sorted(items, key=self._rank), *checks)
         self.schema = tuple(sorted(possible(conjunction)))
-        self._outputs = tuple(_output(name, self._bound, constants) for name in self.schema)
+        self.outputs = tuple(_output(name, self._bound, constants) for name in self.schema)
         self._finish = _behind(later, self.schema, Scalars(store))
         self._finders: dict[tuple[View, tuple[str, ...]], Finder] = {}
-        self._deltas: dict[tuple[View, int], Finder] = {}
+        self.deltas = [*self._plans(View.ADDED, delta_views), *self._plans(View.REMOVED, withdrawn_views)]
+
+    def _rank(self, item: Item) -> tuple[int, int]:
+        """What only a stream brings stands first, so that the plans started elsewhere vanish."""
+        if not isinstance(item, Pattern):
+            return 2, 0
+        bound = sum(not isinstance(node, Var) for node in item.columns)
+        rows = self._store.rows(item.relation) if item.relation != ALL else 1
+        return (1 if rows else 0), (0 if is_class(item.relation) else 1 if bound else 2)
+
+    def _plans(self, view: View, views: Callable[[Sequence[Item], int], dict[int, View]]) -> Iterator[Delta]:
+        for place, item in enumerate(self.items):
+            if not isinstance(item, Pattern) or item.relation in self._store.static:
+                continue
+            if view is View.REMOVED and item.relation not in self._store.volatile:
+                continue
+            made = plan(self.items, self.outputs, self._store, views=views(self.items, place), first=place)
+            self._store.changes(item.relation)
+            if not self._dead(made):
+                self._store.prepare(made)
+                yield Delta(item.relation, view, made, self._store)
+
+    def _dead(self, made: Plan) -> bool:
+        """Whether a step asks the background for a relation that it does not have."""
+        return any(
+            isinstance(step, Probe)
+            and step.view in (View.OLD, View.KEPT)
+            and step.pattern.relation != ALL
+            and not self._store.rows(step.pattern.relation)
+            for step in made.steps
+        )
+
+    @property
+    def simple(self) -> bool:
+        """Whether the kernel's rows are the answers."""
+        return self._finish is None
+
+    def prepare(self, given: frozenset[str]) -> None:
+        self._finder(View.NEW, tuple(sorted(self._bound & given)))
+
+    def watch(self) -> None:
+        """Nothing is left to do: plans of changes are made with the leaf."""
+
+    def _finder(self, view: View, given: tuple[str, ...]) -> Finder:
+        finder = self._finders.get((view, given))
+        if finder is None:
+            made = plan(self.items, self.outputs, self._store, given=given, view=view)
+            if view is View.NEW:
+                self._store.prepare(made)
+            finder = self._finders[view, given] = Lazy(made, self._store)
+        return finder
 
     def rows(self, view: View, seed: Seed) -> list[Row]:
         given = tuple(sorted(self._bound.intersection(seed)))
         finder = self._finders.get((view, given))
-        if finder is None:
-            finder = self._finders[view, given] = compile_plan(self.plan(view, given), self._store)
+        values = [seed[name] for name in given]
         found: list[Row] = []
-        finder(found.append, *[seed[name] for name in given])
+        if finder is not None:
+            finder(found.append, *values)
+        elif view is View.NEW:  # nobody said so in time: the overlay may lack an index
+            found += walk(plan(self.items, self.outputs, self._store, given=given), self._store, values)
+        else:
+            self._finder(view, given)(found.append, *values)
         return found if self._finish is None else self._finish(found)
 
     def changes(self, _: object = None) -> list[Change]:
         """What the instant adds and withdraws."""
         found: list[Change] = []
-        for sign, view in ((1, View.ADDED), (-1, View.REMOVED)):
-            rows: list[Row] = []
-            for place, pattern in enumerate(self.patterns):
-                changes = self._store.changes(pattern.relation)
-                triggers = changes.added if sign == 1 else changes.removed
-                if triggers:
-                    finder = self._delta(view, place)
-                    for row in tuple(triggers):
-                        finder(rows.append, *((row,) if changes.arity == 1 else row))
-            if self._finish is not None:
-                rows = self._finish(rows)
-            found += [(row, sign) for row in rows]
+        for delta in self.deltas:
+            if delta.awake:
+                rows: list[Row] = []
+                delta.run(rows.append)
+                if self._finish is not None:
+                    rows = self._finish(rows)
+                sign = 1 if delta.view is View.ADDED else -1
+                found += [(row, sign) for row in rows]
         return found
 
-    def plan(self, view: View, given: Sequence[str] = ()) -> Plan:
-        """The plan that lists all solutions of a view."""
-        return plan(self._items, self._outputs, self._store, given=given, view=view)
 
-    def delta_plan(self, view: View, place: int) -> Plan:
-        """The plan that a row of the pattern at `place` starts."""
-        views = delta_views if view is View.ADDED else withdrawn_views
-        return started(self._items, self._outputs, self._store, place, views(self._items, place))
+class Lazy:
+    """A plan that is compiled when it is first run."""
 
-    def _delta(self, view: View, place: int) -> Finder:
-        finder = self._deltas.get((view, place))
-        if finder is None:
-            finder = self._deltas[view, place] = compile_plan(self.delta_plan(view, place), self._store)
-        return finder
+    __slots__ = ("_store", "plan", "run")
+
+    def __init__(self, made: Plan, store: Store) -> None:
+        self.plan = made
+        self._store = store
+        self.run: Finder = self._first
+
+    def _first(self, *arguments: Any) -> None:
+        self.run = compile_plan(self.plan, self._store)
+        self.run(*arguments)
+
+    def __call__(self, *arguments: Any) -> None:
+        self.run(*arguments)
 
 
-def started(
-    items: Sequence[Item], outputs: Sequence[Node], store: Store, place: int, views: dict[int, View]
-) -> Plan:
-    """The plan for all items but one, a pattern, whose rows start it."""
-    trigger = items[place]
-    if not isinstance(trigger, Pattern):
-        raise AssertionError("only a pattern starts a plan")
-    rest = [*items[:place], *items[place + 1 :]]
-    shifted = {i if i < place else i - 1: view for i, view in views.items() if i != place}
-    return plan(rest, outputs, store, trigger=trigger, views=shifted)
+class Delta(Lazy):
+    """The plan that rows of one relation start, added or withdrawn."""
+
+    __slots__ = ("changes", "relation", "view")
+
+    def __init__(self, relation: Relation, view: View, made: Plan, store: Store) -> None:
+        super().__init__(made, store)
+        self.relation = relation
+        self.view = view
+        self.changes = store.changes(relation)
+
+    @property
+    def awake(self) -> bool:
+        return bool(self.changes.added if self.view is View.ADDED else self.changes.removed)
 
 
 def _items(conjunction: Conjunction, constants: dict[str, Term]) -> tuple[list[Item], list[Step]]:
@@ -218,25 +280,37 @@ class ExistsLeaf:
         """Whether the pattern has a solution for this row."""
         values = dict(zip(schema, row, strict=True))
         given = tuple(name for name in self._read if values.get(name) is not None)
+        known = [value for name in given if (value := values[name]) is not None]
         finders = self._finders.get((view, given))
+        if finders is None and view is View.NEW:  # nobody said so in time: the overlay may lack an index
+            return any(walk(self._plan(b, view, given), self._store, known) for b in self._branches)
         if finders is None:
-            finders = self._finders[view, given] = [
-                self._compiled(branch, view, given) for branch in self._branches
-            ]
+            finders = self._finders[view, given] = [self._lazy(b, view, given) for b in self._branches]
         found: list[Row] = []
         for finder in finders:
-            finder(found.append, *[values[name] for name in given])
+            finder(found.append, *known)
             if found:
                 return True
         return False
 
-    def _compiled(self, branch: Conjunction, view: View, given: Sequence[str]) -> Finder:
+    def prepare(self, given: Iterable[str]) -> None:
+        """Say that `found` will be asked for an instant with values for these variables."""
+        names = tuple(sorted(set(self._read).intersection(given)))
+        self._finders[View.NEW, names] = [self._lazy(branch, View.NEW, names) for branch in self._branches]
+
+    def _lazy(self, branch: Conjunction, view: View, given: Sequence[str]) -> Finder:
+        made = self._plan(branch, view, given)
+        if view is View.NEW:
+            self._store.prepare(made)
+        return Lazy(made, self._store)
+
+    def _plan(self, branch: Conjunction, view: View, given: Sequence[str]) -> Plan:
         known = pattern_names(branch.patterns).union(given)
         items: list[Item] = [triple_pattern(*pattern.nodes) for pattern in branch.patterns]
         items += [
             Guard(without(step.condition, known)) for step in branch.steps if not isinstance(step, Bind)
         ]
-        return compile_plan(plan(items, (), self._store, given=given, view=view, as_set=True), self._store)
+        return plan(items, (), self._store, given=given, view=view, as_set=True)
 
 
 def _all_names(branch: Conjunction) -> frozenset[str]:

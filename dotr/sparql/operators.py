@@ -52,6 +52,12 @@ class Operator(Protocol[State]):
     def changes(self, instant: Instant[State]) -> list[Change]:
         """(row, how many more or fewer) from the old state to the new; a row may occur several times."""
 
+    def prepare(self, given: frozenset[str]) -> None:
+        """Before the first instant: `rows` will be asked for an instant with seeds for these variables."""
+
+    def watch(self) -> None:
+        """Before the first instant: `changes` will be asked."""
+
 
 def consolidated(changes: Iterable[Change]) -> list[Change]:
     """The same change, each row once and none without effect; in order of first appearance."""
@@ -78,6 +84,7 @@ class _Merge:
         others = {name: i for i, name in enumerate(right)}
         self.shared = [(places[n], others[n], n) for n in self.schema if n in places and n in others]
         self._sources = [(places.get(name), others.get(name)) for name in self.schema]
+        self.names = frozenset(name for _, _, name in self.shared)
 
     def seed(self, left: Row) -> dict[str, Term]:
         """What the left row says about the right side's variables."""
@@ -110,13 +117,18 @@ class _Merge:
         return tuple([None if i is None else left[i] for i, _ in self._sources])
 
 
+class Asked(Protocol):
+    """What an EXISTS tests with."""
+
+    def prepare(self, given: Iterable[str]) -> None: ...
+
+
 class JoinOperator(Generic[State]):
     """Join of two operators, by looking up the right side for each row of the left."""
 
     def __init__(self, left: Operator[State], right: Operator[State]) -> None:
         self._left, self._right = left, right
         self._merge = _Merge(left.schema, right.schema)
-        self._flip = _Merge(right.schema, left.schema)
         self.schema = self._merge.schema
 
     def rows(self, state: State, seed: Seed) -> Iterator[Row]:
@@ -138,6 +150,15 @@ class JoinOperator(Generic[State]):
                 if merge.compatible(left, right):
                     found.append((merge.row(left, right), count))
         return found
+
+    def prepare(self, given: frozenset[str]) -> None:
+        self._left.prepare(given)
+        self._right.prepare(given | self._merge.names)
+
+    def watch(self) -> None:
+        self._left.watch()
+        self._right.watch()
+        self._right.prepare(self._merge.names)
 
 
 def touched(operator: Operator[State], state: State, seeds: Iterable[Seed]) -> Iterator[Change]:
@@ -194,6 +215,15 @@ class LeftJoinOperator(Generic[State]):
             found += [(row, -count) for row in self._extended(instant.old, left)]
         return found
 
+    def prepare(self, given: frozenset[str]) -> None:
+        self._left.prepare(given)
+        self._right.prepare(self._merge.names)
+
+    def watch(self) -> None:
+        self._left.watch()
+        self._right.watch()
+        self._right.prepare(self._merge.names)
+
 
 class DifferenceOperator(Generic[State]):
     """MINUS: the left rows that no right row agrees with on a variable both bind."""
@@ -224,6 +254,15 @@ class DifferenceOperator(Generic[State]):
                 found.append((left, count * change))
         return found
 
+    def prepare(self, given: frozenset[str]) -> None:
+        self._left.prepare(given)
+        self._right.prepare(self._merge.names)
+
+    def watch(self) -> None:
+        self._left.watch()
+        self._right.watch()
+        self._right.prepare(self._merge.names)
+
 
 class UnionOperator(Generic[State]):
     """UNION: the rows of every branch, brought to one schema."""
@@ -244,6 +283,14 @@ class UnionOperator(Generic[State]):
             for branch, columns in zip(self._branches, self._columns, strict=True)
             for row, count in branch.changes(instant)
         ]
+
+    def prepare(self, given: frozenset[str]) -> None:
+        for branch in self._branches:
+            branch.prepare(given)
+
+    def watch(self) -> None:
+        for branch in self._branches:
+            branch.watch()
 
 
 def _columns(have: Sequence[str], want: Sequence[str]) -> list[int | None]:
@@ -269,6 +316,12 @@ class FilterOperator(Generic[State]):
     def changes(self, instant: Instant[State]) -> list[Change]:
         return [change for change in self._inner.changes(instant) if self._holds(change[0])]
 
+    def prepare(self, given: frozenset[str]) -> None:
+        self._inner.prepare(given)
+
+    def watch(self) -> None:
+        self._inner.watch()
+
 
 class ExistsOperator(Generic[State]):
     """FILTER with EXISTS. `patterns`: operators without filters, whose changes show what to ask again.
@@ -281,8 +334,9 @@ class ExistsOperator(Generic[State]):
         inner: Operator[State],
         condition: Callable[[State, Row], bool],
         patterns: Sequence[Operator[State]],
+        tests: Sequence[Asked],
     ) -> None:
-        self._inner, self._condition, self._patterns = inner, condition, patterns
+        self._inner, self._condition, self._patterns, self._tests = inner, condition, patterns, tests
         self.schema = inner.schema
         self._merges = [_Merge(inner.schema, pattern.schema) for pattern in patterns]
 
@@ -304,6 +358,18 @@ class ExistsOperator(Generic[State]):
             if change:
                 found.append((row, count * change))
         return found
+
+    def prepare(self, given: frozenset[str]) -> None:
+        self._inner.prepare(given)
+        for test in self._tests:
+            test.prepare(self.schema)
+
+    def watch(self) -> None:
+        self._inner.watch()
+        for pattern in self._patterns:
+            pattern.watch()
+        for test in self._tests:
+            test.prepare(self.schema)
 
 
 class ExtendOperator(Generic[State]):
@@ -332,6 +398,12 @@ class ExtendOperator(Generic[State]):
 
     def changes(self, instant: Instant[State]) -> list[Change]:
         return [(self._row(row), count) for row, count in self._inner.changes(instant)]
+
+    def prepare(self, given: frozenset[str]) -> None:
+        self._inner.prepare(given)
+
+    def watch(self) -> None:
+        self._inner.watch()
 
 
 @dataclass(frozen=True, slots=True)
@@ -403,3 +475,10 @@ class GroupOperator(Generic[State]):
                 if members or not self._keys:
                     found.append((self._row(key, members), sign))
         return found
+
+    def prepare(self, given: frozenset[str]) -> None:
+        self._inner.prepare(frozenset(s for name, s, _ in self._keys if s is not None and name in given))
+
+    def watch(self) -> None:
+        self._inner.watch()
+        self._inner.prepare(frozenset(source for _, source, _ in self._keys if source is not None))
