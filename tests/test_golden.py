@@ -180,6 +180,17 @@ def run(case: Case) -> Outcome:
     return Outcome(result.stdout.splitlines(), None)
 
 
+def restart(case: Case) -> Outcome:
+    """A snapshot after every push, and a new engine that goes on from it."""
+    lateness = case.options.get("lateness")
+    engine = case.engine(lateness=lateness)
+    events: list[Any] = []
+    for graph in case.stream:
+        events += engine.push(graph.text, at=graph.at)
+        engine = case.engine(lateness=lateness, snapshot=engine.snapshot())
+    return ended(case, engine, events)
+
+
 def unpruned(case: Case) -> Outcome:
     """Everything materialised, also what no query reaches."""
     return pushed(case, case.engine(materialize="all"))
@@ -192,7 +203,7 @@ def verified(case: Case) -> Outcome:
 
 TREATMENTS: Mapping[str, Callable[[Case], Outcome]] = {
     function.__name__: function
-    for function in (push, late, advance, arrival, disorder, feed, unpruned, verified, run)
+    for function in (push, late, advance, arrival, disorder, feed, restart, unpruned, verified, run)
 }
 CASES = [Case(file.parent) for file in sorted(GOLDEN.glob("*/*/stream.jsonl"))]
 

@@ -18,7 +18,7 @@ from .workloads import Workload
 STEPS = (
     ("enrich: update and reasoning", "_enrich", ("open", "close")),
     ("extract: queries", "_extract", ("facts",)),
-    ("detect: events", "_detect", ("at",)),
+    ("detect: events", "_detect", ("detect",)),
     ("emit: names", "_emit", ("composite",)),
 )
 
