@@ -35,7 +35,7 @@ def errors(error: DotrError) -> None:
 
 def say(diagnostic: Diagnostic) -> None:
     """Print one diagnostic."""
-    text = _visible(diagnostic.render())
+    text = visible(diagnostic.render())
     if coloured():
         head, rest = text[: len(diagnostic.severity)], text[len(diagnostic.severity) :]
         text = f"\x1b[1;{_COLOURS[diagnostic.severity]}m{head}\x1b[0m{rest}"
@@ -44,7 +44,7 @@ def say(diagnostic: Diagnostic) -> None:
 
 def note(text: str) -> None:
     """Print one line that is not data."""
-    _print(_visible(f"dotr: {text}"))
+    _print(visible(f"dotr: {text}"))
 
 
 def _print(text: str) -> None:
@@ -52,7 +52,7 @@ def _print(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
 
-def _visible(text: str) -> str:
+def visible(text: str) -> str:
     """Text for a terminal: control characters that data may carry are shown, not obeyed."""
     if text.isprintable():
         return text

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dotr.datalog.strata import check_rules
 from dotr.errors import Diagnostic, Diagnostics, ProgramError, Severity, UnsupportedError
 from dotr.ir import DatalogRule, Entailment, Program, Select
+from dotr.lang.advice import advise
 from dotr.lang.base import Skip
 from dotr.lang.dlog import DatalogParser
 from dotr.lang.loading import Loader, Reader
@@ -31,6 +32,8 @@ def check_program(paths: Sequence[str], read: Reader) -> tuple[Program | None, l
     loader = Loader(read, found)
     loader.paths(paths)
     program = _resolve(loader, found)
+    loader.unused_prefixes()
+    advise(program, found)
     if found.errors or loader.loaded.open_parameters:
         return None, _sorted(found.found)
     return program, _sorted(found.found)

@@ -60,6 +60,7 @@ class Cursor:
         self.token = self.tokens[0]
         self.prefixes: dict[str, str] = {}
         self.used: set[str] = set()
+        self.declared: dict[str, Span] = {}
         self.base: str | None = None
         self.code = "D1004"  # of syntax errors: D1201 inside a query, D3001 in Datalog
         self._depth = 0
@@ -273,7 +274,7 @@ class Cursor:
 
     def declare_prefix(self, own: dict[str, Span] | None = None) -> None:
         """Take `PREFIX p: <iri>`. `own` holds the prefixes that this scope declared so far."""
-        start = self.expect("PREFIX")
+        self.expect("PREFIX")
         token = self.token
         if token.kind != "pname" or not token.text.endswith(":") or token.text.count(":") != 1:
             hint = f"write `PREFIX {token.text}: <…>`" if token.kind == "name" else ""
@@ -304,8 +305,14 @@ class Cursor:
                     self.span(token),
                     hint="delete one line",
                 )
-            own.setdefault(prefix, self.since(start))
+            own.setdefault(prefix, self.span(token))
         self.prefixes[prefix] = value
+
+    def report_unused(self, own: Mapping[str, Span] | None = None) -> None:
+        """Warn about declared prefixes that nothing used."""
+        for prefix, span in (self.declared if own is None else own).items():
+            if prefix not in self.used:
+                self.warning("D1102", f"the prefix `{prefix}:` is never used", span, hint="delete the line")
 
     def declare_base(self) -> None:
         self.expect("BASE")

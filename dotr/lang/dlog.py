@@ -21,7 +21,6 @@ from dotr.ir import (
 )
 from dotr.lang.base import TYPE, Skip
 from dotr.lang.expressions import ExpressionParser, Mode
-from dotr.source import Span
 
 _TOTALS = ("COUNT", "SUM", "AVG", "MIN", "MAX")
 
@@ -31,14 +30,13 @@ class DatalogParser(ExpressionParser):
 
     def rules(self) -> tuple[DatalogRule, ...]:
         """Every rule of the text that could be read, in order. Raises nothing: findings are in `found`."""
-        self.mode, self.code = Mode.DATALOG, "D3020"
-        own: dict[str, Span] = {}
+        self.mode, self.code, self.deployed = Mode.DATALOG, "D3020", True
         found: list[DatalogRule] = []
         while self.token.kind != "end":
             start = self.at
             try:
                 if self.key == "PREFIX":
-                    self.declare_prefix(own)
+                    self.declare_prefix(self.declared)
                     self.accept(".")
                 elif self.key == "BASE":
                     self.declare_base()

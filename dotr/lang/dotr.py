@@ -7,8 +7,6 @@ Method:  language.md, sec. 2. PREFIX and PARAMETER hold in the whole file, so th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from dotr.errors import Diagnostics
 from dotr.lang.base import Skip, nearest
 from dotr.lang.clauses import ClauseParser
@@ -32,24 +30,14 @@ from dotr.lang.syntax import (
 )
 from dotr.lang.tokens import string_value
 from dotr.lang.windows import STATEMENTS
-from dotr.source import Source, Span
 
 
 class DotrParser(ClauseParser):
     """Owns one .dotr text, and the values of its parameters in this import."""
 
-    def __init__(
-        self,
-        source: Source,
-        found: Diagnostics | None = None,
-        values: Mapping[str, ParameterValue] | None = None,
-    ) -> None:
-        super().__init__(source, found, values)
-        self._own: dict[str, Span] = {}
-
     def file(self) -> FileSyntax:
         """Every statement that could be read. Raises nothing: findings are in `found`."""
-        self.mode = Mode.RULE
+        self.mode, self.deployed = Mode.RULE, True
         statements: list[Statement] = []
         self._declarations()
         while self.token.kind != "end":
@@ -125,7 +113,7 @@ class DotrParser(ClauseParser):
     def _statement(self) -> Statement | None:
         match self.key:
             case "PREFIX":
-                self.declare_prefix(self._own)
+                self.declare_prefix(self.declared)
             case "BASE":
                 self.declare_base()
             case "BACKGROUND":

@@ -11,9 +11,10 @@ from enum import Enum
 from typing import Final
 
 from dotr.errors import Diagnostics
+from dotr.expressions.casts import CASTS
 from dotr.ir import Aggregate, Attribute, Call, Const, Exists, Expression, TimeOf, Var
 from dotr.lang.base import DEEPEST, Cursor, Skip, nearest
-from dotr.lang.functions import AGGREGATES, ARGUMENTS, CASTS, FORBIDDEN, MANY, SYNONYMS
+from dotr.lang.functions import AGGREGATES, ARGUMENTS, FORBIDDEN, MANY, SYNONYMS
 from dotr.lang.tokens import Token, string_value
 from dotr.rdf.terms import Term
 from dotr.source import Source, Span
@@ -52,6 +53,7 @@ class ExpressionParser(Cursor):
     def __init__(self, source: Source, found: Diagnostics | None = None) -> None:
         super().__init__(source, found)
         self.mode = Mode.QUERY
+        self.deployed = False  # whether the text will run as it is, so that an unknown function is an error
         self.aggregates = ""  # why an aggregate may not stand here; empty where it may
         self.parameters: dict[str, Term] = {}
 
@@ -185,10 +187,14 @@ class ExpressionParser(Cursor):
             return Const(term, self.since(token))
         with self.nested():
             arguments = self._arguments(0)
-        if term not in CASTS and term != "<urn:dotr:unresolved>":
-            self.warning(
+        if term in CASTS:
+            if len(arguments) != 1:
+                self.error("D1215", f"{token.text} takes 1 argument, not {len(arguments)}", self.since(token))
+        elif term != "<urn:dotr:unresolved>":
+            report = self.error if self.deployed else self.warning
+            report(
                 "D1216",
-                f"no function {term} is known: it has no value for any argument",
+                f"there is no function {term}",
                 self.since(token),
                 hint="casts are xsd:integer, xsd:double, xsd:string, xsd:boolean, xsd:dateTime, …",
             )

@@ -1,15 +1,13 @@
 """The functions of SPARQL 1.1: how many arguments each takes, and which no rule may use.
 
 Place:   read by expressions.py while it parses, and by the pages of explain.py.
-Method:  SPARQL 1.1, sec. 17.4; casts are the constructor functions that the RDF store has.
+Method:  SPARQL 1.1, sec. 17.4; casts are those of expressions/casts.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
-
-from dotr.rdf.terms import XSD
 
 MANY: Final = 1_000_000
 
@@ -98,27 +96,3 @@ FORBIDDEN: Final[Mapping[str, tuple[str, str]]] = {
     "GROUP_CONCAT": ("its text depends on an order that nobody fixed", "project the values, one fact each"),
 }
 """Why a rule may not use it, and what to write instead."""
-
-CASTS: Final = frozenset(
-    f"<{XSD}{name}>"
-    for name in [
-        "boolean",
-        "double",
-        "float",
-        "decimal",
-        "integer",
-        "string",
-        "dateTime",
-        "date",
-        "time",
-        "duration",
-        "dayTimeDuration",
-        "yearMonthDuration",
-        "gYear",
-        "gYearMonth",
-        "gMonth",
-        "gMonthDay",
-        "gDay",
-    ]
-)
-"""Constructor functions."""

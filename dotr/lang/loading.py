@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from dotr.errors import Diagnostic, Diagnostics, Severity
+from dotr.errors import Diagnostic, Diagnostics, DotrError, Severity
 from dotr.ir import DatalogRule, Entailment
-from dotr.lang.base import nearest
+from dotr.lang.base import Cursor, nearest
 from dotr.lang.dlog import DatalogParser
 from dotr.lang.dotr import DotrParser
 from dotr.lang.syntax import (
@@ -89,6 +89,17 @@ class Loader:
         self._stack: list[str] = []
         self._datalog_read: set[str] = set()
         self._entailment: Span | None = None
+        self._parsers: list[Cursor] = []
+
+    def unused_prefixes(self) -> None:
+        """Warn about prefixes that their text declares and never uses; silent about texts with errors."""
+        broken = {d.span.source.name for d in self._found.errors if d.span is not None}
+        told: set[str] = set()
+        for parser in self._parsers:
+            name = parser.source.name
+            if name not in broken and name not in told:
+                told.add(name)
+                parser.report_unused()
 
     # -- texts ------------------------------------------------------------
 
@@ -115,6 +126,9 @@ class Loader:
             if self._read is None:
                 raise FileNotFoundError("this text stands alone, without files beside it")
             return self._read(path)
+        except DotrError as error:
+            self._found.found += error.diagnostics
+            return None
         except UnicodeDecodeError:
             message, label, hint = f"`{path}` is not UTF-8 text", "", "convert it to UTF-8"
         except IsADirectoryError:
@@ -138,6 +152,7 @@ class Loader:
             return
         parser = DatalogParser(Source(path, text), self._found)
         self.loaded.datalog.extend(parser.rules())
+        self._parsers.append(parser)
         for prefix, value in parser.prefixes.items():
             self.loaded.prefixes.setdefault(prefix, value)
 
@@ -148,6 +163,7 @@ class Loader:
         self.loaded.units.append(unit)
         parser = DotrParser(source, self._found, values)
         file = parser.file()
+        self._parsers.append(parser)
         if unit.parent is None:
             for prefix, value in file.prefixes.items():
                 self.loaded.prefixes.setdefault(prefix, value)

@@ -166,6 +166,7 @@ class Resolver:
                 else:
                     self.whole = False
             seen.add(name)
+        self._unused(bool(rules))
         return Program(
             queries=self.queries,
             rules=tuple(rules),
@@ -175,6 +176,19 @@ class Resolver:
             prefixes=self._loaded.prefixes,
             dependencies=order(rules, self._found),
         )
+
+    def _unused(self, rules: bool) -> None:
+        """Warn about the user's own queries that nothing uses; a file of queries alone is fine."""
+        for unit, definition in self._accepted:
+            name = unit.prefix + definition.name.text
+            own = rules and unit.parent is None and isinstance(definition, QuerySyntax)
+            if own and name not in self.used and self.whole:
+                self._found.warning(
+                    "D1117",
+                    f"no rule uses the query `{name}`",
+                    definition.name.span,
+                    hint="delete it, or name it in a rule",
+                )
 
 
 def _selects(variables: tuple[str, ...]) -> str:

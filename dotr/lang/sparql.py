@@ -83,6 +83,7 @@ class SparqlParser(ExpressionParser):
         """Take a query with its prologue and trailing VALUES. Prefixes it declares end with it."""
         prefixes, base, code, mode = dict(self.prefixes), self.base, self.code, self.mode
         aggregates = self.aggregates
+        used, self.used = self.used, set()
         self._labels, self._blanks, self._pattern, self._patterns = {}, 0, 0, 0
         self.code, self.mode, self.aggregates = "D1201", Mode.QUERY, ""
         try:
@@ -94,8 +95,11 @@ class SparqlParser(ExpressionParser):
                     self.declare_prefix(own)
             select = self._form(ask)
             check_select(select, self.found)
+            self.report_unused(own)
+            self.used -= own.keys()
             return select
         finally:
+            self.used |= used
             self.prefixes, self.base, self.code, self.mode = prefixes, base, code, mode
             self.aggregates = aggregates
 

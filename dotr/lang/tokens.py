@@ -11,27 +11,33 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from dotr.errors import Diagnostics
 from dotr.source import Source, Span
 
-_BASE = (
-    "A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c-\u200d\u2070-\u218f\u2c00-\u2fef"
-    "\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
-)
-_START = _BASE + "_"
-_VARIABLE = _START + "0-9\u00b7\u0300-\u036f\u203f-\u2040"
-_CHARS = _VARIABLE + "\\-"
 _UCHAR = r"\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8}"
 _ESCAPED = rf"%[0-9A-Fa-f]{{2}}|\\[_~.\-!$&'()*+,;=/?#@%]|{_UCHAR}"
-_LOCAL = rf"(?:[{_START}:0-9]|{_ESCAPED})(?:[{_CHARS}:]++|{_ESCAPED}|\.++(?:[{_CHARS}:]|{_ESCAPED}))*+"
-_PREFIX = rf"(?:[{_BASE}]|{_UCHAR})(?:[{_CHARS}]++|{_UCHAR}|\.++[{_CHARS}])*+"
 _NAME = r"[A-Za-z][A-Za-z0-9_]*+"
-_VAR = rf"[?$](?:[{_START}0-9]|{_UCHAR})(?:[{_VARIABLE}]|{_UCHAR})*+"
+_ANY_LETTER = r"\x80-\U0010ffff"
+_LETTERS = (
+    "\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c-\u200d\u2070-\u218f\u2c00-\u2fef"
+    "\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
+)
+_MARKS = "\u00b7\u0300-\u036f\u203f-\u2040"
 
 
-def _master(prefix: str) -> re.Pattern[str]:
+def _master(letters: str, marks: str, prefixes: bool) -> re.Pattern[str]:
+    """The regular expression of a token. `letters`, `marks`: what names may hold beside ASCII."""
+    start = f"A-Za-z_{letters}"
+    inner = f"{start}0-9{marks}"
+    chars = f"{inner}\\-"
+    local = rf"(?:[{start}:0-9]|{_ESCAPED})(?:[{chars}:]++|{_ESCAPED}|\.++(?:[{chars}:]|{_ESCAPED}))*+"
+    prefix = (
+        rf"(?:(?:[A-Za-z{letters}]|{_UCHAR})(?:[{chars}]++|{_UCHAR}|\.++[{chars}])*+)?" if prefixes else ""
+    )
+    var = rf"[?$](?:[{start}0-9]|{_UCHAR})(?:[{inner}]|{_UCHAR})*+"
     return re.compile(
         r"|".join(
             (
@@ -39,11 +45,11 @@ def _master(prefix: str) -> re.Pattern[str]:
                 r"(?P<comment>#[^\n\r]*+)",
                 rf"(?P<iri><(?:[^\x00-\x20<>\"{{}}|^`\\]|{_UCHAR})*+>)",
                 r"(?P<define>:=|:-)",
-                rf"(?P<pname>{prefix}:(?:{_LOCAL}|(?!=)))",
-                rf"(?P<attribute>{_NAME}\.{_VAR})",
+                rf"(?P<pname>{prefix}:(?:{local}|(?!=)))",
+                rf"(?P<attribute>{_NAME}\.{var})",
                 rf"(?P<timeof>{_NAME}\.[tT][iI][mM][eE](?![A-Za-z0-9_]))",
                 rf"(?P<name>{_NAME})",
-                rf"(?P<var>{_VAR})",
+                rf"(?P<var>{var})",
                 r"(?P<double>(?:[0-9]++\.[0-9]*+|\.[0-9]++|[0-9]++)[eE][+-]?[0-9]++)",
                 r"(?P<decimal>[0-9]*+\.[0-9]++)",
                 r"(?P<integer>[0-9]++)",
@@ -53,7 +59,7 @@ def _master(prefix: str) -> re.Pattern[str]:
                     r'|"(?!"")(?:[^"\\\n\r]++|\\[^\n\r])*+"'
                     r"|'(?!'')(?:[^'\\\n\r]++|\\[^\n\r])*+')"
                 ),
-                rf"(?P<label>_:[{_START}0-9](?:[{_CHARS}]++|\.++[{_CHARS}])*+)",
+                rf"(?P<label>_:[{start}0-9](?:[{chars}]++|\.++[{chars}])*+)",
                 r"(?P<language>@[A-Za-z]++(?:-[A-Za-z0-9]++)*+)",
                 r"(?P<op>\^\^|\|\||&&|!=|<=|>=|[{}()\[\],;.|/^*+\-?!=<>])",
                 r'(?P<open>"""[\s\S]*+|\'\'\'[\s\S]*+|["\'][^\n\r]*+)',
@@ -62,10 +68,19 @@ def _master(prefix: str) -> re.Pattern[str]:
     )
 
 
-_TOKEN: Final = _master(f"(?:{_PREFIX})?")
-_WITHIN_RUN: Final = _master("")
-_RUN: Final = re.compile(rf"(?:[{_CHARS}.]|{_UCHAR})++")
+_TOKEN: Final = _master(_ANY_LETTER, "", prefixes=True)
+_WITHIN_RUN: Final = _master(_ANY_LETTER, "", prefixes=False)
+_RUN: Final = re.compile(rf"(?:[A-Za-z0-9_.\-{_ANY_LETTER}]|{_UCHAR})++")
+_WORDS: Final = frozenset(("pname", "attribute", "var", "label"))
 _STRAY: Final = re.compile(r"""[_\\]+|[^ \t\r\n\f\ufeff#<>:A-Za-z0-9?$"'_\\@^|&!=(){}\[\],;.*/+\-]+""")
+
+
+@lru_cache(maxsize=2)
+def _exact(prefixes: bool) -> re.Pattern[str]:
+    """SPARQL's very letters. They take a tenth of a second to compile, so only who needs them pays."""
+    return _master(_LETTERS, _MARKS, prefixes)
+
+
 _ESCAPE: Final = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|([\s\S]))")
 _ECHAR: Final = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", "\\": "\\", '"': '"', "'": "'"}
 
@@ -107,9 +122,16 @@ def tokenize(source: Source, found: Diagnostics) -> list[Token]:
                     "D1006", "too many findings; the rest is not read", Span(source, position, position + 1)
                 )
                 break
+            barren = max(barren, _barren_from(text, position))
             position = _stray(source, position, found)
             continue
         kind = hit.lastgroup
+        if kind in _WORDS and not hit.group().isascii():
+            hit = _exact(position >= barren).match(text, position)
+            if hit is None:
+                position = _stray(source, position, found)
+                continue
+            kind = hit.lastgroup
         start, position = position, hit.end()
         if kind == "blank" or kind == "comment":
             continue
@@ -117,8 +139,7 @@ def tokenize(source: Source, found: Diagnostics) -> list[Token]:
         if kind == "name":
             append(Token("name", part.upper(), part, start, position))
             if start >= barren and position < length and text[position] in ".-\\":
-                run = _RUN.match(text, start)
-                barren = run.end() if run is not None else 0
+                barren = _barren_from(text, start)
         elif kind == "op" or kind == "define":
             append(Token("op", part, part, start, position))
         elif kind == "open":
@@ -129,6 +150,12 @@ def tokenize(source: Source, found: Diagnostics) -> list[Token]:
             append(Token(kind, kind, part, start, position))
     append(Token("end", "end", "", length, length))
     return tokens
+
+
+def _barren_from(text: str, start: int) -> int:
+    """How far no prefix ends, where a run of name characters was found to end without a colon."""
+    run = _RUN.match(text, start)
+    return run.end() if run is not None and text[run.end() : run.end() + 1] != ":" else 0
 
 
 def comments(source: Source) -> list[tuple[int, int]]:

@@ -1,0 +1,46 @@
+"""One page of `dotr check --explain CODE`.
+
+Place:   below the modules that hold the pages.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from textwrap import fill
+
+
+class Kind(Enum):
+    """What the examples of a page are. Tests run those of the first two."""
+
+    DOTR = "a .dotr file"
+    DLOG = "a .dlog file"
+    OTHER = "data, a command or Python"
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What a code means, an example of the mistake, and the same done right."""
+
+    code: str
+    title: str
+    text: str
+    wrong: str
+    right: str
+    kind: Kind = Kind.DOTR
+
+    def render(self) -> str:
+        """The page as text, no newline at the end."""
+        return "\n".join(
+            (
+                f"{self.code}: {self.title}",
+                "",
+                fill(" ".join(self.text.split()), 96),
+                "",
+                "wrong:",
+                *(f"    {line}" for line in self.wrong.strip("\n").split("\n")),
+                "",
+                "right:",
+                *(f"    {line}" for line in self.right.strip("\n").split("\n")),
+            )
+        )
