@@ -116,22 +116,18 @@ def tokenize(source: Source, found: Diagnostics) -> list[Token]:
     match, within = _TOKEN.match, _WITHIN_RUN.match
     while position < length:
         hit = match(text, position) if position >= barren else within(text, position)
+        if hit is not None and hit.lastgroup in _WORDS and not hit.group().isascii():
+            hit = _exact(position >= barren).match(text, position)
         if hit is None:
             if len(found.found) >= MOST_FINDINGS:
-                found.error(
-                    "D1006", "too many findings; the rest is not read", Span(source, position, position + 1)
-                )
+                place = Span(source, position, position + 1)
+                found.error("D1006", "too many findings; the rest is not read", place)
                 break
-            barren = max(barren, _barren_from(text, position))
+            if position >= barren:
+                barren = _barren_from(text, position)
             position = _stray(source, position, found)
             continue
         kind = hit.lastgroup
-        if kind in _WORDS and not hit.group().isascii():
-            hit = _exact(position >= barren).match(text, position)
-            if hit is None:
-                position = _stray(source, position, found)
-                continue
-            kind = hit.lastgroup
         start, position = position, hit.end()
         if kind == "blank" or kind == "comment":
             continue

@@ -29,7 +29,7 @@ PAGES: Final = (
     Page(
         "D1402",
         "a length of time is not negative",
-        'Windows reach into the past. For "A, and B within five minutes after it" let B be the trigger: when\n'
+        'Windows reach into the past. For "A, and B within 5 min after it" let B be the trigger: when\n'
         "the rule fires, both have happened.",
         _SMOKE + "AND EACH Again := Smoke WITHIN -5 min BEFORE Smoke",
         _SMOKE + "AND EACH Again := Smoke WITHIN 5 min BEFORE Smoke",
