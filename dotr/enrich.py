@@ -1,6 +1,6 @@
-"""Step 1: enrich. The triples of one instant become K(t), the stratified least model over background and instant.
+"""Step 1: enrich. The triples of one instant become K(t), the least model over background and instant.
 
-Place:   called by pipeline.py once per instant; what it opens, extract.py reads; knows nothing of other times.
+Place:   called by pipeline.py once per instant; what it opens, extract.py reads; knows no other time.
 Method:  the literal reading (paper, sec. 3 and 4): close the rules over everything that holds at t.
 """
 

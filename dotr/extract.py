@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping
 import pyoxigraph as ox
 
 from dotr.events import Fact, Time
+from dotr.events import Values as Row
 from dotr.ir import Select
 from dotr.rdf.order import values_key
 from dotr.rdf.terms import Term
-from dotr.events import Values as Row
 from dotr.sparql.full import FullQuery
 
 

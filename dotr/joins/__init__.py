@@ -21,8 +21,8 @@ How to use it
     bound    plan(items, outputs, store, given=["r"]) → run(rows.append, value_of_r)
     exists   compile_plan(…, store, Found()) → run(…) → bool
 
-    Plans may be compiled at any time; best before the first instant, because the functions that insert triples
-    are rewritten when a plan asks for an index they do not know. At an instant's end
+    Plans may be compiled at any time; best before the first instant, because the functions that insert
+    triples are rewritten when a plan asks for an index they do not know. At an instant's end
              for changes in store.overlay.touched: for f in changes.readers: …
     lists what the instant touched; `readers` is a list for the caller's own use. `store.moment.now` is NOW().
 

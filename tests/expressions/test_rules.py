@@ -8,6 +8,7 @@ import pytest
 
 from dotr.errors import ProgramError
 from dotr.events import Clock
+from dotr.expressions import dialect
 from dotr.expressions.evaluate import check_call, compile_condition, compile_expression
 from dotr.ir import Attribute, Call, Const, Exists, Expression, Group, TimeOf, Var
 from dotr.rdf.terms import FALSE, TRUE, XSD, Term, integer, literal
@@ -124,7 +125,7 @@ def test_calls_are_checked_by_name_and_number_of_arguments(
     assert check_call(function, arguments) == complaint
     if complaint:
         call = Call(function, tuple(Const(integer(i)) for i in range(arguments)))
-        with pytest.raises(ProgramError, match="takes|there is no function"):
+        with pytest.raises(ProgramError, match=r"takes|there is no function"):
             compile_expression(call, leaf, clock=SECONDS)
 
 
@@ -137,8 +138,6 @@ def test_a_users_text_never_becomes_query_text() -> None:
 
 
 def test_patterns_of_many_values_do_not_fill_memory() -> None:
-    from dotr.expressions import dialect
-
     for i in range(20):
         value(Call("REGEX", (Var("v"), Const('"^a.*"'))), v=literal("a" * 2_000 + str(i)))
     assert not any(len(question) > 1 and len(question[1]) > 1_000 for question in dialect._memo)

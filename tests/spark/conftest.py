@@ -18,7 +18,7 @@ def spark() -> Iterator[Any]:
         find_java()
     except EngineError as error:
         pytest.skip(str(error))
-    import dotr.spark
+    import dotr.spark  # noqa: PLC0415  # needs Java, which may be missing
 
     session = dotr.spark.session(
         "local[2]",

@@ -1,4 +1,4 @@
-"""The real thing: few and small jobs in one session; what they compute is tested without a JVM beside this."""
+"""The real thing: few small jobs in one session; what they compute is tested without a JVM beside this."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 import dotr.spark
-from dotr.connectors.documents import Format, parse_triples
 from dotr.connectors.sources import Sources
 from dotr.events import Clock
 from dotr.spark.batches import graph_text
