@@ -194,8 +194,10 @@ class Column(Generic[B]):
                 bucket[:] = [fact for fact in bucket if fact not in out]
             else:
                 for fact in gone:
-                    where = bisect_left(bucket, (fact[0],))
-                    del bucket[bucket.index(fact, where)]
+                    if bucket[-1] == fact:  # as LAST leaves it
+                        bucket.pop()
+                    else:
+                        del bucket[bucket.index(fact, bisect_left(bucket, (fact[0],)))]
             if not bucket:
                 self.index.remove(cast("Key", key))
 

@@ -32,7 +32,7 @@ Run: TypeAlias = Callable[[Time, Sequence[Fact], list[RawMatch]], None]
 """(instant, trigger facts in canonical order, where matches are appended in output order)."""
 
 LOOPS = 12
-"""How many loops nest before the rows so far are written down: CPython refuses twenty."""
+"""How many loops nest before a further function goes on: CPython refuses twenty."""
 
 
 @dataclass(slots=True)
@@ -93,14 +93,12 @@ class _RuleWriter:
             outer = source.depth
             if rule.consuming:
                 source.line("start = len(out)")
-            for stage in range(len(loops) // LOOPS):
-                source.line(f"rows{stage} = []")
             self.scope.locals[rule.trigger.name] = "f0"
             kept: list[str] = []
             self._write_ready(items, kept)
             for number, item in enumerate(loops):
                 if number and number % LOOPS == 0:
-                    self._new_stage(number // LOOPS - 1, kept, outer)
+                    self._new_function(number // LOOPS, kept)
                 if number == len(loops) - 1:
                     source.line(f"if len(out) - base > {limit}: {self.explode}(time)")
                 source.open(f"for {item.local} in {item.loop}")
@@ -108,7 +106,7 @@ class _RuleWriter:
                 kept.append(item.local)
                 self._write_ready(items, kept)
             self._write_match()
-            source.close(outer)
+            source.resume(outer)
             if rule.consuming:
                 source.line(f"if len(out) > start: {source.name('consume', self._consume())}(out, start)")
         source.line(f"if len(out) - base > {limit}: {self.explode}(time)")
@@ -128,12 +126,10 @@ class _RuleWriter:
                         self.scope.locals[item.gives] = item.local
                     progress = True
 
-    def _new_stage(self, stage: int, kept: Sequence[str], depth: int) -> None:
-        """Write the rows so far down and start over with a loop over them."""
-        row = "".join(f"{name}, " for name in kept)
-        self.source.line(f"rows{stage}.append(({row}))")
-        self.source.close(depth)
-        self.source.open(f"for {row} in rows{stage}")
+    def _new_function(self, number: int, kept: Sequence[str]) -> None:
+        """Go on in a function of its own, given all that is known."""
+        self.source.call(f"further{number}", ", ".join(("time", "out", "base", "f0", *kept)))
+        self.source.open("for _ in (0,)")  # what fails is a `continue`
 
     def _step(self, number: int, step: Step) -> _Item:
         conjunct, column = step.conjunct, self.columns[number - 1]

@@ -20,10 +20,12 @@ if TYPE_CHECKING:
 
 
 class Source:
-    """Owns the lines of one function's body and the namespace it will run in."""
+    """Owns the lines of a function, of those it calls, and the namespace they will run in."""
 
     def __init__(self) -> None:
-        self._lines: list[str] = []
+        self._main: list[str] = []
+        self._lines = self._main
+        self._others: list[str] = []
         self._depth = 1
         self._names: dict[str, Any] = {}
         self._known: dict[tuple[str, int], str] = {}
@@ -44,13 +46,23 @@ class Source:
         self.line(head + ":")
         self._depth += 1
 
-    def close(self, depth: int) -> None:
-        """Back to a depth that `depth` gave."""
-        self._depth = depth
-
     @property
     def depth(self) -> int:
         return self._depth
+
+    def call(self, name: str, parameters: str) -> None:
+        """Call a further function here; what is written from now on, up to `resume`, is its body."""
+        self.line(f"{name}({parameters})")
+        if self._lines is not self._main:
+            self._others += self._lines
+        self._lines = [f" def {name}({parameters}):"]
+        self._depth = 1
+
+    def resume(self, depth: int) -> None:
+        """Back in the main function, at a depth that `depth` gave."""
+        if self._lines is not self._main:
+            self._others += self._lines
+        self._lines, self._depth = self._main, depth
 
     def name(self, prefix: str, value: object) -> str:
         """A name for a value in the namespace; the same object gets one name."""
@@ -64,7 +76,13 @@ class Source:
     def function(self, parameters: str) -> Callable[..., Any]:
         """The finished function, its named values bound. Equal text is compiled once per process."""
         text = "\n".join(
-            [f"def make({', '.join(self._names)}):", f" def run({parameters}):", *self._lines, " return run"]
+            [
+                f"def make({', '.join(self._names)}):",
+                *self._others,
+                f" def run({parameters}):",
+                *self._main,
+                " return run",
+            ]
         )
         scope: dict[str, Any] = {}
         exec(_compiled(text), scope)  # noqa: S102  # text of this package alone, see Method
