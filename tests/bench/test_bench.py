@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from . import citybench, formats, runners, workloads
+from . import citybench, formats, report, runners, workloads
 from .harness import DifferenceError, same
 from .runners import Run
 from .workloads import Workload
@@ -117,3 +117,28 @@ def test_the_last_line_is_json() -> None:
     result = json.loads(done.stdout.splitlines()[-1])
     assert result["scenario"] == "ingest"
     assert {"rows", "checks", "machine"} <= set(result)
+
+
+def test_the_section_of_the_readme_is_made_from_the_results(tmp_path: Path) -> None:
+    result = {
+        "scenario": "table1",
+        "dotr_us": 9.25,
+        "floor_us": 5.0,
+        "naive_us": 3000.0,
+        "parse_us": 2.5,
+        "checks": {"dotr ≤ 2 × floor": False},
+        "machine": {"cpu": "Slide rule", "cores": 2, "python": "3.11.7"},
+    }
+    results, readme = tmp_path / "results.jsonl", tmp_path / "README.md"
+    older = {**result, "dotr_us": 99.0}
+    results.write_text(f"a table\n{json.dumps(older)}\n{json.dumps(result)}\n", encoding="utf-8")
+    readme.write_text(f"# dotr\n{report.BEGIN}\nold\n{report.END}\nmore\n", encoding="utf-8")
+    report.main([str(results), str(readme)])
+    text = readme.read_text(encoding="utf-8")
+    assert text.startswith(f"# dotr\n{report.BEGIN}\n")
+    assert text.endswith(f"{report.END}\nmore\n")
+    assert "**9.25 µs a graph**" in text
+    assert "Slide rule" in text
+    assert "different hardware" in text
+    assert "Not reached in this run: table1: dotr ≤ 2 × floor." in text
+    assert "old" not in text.split("different hardware")[0]
