@@ -19,8 +19,8 @@ from .workloads import Workload
 ROOT = Path(__file__).parents[2]
 WORKLOADS: dict[str, tuple[Workload, Callable[[Workload], Run]]] = {
     "default": (workloads.default(60, extra=50), runners.prepare_floor),
-    "last 4": (workloads.sequence(60, 4, "LAST", count=2), runners.prepare_floor_sequence),
-    "each 3": (workloads.sequence(60, 3, "EACH", count=2), runners.prepare_floor_sequence),
+    "last 4": (workloads.sequence(60, 4, "LAST", count=2, extra=50), runners.prepare_floor_sequence),
+    "each 3": (workloads.sequence(60, 3, "EACH", count=2, extra=50), runners.prepare_floor_sequence),
     "100 rules": (
         workloads.default(12, thresholds=workloads.thresholds(100, "all"), extra=50),
         runners.prepare_floor,
@@ -51,7 +51,7 @@ def test_citybench_is_the_same_for_all(query: str, data: Path, monkeypatch: pyte
 
 
 def test_rules_of_different_shape_all_fire() -> None:
-    workload = workloads.different_shapes(40, 30)
+    workload = workloads.different_shapes(40, 30, extra=50)
     found = "".join(runners.prepare_dotr(workload)(workload.documents))
     assert all(f"<urn:dotr:Shape{number}:" in found for number in range(1, 31))
 

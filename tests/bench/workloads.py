@@ -176,7 +176,7 @@ def default(
     )
 
 
-def sequence(graphs: int, length: int, selection: str, count: int = 10) -> Workload:
+def sequence(graphs: int, length: int, selection: str, count: int = 10, extra: int = 10_000) -> Workload:
     """`count` rules over `length` events of that room; windows grow with the length for EACH, so that every
     position has about 1.5 candidates and matches do not explode."""
     kinds = [f"val{number}" for number in range(1, length + 1)]
@@ -200,7 +200,7 @@ def sequence(graphs: int, length: int, selection: str, count: int = 10) -> Workl
         f"{selection.lower()} {length}",
         program(patterns),
         datalog(closures(11)),
-        rooms_of_sensors(10_000),
+        rooms_of_sensors(extra),
         readings(graphs, kinds, 0.2, seed=2),
         patterns,
         closures=closures(11),
@@ -274,8 +274,8 @@ def shapes(count: int) -> str:
     return f"PREFIX : <{NAMESPACE}>\n\n" + "\n".join(rules)
 
 
-def different_shapes(graphs: int, count: int) -> Workload:
-    workload = default(graphs, thresholds=("1",))
+def different_shapes(graphs: int, count: int, extra: int = 10_000) -> Workload:
+    workload = default(graphs, thresholds=("1",), extra=extra)
     return Workload(
         f"{count} shapes", shapes(count), workload.datalog, workload.background, workload.documents
     )
