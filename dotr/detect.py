@@ -29,6 +29,9 @@ class Detector(Protocol):
     def next_tick(self, after: Time) -> Time | None:
         """The earliest tick later than `after`, None without EVERY rules or before the first instant."""
 
+    def sizes(self) -> dict[str, int]:
+        """Rule → how many facts are remembered for it."""
+
     def snapshot(self) -> dict[str, Any]:
         """State by rule digest, as a JSON-able value that shares nothing with the detector."""
 

@@ -105,6 +105,15 @@ class Pipeline:
         """Everything up to here is closed; None before anything is."""
         return None if self._open is None else self._open - 1
 
+    @property
+    def latest(self) -> Time | None:
+        """The greatest timestamp seen; None before the first graph."""
+        return self._latest
+
+    def sizes(self) -> dict[str, int]:
+        """Rule → how many facts are remembered for it."""
+        return {} if self._detect is None else self._detect.sizes()
+
     def push(self, time: Time, triples: Iterable[Triple]) -> list[Composite]:
         """Take one graph; return the events of the instants that its timestamp closes.
 
@@ -122,6 +131,10 @@ class Pipeline:
         """The end of input: close everything up to the last timestamp."""
         self.close_all()
         return [event for events in self.drain() for event in events]
+
+    def close_up_to(self, time: Time) -> None:
+        """As `advance`, without running what it closes: that is left to `drain`."""
+        self._close_before(time + 1)
 
     def close_all(self) -> None:
         """The end of input, without running what it closes: that is left to `drain`."""

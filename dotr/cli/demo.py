@@ -29,7 +29,7 @@ def command(folder: str | None) -> None:
     except FileNotFoundError:
         raise EngineError(
             Diagnostic(
-                "D4002", "the demo's files are missing from this installation", hint="install dotr anew"
+                "D4202", "the demo's files are missing from this installation", hint="install dotr anew"
             )
         ) from None
     if folder is not None:
@@ -50,7 +50,7 @@ def _copied(place: Path, folder: Path) -> Path:
         shutil.copytree(place, folder, ignore=shutil.ignore_patterns("__pycache__"))
     except OSError as error:
         raise EngineError(
-            Diagnostic("D4001", f"cannot write {folder}: {error.strerror}", hint="name another folder")
+            Diagnostic("D4201", f"cannot write {folder}: {error.strerror}", hint="name another folder")
         ) from None
     return folder
 

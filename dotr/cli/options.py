@@ -62,6 +62,14 @@ def policy(*words: str) -> Callable[[str], str]:
     return parse
 
 
+def deployment_option(function: F) -> F:
+    """`--dir`: which deployment."""
+    option = click.option(
+        "--dir", "folder", metavar="FOLDER", default=".dotr", help="The deployment (default: .dotr)."
+    )
+    return option(function)
+
+
 def source_options(function: F) -> F:
     """`--base --time-path --time-unit --max-document --on-error`."""
     options = (

@@ -5,10 +5,10 @@ Place:   drives one Pipeline in this process; nothing outlives it.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import PurePath
 
 import click
 
@@ -24,10 +24,10 @@ from dotr.connectors.background import read_background
 from dotr.connectors.outputs import FileOutput, Output, StreamOutput, open_output
 from dotr.connectors.refusals import Refusals
 from dotr.connectors.rules import read_rules_text
-from dotr.connectors.sinks import Formatter, formatter
-from dotr.connectors.sources import SourceOptions, Sources, TimedGraph, live
+from dotr.connectors.sinks import Formatter, formatter, late_line
+from dotr.connectors.sources import Sources, TimedGraph, live
 from dotr.errors import DataError, Diagnostic
-from dotr.events import Clock, Time
+from dotr.events import Time
 from dotr.ir import Program
 from dotr.lang import load_program
 from dotr.pipeline import Pipeline
@@ -85,8 +85,15 @@ def command(
 
 
 def chosen_format(format_: str | None, output: str | None) -> str:
-    """The format asked for, else text on a terminal and JSON lines elsewhere."""
-    return format_ or ("text" if output is None and sys.stdout.isatty() else "jsonl")
+    """The format asked for, else that of the output's name, text on a terminal and JSON lines elsewhere."""
+    if format_ is not None:
+        return format_
+    if output is None:
+        return "text" if sys.stdout.isatty() else "jsonl"
+    return _SUFFIXES.get(PurePath(output).suffix.lower(), "jsonl")
+
+
+_SUFFIXES = {".jsonl": "jsonl", ".trig": "trig", ".nq": "nquads", ".txt": "text"}
 
 
 @dataclass(slots=True)
@@ -219,15 +226,3 @@ class Replay:
         if counters.dropped:
             parts.append(f"{render.counted(counters.dropped, 'match', 'matches')} without a valid graph")
         return "; ".join(parts) + f"; {seconds:.1f} s"
-
-
-def late_line(time: Time, graph: Sequence[Triple], clock: Clock) -> str:
-    """A late graph as a JSON line that is a valid source."""
-    stamp: str | int = clock.text(time)
-    if clock.integer:
-        stamp = int(stamp)
-    text = "".join(f"{s} {p} {o} .\n" for s, p, o in graph)
-    return json.dumps({"time": stamp, "graph": text}, ensure_ascii=False, separators=(",", ":"))
-
-
-__all__ = ["Letters", "Replay", "SourceOptions", "chosen_format", "command", "late_line"]

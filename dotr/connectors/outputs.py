@@ -88,7 +88,7 @@ class DeviceOutput(StreamOutput):
 class FileOutput(StreamOutput):
     """Owns `path.part` until `finish` gives it the name `path`.
 
-    Raises RefusedError D5001 if `path` or its part exists and `overwrite` is not set, EngineError D4001 if it
+    Raises RefusedError D5001 if `path` or its part exists and `overwrite` is not set, EngineError D4201 if it
     cannot be written.
     """
 
@@ -159,7 +159,7 @@ def unwritable(path: str, error: OSError) -> EngineError:
     reason = (error.strerror or str(error)).lower()
     return EngineError(
         Diagnostic(
-            "D4001", f"cannot write {path}: {reason}", place=path, hint="free space, or write elsewhere"
+            "D4201", f"cannot write {path}: {reason}", place=path, hint="free space, or write elsewhere"
         )
     )
 

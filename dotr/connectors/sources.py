@@ -132,6 +132,8 @@ class SourceOptions:
     max_document: int = MAX_DOCUMENT
     cache: int = CACHE
     whole: int = WHOLE
+    growing: bool = False
+    """Whether files are being written: then a JSON line without its end is left for the next reading."""
 
 
 @dataclass(slots=True)
@@ -387,6 +389,7 @@ class Reader:
     bookmark: Bookmark = _START
     _last: Time | None = field(default=None, init=False)
     _prefixes: str = field(default="", init=False)
+    _left: int = field(default=0, init=False)
 
     @property
     def name(self) -> str:
@@ -460,7 +463,7 @@ class Reader:
             yield item
             if isinstance(item, Mark) and item.how == "whole":
                 return  # the rest of the file was refused
-        end = tap.count if how == "byte" else max(number, self.bookmark.end)
+        end = tap.count - self._left if how == "byte" else max(number, self.bookmark.end)
         yield Mark(self._last, self.name, how, end, self._prefixes, size=tap.count)
 
     def _sniffed(self, tap: Tap) -> bytes:
@@ -549,6 +552,9 @@ class Reader:
         lines = raw_lines(tap, self.name, self.options.max_document, head, self._line(start), start)
         try:
             for line in lines:
+                if self.options.growing and not line.complete:
+                    self._left = len(line.content)
+                    return
                 try:
                     triples, said = parse_line(line, self.name, self.options.base)
                     place = f"{self.name}:{line.number}"

@@ -206,7 +206,7 @@ def test_bad_documents_may_be_put_aside_with_their_bytes(dotr: Dotr) -> None:
 def test_an_unwritable_output_is_exit_code_4(dotr: Dotr) -> None:
     ran = dotr("run", "fire.dotr", "events", "-o", "no/such/folder/out.nq")
     assert ran.code == 4
-    assert "error[D4001]" in ran.err
+    assert "error[D4201]" in ran.err
 
 
 def test_a_full_disk_is_told_and_is_exit_code_4(dotr: Dotr) -> None:

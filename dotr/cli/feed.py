@@ -1,0 +1,245 @@
+"""`dotr feed SOURCE…`: push graphs into a deployment; it goes on where it stopped, exactly once.
+
+Place:   opens the deployment and its outputs, and lets connectors/feeding.py work.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from types import FrameType
+
+import click
+
+from dotr.cli import render
+from dotr.cli.options import (
+    deployment_option,
+    lateness_options,
+    micros,
+    program_options,
+    reading,
+    source_options,
+)
+from dotr.cli.run import chosen_format
+from dotr.connectors.appending import AppendingFile
+from dotr.connectors.background import read_background
+from dotr.connectors.deployment import deployed_background, deployed_program, without
+from dotr.connectors.feeding import Feed, Sink, refuse_other_unit
+from dotr.connectors.journal import Journal
+from dotr.connectors.outputs import StreamOutput
+from dotr.connectors.pace import Idle, Pace
+from dotr.connectors.rules import read_rules_text
+from dotr.connectors.sinks import FORMATS, formatter
+from dotr.connectors.sources import SourceOptions
+from dotr.connectors.times import UNITS
+from dotr.errors import Diagnostic, UsageError
+from dotr.events import Clock
+from dotr.ir import Program
+from dotr.lang import load_program
+from dotr.pipeline import Pipeline
+
+_LOOK = 0.25
+"""Seconds between two looks at what is followed."""
+
+
+@click.command(short_help="Push sources into a deployment; resumes where it stopped, exactly once.")
+@click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
+@deployment_option
+@click.option(
+    "--follow", is_flag=True, help="Go on with new files, and with what files grow by, until Ctrl-C."
+)
+@click.option("--keep-open", is_flag=True, help="Leave the last instant open for the next feed.")
+@click.option(
+    "--idle-advance", type=micros, metavar="DURATION", help="After so long a silence time goes on by itself."
+)
+@click.option("--commit-graphs", type=click.IntRange(1), default=10_000, help="Commit after so many graphs.")
+@click.option(
+    "--commit-every", type=micros, metavar="DURATION", default="1s", help="Commit after so much time."
+)
+@program_options
+@source_options
+@lateness_options(late="drop")
+@click.option(
+    "--format", "format_", type=click.Choice(list(FORMATS)), help="How to write (default: by the name of -o)."
+)
+@click.option(
+    "-o", "--output", "outputs", metavar="FILE", multiple=True, help="Write to a file; may be repeated."
+)
+@click.option("--overwrite", is_flag=True, help="Begin output files anew.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress line, no summary.")
+def command(
+    sources: tuple[str, ...],
+    folder: str,
+    follow: bool,
+    keep_open: bool,
+    idle_advance: int | None,
+    commit_graphs: int,
+    commit_every: int,
+    background: tuple[str, ...],
+    more_rules: tuple[str, ...],
+    materialize: str,
+    verify: bool,
+    base: str,
+    time_path: str | None,
+    time_unit: str,
+    max_document: int,
+    on_error: str,
+    lateness: int,
+    late: str,
+    format_: str | None,
+    outputs: tuple[str, ...],
+    overwrite: bool,
+    quiet: bool,
+) -> None:
+    """Push SOURCEs into the deployment. What was fed before, unchanged, is not fed again.
+
+    Events go to standard output, or exactly once to each file of -o. Ctrl-C ends after an orderly commit.
+    """
+    if idle_advance is not None and not follow and not any(path == "-" for path in sources):
+        raise UsageError(
+            Diagnostic("D4131", "--idle-advance needs a source that may be silent", hint="add --follow")
+        )
+    with ExitStack() as stack:
+        journal = stack.enter_context(Journal(folder))
+        program = deployed_program(journal.deployed())
+        if more_rules:
+            program = _with_rules(journal, more_rules)
+        triples = deployed_background(journal) + read_background(background, base, max_document)
+        state = journal.snapshot()
+        stored = Clock(*state["clock"]) if state is not None and state["clock"] is not None else None
+        unit = (
+            stored.unit
+            if stored is not None and stored.integer and _defaulted("time_unit")
+            else UNITS[time_unit]
+        )
+        refuse_other_unit(stored, unit, folder)
+        options = reading(base, time_path, next(n for n, u in UNITS.items() if u == unit), max_document)
+        pipeline = Pipeline(
+            program,
+            triples,
+            lateness=lateness,
+            on_late=lambda when, graph: feed.late(when, graph),
+            materialize_all=materialize == "all",
+            verify=verify,
+        )
+        if state is not None:
+            restored = pipeline.restore(state)
+            if restored.empty and not quiet:
+                render.note(f"start with nothing remembered: {', '.join(restored.empty)}")
+
+        def opened(policy: str) -> AppendingFile | None:
+            if not policy.startswith("file="):
+                return None
+            return AppendingFile(journal, policy.removeprefix("file="), "jsonl", overwrite)
+
+        progress = render.Progress(
+            not quiet and sys.stderr.isatty() and not (sys.stdout.isatty() and not outputs)
+        )
+        feed = Feed(
+            journal,
+            pipeline,
+            _growing(options) if follow else options,
+            _sinks(journal, program, outputs, format_, overwrite),
+            opened(on_error),
+            opened(late),
+            on_error == "fail",
+            late == "fail",
+            Pace(commit_graphs, commit_every / 1_000_000),
+            Idle(idle_advance) if idle_advance is not None else None,
+            progress=lambda totals, mark: progress.update(totals.graphs, totals.events, mark),
+        )
+        stack.callback(feed.close)
+        stack.callback(progress.clear)
+        with _stoppable(feed):
+            try:
+                if follow:
+                    feed.follow(sources, lambda: time.sleep(_LOOK))
+                else:
+                    feed.run(sources, keep_open)
+            finally:
+                progress.clear()
+                if not quiet:
+                    render.note(summary(feed, progress.seconds))
+
+
+def _growing(options: SourceOptions) -> SourceOptions:
+    return replace(options, growing=True)
+
+
+def _defaulted(name: str) -> bool:
+    return click.get_current_context().get_parameter_source(name) is click.core.ParameterSource.DEFAULT
+
+
+def _with_rules(journal: Journal, more: Sequence[str]) -> Program:
+    """The deployed program with more rule files, for this feed alone."""
+    deployed = journal.deployed()
+    texts = deployed.texts or {}
+    program = load_program(
+        [*deployed.files, *more], lambda path: texts[path] if path in texts else read_rules_text(path)
+    )
+    return without(program, deployed.removed)
+
+
+def _sinks(
+    journal: Journal, program: Program, outputs: Sequence[str], format_: str | None, overwrite: bool
+) -> list[Sink]:
+    """Every output, opened; standard output where none is named."""
+    if not outputs:
+        head, write = formatter(chosen_format(format_, None), program.prefixes)
+        out = StreamOutput(sys.stdout.buffer)
+        out.write(head)
+        return [Sink(write, out)]
+    sinks = []
+    for path in outputs:
+        name = chosen_format(format_, path)
+        head, write = formatter(name, program.prefixes)
+        file = AppendingFile(journal, path, name, overwrite)
+        if not file.length:
+            file.write(head)
+        sinks.append(Sink(write, file))
+    return sinks
+
+
+@contextmanager
+def _stoppable(feed: Feed) -> Iterator[None]:
+    """The first Ctrl-C (or a polite kill) lets the feed commit; a second one ends it at once."""
+    asked: list[int] = []
+
+    def stop(number: int, _frame: FrameType | None) -> None:
+        if asked:
+            raise KeyboardInterrupt
+        asked.append(number)
+
+    feed.stopping = lambda: bool(asked)
+    before: list[tuple[int, Callable[[int, FrameType | None], object] | int | None]] = []
+    try:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            before.append((number, signal.signal(number, stop)))
+    except ValueError:  # not in the main thread
+        pass
+    try:
+        yield
+    finally:
+        for which, handler in before:
+            signal.signal(which, handler)
+
+
+def summary(feed: Feed, seconds: float) -> str:
+    """One line: what this feed brought."""
+    totals = feed.totals
+    parts = [render.counted(totals.graphs, "graph"), render.counted(totals.events, "event")]
+    if feed.rungs:
+        parts.append("time from " + ", ".join(feed.rungs))
+    if totals.late:
+        parts.append(f"{totals.late:,} late")
+    if totals.refused:
+        parts.append(f"{render.counted(totals.refused, 'document')} refused")
+    watermark, clock = feed.pipeline.watermark, feed.pipeline.clock
+    if watermark is not None and clock is not None:
+        parts.append(f"closed up to {clock.text(watermark)}")
+    parts.append(render.counted(totals.commits, "commit"))
+    return "; ".join(parts) + f"; {seconds:.1f} s"

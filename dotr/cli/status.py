@@ -1,0 +1,117 @@
+"""`dotr status`: what is deployed, how far it is fed, what every rule did and remembers.
+
+Place:   reads the last commit; a feed may be running meanwhile.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from dotr.cli.options import deployment_option
+from dotr.connectors.deployment import deployed_program
+from dotr.connectors.journal import Deployed, Journal
+from dotr.events import Clock, Time
+from dotr.ir import Program
+from dotr.tesla.references import horizons
+
+
+@click.command(short_help="What is deployed: watermark, state, counts.")
+@deployment_option
+@click.option(
+    "--format", "format_", type=click.Choice(["text", "json"]), default="text", help="How to write."
+)
+def command(folder: str, format_: str) -> None:
+    """What is deployed, as of the last commit."""
+    with Journal(folder, exclusive=False) as journal:
+        deployed = journal.deployed()
+        status = journal.status()
+        outputs = {path: row._asdict() for path, row in journal.outputs().items()}
+    report = reported(deployed, deployed_program(deployed), status)
+    report["outputs"] = outputs
+    if format_ == "json":
+        click.echo(json.dumps(report, ensure_ascii=False))
+    else:
+        click.echo(shown(report), nl=False)
+
+
+def reported(deployed: Deployed, program: Program, status: dict[str, Any]) -> dict[str, Any]:
+    """The status as a value. Times are in the data's form; horizons in µs, None without bound."""
+    clock = None if status.get("clock") is None else Clock(*status["clock"])
+    latest, watermark = status.get("latest"), status.get("watermark")
+    rules = [
+        {
+            "rule": rule.name,
+            "events": status.get("events", {}).get(rule.name, 0),
+            "last": _time(status.get("last", {}).get(rule.name), clock),
+            "remembered": status.get("sizes", {}).get(rule.name, 0),
+            "horizon": horizon,
+        }
+        for rule, horizon in zip(program.rules, horizons(program), strict=True)
+    ]
+    return {
+        "files": list(deployed.files),
+        "watermark": _time(watermark, clock),
+        "latest": _time(latest, clock),
+        "lag": None if latest is None or watermark is None else max(0, latest - watermark) / 1_000_000,
+        "graphs": status.get("graphs", 0),
+        "instants": status.get("instants", 0),
+        "late": status.get("late", 0),
+        "refused": status.get("refused", 0),
+        "rules": rules,
+    }
+
+
+def _time(time: Time | None, clock: Clock | None) -> int | str | None:
+    if time is None or clock is None:
+        return None
+    return int(clock.text(time)) if clock.integer else clock.text(time)
+
+
+def shown(report: dict[str, Any]) -> str:
+    """The report as text."""
+    lines = [f"files       {', '.join(report['files'])}"]
+    if report["latest"] is None:
+        lines.append("not fed yet")
+    else:
+        lag = f"{report['lag']:g} s behind the latest, {report['latest']}"
+        lines.append(f"watermark   {report['watermark']}   ({lag})")
+        lines.append(f"fed         {report['graphs']:,} graphs at {report['instants']:,} instants")
+        lines.append(f"left out    {report['late']:,} late graphs, {report['refused']:,} refused documents")
+    lines += [
+        f"output      {path}   {row['format']}, {row['length']:,} bytes"
+        for path, row in report["outputs"].items()
+    ]
+    head = ("rule", "events", "last event", "remembers", "at most from the last")
+    rows = [
+        (
+            rule["rule"],
+            f"{rule['events']:,}",
+            str(rule["last"] if rule["last"] is not None else "-"),
+            f"{rule['remembered']:,} facts",
+            "unbounded: it is on a cycle of rules" if rule["horizon"] is None else duration(rule["horizon"]),
+        )
+        for rule in report["rules"]
+    ]
+    widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
+    lines += [
+        "",
+        *("  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in (head, *rows)),
+    ]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def duration(micros: int) -> str:
+    """A duration as a human says it: `5 min`, `1.5 s`."""
+    for size, name in (
+        (86_400_000_000, "d"),
+        (3_600_000_000, "h"),
+        (60_000_000, "min"),
+        (1_000_000, "s"),
+        (1000, "ms"),
+    ):
+        if micros >= size and micros % size == 0:
+            return f"{micros // size} {name}"
+    return f"{micros / 1_000_000:g} s" if micros >= 1_000_000 else f"{micros} us"

@@ -1,0 +1,369 @@
+"""The journal of a deployment: one SQLite file in which everything that must agree commits together.
+
+Place:   below deployment.py (rules) and feeding.py (streams); the only code that speaks SQL.
+Method:  write-ahead log, one transaction a commit: engine snapshot, source positions, output lengths. Output
+         files are synced before the transaction and cut back to the committed length at the next start, so a
+         kill at any point neither loses nor repeats an event. A second process is kept out by an exclusive
+         transaction on a file of its own, which the operating system ends with the process.
+Why not: files renamed into place: three of them do not change together.
+Bad state: D5201 no deployment · D5202 damaged · D5203 another version · D5204 in use · D4201 cannot be
+written.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from dotr.errors import DataError, Diagnostic, EngineError, RefusedError
+
+FORMAT = 1
+"""Of the tables. There is no older one; a newer one is refused."""
+
+_TABLES = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE files (place INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE);
+CREATE TABLE texts (path TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE removed (rule TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE background (id INTEGER PRIMARY KEY CHECK (id = 1), hash TEXT NOT NULL, triples BLOB NOT NULL);
+CREATE TABLE state (id INTEGER PRIMARY KEY CHECK (id = 1), snapshot BLOB NOT NULL, status TEXT NOT NULL);
+CREATE TABLE sources (file TEXT PRIMARY KEY, how TEXT NOT NULL, "end" INTEGER NOT NULL, carried TEXT NOT NULL,
+                      size INTEGER NOT NULL, hash TEXT NOT NULL, finished INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE outputs (path TEXT PRIMARY KEY, format TEXT NOT NULL, length INTEGER NOT NULL) WITHOUT ROWID;
+"""
+
+
+class Disk:
+    """What the journal and its outputs do to the disk; tests put one in that fails."""
+
+    def execute(self, connection: sqlite3.Connection, statement: str, values: Sequence[Any] = ()) -> None:
+        connection.execute(statement, values)
+
+    def write(self, file: int, content: bytes) -> int:
+        return os.write(file, content)
+
+    def sync(self, file: int) -> None:
+        os.fsync(file)
+
+    def truncate(self, file: int, length: int) -> None:
+        os.ftruncate(file, length)
+
+    def create(self, path: str) -> int:
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+
+
+class SourceRow(NamedTuple):
+    """How far one file is consumed: a bookmark, and the size and hash of the bytes that it is true for."""
+
+    how: str
+    end: int
+    carried: str
+    size: int
+    hash: str
+    finished: bool
+
+
+class OutputRow(NamedTuple):
+    format: str
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Deployed:
+    """What is deployed: root files in order, the text of every rule file, rules taken out."""
+
+    files: tuple[str, ...] = ()
+    texts: Mapping[str, str] | None = None
+    removed: frozenset[str] = frozenset()
+    background: str = ""
+    """The hash of the background's triples."""
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """What one commit of a feed changes."""
+
+    snapshot: Mapping[str, Any]
+    status: Mapping[str, Any]
+    sources: Mapping[str, SourceRow]
+    outputs: Mapping[str, int]
+
+
+class Journal:
+    """Owns the connection to a deployment's database. Use as a context; `exclusive` keeps others out."""
+
+    def __init__(
+        self, folder: str, *, create: bool = False, exclusive: bool = True, disk: Disk | None = None
+    ) -> None:
+        self.folder = Path(folder)
+        self.disk = disk or Disk()
+        self._lock: sqlite3.Connection | None = None
+        path = self.folder / "deployment.db"
+        if not path.exists() and not create:
+            raise DataError(
+                Diagnostic(
+                    "D5201",
+                    f"there is no deployment in `{folder}`",
+                    place=str(folder),
+                    hint="dotr deploy RULES",
+                )
+            )
+        try:
+            new = not path.exists()
+            self.folder.mkdir(parents=True, exist_ok=True)
+            if exclusive:
+                self._lock = self._locked()
+            self._connection = sqlite3.connect(path, isolation_level=None, timeout=10)
+        except (OSError, sqlite3.Error) as error:
+            self._release()
+            raise self._told(error) from None
+        try:
+            with self._guarded():
+                self._open(new)
+        except BaseException:
+            self.close()
+            raise
+
+    @classmethod
+    def to_compare(cls, folder: str) -> Journal:
+        """The deployment for a look, or an empty one in memory where there is none; nothing is created."""
+        if (Path(folder) / "deployment.db").exists():
+            return cls(folder, exclusive=False)
+        journal = cls.__new__(cls)
+        journal.folder, journal.disk, journal._lock = Path(folder), Disk(), None
+        journal._connection = sqlite3.connect(":memory:", isolation_level=None)
+        journal._open(new=True)
+        return journal
+
+    def _locked(self) -> sqlite3.Connection:
+        """The lock on the deployment, held until it is closed. Raises RefusedError D5204."""
+        lock = sqlite3.connect(self.folder / "lock.db", isolation_level=None, timeout=0)
+        try:
+            lock.execute("BEGIN EXCLUSIVE")
+        except sqlite3.OperationalError as error:
+            lock.close()
+            if "locked" not in str(error):
+                raise
+            raise RefusedError(
+                Diagnostic(
+                    "D5204",
+                    f"the deployment in `{self.folder}` is in use by another process",
+                    place=str(self.folder),
+                    hint="wait until that feed or deploy ends, or stop it with Ctrl-C",
+                )
+            ) from None
+        return lock
+
+    def _open(self, new: bool) -> None:
+        connection = self._connection
+        for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "journal_size_limit = 16777216"):
+            connection.execute(f"PRAGMA {pragma}")
+        if new:
+            with self.transaction():
+                for statement in _TABLES.split(";")[:-1]:
+                    self.disk.execute(connection, statement)
+                self.disk.execute(connection, "INSERT INTO meta VALUES ('format', ?)", (str(FORMAT),))
+            return
+        if connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
+            raise self._damaged("its pages do not fit together")
+        found = connection.execute("SELECT value FROM meta WHERE key = 'format'").fetchone()
+        if found is None:
+            raise self._damaged("it does not say its version")
+        if found[0] != str(FORMAT):
+            raise EngineError(
+                Diagnostic(
+                    "D5203",
+                    f"the deployment in `{self.folder}` has format {found[0]}; this dotr writes {FORMAT}",
+                    place=str(self.folder),
+                    notes=("nothing was changed",),
+                    hint="use the dotr that wrote it, or deploy anew with another --dir",
+                )
+            )
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        with suppress(sqlite3.Error):
+            self._connection.close()
+        self._release()
+
+    def _release(self) -> None:
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All or nothing. Raises EngineError."""
+        with self._guarded():
+            self.disk.execute(self._connection, "BEGIN IMMEDIATE")
+            try:
+                yield
+                self.disk.execute(self._connection, "COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):
+                    self._connection.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            raise self._told(error) from None
+
+    def _told(self, error: Exception) -> EngineError:
+        """An error of SQLite or the operating system, as a diagnostic."""
+        text = str(error)
+        if "malformed" in text or "not a database" in text or "no such table" in text or "corrupt" in text:
+            return self._damaged(text)
+        reason = (error.strerror if isinstance(error, OSError) else None) or text
+        return EngineError(
+            Diagnostic(
+                "D4201",
+                f"cannot write the deployment in `{self.folder}`: {reason.lower()}",
+                place=str(self.folder),
+                notes=("nothing that was committed is lost",),
+                hint="free space or make it writable, then run the same command again",
+            )
+        )
+
+    def _damaged(self, found: str) -> EngineError:
+        return EngineError(
+            Diagnostic(
+                "D5202",
+                f"the deployment in `{self.folder}` is damaged",
+                place=str(self.folder / "deployment.db"),
+                label=found,
+                notes=("nothing was changed",),
+                hint="put a copy back, or deploy anew with another --dir and feed again from the start",
+            )
+        )
+
+    # ------------------------------------------------------------------ rules
+
+    def deployed(self) -> Deployed:
+        """What is deployed."""
+        with self._guarded():
+            files = self._connection.execute("SELECT path FROM files ORDER BY place").fetchall()
+            texts = self._connection.execute("SELECT path, text FROM texts").fetchall()
+            removed = self._connection.execute("SELECT rule FROM removed").fetchall()
+            background = self._connection.execute("SELECT hash FROM background").fetchone()
+        return Deployed(
+            tuple(path for (path,) in files),
+            dict(texts),
+            frozenset(rule for (rule,) in removed),
+            background[0] if background else "",
+        )
+
+    def deploy(self, deployed: Deployed, background: str) -> None:
+        """Replace what is deployed; `background` is its triples as N-Triples. One transaction."""
+        execute, connection = self.disk.execute, self._connection
+        with self.transaction():
+            for table in ("files", "texts", "removed", "background"):
+                execute(connection, f"DELETE FROM {table}")  # noqa: S608  # names of our own tables
+            for path in deployed.files:
+                execute(connection, "INSERT INTO files (path) VALUES (?)", (path,))
+            for path, text in sorted((deployed.texts or {}).items()):
+                execute(connection, "INSERT INTO texts VALUES (?, ?)", (path, text))
+            for rule in sorted(deployed.removed):
+                execute(connection, "INSERT INTO removed VALUES (?)", (rule,))
+            packed = zlib.compress(background.encode(), 1)
+            execute(connection, "INSERT INTO background VALUES (1, ?, ?)", (deployed.background, packed))
+
+    def background(self) -> str:
+        """The background's triples as N-Triples, canonical, blank nodes labelled."""
+        with self._guarded():
+            found = self._connection.execute("SELECT triples FROM background").fetchone()
+        return "" if found is None else self._unpacked(found[0])
+
+    def _unpacked(self, content: bytes) -> str:
+        try:
+            return zlib.decompress(content).decode()
+        except (zlib.error, UnicodeDecodeError) as error:
+            raise self._damaged(str(error)) from None
+
+    # ------------------------------------------------------------------ state of the feed
+
+    def snapshot(self) -> dict[str, Any] | None:
+        """The engine's state at the last commit, None before the first."""
+        with self._guarded():
+            found = self._connection.execute("SELECT snapshot FROM state").fetchone()
+        if found is None:
+            return None
+        try:
+            state: dict[str, Any] = json.loads(self._unpacked(found[0]))
+        except ValueError as error:
+            raise self._damaged(str(error)) from None
+        return state
+
+    def status(self) -> dict[str, Any]:
+        """What the last commit said about itself; empty before the first."""
+        with self._guarded():
+            found = self._connection.execute("SELECT status FROM state").fetchone()
+        status: dict[str, Any] = json.loads(found[0]) if found else {}
+        return status
+
+    def source(self, file: str) -> SourceRow | None:
+        """How far a file is consumed."""
+        with self._guarded():
+            row = self._connection.execute(
+                'SELECT how, "end", carried, size, hash, finished FROM sources WHERE file = ?', (file,)
+            ).fetchone()
+        if row is None:
+            return None
+        how, end, carried, size, digest, finished = row
+        return SourceRow(how, end, carried, size, digest, bool(finished))
+
+    def outputs(self) -> dict[str, OutputRow]:
+        """Every output file of this deployment with its committed length."""
+        with self._guarded():
+            rows = self._connection.execute(
+                "SELECT path, format, length FROM outputs ORDER BY path"
+            ).fetchall()
+        return {path: OutputRow(format_, length) for path, format_, length in rows}
+
+    def register_output(self, path: str, format_: str) -> None:
+        """Make an output file this deployment's, at length 0; done before the file is created."""
+        with self.transaction():
+            self.disk.execute(
+                self._connection, "INSERT OR REPLACE INTO outputs VALUES (?, ?, 0)", (path, format_)
+            )
+
+    def forget_output(self, path: str) -> None:
+        with self.transaction():
+            self.disk.execute(self._connection, "DELETE FROM outputs WHERE path = ?", (path,))
+
+    def commit(self, commit: Commit) -> None:
+        """Snapshot, positions and output lengths, together. Raises EngineError; then nothing changed."""
+        snapshot = zlib.compress(
+            json.dumps(commit.snapshot, separators=(",", ":"), ensure_ascii=False).encode(), 1
+        )
+        status = json.dumps(commit.status, separators=(",", ":"), ensure_ascii=False)
+        execute, connection = self.disk.execute, self._connection
+        with self.transaction():
+            execute(connection, "INSERT OR REPLACE INTO state VALUES (1, ?, ?)", (snapshot, status))
+            for file, row in commit.sources.items():
+                execute(
+                    connection,
+                    "INSERT OR REPLACE INTO sources VALUES (?, ?, ?, ?, ?, ?, ?)",
+                    (file, *row[:5], int(row.finished)),
+                )
+            for path, length in commit.outputs.items():
+                execute(connection, "UPDATE outputs SET length = ? WHERE path = ?", (length, path))
+
+
+def texts_of(lines: Iterable[tuple[str, str, str]]) -> str:
+    """Triples as N-Triples text, one a line."""
+    return "".join(f"{s} {p} {o} .\n" for s, p, o in lines)

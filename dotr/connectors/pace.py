@@ -1,0 +1,74 @@
+"""When a feed commits: by count, by time, and never so often that snapshots cost more than a tenth.
+
+Place:   asked by feeding.py; beside watching.py the only code that reads a clock.
+Method:  a commit is due after so many graphs or so much time; and not before nine times what the last commit
+         took have passed, so that a large state is saved less often, not more slowly.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+from dotr.events import Time
+
+SHARE = 9
+"""Time between commits, as a multiple of what a commit takes."""
+
+
+@dataclass(slots=True)
+class Pace:
+    """Owns the moments of one feed. `graphs` and `seconds` make a commit due."""
+
+    graphs: int = 10_000
+    seconds: float = 1.0
+    _count: int = 0
+    _last: float = field(default_factory=time.monotonic)
+    _cost: float = 0.0
+
+    def due(self, graphs: int = 1) -> bool:
+        """Count graphs; whether it is time to commit. The clock is looked at every 16th graph."""
+        self._count += graphs
+        if self._count & 15 and self._count < self.graphs:
+            return False
+        return self.overdue()
+
+    def touched(self) -> None:
+        """Something changed that is no graph."""
+        self._count += 1
+
+    def overdue(self) -> bool:
+        """Whether something waits and it is time to commit it."""
+        passed = time.monotonic() - self._last
+        if passed < SHARE * self._cost or not self._count:
+            return False
+        return self._count >= self.graphs or passed >= self.seconds
+
+    def begun(self) -> float:
+        return time.monotonic()
+
+    def done(self, begun: float) -> None:
+        """A commit that began then is done."""
+        self._last = time.monotonic()
+        self._cost = self._last - begun
+        self._count = 0
+
+
+@dataclass(slots=True)
+class Idle:
+    """`--idle-advance`: after `patience` (µs) without input, event time goes on by itself, `patience` behind.
+
+    The one place where a clock moves the watermark. `seen` notes input; `reached` says up to where silence
+    has closed time by now.
+    """
+
+    patience: Time
+    _since: float = field(default_factory=time.time)
+
+    def seen(self) -> None:
+        self._since = time.time()
+
+    def reached(self, latest: Time) -> Time | None:
+        """Everything up to this time is closed by silence, None while there is patience left."""
+        silent = round((time.time() - self._since) * 1_000_000)
+        return None if silent < self.patience else latest + silent - self.patience
