@@ -12,6 +12,7 @@ Why not: adding doubles as they come, or Neumaier's compensation: the result dep
 from __future__ import annotations
 
 from decimal import Decimal
+from fractions import Fraction
 from math import inf, isfinite, nan, nextafter
 from types import NoneType
 from typing import Any
@@ -151,10 +152,15 @@ def _ratio(numerator: int, denominator: int) -> float:
 
 
 def _nearest_single(rounded: float, numerator: int, denominator: int) -> Single:
-    """The xsd:float nearest to a fraction, given the nearest double: they differ where that lies half-way."""
+    """The xsd:float nearest to a fraction, given the nearest double (rounded again it may be off)."""
     below, above = single(nextafter(rounded, -inf)), single(nextafter(rounded, inf))
     if below == above or not isfinite(rounded):
         return single(rounded)
-    top, bottom = rounded.as_integer_ratio()
-    side = numerator * bottom - top * denominator
-    return above if side > 0 else below if side < 0 else single(rounded)
+    exact = Fraction(numerator, denominator)
+    to_below, to_above = exact - _as_if_unbounded(below), _as_if_unbounded(above) - exact
+    return below if to_below < to_above else above if to_above < to_below else single(rounded)
+
+
+def _as_if_unbounded(value: Single) -> Fraction:
+    """The value; of an infinity, what the next 32-bit float would be."""
+    return Fraction(value) if isfinite(value) else Fraction(2) ** 128 * (1 if value > 0 else -1)
