@@ -154,6 +154,8 @@ class Cursor:
     def fail(self, expected: str, hint: str = "", token: Token | None = None) -> Skip:
         """Record a syntax error at the current token; the caller raises what it returns."""
         token = token or self.token
+        if self.at and self.tokens[self.at - 1].torn:
+            return Skip()  # an unterminated string has taken with it what is missed here
         self.error(self.code, f"expected {expected}, found {self.shown(token)}", self.span(token), hint=hint)
         return Skip()
 

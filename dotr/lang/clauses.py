@@ -141,7 +141,10 @@ class ClauseParser(TemplateParser):
                     self.code, code = "D1201", self.code
                     try:
                         raise self.fail(
-                            "`}`", "the query ends here" if self.key != "end" else "a `}` is missing"
+                            "`}`",
+                            "a `}` is missing"
+                            if self.key in (*CLAUSES, *CONJUNCTS)
+                            else "the query ends here",
                         )
                     finally:
                         self.code = code

@@ -73,7 +73,7 @@ class DatalogParser(ExpressionParser):
                 body.append(self._body_atom())
             if self.key in ("&&", "AND"):
                 raise self.fail("`,` or `.`", "atoms are separated by `,`")
-        elif self.key == "<" or self.key == "=":
+        elif self.key in ("<", "<=", "="):
             raise self.fail("`:-`, `,` or `.`", "the arrow is written `:-`")
         if self.key != ".":
             hint = "a rule ends with a dot" if self.at_iri() or self.key in ("[", "end") else ""

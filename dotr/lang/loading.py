@@ -40,7 +40,7 @@ SHIPPED = "dotr:"
 """Paths that begin so name files of the package: `dotr:patterns/lost.dotr`."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Unit:
     """One reading of one .dotr file: a file given by the user, or an import of a library.
 

@@ -69,6 +69,7 @@ class Resolver:
         self.queries: dict[str, Select] = {}
         self.used: set[str] = set()
         self.whole = True  # every rule could be built
+        self._broken_units: list[Unit] = []
         self._accepted: list[tuple[Unit, QuerySyntax | RuleSyntax]] = []
         for unit, definition in loaded.definitions:
             self._define(unit, definition)
@@ -132,6 +133,7 @@ class Resolver:
                     hint=nearest(name.text, self.names(unit.parent)),
                 )
                 self.whole = False
+                self._broken_units.append(unit)
                 continue
             self.used.add(stream.name)
             expected = unit.expected.get(parameter)
@@ -149,6 +151,7 @@ class Resolver:
                     notes=(f"`{path}` expects {parameter}({wanted})",),
                 )
                 self.whole = False
+                self._broken_units.append(unit)
 
     def program(self) -> Program:
         """The checked program; meaningful only when nothing of severity error was found."""
@@ -159,7 +162,7 @@ class Resolver:
             if isinstance(definition, QuerySyntax):
                 if definition.select is not None and name not in seen:
                     self.queries[name] = definition.select
-            else:
+            elif not self._is_broken(unit):
                 rule = _RuleResolver(self, unit, definition, self._found).rule()
                 if rule is not None and name not in seen:
                     rules.append(rule)
@@ -177,8 +180,17 @@ class Resolver:
             dependencies=order(rules, self._found),
         )
 
+    def _is_broken(self, unit: Unit | None) -> bool:
+        """Whether an import, or one around it, was handed something wrong: its rules are left alone."""
+        while unit is not None:
+            if unit in self._broken_units:
+                return True
+            unit = unit.parent
+        return False
+
     def _unused(self, rules: bool) -> None:
         """Warn about the user's own queries that nothing uses; a file of queries alone is fine."""
+        rules = rules and all(d.whole for _, d in self._accepted if isinstance(d, RuleSyntax))
         for unit, definition in self._accepted:
             name = unit.prefix + definition.name.text
             own = rules and unit.parent is None and isinstance(definition, QuerySyntax)
@@ -218,6 +230,7 @@ class _RuleResolver:
         self._spans: dict[str, Span] = {}
         self._later = {c.event.name.text: c.event.name.span for c in syntax.conjuncts}
         self._broken = not syntax.whole
+        self._lost = syntax.trigger is None  # then nobody knows which names there were
 
     def rule(self) -> Rule | None:
         """The rule, or None when it cannot be built; either way everything wrong with it is recorded."""
@@ -403,7 +416,7 @@ class _RuleResolver:
         if role in ("trigger", "tick", "chosen"):
             return True
         self._broken = True
-        if role is None and name.text in self._known.wild:
+        if role is None and self._maybe_wild(name.text):
             return False
         earlier = [n for n, r in self._known.roles.items() if r in ("trigger", "tick", "chosen")]
         if role is not None:
@@ -488,6 +501,8 @@ class _RuleResolver:
         if role in ("trigger", "tick", "chosen"):
             return True
         self._broken = True
+        if role is None and self._maybe_wild(name):
+            return False
         if role is not None:
             what = "a NOT" if role == "NOT" else "an aggregate"
             hint = "a NOT binds nothing" if role == "NOT" else "use its ?v"
@@ -512,6 +527,10 @@ class _RuleResolver:
                 hint=nearest(name, known) or (f"known here: {' '.join(known)}" if known else ""),
             )
         return False
+
+    def _maybe_wild(self, name: str) -> bool:
+        """Whether an unknown name may be one that an unreadable or unknown event was meant to have."""
+        return self._lost or name in self._known.wild or bool(nearest(name, self._known.wild))
 
     def _total_use(self, name: str, span: Span | None) -> None:
         if name in self._known.totals or "?" + name in self._known.wild:

@@ -113,13 +113,13 @@ def existences(expression: Expression) -> Iterator[Exists]:
             return
 
 
-def check_select(select: Select, found: Diagnostics) -> None:
-    """Record what a query and its subqueries get wrong about variables."""
+def check_select(select: Select, found: Diagnostics, given: Collection[str] = ()) -> None:
+    """Record what a query and its subqueries get wrong about variables. `given` have values from outside."""
     _check_group(select.where, frozenset(), found)
     inner = visible(select.where)
     if select.values is not None:
         inner += [variable.name for variable in select.values.variables if variable.name not in inner]
-    known = dict.fromkeys(inner)
+    known = dict.fromkeys([*inner, *given])
     for key in select.group_by:
         _check_reads(key.expression, known, found)
         if key.variable is not None:

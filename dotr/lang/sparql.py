@@ -94,7 +94,7 @@ class SparqlParser(ExpressionParser):
                 else:
                     self.declare_prefix(own)
             select = self._form(ask)
-            check_select(select, self.found)
+            check_select(select, self.found, self.parameters)
             self.report_unused(own)
             self.used -= own.keys()
             return select
@@ -345,7 +345,9 @@ class SparqlParser(ExpressionParser):
                 hint = ""
                 if start.kind == "name":
                     if start.text.lower() == "a":
-                        hint = "a subject is missing before `a`"
+                        hint = "a subject is missing before `a`, or it is a variable: `?a`"
+                    elif start.key in ("QUERY", "RULE") or self.peek().key == ":=":
+                        hint = "a `}` is missing"
                     elif start.key == "AND":
                         hint = "patterns stand side by side, with `.` between triples"
                     elif start.key == "NOT":

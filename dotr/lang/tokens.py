@@ -10,6 +10,7 @@ Why not: a grammar tool. Positions, recovery and messages are the point here, an
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -81,11 +82,13 @@ def _exact(prefixes: bool) -> re.Pattern[str]:
     return _master(_LETTERS, _MARKS, prefixes)
 
 
+_MEANT: Final = {"&": "&&", "≤": "<=", "≥": ">=", "≠": "!=", "×": "*", "−": "-"}
+_TYPOGRAPHIC: Final = re.compile(r'[“”„]([^“”"\\\n\r]*+)[“”"]')
 _ESCAPE: Final = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|([\s\S]))")
 _ECHAR: Final = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", "\\": "\\", '"': '"', "'": "'"}
 
 
-MOST_FINDINGS: Final = 200
+MOST_FINDINGS: Final = 100
 """A text with more findings than this is not read on: it is no program."""
 
 
@@ -101,6 +104,11 @@ class Token:
     text: str
     start: int
     end: int
+
+    @property
+    def torn(self) -> bool:
+        """Whether it is a string that does not end."""
+        return self.kind == "string" and len(self.text) != self.end - self.start
 
 
 def tokenize(source: Source, found: Diagnostics) -> list[Token]:
@@ -125,7 +133,7 @@ def tokenize(source: Source, found: Diagnostics) -> list[Token]:
                 break
             if position >= barren:
                 barren = _barren_from(text, position)
-            position = _stray(source, position, found)
+            position = _stray(source, position, found, append)
             continue
         kind = hit.lastgroup
         start, position = position, hit.end()
@@ -166,22 +174,35 @@ def comments(source: Source) -> list[tuple[int, int]]:
     return spans
 
 
-def _stray(source: Source, start: int, found: Diagnostics) -> int:
-    """Report characters that begin no token, as one finding; return where to go on."""
+def _stray(source: Source, start: int, found: Diagnostics, append: Callable[[Token], None]) -> int:
+    """Report characters that begin no token, as one finding; return where to go on.
+
+    Where it is plain what was meant, that token is appended.
+    """
+    meant = _MEANT.get(source.text[start])
+    if meant is not None:
+        append(Token("op", meant, meant, start, start + 1))
+        span = Span(source, start, start + 1)
+        found.error("D1001", f"`{source.text[start]}` begins no token", span, hint=f"write `{meant}`")
+        return start + 1
+    quoted = _TYPOGRAPHIC.match(source.text, start)
+    if quoted is not None:
+        append(Token("string", "string", f'"{quoted.group(1)}"', start, quoted.end()))
+        found.error(
+            "D1001",
+            f"`{source.text[start]}` begins no token",
+            Span(source, start, quoted.end()),
+            hint='write straight quotation marks: "…"',
+        )
+        return quoted.end()
     hit = _STRAY.match(source.text, start) or _RUN.match(source.text, start)
     end = hit.end() if hit is not None else start + 1
     part = source.text[start : min(end, start + 20)]
     shown = "".join(c if c.isprintable() else f"U+{ord(c):04X}" for c in part)
     hint = {
-        "&": "write `&&`",
-        "“": 'write straight quotation marks: "…"',
-        "”": 'write straight quotation marks: "…"',
         "$": "a variable is `$` or `?` with a name",
         "_": "names begin with a letter",
         "%": "a `%` stands only in names behind a colon, as `%20`",
-        "≤": "write `<=`",
-        "≥": "write `>=`",
-        "≠": "write `!=`",
     }.get(source.text[start], "")
     found.error("D1001", f"`{shown}` begins no token", Span(source, start, end), hint=hint)
     return end

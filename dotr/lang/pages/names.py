@@ -74,7 +74,7 @@ PAGES: Final = (
         "means the same.",
         _SMOKE
         + "RULE Fire\nDEFINE { dotr_x a :Fire }\nFROM Smoke := { SELECT ?o WHERE { ?o a :BlackSmoke } }",
-        _SMOKE
+        _PREFIX
         + "RULE Fire\nDEFINE { dotr_x a :Fire }\nFROM Black := { SELECT ?o WHERE { ?o a :BlackSmoke } }",
     ),
     Page(

@@ -76,10 +76,10 @@ PAGES: Final = (
     Page(
         "D1006",
         "too many findings",
-        "After 200 findings a text is not read on: it is some other kind of file, or its beginning is "
+        "After 100 findings a text is not read on: it is some other kind of file, or its beginning is "
         "broken in a way\n"
         "that makes the rest unreadable. Mend the first findings first.",
-        "\n".join(["% %"] * 110),
+        "\n".join(["% %"] * 60),
         "PREFIX : <http://example.org/>\nQUERY A := { SELECT ?x WHERE { ?x a :Smoke } }",
     ),
     Page(

@@ -1,0 +1,76 @@
+"""Every code has a page with examples that are what they say, and the language's codes have golden cases."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import dotr
+from dotr.errors import Diagnostic, Severity
+from dotr.lang import check_program
+from dotr.lang.explain import PAGES, explain, similar
+from dotr.lang.pages.page import Kind, Page
+from tests.lang.rejected import cases, findings
+
+PACKAGE = Path(dotr.__file__).parent
+FILES = {
+    "rooms.dlog": "PREFIX : <http://example.org/>\n:in(?x, ?y) :- :at(?x, ?y) .\n",
+    "lost.dotr": "PREFIX : <http://example.org/>\nPARAMETER QUERY Beat(?room)\nPARAMETER ?patience\n"
+    "RULE Lost DEFINE { dotr_x a :Lost } FROM EVERY 1 min AS Tick AND NOT Beat WITHIN ?patience FROM Tick\n",
+    "circle.dotr": "IMPORT <circle.dotr> AS Round\n",
+}
+RUNNABLE = [page for page in PAGES.values() if page.kind is not Kind.OTHER]
+
+
+def codes() -> set[str]:
+    """Every code that occurs in the source, but in the pages themselves."""
+    files = [file for file in PACKAGE.rglob("*.py") if "pages" not in file.parts]
+    return {code for file in files for code in re.findall(r'"(D\d{4})"', file.read_text(encoding="utf-8"))}
+
+
+def findings_of(page: Page, text: str) -> list[Diagnostic]:
+    name = "page.dotr" if page.kind is Kind.DOTR else "page.dlog"
+
+    def read(path: str) -> str:
+        try:
+            return {**FILES, name: text}[path]
+        except KeyError:
+            raise FileNotFoundError(2, "no such file", path) from None
+
+    return check_program([name], read)[1]
+
+
+def test_every_code_has_a_page() -> None:
+    assert sorted(codes() - PAGES.keys()) == []
+
+
+def test_every_page_is_of_a_code_that_occurs() -> None:
+    assert sorted(PAGES.keys() - codes()) == []
+
+
+@pytest.mark.parametrize("page", RUNNABLE, ids=lambda page: page.code)
+def test_the_wrong_example_of_a_page_gets_its_code_and_no_other(page: Page) -> None:
+    found = {diagnostic.code for diagnostic in findings_of(page, page.wrong)}
+    assert page.code in found
+    assert found <= {page.code, "D1001", "D1117"}
+
+
+@pytest.mark.parametrize("page", RUNNABLE, ids=lambda page: page.code)
+def test_the_right_example_of_a_page_is_right(page: Page) -> None:
+    assert [d.render() for d in findings_of(page, page.right) if d.severity is not Severity.INFO] == []
+
+
+def test_every_code_that_check_can_find_has_a_golden_case() -> None:
+    seen = {code for case in cases() for code, _ in findings(case)}
+    assert sorted({page.code for page in RUNNABLE} - seen) == []
+
+
+def test_a_page_is_found_in_any_case_and_shows_both_examples() -> None:
+    page = explain("d1310")
+    assert page is not None
+    assert "wrong:" in page
+    assert "right:" in page
+    assert explain("D9999") is None
+    assert "D1310" in similar("D1301x") or similar("D1301x")
