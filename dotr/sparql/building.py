@@ -10,7 +10,7 @@ from typing import assert_never
 
 from dotr.expressions.evaluate import compile_condition
 from dotr.ir import Attribute, Exists, Expression, TimeOf, Var
-from dotr.joins.body import View
+from dotr.joins.body import Check, View
 from dotr.joins.store import Store
 from dotr.rdf.terms import Term
 from dotr.sparql.algebra import (
@@ -23,8 +23,9 @@ from dotr.sparql.algebra import (
     Join,
     LeftJoin,
     Selection,
+    branches_of,
 )
-from dotr.sparql.leaves import ExistsLeaf, Leaf, Scalars
+from dotr.sparql.leaves import NO_LIMIT, ExistsLeaf, Leaf, Scalars
 from dotr.sparql.operators import (
     Compute,
     DifferenceOperator,
@@ -47,17 +48,42 @@ BOTH: Instant[View] = Instant(View.OLD, View.NEW)
 
 
 class Builder:
-    """Owns the store that operators run over, and how expressions are compiled for it."""
+    """Owns the store that operators run over, how expressions are compiled for it, and the leaves made.
 
-    def __init__(self, store: Store) -> None:
+    `checks` says which further conditions the root's conjunctions have. Operators raise Explosion when a leaf
+    has more than `limit` rows.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        limit: int = NO_LIMIT,
+        checks: Callable[[Conjunction], Sequence[Check]] = lambda conjunction: (),
+    ) -> None:
         self.store = store
         self.scalars = Scalars(store)
+        self.leaves: list[Leaf] = []
+        self._limit = limit
+        self._checks = checks
+
+    def root(self, node: Algebra) -> Operator[View]:
+        """The operator of a whole query."""
+        branches = branches_of(node)
+        if branches is None:
+            return self.operator(node)
+        leaves = [self._leaf(branch, self._checks(branch)) for branch in branches]
+        return leaves[0] if len(leaves) == 1 else UnionOperator(leaves)
+
+    def _leaf(self, node: Conjunction, checks: Sequence[Check] = ()) -> Leaf:
+        leaf = Leaf(node, self.store, checks, limit=self._limit)
+        self.leaves.append(leaf)
+        return leaf
 
     def operator(self, node: Algebra) -> Operator[View]:
         """The operator of an algebra node and all below it."""
         match node:
             case Conjunction():
-                return Leaf(node, self.store)
+                return self._leaf(node)
             case Join(left, right):
                 return JoinOperator(self.operator(left), self.operator(right))
             case LeftJoin(left, right, conditions):

@@ -24,7 +24,7 @@ class CompiledQuery:
 
     def __init__(self, translated: Translated, builder: Builder) -> None:
         self.translated = translated
-        self._root = builder.operator(translated.core)
+        self._root = builder.root(translated.core)
         self._root.watch()
         self._keep = _picker(self._root.schema, translated.kept)
         made = [step.variable.name for step in translated.late if isinstance(step, Bind)]
@@ -34,6 +34,7 @@ class CompiledQuery:
         self._output = _picker(wide, (*translated.outputs, *order))
         self._width = len(translated.outputs)
         self._static: Counter[Row] | None = None
+        self._changes: list[Change] | None = None
 
     def static(self) -> Counter[Row]:
         """The answers of the background, before what depends on the time; computed once."""
@@ -42,25 +43,42 @@ class CompiledQuery:
         return self._static
 
     def changes(self) -> list[Change]:
-        """What the instant adds to the static answers and takes from them, consolidated."""
-        return consolidated((self._keep(row), count) for row, count in self._root.changes(BOTH))
+        """What the instant adds to the static answers and takes from them, consolidated; till `forget`."""
+        if self._changes is None:
+            self._changes = consolidated((self._keep(row), n) for row, n in self._root.changes(BOTH))
+        return self._changes
+
+    def forget(self) -> None:
+        """The instant is over."""
+        self._changes = None
+
+    @property
+    def timeless(self) -> bool:
+        """Whether the static answers are the same at every instant."""
+        return self._late is None
+
+    def answers(self) -> list[Row]:
+        """The answers at this instant over `outputs`, repeats kept; in order and cut if the query says so."""
+        if self.translated.order:
+            return self.solutions()
+        return list(map(self._output, self._rows()))
 
     def solutions(self) -> list[Row]:
         """All answers at this instant, in ORDER BY order and cut if the query says so, else canonical."""
-        counts = self.static()
-        changes = self.changes()
-        if changes:
-            counts = counts.copy()
-            for row, count in changes:
-                counts[row] += count
-        rows: Iterable[Row] = counts.elements()
-        if self._late is not None:
-            rows = self._late(rows)
-        return self._ordered(list(map(self._output, rows)))
+        return self._ordered(list(map(self._output, self._rows())))
 
     def rows(self) -> list[Row]:
         """The answers as attributes of facts."""
         return widened(self.solutions())
+
+    def _rows(self) -> Iterable[Row]:
+        counts = self.static()
+        if changes := self.changes():
+            counts = counts.copy()
+            for row, count in changes:
+                counts[row] += count
+        rows: Iterable[Row] = counts.elements()
+        return rows if self._late is None else self._late(rows)
 
     def _ordered(self, rows: list[Row]) -> list[Row]:
         width, order = self._width, self.translated.order

@@ -48,6 +48,14 @@ def _has_float(row: Values) -> bool:
     return any(term is not None and term.endswith(_FLOAT) for term in row)
 
 
+class Explosion(Exception):  # noqa: N818  # becomes a diagnostic once query and time are known
+    """More answers than anybody can want. `source`: whose they are, if whoever raised it knew."""
+
+    def __init__(self, source: object = None) -> None:
+        super().__init__(source)
+        self.source = source
+
+
 class FullQuery:
     """One query, prepared: text, columns to sort by. Holds nothing of any store.
 
@@ -75,12 +83,24 @@ class FullQuery:
         """What pyoxigraph is asked."""
         return self._parts[0] if len(self._parts) == 1 else now.join(self._parts)
 
-    def solutions(self, store: ox.Store, now: Term) -> list[Values]:
-        """Every answer as SPARQL has it, in ORDER BY order and cut if the query says so, else canonical."""
+    @property
+    def timeless(self) -> bool:
+        """Whether the answers do not depend on the instant's time."""
+        return len(self._parts) == 1
+
+    def solutions(self, store: ox.Store, now: Term, limit: int = 2**62) -> list[Values]:
+        """Every answer as SPARQL has it, in ORDER BY order and cut if the query says so, else canonical.
+
+        Raises Explosion when there are more than `limit` before the cut.
+        """
         found = store.query(self.text(now), **_CALLS)
         if not isinstance(found, ox.QuerySolutions):
             raise TypeError("an ASK query has no solutions: use ask()")
-        rows: list[Values] = [tuple(None if t is None else str(t) for t in solution) for solution in found]
+        rows: list[Values] = []
+        for solution in found:
+            rows.append(tuple([None if term is None else str(term) for term in solution]))
+            if len(rows) > limit:
+                raise Explosion
         return ordered(rows, self._prepared)
 
     def rows(self, store: ox.Store, now: Term) -> list[Values]:

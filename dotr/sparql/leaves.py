@@ -16,7 +16,7 @@ from typing import Any
 from dotr.expressions.evaluate import compile_condition, compile_expression
 from dotr.ir import Attribute, Bind, Call, Expression, Node, TimeOf, Var
 from dotr.joins.body import Check, Guard, Item, Pattern, View, triple_pattern
-from dotr.joins.emit import compile_plan
+from dotr.joins.emit import Found, compile_plan
 from dotr.joins.planner import Plan, Probe, delta_views, plan, withdrawn_views
 from dotr.joins.relations import ALL, Relation, is_class
 from dotr.joins.store import Store
@@ -24,6 +24,7 @@ from dotr.joins.variables import substitute_expression
 from dotr.joins.walk import walk
 from dotr.rdf.terms import Term
 from dotr.sparql.algebra import Conjunction, Step, constants_of, mentioned, pattern_names, possible
+from dotr.sparql.full import Explosion
 from dotr.sparql.operators import Change, Compute, Row, Seed, Test
 from dotr.sparql.rewriting import Rewriter
 
@@ -80,21 +81,50 @@ def _nothing(row: Row) -> None:
     return None
 
 
-class Leaf:
-    """One conjunction. Rows are over its variables in alphabetical order.
+NO_LIMIT = 2**62
 
-    Plans are made, and their indexes declared, when the leaf is built; functions when they are first run.
+
+def bounded(rows: list[Row], limit: int) -> Callable[[Row], None]:
+    """A consumer that appends to `rows`. Raises Explosion when there are more than `limit`."""
+    append = rows.append
+    if limit == NO_LIMIT:
+        return append
+
+    def out(row: Row) -> None:
+        append(row)
+        if len(rows) > limit:
+            raise Explosion
+
+    return out
+
+
+class Leaf:
+    """One conjunction. Rows are over its variables in alphabetical order, or over `columns`.
+
+    `checks` are further conditions. Raises Explosion when there are more than `limit` rows. Plans are made,
+    and their indexes declared, when the leaf is built; functions when they are first run.
     """
 
-    def __init__(self, conjunction: Conjunction, store: Store, checks: Sequence[Check] = ()) -> None:
+    def __init__(
+        self,
+        conjunction: Conjunction,
+        store: Store,
+        checks: Sequence[Check] = (),
+        *,
+        columns: Sequence[str] | None = None,
+        limit: int = NO_LIMIT,
+    ) -> None:
         self._store = store
+        self._limit = limit
         self._bound = pattern_names(conjunction.patterns)
         constants = constants_of(conjunction.steps)
         items, later = _items(conjunction, constants)
         self.items: tuple[Item, ...] = (*sorted(items, key=self._rank), *checks)
-        self.schema = tuple(sorted(possible(conjunction)))
-        self.outputs = tuple(_output(name, self._bound, constants) for name in self.schema)
-        self._finish = _behind(later, self.schema, Scalars(store))
+        self.schema = tuple(sorted(possible(conjunction)) if columns is None else columns)
+        wide = tuple(dict.fromkeys((*self.schema, *sorted(_touched(later)))))
+        self.outputs = tuple(_output(name, self._bound, constants) for name in wide)
+        blank = [i for i, name in enumerate(wide) if name not in self._bound and name not in constants]
+        self.finish = _behind(later, wide, blank, len(self.schema), Scalars(store))
         self._finders: dict[tuple[View, tuple[str, ...]], Finder] = {}
         self.deltas = [*self._plans(View.ADDED, delta_views), *self._plans(View.REMOVED, withdrawn_views)]
 
@@ -129,9 +159,18 @@ class Leaf:
         )
 
     @property
-    def simple(self) -> bool:
-        """Whether the kernel's rows are the answers."""
-        return self._finish is None
+    def patterns(self) -> list[Pattern]:
+        return [item for item in self.items if isinstance(item, Pattern)]
+
+    @property
+    def additive(self) -> bool:
+        """Whether no instant takes an answer away."""
+        return all(delta.view is View.ADDED for delta in self.deltas)
+
+    def static(self) -> bool:
+        """Whether the background alone has an answer, as far as the kernel says."""
+        made = plan(self.items, (), self._store, view=View.OLD, as_set=True)
+        return not self._dead(made) and bool(compile_plan(made, self._store, Found())())
 
     def prepare(self, given: frozenset[str]) -> None:
         self._finder(View.NEW, tuple(sorted(self._bound & given)))
@@ -153,13 +192,14 @@ class Leaf:
         finder = self._finders.get((view, given))
         values = [seed[name] for name in given]
         found: list[Row] = []
+        out = bounded(found, self._limit)
         if finder is not None:
-            finder(found.append, *values)
+            finder(out, *values)
         elif view is View.NEW:  # nobody said so in time: the overlay may lack an index
             found += walk(plan(self.items, self.outputs, self._store, given=given), self._store, values)
         else:
-            self._finder(view, given)(found.append, *values)
-        return found if self._finish is None else self._finish(found)
+            self._finder(view, given)(out, *values)
+        return found if self.finish is None else self.finish(found)
 
     def changes(self, _: object = None) -> list[Change]:
         """What the instant adds and withdraws."""
@@ -167,9 +207,9 @@ class Leaf:
         for delta in self.deltas:
             if delta.awake:
                 rows: list[Row] = []
-                delta.run(rows.append)
-                if self._finish is not None:
-                    rows = self._finish(rows)
+                delta.run(bounded(rows, self._limit))
+                if self.finish is not None:
+                    rows = self.finish(rows)
                 sign = 1 if delta.view is View.ADDED else -1
                 found += [(row, sign) for row in rows]
         return found
@@ -234,26 +274,38 @@ def _output(name: str, bound: Iterable[str], constants: dict[str, Term]) -> Node
     return Var(name) if name in bound else constants.get(name, '""')
 
 
+def _touched(steps: Iterable[Step]) -> set[str]:
+    """Variables that steps read or set."""
+    found: set[str] = set()
+    for step in steps:
+        if isinstance(step, Bind):
+            found |= mentioned(step.expression) | {step.variable.name}
+        else:
+            found |= mentioned(step.condition)
+    return found
+
+
 def _behind(
-    steps: Sequence[Step], schema: Sequence[str], scalars: Scalars
+    steps: Sequence[Step], columns: Sequence[str], blank: Sequence[int], width: int, scalars: Scalars
 ) -> Callable[[list[Row]], list[Row]] | None:
-    """The binds and filters behind the plan, as a function of its rows."""
-    if not steps:
+    """The steps behind the plan, as a function of its rows; None if the rows stay as they are.
+
+    Columns at `blank` are unbound before; only the first `width` columns are left behind.
+    """
+    if not steps and not blank:
         return None
-    assigned = {step.variable.name for step in steps if isinstance(step, Bind)}
-    blanks = [schema.index(name) for name in sorted(assigned)]
     work: list[tuple[int, Any]] = []
     for step in steps:
         if isinstance(step, Bind):
-            work.append((schema.index(step.variable.name), scalars.compute(step.expression, schema)))
+            work.append((columns.index(step.variable.name), scalars.compute(step.expression, columns)))
         else:
-            work.append((-1, scalars.test([step.condition], schema)))
+            work.append((-1, scalars.test([step.condition], columns)))
 
     def finish(rows: list[Row]) -> list[Row]:
         found: list[Row] = []
         for row in rows:
             values = list(row)
-            for place in blanks:
+            for place in blank:
                 values[place] = None
             for place, function in work:
                 if place >= 0:
@@ -261,7 +313,7 @@ def _behind(
                 elif not function(values):
                     break
             else:
-                found.append(tuple(values))
+                found.append(tuple(values[:width]))
         return found
 
     return finish

@@ -35,6 +35,10 @@ from dotr.ir import (
 )
 
 
+def _itself(variable: Var) -> Var:
+    return variable
+
+
 def _same(triples: Triples) -> tuple[Element, ...]:
     return (triples,)
 
@@ -42,11 +46,13 @@ def _same(triples: Triples) -> tuple[Element, ...]:
 @dataclass(frozen=True, slots=True)
 class Rewriter:
     """`node` gets every expression, its parts already rewritten; `subquery` every nested query, untouched;
-    `triples` every block of patterns, for which it may put several elements."""
+    `triples` every block of patterns, for which it may put several elements; `variable` every variable that
+    is set or selected (patterns and expressions have theirs)."""
 
     node: Callable[[Expression], Expression]
     subquery: Callable[[Select], Select]
     triples: Callable[[Triples], Iterable[Element]] = _same
+    variable: Callable[[Var], Var] = _itself
 
     def expression(self, expression: Expression) -> Expression:
         match expression:
@@ -73,8 +79,10 @@ class Rewriter:
             case Filter(condition, span):
                 return Filter(self.expression(condition), span)
             case Bind(expression, variable, span):
-                return Bind(self.expression(expression), variable, span)
-            case Triples() | Values():
+                return Bind(self.expression(expression), self.variable(variable), span)
+            case Values():
+                return self.values(element)
+            case Triples():
                 return element
             case Union(branches):
                 return Union(tuple(map(self.group, branches)))
@@ -89,18 +97,29 @@ class Rewriter:
             case _:
                 assert_never(element)
 
+    def values(self, values: Values) -> Values:
+        return Values(tuple(map(self.variable, values.variables)), values.rows, values.span)
+
     def select(self, select: Select) -> Select:
         """All expressions of one query; its nested queries go through `subquery`."""
         return replace(
             select,
             projection=tuple(
-                Projection(p.variable, None if p.expression is None else self.expression(p.expression))
+                Projection(
+                    self.variable(p.variable), None if p.expression is None else self.expression(p.expression)
+                )
                 for p in select.projection
             ),
             where=self.group(select.where),
-            group_by=tuple(GroupKey(self.expression(k.expression), k.variable) for k in select.group_by),
+            group_by=tuple(
+                GroupKey(
+                    self.expression(k.expression), None if k.variable is None else self.variable(k.variable)
+                )
+                for k in select.group_by
+            ),
             having=tuple(map(self.expression, select.having)),
             order_by=tuple(OrderKey(self.expression(k.expression), k.descending) for k in select.order_by),
+            values=None if select.values is None else self.values(select.values),
         )
 
 

@@ -38,3 +38,4 @@ def test_compiled_answers_are_those_of_the_full_engine(
         enter(store, new, removed)
         wanted = full.rows(whole(background, new, removed), NOW)
         assert query.rows() == wanted, query_text(select)
+        query.forget()

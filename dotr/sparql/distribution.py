@@ -1,0 +1,125 @@
+"""Rows of a shape to the facts of its members.
+
+Place:   last step of extraction: who gets which row, in which order, with which ordinal.
+Method:  language.md, sec. 1, "Canonical order of facts". One index for the first comparison; what it lets
+         through is tested for the others. Members with the same constants share one list of facts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from dotr.events import Fact, Time
+from dotr.expressions.operators import Truth
+from dotr.rdf.order import values_key
+from dotr.rdf.terms import XSD_FLOAT, Term
+from dotr.rdf.values import Value, decode
+from dotr.sparql.filters import HOLDS, ComparisonIndex
+from dotr.sparql.full import widened
+from dotr.sparql.operators import Row
+from dotr.sparql.shapes import Comparison
+
+_FLOAT = f'"^^<{XSD_FLOAT}>'
+
+
+def facts_of(rows: Iterable[Row], time: Time) -> list[Fact]:
+    """Rows as facts in canonical order, numbered from 0 among equal ones."""
+    facts: list[Fact] = []
+    last: Row | None = None
+    ordinal = 0
+    for row in sorted(rows, key=values_key):
+        ordinal = ordinal + 1 if row == last else 0
+        last = row
+        facts.append((time, row, ordinal, ""))
+    return facts
+
+
+def attributes(row: Row) -> Row:
+    """A row as a fact has it: an xsd:float is the xsd:double of the same value."""
+    for term in row:
+        if term is not None and term[0] == '"' and term.endswith(_FLOAT):
+            return widened([row])[0]
+    return row
+
+
+class Group:
+    """Streams that get the same facts: same shape, same constants."""
+
+    __slots__ = ("constants", "rows", "streams")
+
+    def __init__(self, constants: tuple[Term, ...], streams: Sequence[str]) -> None:
+        self.constants = constants
+        self.streams = tuple(streams)
+        self.rows: list[Row] = []
+
+
+class Distribution:
+    """Owns the members of one shape. Rows come in over the shape's columns, members' own columns first."""
+
+    def __init__(
+        self,
+        members: Mapping[tuple[Term, ...], Sequence[str]],
+        comparisons: Sequence[Comparison],
+        columns: Sequence[str],
+        width: int,
+        *,
+        distinct: bool = False,
+    ) -> None:
+        self.groups = [Group(constants, streams) for constants, streams in members.items()]
+        self._width = width
+        self._distinct = distinct
+        self._places = [columns.index(c.variable) for c in comparisons]
+        first = min(range(len(comparisons)), key=lambda i: (comparisons[i].operator != "=", i), default=None)
+        self.index: ComparisonIndex | None = None
+        self._others: list[tuple[int, Callable[[Value, Value], Truth], list[Value]]] = []
+        if first is not None:
+            self.first = comparisons[first]
+            self._place = self._places[first]
+            self.index = ComparisonIndex(self.first.operator, [g.constants[first] for g in self.groups])
+            self._others = [
+                (self._places[i], HOLDS[c.operator], [decode(g.constants[i]) for g in self.groups])
+                for i, c in enumerate(comparisons)
+                if i != first
+            ]
+
+    def share(self, rows: Iterable[Row]) -> list[tuple[Group, list[Row]]]:
+        """Each group that gets something, with its rows over its own columns, as they came."""
+        if self.index is None:
+            rows = list(rows)
+            return [(group, rows) for group in self.groups if rows]
+        touched: list[Group] = []
+        passing, place, width, others = self.index.passing, self._place, self._width, self._others
+        for row in rows:
+            own = row[:width]
+            for member in passing(row[place]):
+                if others and not self._passes(row, member):
+                    continue
+                group = self.groups[member]
+                if not group.rows:
+                    touched.append(group)
+                group.rows.append(own)
+        found = [(group, group.rows) for group in touched]
+        for group in touched:
+            group.rows = []
+        return found
+
+    def _passes(self, row: Row, member: int) -> bool:
+        for place, holds, constants in self._others:
+            term = row[place]
+            if term is None or holds(decode(term), constants[member]) is not True:
+                return False
+        return True
+
+    def facts(self, rows: Iterable[Row], time: Time, result: dict[str, list[Fact]]) -> None:
+        """Put the facts of every member that has some into `result`."""
+        for group, own in self.share(rows):
+            if self._distinct:
+                own = list(dict.fromkeys(own))
+            facts = self._made(own, time)
+            for stream in group.streams:
+                result[stream] = facts
+
+    def _made(self, rows: list[Row], time: Time) -> list[Fact]:
+        if len(rows) == 1:
+            return [(time, attributes(rows[0]), 0, "")]
+        return facts_of(map(attributes, rows), time)

@@ -1,0 +1,185 @@
+"""All queries of a deployment over one store: the facts of an instant.
+
+Place:   the pipeline's second step asks it between the closing of an instant and its forgetting.
+Method:  queries of one shape are one unit (shapes.py, units.py). Units register with the relations that can
+         change their answers; an instant calls those of the relations it touched and nothing else, but for
+         units with answers of the background, whose facts come at every instant a rule sees.
+Why not: asking every query at every instant: a graph would cost the number of rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dotr.errors import Diagnostic, ProgramError
+from dotr.events import Fact, Time
+from dotr.ir import Select
+from dotr.joins.body import Check
+from dotr.joins.describe import Shorten, describe
+from dotr.joins.emit import compile_plan, source_of
+from dotr.joins.relations import Relation
+from dotr.joins.store import Store
+from dotr.rdf.terms import Term
+from dotr.sparql.algebra import Conjunction, branches_of, pattern_names
+from dotr.sparql.building import Builder
+from dotr.sparql.compiled import CompiledQuery
+from dotr.sparql.distribution import Distribution
+from dotr.sparql.full import Explosion
+from dotr.sparql.leaves import Leaf
+from dotr.sparql.reach import relations_of
+from dotr.sparql.shapes import Shape, shape_of
+from dotr.sparql.state import FullState
+from dotr.sparql.translate import Refused, Translated, translate
+from dotr.sparql.units import Direct, Incremental, Unit, Whole
+
+ANSWER_LIMIT = 1_000_000
+"""Answers of one query at one instant that are an explosion."""
+
+Members = dict[tuple[Term, ...], list[str]]
+
+
+def needed(queries: Mapping[str, Select]) -> frozenset[Relation]:
+    """The relations that the queries look at: what rules and background may be pruned to."""
+    return frozenset().union(*map(relations_of, queries.values()))
+
+
+def why_full(select: Select) -> str | None:
+    """Why only the full engine can run a query; None if it is compiled."""
+    try:
+        translate(select)
+    except Refused as refusal:
+        return str(refusal)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What a query got, for `dotr plan`. `engine`: "compiled" or "full"; `shared`: evaluated with it."""
+
+    engine: str
+    reason: str
+    shared: tuple[str, ...]
+    plans: tuple[str, ...]
+    sources: tuple[str, ...]
+
+
+class Extractor:
+    """Owns the units of a deployment over one store. Made before the first instant.
+
+    Raises ProgramError D1290 for a query that neither engine can run. `limit`: answers of one query at one
+    instant beyond which ProgramError D4130 is raised.
+    """
+
+    def __init__(self, queries: Mapping[str, Select], store: Store, *, limit: int = ANSWER_LIMIT) -> None:
+        self._queries = dict(queries)
+        self._store = store
+        self._limit = limit
+        self._state = FullState(store)
+        self._woken: list[Unit] = []
+        self.units: list[Unit] = []
+        shapes: dict[Shape, Members] = {}
+        for name, select in queries.items():
+            shape, constants = shape_of(select)
+            shapes.setdefault(shape, {}).setdefault(constants, []).append(name)
+        for shape, members in shapes.items():
+            self._add(shape, members)
+        self._always = [unit for unit in self.units if unit.always]
+
+    def facts(self, time: Time, now: Term) -> dict[str, list[Fact]]:
+        """Stream → facts, in canonical order, of the instant the store is at; no stream without facts.
+
+        Raises ProgramError D4130 when a query has more answers than the limit.
+        """
+        self._store.moment.now = now
+        result: dict[str, list[Fact]] = {}
+        woken = self._woken
+        unit: Unit | None = None
+        try:
+            for changes in self._store.overlay.touched:
+                for read in changes.readers:
+                    read()
+            for unit in self._always:
+                if not unit.woken:
+                    unit.facts(time, result)
+            for unit in woken:
+                unit.facts(time, result)
+        except Explosion as explosion:
+            raise self._explosion(explosion.source or unit, time) from explosion
+        finally:
+            woken.clear()
+            self._state.leave()
+        return result
+
+    def explain(self, name: str, shorten: Shorten = str) -> Explanation:
+        """How the query of a stream is evaluated."""
+        unit = next(u for u in self.units if any(name in g.streams for g in u.distribution.groups))
+        shared = tuple(s for g in unit.distribution.groups for s in g.streams if s != name)
+        if isinstance(unit, Whole):
+            return Explanation("full", unit.reason, shared, (unit.query.text('"now"'),), ())
+        plans = [delta.plan for leaf in unit.leaves for delta in leaf.deltas]  # type: ignore[attr-defined]
+        texts = tuple(describe(plan, shorten) for plan in plans)
+        sources = tuple(source_of(compile_plan(plan, self._store)) for plan in plans)
+        return Explanation("compiled", "", shared, texts, sources)
+
+    def _add(self, shape: Shape, members: Members) -> None:
+        names = [name for streams in members.values() for name in streams]
+        select, comparisons = shape.query, shape.comparisons
+        if len(members) == 1:  # nothing to share: its comparisons stay in the join
+            select, comparisons, members = self._queries[names[0]], (), {(): names}
+        distribution = Distribution(
+            members, comparisons, select.variables, shape.width, distinct=select.distinct
+        )
+        try:
+            translated = translate(select)
+        except Refused as refusal:
+            relations = sorted(relations_of(select))
+            self._state.look_at(relations)
+            unit: Unit = Whole(
+                names[0], select, distribution, self._state, relations, str(refusal), self._limit
+            )
+        else:
+            unit = self._compiled(names[0], select, distribution, translated)
+        self.units.append(unit)
+        for relation, reader in unit.readers(self._woken):
+            self._store.changes(relation).readers.append(reader)
+
+    def _compiled(
+        self, name: str, select: Select, distribution: Distribution, translated: Translated
+    ) -> Unit:
+        branches = branches_of(translated.core)
+        if branches is not None and not translated.late and not translated.order:
+            checks = [_checks(distribution, branch) for branch in branches]
+            leaves = [
+                Leaf(branch, self._store, check, columns=translated.outputs, limit=self._limit)
+                for branch, check in zip(branches, checks, strict=True)
+            ]
+            if all(leaf.additive and not leaf.static() for leaf in leaves):
+                return Direct(name, select, distribution, leaves, self._limit)
+        builder = Builder(self._store, self._limit, lambda branch: _checks(distribution, branch))
+        query = CompiledQuery(translated, builder)
+        return Incremental(name, select, distribution, query, builder.leaves)
+
+    def _explosion(self, source: object, time: Time) -> ProgramError:
+        """Everything is put to rest, since the instant cannot go on."""
+        for unit in self.units:
+            unit.rest()
+        name, span = (source.name, source.select.span) if isinstance(source, Unit) else ("", None)
+        clock = self._store.moment.clock
+        return ProgramError(
+            Diagnostic(
+                "D4130",
+                f"query `{name}` has more than {self._limit} answers at {clock.text(time)}",
+                span,
+                notes=("patterns without a common variable multiply their answers",),
+                hint="join the patterns, filter, aggregate, or raise the limit",
+            )
+        )
+
+
+def _checks(distribution: Distribution, branch: Conjunction) -> list[Check]:
+    """A guard for the join: does any member want this value?"""
+    index = distribution.index
+    if index is None or distribution.first.variable not in pattern_names(branch.patterns):
+        return []
+    return [Check(index.any, (distribution.first.variable,), f"some {distribution.first.operator} constant")]

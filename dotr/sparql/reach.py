@@ -1,0 +1,97 @@
+"""Which relations a query looks at.
+
+Place:   what no query reaches is pruned from rules and background; the full engine asks again only when an
+         instant touched one of its relations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import assert_never
+
+from dotr.ir import (
+    Alternative,
+    Element,
+    Expression,
+    Group,
+    Inverse,
+    NegatedSet,
+    Path,
+    Repeat,
+    Select,
+    Sequence,
+    TriplePattern,
+    Triples,
+    Var,
+)
+from dotr.joins.relations import ALL, Relation, relation_of
+from dotr.sparql.rewriting import Rewriter
+
+
+def relations_of(select: Select) -> frozenset[Relation]:
+    """The relations of all patterns, nested queries and EXISTS included; `ALL` if any triple may matter."""
+    found: set[Relation] = set()
+
+    def look(triples: Triples) -> list[Element]:
+        for pattern in triples.patterns:
+            found.update(_of_pattern(pattern))
+        return [triples]
+
+    def same(expression: Expression) -> Expression:
+        return expression
+
+    walk = Rewriter(same, lambda nested: walk.select(nested), look)
+    walk.select(select)
+    return frozenset(found)
+
+
+def relations_of_group(group: Group) -> frozenset[Relation]:
+    """The same for a group alone."""
+    return relations_of(Select((), group))
+
+
+def _of_pattern(pattern: TriplePattern) -> Iterator[Relation]:
+    predicate = pattern.predicate
+    if isinstance(predicate, (str, Var)):
+        yield relation_of(pattern.subject, predicate, pattern.object)
+        return
+    yield from _of_path(predicate)
+    both = isinstance(pattern.subject, Var) and isinstance(pattern.object, Var)
+    if both and _may_be_empty(predicate):
+        yield ALL  # a path of length zero joins every node of the graph with itself
+
+
+def _of_path(path: Path) -> Iterator[Relation]:
+    match path:
+        case str():
+            yield path
+        case Inverse(inner):
+            yield from _of_path(inner)
+        case Sequence(paths) | Alternative(paths):
+            for step in paths:
+                yield from _of_path(step)
+                if len(paths) > 1 and _may_be_empty(step):
+                    yield ALL  # its ends are variables of its own
+        case Repeat(inner):
+            yield from _of_path(inner)
+        case NegatedSet():
+            yield ALL
+        case _:
+            assert_never(path)
+
+
+def _may_be_empty(path: Path) -> bool:
+    """Whether the path may have length zero."""
+    match path:
+        case str() | NegatedSet():
+            return False
+        case Inverse(inner):
+            return _may_be_empty(inner)
+        case Sequence(paths):
+            return all(map(_may_be_empty, paths))
+        case Alternative(paths):
+            return any(map(_may_be_empty, paths))
+        case Repeat(inner, minimum):
+            return minimum == 0 or _may_be_empty(inner)
+        case _:
+            assert_never(path)

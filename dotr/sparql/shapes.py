@@ -1,0 +1,132 @@
+"""Shapes: what queries share that differ in names and in constants they compare with.
+
+Place:   before compilation; one shape is compiled and evaluated once for all its members.
+Method:  variables are renamed in order of first appearance. A top-level filter that compares a variable with
+         a constant (`?v > 60`) is taken out: the shape selects `?v` as well, and an index of the members'
+         constants (filters.py) says who gets a row, as publish/subscribe systems do.
+Why not: sharing of parts of queries: rules written by people repeat whole queries, or change a threshold.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from dotr.ir import (
+    Call,
+    Const,
+    Element,
+    Expression,
+    Filter,
+    Group,
+    Projection,
+    Select,
+    TriplePattern,
+    Triples,
+    Var,
+)
+from dotr.rdf.terms import Term
+from dotr.sparql.algebra import conjuncts
+from dotr.sparql.rewriting import Rewriter
+from dotr.sparql.scope import is_grouped, visible
+
+_MIRRORED: Final = {"=": "=", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """`variable operator constant`, the constant left open."""
+
+    variable: str
+    operator: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A query without its comparisons; `query` selects the `width` variables asked for, then the compared."""
+
+    query: Select
+    width: int
+    comparisons: tuple[Comparison, ...]
+
+
+def shape_of(select: Select) -> tuple[Shape, tuple[Term, ...]]:
+    """The shape of a query and its constants, one a comparison."""
+    comparisons: list[Comparison] = []
+    constants: list[Term] = []
+    elements: list[Element] = []
+    divisible = not (is_grouped(select) or select.order_by or select.ask or select.values is not None)
+    scope = set(visible(select.where)) if divisible else set()
+    for element in select.where.elements:
+        if not isinstance(element, Filter):
+            elements.append(element)
+            continue
+        for part in conjuncts(element.condition):
+            found = _comparison(part)
+            if found is None or found[0].variable not in scope:
+                elements.append(Filter(part))
+            else:
+                comparisons.append(found[0])
+                constants.append(found[1])
+    renamer = Renamer()
+    have = select.variables
+    asked = dict.fromkeys(c.variable for c in comparisons if c.variable not in have)
+    bare = replace(
+        select,
+        where=Group(tuple(elements)),
+        projection=(*select.projection, *(Projection(Var(name)) for name in asked)),
+        star=False,
+        reduced=False,
+        span=None,
+    )
+    shape = Shape(
+        renamer.select(bare),
+        len(select.projection),
+        tuple(Comparison(renamer.name(c.variable), c.operator) for c in comparisons),
+    )
+    return shape, tuple(constants)
+
+
+def _comparison(condition: Expression) -> tuple[Comparison, Term] | None:
+    if isinstance(condition, Call) and condition.function in _MIRRORED:
+        left, right = condition.arguments
+        if isinstance(left, Var) and isinstance(right, Const):
+            return Comparison(left.name, condition.function), right.term
+        if isinstance(left, Const) and isinstance(right, Var):
+            return Comparison(right.name, _MIRRORED[condition.function]), left.term
+    return None
+
+
+class Renamer:
+    """Owns the new names of one query's variables, in order of first appearance."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+        self._walk = Rewriter(self._node, self.select, self._triples, self._var)
+
+    def select(self, select: Select) -> Select:
+        """The query under the new names."""
+        return self._walk.select(select)
+
+    def name(self, name: str) -> str:
+        new = self._names.get(name)
+        if new is None:
+            new = self._names[name] = f"{'.b' if name[0] == '.' else 'v'}{len(self._names)}"
+        return new
+
+    def _var(self, variable: Var) -> Var:
+        return Var(self.name(variable.name))
+
+    def _node(self, expression: Expression) -> Expression:
+        return self._var(expression) if isinstance(expression, Var) else expression
+
+    def _triples(self, triples: Triples) -> list[Element]:
+        return [Triples(tuple(map(self._pattern, triples.patterns)))]
+
+    def _pattern(self, pattern: TriplePattern) -> TriplePattern:
+        s, p, o = pattern.subject, pattern.predicate, pattern.object
+        return TriplePattern(
+            self._var(s) if isinstance(s, Var) else s,
+            self._var(p) if isinstance(p, Var) else p,
+            self._var(o) if isinstance(o, Var) else o,
+        )

@@ -1,0 +1,195 @@
+"""Units: the queries of one shape, evaluated together at an instant.
+
+Place:   made and driven by extraction.py.
+Method:  a unit says which relations can change its answers and is woken by them. `Direct`: unions of
+         conjunctions without answers of the background: the kernel's rows are the answers. `Incremental`:
+         static answers and changes, any operators. `Whole`: what is not compiled, by the full engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
+
+from dotr.events import Fact, Time
+from dotr.ir import Select
+from dotr.joins.relations import Relation
+from dotr.sparql.compiled import CompiledQuery
+from dotr.sparql.distribution import Distribution
+from dotr.sparql.full import Explosion, FullQuery
+from dotr.sparql.leaves import Delta, Leaf, bounded
+from dotr.sparql.operators import Row
+from dotr.sparql.state import FullState
+
+Reader: TypeAlias = Callable[[], None]
+Woken: TypeAlias = "list[Unit]"
+
+
+class Unit:
+    """Owns what the members of one shape get at an instant. `select` is what is evaluated for all of them."""
+
+    always = False
+    """Whether it has facts, or may have, at instants that touch none of its relations."""
+
+    def __init__(self, name: str, select: Select, distribution: Distribution) -> None:
+        self.name = name
+        self.select = select
+        self.distribution = distribution
+        self.woken = False
+
+    def readers(self, woken: Woken) -> Iterable[tuple[Relation, Reader]]:
+        """What to call when an instant touched a relation; a reader puts its unit on the list, once."""
+        raise NotImplementedError
+
+    def facts(self, time: Time, result: dict[str, list[Fact]]) -> None:
+        """Put the facts of every member that has some into `result`, and be asleep again."""
+        raise NotImplementedError
+
+    def rest(self) -> None:
+        """Be asleep, whatever happened."""
+        self.woken = False
+
+    def _wake(self, woken: Woken) -> Reader:
+        def wake() -> None:
+            if not self.woken:
+                self.woken = True
+                woken.append(self)
+
+        return wake
+
+
+class Direct(Unit):
+    """Conjunctions that the background alone does not answer and from which no instant takes anything."""
+
+    def __init__(
+        self, name: str, select: Select, distribution: Distribution, leaves: list[Leaf], limit: int
+    ) -> None:
+        super().__init__(name, select, distribution)
+        self.leaves = leaves
+        self._rows: list[Row] = []
+        self._limit = limit
+
+    def readers(self, woken: Woken) -> Iterable[tuple[Relation, Reader]]:
+        for leaf in self.leaves:
+            for delta in leaf.deltas:
+                yield delta.relation, self._reader(leaf, delta, woken)
+
+    def _reader(self, leaf: Leaf, delta: Delta, woken: Woken) -> Reader:
+        rows, finish = self._rows, leaf.finish
+        out = rows.append if len(leaf.patterns) == 1 else bounded(rows, self._limit)
+
+        def read() -> None:
+            before = len(rows)
+            try:
+                delta.run(out)
+            except Explosion:
+                raise Explosion(self) from None
+            if len(rows) > before:
+                if finish is not None:
+                    rows[before:] = finish(rows[before:])
+                if rows and not self.woken:
+                    self.woken = True
+                    woken.append(self)
+
+        return read
+
+    def facts(self, time: Time, result: dict[str, list[Fact]]) -> None:
+        self.distribution.facts(self._rows, time, result)
+        self.rest()
+
+    def rest(self) -> None:
+        self.woken = False
+        self._rows.clear()
+
+
+class Incremental(Unit):
+    """A query with answers of the background, or with operators that are not monotone."""
+
+    def __init__(
+        self, name: str, select: Select, distribution: Distribution, query: CompiledQuery, leaves: list[Leaf]
+    ) -> None:
+        super().__init__(name, select, distribution)
+        self.query = query
+        self.leaves = leaves
+        self.always = bool(query.static())
+        self._static: Standing | None = None
+
+    def readers(self, woken: Woken) -> Iterable[tuple[Relation, Reader]]:
+        relations = dict.fromkeys(delta.relation for leaf in self.leaves for delta in leaf.deltas)
+        for relation in relations:
+            yield relation, self._wake(woken)
+
+    def facts(self, time: Time, result: dict[str, list[Fact]]) -> None:
+        woken, self.woken = self.woken, False
+        query = self.query
+        if query.timeless and not (woken and query.changes()):
+            if self._static is None:
+                self._static = Standing(self.distribution, query.answers())
+            self._static.facts(time, result)
+            return
+        self.distribution.facts(query.answers(), time, result)
+        query.forget()
+
+    def rest(self) -> None:
+        self.woken = False
+        self.query.forget()
+
+
+class Standing:
+    """Owns the static facts of a unit, without their time."""
+
+    def __init__(self, distribution: Distribution, rows: list[Row]) -> None:
+        made: dict[str, list[Fact]] = {}
+        distribution.facts(rows, 0, made)
+        lists: dict[int, tuple[list[tuple[Row, int]], list[str]]] = {}
+        for stream, facts in made.items():
+            pairs = [(values, ordinal) for _, values, ordinal, _ in facts]
+            lists.setdefault(id(facts), (pairs, []))[1].append(stream)
+        self._lists = list(lists.values())
+
+    def facts(self, time: Time, result: dict[str, list[Fact]]) -> None:
+        for pairs, streams in self._lists:
+            facts: list[Fact] = [(time, values, ordinal, "") for values, ordinal in pairs]
+            for stream in streams:
+                result[stream] = facts
+
+
+class Whole(Unit):
+    """A query that only the full engine runs."""
+
+    def __init__(
+        self,
+        name: str,
+        select: Select,
+        distribution: Distribution,
+        state: FullState,
+        relations: Iterable[Relation],
+        reason: str,
+        limit: int,
+    ) -> None:
+        super().__init__(name, select, distribution)
+        self.query = FullQuery(select)
+        self.reason = reason
+        self._relations = tuple(relations)
+        self._state = state
+        self._limit = limit
+        self._static: Standing | None = None
+        self.always = True
+
+    def readers(self, woken: Woken) -> Iterable[tuple[Relation, Reader]]:
+        for relation in self._relations:
+            yield relation, self._wake(woken)
+
+    def facts(self, time: Time, result: dict[str, list[Fact]]) -> None:
+        woken, self.woken = self.woken, False
+        if woken or not self.query.timeless:
+            self._state.enter()
+            self.distribution.facts(self._answers(), time, result)
+            return
+        if self._static is None:
+            self._state.leave()
+            self._static = Standing(self.distribution, self._answers())
+        self._static.facts(time, result)
+
+    def _answers(self) -> list[Row]:
+        return self.query.solutions(self._state.store, self._state.now, self._limit)

@@ -1,0 +1,140 @@
+"""Facts of an instant: sharing, waking and counting of work; every answer as if each query ran alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dotr.errors import ProgramError
+from dotr.events import Clock
+from dotr.extract import LiteralExtractor
+from dotr.ir import Call, Const, Filter, Group, Select, Var
+from dotr.lang import parse_query
+from dotr.rdf.terms import Triple
+from dotr.sparql.extraction import Extractor, why_full
+from dotr.sparql.printing import query_text
+from dotr.sparql.scope import visible
+from tests.sparql.states import closed, enter, whole
+from tests.sparql.strategies import LITERALS, RESOURCES, ex, graphs, selects
+
+PREFIXES = {"": "http://example.org/"}
+INTEGER = "http://www.w3.org/2001/XMLSchema#integer"
+
+
+def query(text: str) -> Select:
+    return parse_query(text, prefixes=PREFIXES)
+
+
+def number(value: int) -> str:
+    return f'"{value}"^^<{INTEGER}>'
+
+
+@st.composite
+def families(draw: st.DrawFn) -> dict[str, Select]:
+    """A few queries, each in variants whose last filters compare the same variables with other constants."""
+    found: dict[str, Select] = {}
+    for i in range(draw(st.integers(1, 2))):
+        base = draw(selects())
+        scope = visible(base.where) or ("x",)
+        compared = draw(
+            st.lists(
+                st.tuples(st.sampled_from(scope), st.sampled_from(["=", "!=", "<", ">", "<=", ">="])),
+                max_size=2,
+            )
+        )
+        for j in range(draw(st.integers(1, 3))):
+            filters = tuple(
+                Filter(Call(op, (Var(name), Const(draw(st.sampled_from([*LITERALS, *RESOURCES]))))))
+                for name, op in compared
+            )
+            where = Group((*base.where.elements, *filters))
+            found[f"Q{i}{j}"] = replace(base, where=where)
+    return found
+
+
+instants = st.lists(st.tuples(graphs, st.integers(0, 3)), min_size=1, max_size=3)
+
+
+@given(families(), graphs, st.booleans(), instants)
+def test_facts_are_those_of_each_query_alone(
+    queries: dict[str, Select],
+    background: list[Triple],
+    volatile: bool,
+    steps: list[tuple[list[Triple], int]],
+) -> None:
+    store = closed(background if volatile else ())
+    if not volatile:
+        background = []
+    literal = LiteralExtractor(queries)
+    extractor = Extractor(queries, store)
+    clock = Clock()
+    for time, (added, cut) in enumerate([([], 0), *steps]):
+        new = [triple for triple in added if triple not in set(background)]
+        removed = [triple for triple in background[:cut] if triple not in set(added)]
+        enter(store, new, removed)
+        now = clock.term(time * 1_000_000)
+        wanted = literal.facts(whole(background, new, removed), time, now)
+        assert extractor.facts(time, now) == wanted, [query_text(q) for q in queries.values()]
+
+
+def test_a_thousand_thresholds_are_one_unit_and_one_look_at_the_value() -> None:
+    queries = {
+        f"Hot{i}": query(f"SELECT ?s ?v {{ ?o :sensor ?s ; :value ?v FILTER(?v > {i}) }}")
+        for i in range(1000)
+    }
+    store = closed([], counting=True)
+    extractor = Extractor(queries, store)
+    assert len(extractor.units) == 1
+    enter(store, [(ex("o"), ex("sensor"), ex("s")), (ex("o"), ex("value"), number(-1))])
+    assert extractor.facts(0, number(0)) == {}
+    enter(store, [(ex("o"), ex("sensor"), ex("s")), (ex("o"), ex("value"), number(3))])
+    fact = (1, (ex("s"), number(3)), 0, "")
+    assert extractor.facts(1, number(1)) == {"Hot0": [fact], "Hot1": [fact], "Hot2": [fact]}
+
+
+@pytest.mark.parametrize("rules", [1, 1000])
+def test_a_graph_that_no_query_can_match_costs_nothing(rules: int) -> None:
+    queries = {
+        f"Hot{i}": query(f"SELECT ?s {{ ?o :sensor{i} ?s ; :value ?v FILTER(?v > 5) }}") for i in range(rules)
+    }
+    background = [(ex(f"s{i}"), ex("in"), ex("room")) for i in range(100)]
+    store = closed(background, counting=True)
+    extractor = Extractor(queries, store)
+    store.visits[0] = 0
+    for i in range(10):
+        enter(store, [(ex("a"), ex("other"), number(i)), (ex("s1"), ex("in"), ex(f"room{i}"))])
+        assert extractor.facts(i, number(i)) == {}
+    assert store.visits[0] == 0
+
+
+def test_an_exploding_query_is_stopped_with_its_name_and_time() -> None:
+    queries = {"Pairs": query("SELECT ?a ?b { ?a :p ?x . ?b :q ?y }")}
+    store = closed([])
+    extractor = Extractor(queries, store, limit=50)
+    graph = [(ex(f"s{i}"), ex(p), number(i)) for i in range(8) for p in ("p", "q")]
+    enter(store, graph)
+    with pytest.raises(ProgramError, match=r"D4130.*`Pairs` has more than 50 answers at 7"):
+        extractor.facts(7_000_000, number(7))
+    enter(store, graph[:4])
+    assert len(extractor.facts(8_000_000, number(8))["Pairs"]) == 4
+
+
+def test_the_reason_for_the_full_engine_is_told() -> None:
+    assert why_full(query("SELECT ?x { ?x :p/:q|^:r ?y OPTIONAL { ?x :s ?z } FILTER(?y > 3) }")) is None
+    assert why_full(query("SELECT ?x { ?x :p+ ?y }")) == "a property path with `+`"
+    assert why_full(query("SELECT ?x { { SELECT ?x { ?x :p ?y } } }")) == "a subquery"
+    assert why_full(query("SELECT ?x { ?x :p ?y FILTER(?y < NOW()) }")) is None
+
+
+def test_queries_that_ask_for_the_time_are_answered_anew_at_every_instant() -> None:
+    text = "SELECT ?x ?late { ?x :until ?y BIND(NOW() - ?y AS ?late) FILTER(?y < NOW()) }"
+    for full in (False, True):
+        queries = {"Due": query(text.replace("?x :until", "?x :until+" if full else "?x :until"))}
+        store = closed([(ex("a"), ex("until"), number(5))])
+        extractor = Extractor(queries, store)
+        enter(store, [])
+        assert extractor.facts(5, number(5)) == {}
+        assert extractor.facts(7, number(7)) == {"Due": [(7, (ex("a"), number(2)), 0, "")]}
