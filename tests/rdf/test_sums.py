@@ -123,6 +123,11 @@ def test_integers_and_decimals_are_summed_exactly(terms: list[Term]) -> None:
         ([integer(1), literal("x", XSD + "integer")], None),
         ([canonical(literal("0.5", XSD + "float"))] * 2, canonical(literal("1", XSD + "float"))),
         ([canonical(literal("0.5", XSD + "float")), integer(1)], double("1.5")),
+        # the nearest double of the exact total lies on the other side of half-way between two floats
+        (
+            [canonical(literal(v, XSD + "float")) for v in ["-5", *["-21514597139742720"] * 3]],
+            canonical(literal("-64543795000000000", XSD + "float")),
+        ),
     ],
 )
 def test_totals(terms: list[Term | None], expected: Term | None) -> None:
