@@ -1,0 +1,134 @@
+"""The temporal engine alone: facts a second through tesla/, without parsing, queries or output.
+
+Run:     python -m tests.bench.detect [--facts N] [--json]
+Place:   beside the end-to-end scenarios, for work on tesla/; facts are made before the clock starts.
+Method:  one fact an instant, a fifth of them triggers, ten rooms, windows of 300 s. Processor time, best of
+         three. `dict` is the least that any Python program does for the first row: one dictionary by room, one
+         tuple a match, no engine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+from collections.abc import Callable, Mapping, Sequence
+from time import process_time
+
+from dotr.events import Clock, Fact
+from dotr.ir import Program
+from dotr.lang import parse_program
+from dotr.rdf.terms import integer
+from dotr.tesla.engine import TeslaDetector
+
+Instants = Sequence[tuple[int, Mapping[str, Sequence[Fact]]]]
+
+SECOND = 1_000_000
+ROOMS = [f"<http://example.org/room{i}>" for i in range(10)]
+QUERIES = """
+QUERY Smoke := { SELECT ?room WHERE { ?room a <urn:x:Smoke> } }
+QUERY Heat  := { SELECT ?room ?val WHERE { ?room <urn:x:heat> ?val } }
+"""
+SAME_ROOM = "ON Heat.?room = Smoke.?room"
+CONJUNCTS = {
+    "last": f"AND LAST Heat WITHIN 300 s FROM Smoke {SAME_ROOM}",
+    "last before": f"AND LAST Heat WITHIN 300 s BEFORE Smoke {SAME_ROOM}",
+    "last, residual": f"AND LAST Heat WITHIN 300 s FROM Smoke {SAME_ROOM} && Heat.time < Smoke.time",
+    "last, consuming": f"AND LAST Heat WITHIN 300 s FROM Smoke {SAME_ROOM}",
+    "each (30 a trigger)": f"AND EACH Heat WITHIN 300 s FROM Smoke {SAME_ROOM}",
+    "not": f"AND NOT Heat WITHIN 5 s FROM Smoke {SAME_ROOM}",
+    "average": f"AND AVG(Heat.?val) AS ?mean OVER Heat WITHIN 300 s FROM Smoke {SAME_ROOM}",
+    "maximum": f"AND MAX(Heat.?val) AS ?most OVER Heat WITHIN 300 s FROM Smoke {SAME_ROOM}",
+}
+
+
+def rules(name: str, count: int = 1) -> Program:
+    consuming = " CONSUMING Heat" if "consuming" in name else ""
+    texts = [
+        f"RULE Fire{i} DEFINE {{ dotr_id a <urn:x:Fire{i}> }} FROM Smoke {CONJUNCTS[name]}{consuming}"
+        for i in range(count)
+    ]
+    return parse_program(QUERIES + "\n".join(texts))
+
+
+def thresholds(count: int, step: int) -> Program:
+    """Rules that differ in a constant: `step` 0, all pass; large, none does."""
+    texts = [
+        f"RULE Fire{i} DEFINE {{ dotr_id a <urn:x:Fire{i}> }} FROM Smoke {CONJUNCTS['last']} "
+        f"&& Heat.?val > {-1 - i if step == 0 else step + i}"
+        for i in range(count)
+    ]
+    return parse_program(QUERIES + "\n".join(texts))
+
+
+def stream(facts: int) -> Instants:
+    instants: list[tuple[int, Mapping[str, Sequence[Fact]]]] = []
+    for i in range(facts):
+        time = i * SECOND
+        if i % 5 == 4:
+            instants.append((time, {"Smoke": [(time, (ROOMS[i * 7 % 10],), 0, "")]}))
+        else:
+            instants.append((time, {"Heat": [(time, (ROOMS[i * 3 % 10], integer(i % 97)), 0, "")]}))
+    return instants
+
+
+def floor(instants: Instants) -> int:
+    """The least that the first row takes."""
+    latest: dict[str | None, Fact] = {}
+    matches = 0
+    for time, facts in instants:
+        for fact in facts.get("Heat", ()):
+            latest[fact[1][0]] = fact
+        for fact in facts.get("Smoke", ()):
+            found = latest.get(fact[1][0])
+            if found is not None and found[0] >= time - 300 * SECOND:
+                matches += len([(0, time, (fact, found), ())])
+    return matches
+
+
+def engine(program: Program) -> Callable[[Instants], int]:
+    def run(instants: Instants) -> int:
+        detect = TeslaDetector(program, Clock()).detect
+        return sum([len(detect(time, facts)) for time, facts in instants])
+
+    return run
+
+
+def measure(run: Callable[[Instants], int], instants: Instants, repeats: int = 3) -> tuple[float, int]:
+    """(best µs a fact, matches)."""
+    best, matches = float("inf"), 0
+    for _ in range(repeats):
+        gc.collect()
+        start = process_time()
+        matches = run(instants)
+        best = min(best, process_time() - start)
+    return best / len(instants) * 1e6, matches
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--facts", type=int, default=1_000_000)
+    options.add_argument("--json", action="store_true")
+    given = options.parse_args()
+    instants = stream(given.facts)
+    runs: dict[str, Callable[[Instants], int]] = {"dict": floor}
+    runs |= {name: engine(rules(name)) for name in CONJUNCTS}
+    few = instants[: max(1_000, given.facts // 20)]
+    rare: dict[str, Callable[[Instants], int]] = {
+        "1000 rules, one column": engine(rules("last", 1000)),
+        "1000 thresholds, all pass": engine(thresholds(1000, 0)),
+        "1000 thresholds, none passes": engine(thresholds(1000, 1000)),
+    }
+    figures = {}
+    for name, run in [*runs.items(), *rare.items()]:
+        part = few if name in rare else instants
+        cost, matches = measure(run, part)
+        figures[name] = {"us_per_fact": round(cost, 3), "facts_per_s": round(1e6 / cost), "matches": matches}
+        if not given.json:
+            print(f"{name:30} {cost:8.3f} us a fact {1e6 / cost:12,.0f} facts/s {matches:12,} matches")
+    if given.json:
+        print(json.dumps(figures))
+
+
+if __name__ == "__main__":
+    main()
