@@ -17,7 +17,7 @@ from dotr.rdf.terms import Triple
 from dotr.spark.facts import Cut, Layout
 from dotr.spark.plan import By, Group, Plan, describe, plan_batch, sequential
 from dotr.spark.reading import Log
-from dotr.spark.slices import Even, Slices, balanced_slices, even_slices
+from dotr.spark.slices import Even, Slices, balanced_slices
 
 PARTS = 6
 """Parts for each core: enough to even out parts of different weight, few enough to be cheap."""
@@ -82,27 +82,26 @@ def check_ticks(program: Program, clock: Clock) -> None:
             )
 
 
-def lay_out(plan: Plan, cores: int, quantiles: Sequence[Time] | None, slice_length: int | None) -> Layout:
-    """The cuts of every group. `quantiles` of the log's times, None where the log must not be looked at."""
-    return Layout(plan, tuple(_cut(group, cores, quantiles, slice_length) for group in plan.groups))
+def lay_out(
+    plan: Plan, cores: int, quantiles: Sequence[Time], last: Time, slice_length: int | None
+) -> Layout:
+    """The cuts of every group, from quantiles of the log's times; `slice_length` replaces what they
+    suggest.
+    """
+    return Layout(plan, tuple(_cut(group, cores, quantiles, slice_length) for group in plan.groups), last)
 
 
-def _cut(group: Group, cores: int, quantiles: Sequence[Time] | None, slice_length: int | None) -> Cut:
+def _cut(group: Group, cores: int, quantiles: Sequence[Time], slice_length: int | None) -> Cut:
     slices: Slices | None = None
     pieces = 1
-    if group.horizon is not None:
-        if slice_length is not None:
-            slices = Even(slice_length)
-        elif quantiles is None:
-            slices = even_slices(group.horizon)
-        else:
-            slices = balanced_slices(quantiles, group.horizon)
-            pieces = len(slices.starts) + 1
-        if not isinstance(slices, Even) and pieces == 1:
-            slices = None
-    if group.keys is None:
-        return Cut(1, slices)
-    return Cut(max(1, -(-PARTS * cores // pieces)), slices)
+    if group.horizon is not None and slice_length is not None:
+        slices = Even(slice_length)
+        pieces = max(1, (quantiles[-1] - quantiles[0]) // slice_length)
+    elif group.horizon is not None:
+        balanced = balanced_slices(quantiles, group.horizon)
+        pieces = len(balanced.starts) + 1
+        slices = balanced if pieces > 1 else None
+    return Cut(1 if group.keys is None else max(1, -(-PARTS * cores // pieces)), slices)
 
 
 def warnings(program: Program, plan: Plan) -> list[Diagnostic]:

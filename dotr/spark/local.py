@@ -106,15 +106,14 @@ class _Run:
         if report.first is None or report.last is None:
             return
         plan = request.plan()
-        layout = lay_out(
-            plan, self.processes, _quantiles(sample, self.processes * PARTS), request.slice_length
-        )
+        quantiles = _quantiles(sample, self.processes * PARTS)
+        layout = lay_out(plan, self.processes, quantiles, report.last, request.slice_length)
         assert log.clock is not None
         shipped = ship(make_job(request.program, request.background, log.clock, layout))
         tasks = self.processes * PARTS * 2
         done = self._round("extract", partial(_extract, shipped, self.scratch, tasks), list(range(buckets)))
         report.instants = sum(done)
-        _spill(self.scratch, tasks, "marks", marks(layout, report.first, report.last))
+        _spill(self.scratch, tasks, "marks", marks(layout, report.first))
         work = partial(_detect, shipped, self.scratch, self.folder, request.format_)
         for written in self._round("detect", work, list(range(tasks))):
             report.parts += written.parts

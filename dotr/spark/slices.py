@@ -18,13 +18,10 @@ from dotr.events import Time
 OVERLAP = 20
 """A slice is at least so many horizons long, which keeps what is seen twice under 5 %."""
 
-SHORTEST = 60_000_000
-"""µs; slices are not cut shorter than this without being asked to."""
-
 
 @dataclass(frozen=True, slots=True)
 class Even:
-    """Slices of one length, at its multiples. No look at the data is needed."""
+    """Slices of one length, at its multiples: what `--slice` asks for."""
 
     length: int
 
@@ -62,11 +59,6 @@ class Uneven:
 Slices = Even | Uneven
 
 
-def even_slices(horizon: int) -> Even:
-    """Slices for a log of which nothing is known."""
-    return Even(max(OVERLAP * horizon, SHORTEST))
-
-
 def balanced_slices(quantiles: Sequence[Time], horizon: int) -> Uneven:
     """Slices that start at quantiles of the log's times, but at least OVERLAP horizons apart.
 
@@ -81,8 +73,3 @@ def balanced_slices(quantiles: Sequence[Time], horizon: int) -> Uneven:
         if len(starts) * 2 >= len(set(quantiles)):
             break
     return Uneven(tuple(starts[1:]))
-
-
-def slice_numbers(slices: Slices, first: Time, last: Time) -> range:
-    """The slices that own an instant in `[first, last]`."""
-    return range(slices.seen_by(first, 0)[0], slices.seen_by(last, 0)[0] + 1)

@@ -35,12 +35,12 @@ def in_one_process(story: Story) -> list[Composite]:
 
 def in_parts(story: Story, plan: Plan, cuts: tuple[Cut, ...], tasks: int, random: Random) -> list[Composite]:
     """The same by way of rows, shuffled into tasks."""
-    layout = Layout(plan, cuts)
+    layout = Layout(plan, cuts, max(story.instants))
     router = Router(story.program, layout)
     rows: list[FactRow] = []
     for time, facts in story.instants.items():
         rows += router.rows(time, facts)
-    rows += marks(layout, min(story.instants), max(story.instants))
+    rows += marks(layout, min(story.instants))
     random.shuffle(rows)
     found: list[Composite] = []
     for task in range(tasks):
