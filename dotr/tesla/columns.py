@@ -11,7 +11,7 @@ Why not: a timer per fact, or expiry on look-up alone: the first costs more than
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Generic, Protocol, assert_never, cast
 
 from dotr.events import Clock, Fact, Time
@@ -39,8 +39,8 @@ class Kind(Protocol[B]):
     def add(self, bucket: B, fact: Fact) -> B:
         """The bucket with one more, newer in canonical order."""
 
-    def expire(self, bucket: B, since: Time) -> bool:
-        """Forget what is older than `since`; False where nothing is left."""
+    def expired(self, buckets: Iterable[tuple[Key, B]], since: Time) -> list[Key]:
+        """Forget what is older than `since`; the keys of the buckets in which nothing is left."""
 
     def join(self, buckets: Sequence[B]) -> Any:
         """Several buckets as one to read from."""
@@ -62,8 +62,8 @@ class LatestKind:
     def add(self, bucket: Fact, fact: Fact) -> Fact:
         return fact
 
-    def expire(self, bucket: Fact, since: Time) -> bool:
-        return bucket[0] >= since
+    def expired(self, buckets: Iterable[tuple[Key, Fact]], since: Time) -> list[Key]:
+        return [key for key, fact in buckets if fact[0] < since]
 
     def join(self, buckets: Sequence[Fact]) -> Fact:
         return max(buckets, key=fact_key)
@@ -89,10 +89,11 @@ class LogKind:
         bucket.append(fact)
         return bucket
 
-    def expire(self, bucket: list[Fact], since: Time) -> bool:
-        if bucket[0][0] < since:
-            del bucket[: bisect_left(bucket, (since,))]
-        return bool(bucket)
+    def expired(self, buckets: Iterable[tuple[Key, list[Fact]]], since: Time) -> list[Key]:
+        for _, facts in buckets:
+            if facts[0][0] < since <= facts[-1][0]:
+                del facts[: bisect_left(facts, (since,))]
+        return [key for key, facts in buckets if facts[-1][0] < since]
 
     def join(self, buckets: Sequence[list[Fact]]) -> list[Fact]:
         return sorted((fact for bucket in buckets for fact in bucket), key=fact_key)
@@ -124,8 +125,8 @@ class TotalKind:
         bucket.add(fact[0], self.argument(fact))
         return bucket
 
-    def expire(self, bucket: Running, since: Time) -> bool:
-        return bucket.expire(since)
+    def expired(self, buckets: Iterable[tuple[Key, Running]], since: Time) -> list[Key]:
+        return [key for key, total in buckets if not total.expire(since)]
 
     def join(self, buckets: Sequence[Running]) -> Joined:
         content = self._content
@@ -177,9 +178,7 @@ class Column(Generic[B]):
 
     def sweep(self, now: Time) -> None:
         """Drop what lies further back than the retention."""
-        since, expire = now - self.retention, self.kind.expire
-        dead = [key for key, bucket in self.index.items() if not expire(bucket, since)]
-        for key in dead:
+        for key in self.kind.expired(self.index.items(), now - self.retention):
             self.index.remove(key)
 
     def consume(self, facts: Collection[Fact]) -> None:

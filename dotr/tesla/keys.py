@@ -12,6 +12,7 @@ Why not: the class as key. A column that keeps one fact per key would let the la
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from decimal import Decimal
 from typing import Generic, TypeAlias, TypeGuard, TypeVar
 
@@ -112,8 +113,10 @@ class KeyIndex(Generic[B]):
     def __len__(self) -> int:
         return len(self.table) + sum(map(len, self._odd.values()))
 
-    def items(self) -> list[tuple[Key, B]]:
-        """All keys and buckets, oldest key first within each class of them."""
+    def items(self) -> Collection[tuple[Key, B]]:
+        """All keys and buckets, not to be kept while they change."""
+        if not self._odd:
+            return self.table.items()
         return [*self.table.items(), *(item for bucket in self._odd.values() for item in bucket.items())]
 
     def exact(self, key: Key | PartialKey) -> B | None:

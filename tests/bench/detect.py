@@ -3,8 +3,8 @@
 Run:     python -m tests.bench.detect [--facts N] [--json]
 Place:   beside the end-to-end scenarios, for work on tesla/; facts are made before the clock starts.
 Method:  one fact an instant, a fifth of them triggers, ten rooms, windows of 300 s. Processor time, best of
-         three. `dict` is the least that any Python program does for the first row: one dictionary by room, one
-         tuple a match, no engine.
+         three. `dict` is the least that any Python program does for the first row: one dictionary by room,
+         one tuple a match, no engine.
 """
 
 from __future__ import annotations
