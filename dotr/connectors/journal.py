@@ -116,7 +116,9 @@ class Journal:
                 )
             )
         try:
-            new = not path.exists()
+            begun = path.exists() and path.stat().st_size > 0
+            if not begun and not create:
+                raise self._damaged("it is empty")
             self.folder.mkdir(parents=True, exist_ok=True)
             if exclusive:
                 self._lock = self._locked()
@@ -126,7 +128,7 @@ class Journal:
             raise self._told(error) from None
         try:
             with self._guarded():
-                self._open(new)
+                self._open(create and (not begun or self._bare()))
         except BaseException:
             self.close()
             raise
@@ -160,6 +162,10 @@ class Journal:
                 )
             ) from None
         return lock
+
+    def _bare(self) -> bool:
+        """Whether a deploy was ended before it had made the tables."""
+        return self._connection.execute("SELECT 1 FROM sqlite_master").fetchone() is None
 
     def _open(self, new: bool) -> None:
         connection = self._connection

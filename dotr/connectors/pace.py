@@ -18,10 +18,11 @@ SHARE = 9
 
 @dataclass(slots=True)
 class Pace:
-    """Owns the moments of one feed. `graphs` and `seconds` make a commit due."""
+    """Owns the moments of one feed. `graphs` and `seconds` make a commit due, `share` puts it off."""
 
     graphs: int = 10_000
     seconds: float = 1.0
+    share: float = SHARE
     _count: int = 0
     _last: float = field(default_factory=time.monotonic)
     _cost: float = 0.0
@@ -40,7 +41,7 @@ class Pace:
     def overdue(self) -> bool:
         """Whether something waits and it is time to commit it."""
         passed = time.monotonic() - self._last
-        if passed < SHARE * self._cost or not self._count:
+        if passed < self.share * self._cost or not self._count:
             return False
         return self._count >= self.graphs or passed >= self.seconds
 
