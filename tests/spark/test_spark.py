@@ -9,10 +9,17 @@ from typing import Any
 import pytest
 
 import dotr.spark
-from dotr.connectors.sources import Sources
+from dotr.connectors.rules import read_rules_text
+from dotr.connectors.sources import SourceOptions, Sources
+from dotr.errors import UsageError
 from dotr.events import Clock
+from dotr.lang import load_program
+from dotr.spark.batch import Request
 from dotr.spark.batches import graph_text
-from tests.spark.test_local import golden_cases, in_one_process, loaded
+from dotr.spark.cluster import SparkRunner
+from dotr.spark.frames import mended
+from dotr.spark.reading import open_log
+from tests.spark.test_local import golden_cases, in_one_process, loaded, output, quiet
 
 pytestmark = pytest.mark.spark
 
@@ -60,3 +67,116 @@ def test_golden_cases_hold_on_spark(case: Path, spark: Any) -> None:
     rows = dotr.spark.detect(frame, case / "rules.dotr", time_unit=unit).collect()
     found = json_lines(rows, clock)
     assert [row[:4] for row in found] == expected_rows(expected, clock)
+
+
+RULES = """PREFIX : <urn:x:>
+QUERY Smoke := { SELECT ?room WHERE { ?o :smoke ?room } }
+RULE Alarm
+DEFINE { dotr_id a :Alarm ; :in ?room ; :after ?n }
+FROM Smoke
+AND LAST Heat := { SELECT ?room WHERE { ?o :heat ?room } } WITHIN 4 s FROM Smoke ON Heat.?room = Smoke.?room
+WITH ?room := Smoke.?room, ?n := Heat.time
+CONSUMING Heat
+RULE Quiet
+DEFINE { dotr_id a :Quiet ; :count ?n }
+FROM EVERY 3 s AS Tick AND COUNT(*) AS ?n OVER Smoke WITHIN 5 s FROM Tick
+WITH ?n := ?n
+"""
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Rules, and a log of JSON lines in two files that share times, neither in order."""
+    folder = tmp_path_factory.mktemp("story")
+    (folder / "rules.dotr").write_text(RULES, encoding="utf-8")
+    (folder / "log").mkdir()
+    for name, step in (("a", 7), ("b", 11)):
+        graphs = []
+        for i in range(120):
+            time = i * step % 97
+            kind = ("smoke", "heat", "noise")[i % 3]
+            graphs.append({"time": time, "graph": f"<urn:x:{name}{i}> <urn:x:{kind}> <urn:x:room{i % 5}> ."})
+        text = "".join(json.dumps(graph) + "\n" for graph in graphs)
+        (folder / "log" / f"{name}.jsonl").write_text(text, encoding="utf-8")
+    return folder
+
+
+def of_one_process(story: Path, options: SourceOptions) -> list[str]:
+    program = load_program([str(story / "rules.dotr")], read_rules_text)
+    return in_one_process(program, [], [str(story / "log")], options)
+
+
+@pytest.mark.parametrize("length", [None, 10_000_000])
+def test_a_batch_writes_what_one_process_prints(
+    story: Path, spark: Any, tmp_path: Path, length: int | None
+) -> None:
+    options = SourceOptions()
+    program = load_program([str(story / "rules.dotr")], read_rules_text)
+    request = Request(program, [], open_log([str(story / "log")], options), slice_length=length)
+    report = SparkRunner().run(request, str(tmp_path), quiet)
+    expected = of_one_process(story, options)
+    assert len(expected) > 30
+    assert output(tmp_path, report) == expected
+    assert (report.graphs, report.instants, report.first, report.last) == (240, 97, 0, 96_000_000)
+    assert sum(report.rungs.values()) == 240
+
+
+def test_the_data_source_reads_what_the_batch_reads(story: Path, spark: Any) -> None:
+    dotr.spark.register(spark)
+    log = spark.read.format("dotr").load(str(story / "log"))
+    assert log.dtypes == [("time", "bigint"), ("graph", "string")]
+    assert log.count() == 240
+    assert log.where("time = 7").selectExpr("count(*)").first()[0] >= 2
+
+
+def test_what_the_data_source_writes_it_reads_back(story: Path, spark: Any, tmp_path: Path) -> None:
+    dotr.spark.register(spark)
+    log = spark.read.format("dotr").load(str(story / "log")).limit(50)
+    for form in ("nquads", "jsonl"):
+        path = str(tmp_path / form)
+        log.write.format("dotr").mode("append").option("as", form).save(path)
+        again = spark.read.format("dotr").load(path)
+        assert sorted(again.collect()) == sorted(log.collect())
+        assert not [file for file in (tmp_path / form).iterdir() if file.name.startswith(".")]
+
+
+def test_timestamps_stay_timestamps(spark: Any, tmp_path: Path) -> None:
+    dotr.spark.register(spark)
+    (tmp_path / "log.jsonl").write_text(
+        '{"time":"2026-01-01T08:00:12.5Z","graph":"<urn:x:a> <urn:x:smoke> <urn:x:hall> ."}\n',
+        encoding="utf-8",
+    )
+    (tmp_path / "rules.dotr").write_text(
+        "RULE R DEFINE { dotr_a a <urn:x:R> ; <urn:x:at> ?t } "
+        "FROM S := { SELECT ?room WHERE { ?o <urn:x:smoke> ?room } } WITH ?t := S.time",
+        encoding="utf-8",
+    )
+    log = spark.read.format("dotr").load(str(tmp_path / "log.jsonl"))
+    (row,) = (
+        dotr.spark.detect(log, str(tmp_path / "rules.dotr")).selectExpr("string(time)", "bindings").collect()
+    )
+    assert row.time == "2026-01-01 08:00:12.5"
+    assert row.bindings["t"].startswith('"2026-01-01T08:00:12.5Z"')
+
+
+def test_a_bad_graph_is_told_as_a_diagnostic(story: Path, spark: Any) -> None:
+    log = spark.createDataFrame([(1, "<urn:x:a> <urn:x:smoke> nonsense .")], "time bigint, graph string")
+    with pytest.raises(Exception, match="D2001") as raised:  # Spark's own exception, whichever it is
+        dotr.spark.detect(log, story / "rules.dotr").collect()
+    assert "the graph at 1000000" in str(mended(raised.value))
+
+
+def test_an_empty_log_has_no_events(story: Path, spark: Any) -> None:
+    log = spark.createDataFrame([], "time bigint, graph string")
+    assert dotr.spark.detect(log, story / "rules.dotr").collect() == []
+
+
+def test_wrong_columns_are_refused_before_anything_runs(story: Path, spark: Any) -> None:
+    with pytest.raises(UsageError, match="D4122"):
+        dotr.spark.detect(spark.range(3), story / "rules.dotr")
+
+
+def test_a_row_without_time_is_refused(story: Path, spark: Any) -> None:
+    log = spark.createDataFrame([(None, ""), (1, "")], "time bigint, graph string")
+    with pytest.raises(Exception, match="D2018"):  # Spark's own exception, whichever it is
+        dotr.spark.detect(log, story / "rules.dotr").collect()
