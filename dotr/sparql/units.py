@@ -126,8 +126,8 @@ class Incremental(Unit):
             if self._static is None:
                 self._static = Standing(self.distribution, query.answers())
             self._static.facts(time, result)
-            return
-        self.distribution.facts(query.answers(), time, result)
+        else:
+            self.distribution.facts(query.answers(), time, result)
         query.forget()
 
     def rest(self) -> None:

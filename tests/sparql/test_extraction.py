@@ -8,13 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dotr.datalog.materialiser import Materialiser
+from dotr.enrich import LiteralEnricher
 from dotr.errors import ProgramError
 from dotr.events import Clock
 from dotr.extract import LiteralExtractor
 from dotr.ir import Call, Const, Filter, Group, Select, Var
-from dotr.lang import parse_query
+from dotr.lang import parse_datalog, parse_query
 from dotr.rdf.terms import Triple
-from dotr.sparql.extraction import Extractor, why_full
+from dotr.sparql.extraction import Extractor, needed, why_full
 from dotr.sparql.printing import query_text
 from dotr.sparql.scope import visible
 from tests.sparql.states import closed, enter, whole
@@ -138,3 +140,31 @@ def test_queries_that_ask_for_the_time_are_answered_anew_at_every_instant() -> N
         enter(store, [])
         assert extractor.facts(5, number(5)) == {}
         assert extractor.facts(7, number(7)) == {"Due": [(7, (ex("a"), number(2)), 0, "")]}
+
+
+RULES = [
+    "",
+    "PREFIX : <http://example.org/> [?x, :r, ?y] :- [?x, :p, ?y] .",
+    "PREFIX : <http://example.org/> [?x, :q, ?y] :- [?x, :p, ?y], NOT [?y, :r, ?x] .",
+    "PREFIX : <http://example.org/> :C(?x) :- :D(?x), NOT :p(?x, ?y) ."
+    ":p(?x, ?z) :- :q(?x, ?y), :q(?y, ?z) .",
+]
+
+
+@given(families(), st.sampled_from(RULES), graphs, st.lists(graphs, min_size=1, max_size=3))
+def test_facts_over_a_materialised_instant_are_those_of_each_query_alone(
+    queries: dict[str, Select], rules: str, background: list[Triple], stream: list[list[Triple]]
+) -> None:
+    datalog = parse_datalog(rules)
+    materialiser = Materialiser(datalog, background, needed=needed(queries))
+    extractor = Extractor(queries, materialiser.store)
+    enricher = LiteralEnricher(datalog, background)
+    literal = LiteralExtractor(queries)
+    for time, graph in enumerate([[], *stream]):
+        now = number(time)
+        materialiser.instant(graph)
+        found = extractor.facts(time, now)
+        materialiser.forget()
+        wanted = literal.facts(enricher.open(graph), time, now)
+        enricher.close()
+        assert found == wanted, [query_text(q) for q in queries.values()]
