@@ -7,8 +7,8 @@ Method:  stratified negation (Apt, Blair, Walker 1988) over relations: predicate
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from dotr.datalog.dependency import (
     READ_ALL,
@@ -20,6 +20,7 @@ from dotr.datalog.dependency import (
     components,
     edges_of,
     path,
+    read_node,
     write_node,
 )
 from dotr.datalog.safety import check_safety
@@ -27,7 +28,7 @@ from dotr.datalog.schema import instantiable, may_vanish
 from dotr.datalog.termination import check_termination
 from dotr.errors import Diagnostic, Diagnostics
 from dotr.ir import AggregateAtom, DatalogRule, NotAtom
-from dotr.joins.relations import relation_name
+from dotr.joins.relations import Relation, is_class, relation_name
 
 _HUBS = {READ_ALL, READ_TYPE, WRITE_ALL, WRITE_TYPE}
 
@@ -57,23 +58,49 @@ def check_recursion(rules: Sequence[DatalogRule]) -> list[Diagnostic]:
     return found.found
 
 
-def strata(rules: Sequence[DatalogRule]) -> list[list[DatalogRule]]:
-    """Rules by stratum, lowest first, in program order inside one; none is empty.
+@dataclass(frozen=True, slots=True)
+class Strata:
+    """`layers`: rules by stratum from 0, in program order inside one; a stratum may be empty.
 
-    A rule with heads of several strata is split. Raises ProgramError when there are no strata.
+    A rule with heads of several strata is split.
     """
+
+    layers: tuple[tuple[DatalogRule, ...], ...]
+    levels: Mapping[str, int]
+
+    def level(self, relation: Relation) -> int:
+        """The stratum that completes a relation; 0 for what no rule derives."""
+        node = write_node(relation)
+        found = self.levels.get(node)
+        if found is None:
+            hub = WRITE_TYPE if is_class(relation) and WRITE_TYPE in self.levels else WRITE_ALL
+            found = self.levels.get(hub, 0)
+        return found
+
+    def reads_at(self, relation: Relation) -> int:
+        """The stratum that completes everything a body atom over `relation` ranges over."""
+        return self.levels.get(read_node(relation), self.level(relation))
+
+
+def strata(rules: Sequence[DatalogRule]) -> list[list[DatalogRule]]:
+    """Rules by stratum, lowest first; none is empty. Raises ProgramError when there are no strata."""
+    return [list(layer) for layer in stratify(rules).layers if layer]
+
+
+def stratify(rules: Sequence[DatalogRule]) -> Strata:
+    """The strata of rules. Raises ProgramError when there are none."""
     found = Diagnostics()
     levels = _levels(rules, found)
     found.raise_errors()
-    parts: dict[int, list[DatalogRule]] = {}
+    layers: list[list[DatalogRule]] = [[] for _ in range(max(levels.values(), default=0) + 1)]
     for rule in rules:
         by_level: dict[int, list[int]] = {}
         for index, head in enumerate(rule.heads):
             by_level.setdefault(levels.get(write_node(atom_relation(head)), 0), []).append(index)
         for level, indices in by_level.items():
             heads = tuple(rule.heads[i] for i in indices)
-            parts.setdefault(level, []).append(rule if heads == rule.heads else replace(rule, heads=heads))
-    return [parts[level] for level in sorted(parts)]
+            layers[level].append(rule if heads == rule.heads else replace(rule, heads=heads))
+    return Strata(tuple(map(tuple, layers)), levels)
 
 
 def _levels(rules: Sequence[DatalogRule], found: Diagnostics) -> dict[str, int]:

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from dotr.ir import Node, Var
 from dotr.joins.body import Pattern, View
-from dotr.joins.relations import is_class
+from dotr.joins.relations import ALL, is_aggregate
 from dotr.joins.store import Store
 from dotr.rdf.overlay import Changes
 from dotr.rdf.terms import RDF_TYPE
@@ -55,15 +55,9 @@ class Access:
         self.view = view
         self.bound = tuple(bound)
         self.changes: Changes = store.changes(pattern.relation)
-        arity = self.changes.arity
         relation = pattern.relation
-        if is_class(relation):
-            filled = bool(store.members(relation))
-        elif arity == 2 and relation in store.background.forward:
-            filled = True
-        else:
-            filled = arity > 2
-        self.base = view in (View.OLD, View.KEPT, View.NEW) and filled
+        self.narrow = relation != ALL and not is_aggregate(relation)  # a predicate or a class
+        self.base = view in (View.OLD, View.KEPT, View.NEW) and store.filled(relation)
         self.over = view in (View.ADDED, View.NEW) and relation not in store.static
         self.volatile = view in (View.KEPT, View.NEW) and relation in store.volatile
         free = [node for node, is_bound in zip(pattern.columns, bound, strict=True) if not is_bound]
@@ -76,10 +70,10 @@ class Access:
             return self._scan_removed()
         if not self.base and not self.over:
             return False
-        if all(self.bound) and self.changes.arity <= 2:
+        if all(self.bound) and self.narrow:
             self._test()
             return True
-        simple = self.changes.arity <= 2 and not self.repeats
+        simple = self.narrow and not self.repeats
         if exists and not self.block.annotated:
             self._some(simple and not self.volatile)
             return True
@@ -98,14 +92,14 @@ class Access:
             return True
         block = self.block
         block.visit()
-        if all(self.bound) and self.changes.arity <= 2:
+        if all(self.bound) and self.narrow:
             if self.over:
                 block.guard(f"{self._row()} in {self._added()}")
             if self.base:
                 missing = self._missing_in_background()
                 kept = f" and {self._row()} not in {self._removed()}" if self.volatile else ""
                 block.guard(f"not ({missing}){kept}")
-        elif self.changes.arity == 2 and any(self.bound) and not self.repeats and not self.volatile:
+        elif self.narrow and any(self.bound) and not self.repeats and not self.volatile:
             key = self._key()
             if self.over:
                 block.guard(f"{key} in {self._index()}")

@@ -58,7 +58,7 @@ class Guard:
 
 @dataclass(frozen=True, slots=True)
 class Assign:
-    """`variable` is the value of the expression; an error ends the row."""
+    """`variable` is the value of the expression; an error ends the row, and so does another value it has."""
 
     expression: Expression
     variable: str

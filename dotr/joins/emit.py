@@ -289,9 +289,13 @@ class Block:
     def _assign(self, step: Assign) -> None:
         names = expression_variables(step.expression)
         function = positional_value(step.expression, names, self.store.moment)
+        call = f"{self.names.bind(function, 'F')}({self._arguments(names)})"
+        if step.variable in self._env:
+            self.guard(f"{call} != {self._env[step.variable]}")
+            return
         local = self.local()
         self._env[step.variable] = local
-        self.line(f"{local} = {self.names.bind(function, 'F')}({self._arguments(names)})")
+        self.line(f"{local} = {call}")
         self.guard(f"{local} is None")
 
     def _arguments(self, names: Sequence[str]) -> str:

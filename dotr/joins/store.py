@@ -88,6 +88,14 @@ class Store:
         several = self.background.several_backward if key else self.background.several_forward
         return predicate not in several
 
+    def filled(self, relation: Relation) -> bool:
+        """Whether the background has a row."""
+        if is_class(relation):
+            return relation[2:] in self.background.backward.get(RDF_TYPE, ())
+        if is_aggregate(relation):
+            return relation in self.tables and bool(self.tables[relation].rows)
+        return bool(self.background.forward) if relation == ALL else relation in self.background.forward
+
     def members(self, relation: Relation) -> tuple[Term, ...]:
         """The members of a class in the background."""
         return many((self.column(RDF_TYPE, 1) or {}).get(relation[2:]))

@@ -55,7 +55,7 @@ def _solutions(steps: Sequence[Step], row: dict[str, Term], store: Store) -> Ite
                 yield from _solutions(rest, row, store)
         case Assign():
             value = value_of(step, store.moment)(row)
-            if value is not None:
+            if value is not None and row.get(step.variable, value) == value:
                 yield from _solutions(rest, {**row, step.variable: value}, store)
         case _:
             assert_never(step)

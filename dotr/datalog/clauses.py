@@ -1,0 +1,153 @@
+"""Rules as the materialiser runs them: heads and bodies over relations, aggregates taken out.
+
+Place:   between strata.py and the two runs of a program, over the background and at an instant.
+Method:  an AGGREGATE becomes a relation of its own, filled when the strata below it are complete; what
+         remains of a body is patterns, absences, guards and assignments, which the join kernel knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dotr.datalog.strata import Strata
+from dotr.ir import AggregateAtom, DatalogRule, Node, Total, Var
+from dotr.joins.body import Absent, Item, Pattern, from_atom, from_body
+from dotr.joins.relations import ALL, Relation, is_aggregate
+from dotr.joins.variables import expression_variables
+from dotr.rdf.terms import is_literal
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """`checked_subject`: it might be a literal; `checked_predicate`: it might be no IRI.
+
+    Then nothing is derived.
+    """
+
+    pattern: Pattern
+    checked_subject: bool
+    checked_predicate: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """One rule of one stratum."""
+
+    rule: DatalogRule
+    heads: tuple[Head, ...]
+    items: tuple[Item, ...]
+    stratum: int
+
+    @property
+    def outputs(self) -> tuple[Node, ...]:
+        """The columns of all heads, one after the other."""
+        return tuple(node for head in self.heads for node in head.pattern.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregation:
+    """An AGGREGATE as a relation: a row is the group's values, then the totals'. `stratum` fills it."""
+
+    relation: Relation
+    items: tuple[Item, ...]
+    group: tuple[str, ...]
+    totals: tuple[Total, ...]
+    stratum: int
+
+    @property
+    def arity(self) -> int:
+        return len(self.group) + len(self.totals)
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """Variables that the totals read, each once."""
+        names = (n for t in self.totals if t.argument is not None for n in expression_variables(t.argument))
+        return tuple(dict.fromkeys(names))
+
+
+@dataclass(frozen=True, slots=True)
+class Clauses:
+    """`layers[k]` and `aggregations[k]` belong to stratum k."""
+
+    layers: tuple[tuple[Clause, ...], ...]
+    aggregations: tuple[tuple[Aggregation, ...], ...]
+    strata: Strata
+
+    def level(self, relation: Relation) -> int:
+        """The stratum that completes a relation, aggregates included."""
+        if is_aggregate(relation):
+            return next(a.stratum for a in self.all_aggregations if a.relation == relation)
+        return self.strata.level(relation)
+
+    @property
+    def all(self) -> list[Clause]:
+        return [clause for layer in self.layers for clause in layer]
+
+    @property
+    def all_aggregations(self) -> list[Aggregation]:
+        return [aggregation for layer in self.aggregations for aggregation in layer]
+
+
+def translate(strata: Strata) -> Clauses:
+    """All rules, aggregates taken out. Equal aggregates share a relation."""
+    known: dict[AggregateAtom, Aggregation] = {}
+    layers = tuple(
+        tuple(_clause(rule, stratum, known, strata) for rule in layer)
+        for stratum, layer in enumerate(strata.layers)
+    )
+    found: list[list[Aggregation]] = [[] for _ in layers]
+    for aggregation in known.values():
+        found[aggregation.stratum].append(aggregation)
+    return Clauses(layers, tuple(map(tuple, found)), strata)
+
+
+def _clause(
+    rule: DatalogRule, stratum: int, known: dict[AggregateAtom, Aggregation], strata: Strata
+) -> Clause:
+    items: list[Item] = []
+    for item in rule.body:
+        if isinstance(item, AggregateAtom):
+            aggregation = known.get(item)
+            if aggregation is None:
+                aggregation = known[item] = _aggregation(item, len(known), strata)
+            columns = (*item.group, *(total.variable for total in item.totals))
+            items.append(Pattern(aggregation.relation, columns))
+        else:
+            items.append(from_body(item))
+    subjects, predicates = _safe_variables(items)
+    heads = []
+    for atom in rule.heads:
+        pattern = from_atom(atom)
+        if not isinstance(atom.subject, Var) and is_literal(atom.subject):
+            continue
+        checked = isinstance(atom.subject, Var) and atom.subject.name not in subjects
+        loose = pattern.relation == ALL and isinstance(atom.predicate, Var)
+        heads.append(Head(pattern, checked, loose and _name(atom.predicate) not in predicates))
+    return Clause(rule, tuple(heads), tuple(items), stratum)
+
+
+def _name(node: Node) -> str:
+    return node.name if isinstance(node, Var) else ""
+
+
+def _aggregation(item: AggregateAtom, number: int, strata: Strata) -> Aggregation:
+    items = tuple(from_body(inner) for inner in item.body)
+    patterns = [inner.pattern if isinstance(inner, Absent) else inner for inner in items]
+    below = [strata.reads_at(p.relation) for p in patterns if isinstance(p, Pattern)]
+    group = tuple(variable.name for variable in item.group)
+    return Aggregation(f"agg {number}", items, group, item.totals, max(below, default=-1) + 1)
+
+
+def _safe_variables(items: Sequence[Item]) -> tuple[set[str], set[str]]:
+    """Variables that a subject column, a predicate column binds: these are no literals, these IRIs."""
+    subjects: set[str] = set()
+    predicates: set[str] = set()
+    for item in items:
+        if isinstance(item, Pattern) and not item.relation.startswith("agg "):
+            first = item.columns[0]
+            if isinstance(first, Var):
+                subjects.add(first.name)
+            if item.relation == ALL and isinstance(item.columns[1], Var):
+                predicates.add(item.columns[1].name)
+    return subjects | predicates, predicates
