@@ -146,9 +146,9 @@ def promoted(a: Any, b: Any) -> tuple[Any, Any, type] | None:
 def quotient(numerator: int, denominator: int) -> Decimal | None:
     """The decimal quotient of two numbers of 10⁻¹⁸, cut (towards zero) after 18 fractional digits.
 
-    None for a zero denominator, and where the engine's 128 bits do not hold the widened numerator: it shifts
-    the numerator left as far as it goes (a zero not at all), drops the denominator's zeros, and needs 18
-    digits of shift in all. So 0 / 0.5 is an error, against SPARQL 1.1.
+    None for a zero denominator, and where the engine's 128 bits end: it shifts the numerator left
+    as far as it goes (a zero not at all), drops the denominator's zeros, and can mend a shift of 18 to 56
+    digits in all. So 0 / 0.5 is an error, against SPARQL 1.1.
     """
     if denominator == 0:
         return None
@@ -159,9 +159,9 @@ def quotient(numerator: int, denominator: int) -> Decimal | None:
             widened -= 1
     text = str(abs(denominator))
     dropped = len(text) - len(text.rstrip("0"))
-    if widened + dropped < 18:
-        return None
     shift = widened + dropped - 18
+    if not 0 <= shift <= 38:
+        return None
     cut = abs(numerator) * 10**widened // (abs(denominator) // 10**dropped) // 10**shift
     if (numerator < 0) != (denominator < 0):
         cut = -cut
