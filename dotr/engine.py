@@ -198,9 +198,15 @@ class Engine:
         a graph that cannot be read and for a time of another kind than the first one's.
         """
         time, integer = self._time(at)
-        triples = self._triples(graph)
-        self._begin(Clock(integer, self._options.unit))
-        return self._events(self.pipeline.push(time, triples))
+        triples = (
+            parse_triples(graph, base=self._options.base) if type(graph) is str else self._triples(graph)
+        )
+        pipeline = self.pipeline
+        clock = pipeline.clock
+        if clock is None or clock.integer is not integer:
+            self._begin(Clock(integer, self._options.unit))
+        events = pipeline.push(time, triples)
+        return self._events(events) if events else []
 
     def advance(self, to: int | datetime | str) -> list[Event]:
         """Close everything up to and including `to`; a graph stamped so or earlier is late afterwards."""
@@ -245,6 +251,8 @@ class Engine:
             )
 
     def _time(self, at: int | datetime | str) -> tuple[Time, bool]:
+        if type(at) is int:
+            return at * self._options.unit, True
         if isinstance(at, bool) or not isinstance(at, int | datetime | str):
             raise UsageError(
                 Diagnostic(

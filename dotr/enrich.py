@@ -1,7 +1,9 @@
 """Step 1: enrich. The triples of one instant become K(t), the least model over background and instant.
 
 Place:   called by pipeline.py once per instant; what it opens, extract.py reads; knows no other time.
-Method:  the literal reading (paper, sec. 3 and 4): close the rules over everything that holds at t.
+Method:  paper, sec. 4, "knowledge inference", without its deletions: the background is closed and indexed
+         once, an instant is an overlay over it that is thrown away (datalog/materialiser.py). The literal
+         reading beside it closes the rules over everything that holds at t, anew at each t.
 """
 
 from __future__ import annotations
@@ -10,9 +12,29 @@ from collections.abc import Collection, Iterable, Sequence
 
 import pyoxigraph as ox
 
+from dotr.datalog.materialiser import Materialiser
 from dotr.datalog.oracle import closure
-from dotr.ir import DatalogRule
+from dotr.errors import DataError
+from dotr.ir import DatalogRule, Program
+from dotr.joins.relations import ALL
 from dotr.rdf.terms import Triple, to_oxigraph
+from dotr.sparql.extraction import needed
+
+
+def enricher(program: Program, background: Collection[Triple], materialize_all: bool = False) -> Materialiser:
+    """The program's rules over its background, closed and indexed: `instant` opens K(t), `forget` drops it.
+
+    Unless `materialize_all`, what no query can reach is neither derived nor kept.
+    Raises ProgramError for the rules, DataError D3101 for a background that contradicts its ontology.
+    """
+    wanted = needed(program.queries)
+    if materialize_all:
+        wanted |= {ALL}
+    materialiser = Materialiser(program.datalog, background, needed=wanted)
+    clashes = materialiser.clashes()
+    if clashes:
+        raise DataError(clashes)
+    return materialiser
 
 
 def quad(triple: Triple) -> ox.Quad:

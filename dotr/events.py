@@ -6,7 +6,6 @@ Method:  hot values are plain tuples (44 ns to build; a frozen dataclass takes t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -28,12 +27,19 @@ TIME, VALUES, ORDINAL, ID = 0, 1, 2, 3
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True)
 class Clock:
-    """How a run writes time: kind "dateTime", or integers of `unit` microseconds (1, 1000 or 1 000 000)."""
+    """How a run writes time: as xsd:dateTime, or as integers of `unit` microseconds (1, 1000 or 1 000 000).
 
-    integer: bool = True
-    unit: int = 1_000_000
+    A value; it remembers the last literal it made, since an instant is written many times.
+    """
+
+    __slots__ = ("_last", "_term", "integer", "unit")
+
+    def __init__(self, integer: bool = True, unit: int = 1_000_000) -> None:
+        self.integer = integer
+        self.unit = unit
+        self._last: Time | None = None
+        self._term: Term = ""
 
     def text(self, time: Time) -> str:
         """A timestamp in the data's form: `12`, or `2026-01-01T08:00:12Z` (fraction only if there is one)."""
@@ -50,8 +56,23 @@ class Clock:
 
     def term(self, time: Time) -> Term:
         """A timestamp as a literal: what `Name.time` and `NOW()` are."""
-        datatype = XSD_INTEGER if self.integer else XSD_DATETIME
-        return f'"{self.text(time)}"^^<{datatype}>'
+        if time != self._last:
+            datatype = XSD_INTEGER if self.integer else XSD_DATETIME
+            self._term = f'"{self.text(time)}"^^<{datatype}>'
+            self._last = time
+        return self._term
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Clock) and (self.integer, self.unit) == (other.integer, other.unit)
+
+    def __hash__(self) -> int:
+        return hash((self.integer, self.unit))
+
+    def __repr__(self) -> str:
+        return f"Clock(integer={self.integer}, unit={self.unit})"
+
+    def __reduce__(self) -> tuple[type[Clock], tuple[bool, int]]:
+        return Clock, (self.integer, self.unit)
 
 
 class Match(NamedTuple):

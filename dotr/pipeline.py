@@ -10,18 +10,19 @@ Method:  DOTR (Margara, Cugola, Collavini, Dell'Aglio 2018), fig. 3. What happen
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from heapq import heappop, heappush
 from typing import Any
 
 from dotr.detect import DETECTORS, Detector
 from dotr.emit import Emitter
-from dotr.enrich import LiteralEnricher
+from dotr.enrich import enricher
 from dotr.errors import Diagnostic, EngineError, ProgramError
-from dotr.events import Clock, Composite, Time
-from dotr.extract import LiteralExtractor
+from dotr.events import Clock, Composite, Fact, RawMatch, Time
 from dotr.ir import Every, Program
 from dotr.rdf.blanks import label_stream
 from dotr.rdf.terms import Triple
+from dotr.sparql.extraction import Extractor
 from dotr.tesla.engine import Restored
 from dotr.verify import Oracle
 
@@ -64,19 +65,22 @@ class Pipeline:
     ) -> None:
         self.program = program
         self.clock: Clock | None = None
-        self.counters = Counters(events={rule.name: 0 for rule in program.rules})
         self._lateness = lateness
         self._on_late = on_late
-        self._enrich = LiteralEnricher(program.datalog, background)
-        self._extract = LiteralExtractor(program.queries)
+        self._enrich = enricher(program, background, materialize_all)
+        self._extract = Extractor(program.queries, self._enrich.store)
         self._detector = detector
         self._detect: Detector | None = None
         self._oracle = Oracle(program, background) if verify else None
         self._emit = Emitter(program)
+        self._ticks = any(isinstance(rule.trigger, Every) for rule in program.rules)
         self._pending: dict[Time, list[list[Triple]]] = {}
+        self._times: list[Time] = []  # heap of the keys of _pending
         self._open: Time | None = None  # everything before it is closed
         self._latest: Time | None = None  # greatest timestamp seen
         self._last: Time | None = None  # last instant processed
+        self._counts = Counters()
+        self._events = [0] * len(program.rules)
 
     def begin(self, clock: Clock) -> None:
         """Fix how this run writes time; called once, before the first graph.
@@ -114,23 +118,43 @@ class Pipeline:
         """Rule → how many facts are remembered for it."""
         return {} if self._detect is None else self._detect.sizes()
 
+    @property
+    def counters(self) -> Counters:
+        """What went through so far, as a value."""
+        dropped = 0 if self._detect is None else self._detect.dropped
+        events = {rule.name: count for rule, count in zip(self.program.rules, self._events, strict=True)}
+        return replace(self._counts, dropped=dropped, events=events)
+
     def push(self, time: Time, triples: Iterable[Triple]) -> list[Composite]:
         """Take one graph; return the events of the instants that its timestamp closes.
 
         `triples` are canonical terms, blank nodes as the document had them.
         """
-        self.accept(time, list(triples))
+        self.accept(time, triples if isinstance(triples, list) else list(triples))
+        times, bound = self._times, self._open
+        if bound is None or times[0] >= bound:
+            if not self._ticks:
+                return []
+        elif not self._ticks and (len(times) < 3 or self._lateness == 0):
+            first = heappop(times)
+            events = self._instant(first, self._pending.pop(first))
+            if not times or times[0] >= bound:
+                return events
+            return events + self._drained()
+        return self._drained()
+
+    def _drained(self) -> list[Composite]:
         return [event for events in self.drain() for event in events]
 
     def advance(self, time: Time) -> list[Composite]:
         """Close everything up to and including `time`; later graphs stamped so are late."""
         self._close_before(time + 1)
-        return [event for events in self.drain() for event in events]
+        return self._drained()
 
     def finish(self) -> list[Composite]:
         """The end of input: close everything up to the last timestamp."""
         self.close_all()
-        return [event for events in self.drain() for event in events]
+        return self._drained()
 
     def close_up_to(self, time: Time) -> None:
         """As `advance`, without running what it closes: that is left to `drain`."""
@@ -144,15 +168,16 @@ class Pipeline:
     def accept(self, time: Time, graph: list[Triple]) -> None:
         """Take one graph without running what its timestamp closes: that is left to `drain`."""
         if self._open is not None and time < self._open:
-            self.counters.late += 1
+            self._counts.late += 1
             if self._on_late is not None:
                 self._on_late(time, graph)
             return
-        self.counters.graphs += 1
+        self._counts.graphs += 1
         if time in self._pending:
             self._pending[time].append(graph)
             return
         self._pending[time] = [graph]
+        heappush(self._times, time)
         if self._latest is None or time > self._latest:
             self._latest = time
             self._close_before(time - self._lateness)
@@ -169,10 +194,14 @@ class Pipeline:
         bound = self._open
         if bound is None:
             return
-        for time in sorted(time for time in self._pending if time < bound):
-            yield from self._ticks_before(time)
+        times = self._times
+        while times and times[0] < bound:
+            if self._ticks:
+                yield from self._ticks_before(times[0])
+            time = heappop(times)
             yield self._instant(time, self._pending.pop(time))
-        yield from self._ticks_before(bound)
+        if self._ticks:
+            yield from self._ticks_before(bound)
 
     def snapshot(self) -> dict[str, Any]:
         """Everything that the next push depends on, as a JSON-able value, shared with nothing.
@@ -206,13 +235,13 @@ class Pipeline:
                     hint="restore it with the dotr that wrote it, or start anew",
                 )
             )
-        counters = Counters(**state["counters"])
-        counters.events = {rule.name: counters.events.get(rule.name, 0) for rule in self.program.rules}
-        self.counters = counters
+        self._counts = Counters(**state["counters"])
+        self._events = [self._counts.events.get(rule.name, 0) for rule in self.program.rules]
         self._open, self._latest, self._last = state["times"]
         self._pending = {
             time: [[(s, p, o) for s, p, o in graph] for graph in graphs] for time, graphs in state["pending"]
         }
+        self._times = sorted(self._pending)
         if state["clock"] is None:
             return Restored((), tuple(rule.name for rule in self.program.rules), ())
         integer, unit = state["clock"]
@@ -235,20 +264,36 @@ class Pipeline:
         """The four steps, at one instant. `graphs` None is a tick at which no graph came."""
         assert self.clock is not None, "begin() comes before the first graph"
         assert self._detect is not None
-        triples = [triple for graph in label_stream(graphs or [], time) for triple in graph]
-        store = self._enrich.open(triples)
-        facts = self._extract.facts(store, time, self.clock.term(time))
-        self._enrich.close()
+        triples = _union(graphs, time) if graphs else []
+        self._enrich.instant(triples)
+        try:
+            facts = self._extract.facts(time, self.clock.term(time))
+        finally:
+            self._enrich.forget()
         matches = self._detect.detect(time, facts, graphs is not None)
         if self._oracle is not None:
             self._oracle.check(time, triples, graphs is not None, matches)
         self._last = time
-        counters = self.counters
-        counters.instants += graphs is not None
-        counters.ticks += graphs is None
-        counters.facts += sum(map(len, facts.values()))
-        counters.dropped = self._detect.dropped
-        events = self._emit.composites(matches)
-        for event in events:
-            counters.events[event.rule] += 1
-        return events
+        self._count(graphs is not None, facts, matches)
+        return self._emit.composites(matches) if matches else []
+
+    def _count(self, graph: bool, facts: Mapping[str, Sequence[Fact]], matches: Sequence[RawMatch]) -> None:
+        counts = self._counts
+        if graph:
+            counts.instants += 1
+        else:
+            counts.ticks += 1
+        for found in facts.values():
+            counts.facts += len(found)
+        events = self._events
+        for match in matches:
+            events[match[0]] += 1
+
+
+def _union(graphs: Sequence[list[Triple]], time: Time) -> list[Triple]:
+    """The triples of one instant; blank nodes get labels of their own (a graph without any is left alone)."""
+    for graph in graphs:
+        for subject, _, object_ in graph:
+            if subject[0] == "_" or object_[0] == "_":
+                return [triple for labelled in label_stream(graphs, time) for triple in labelled]
+    return graphs[0] if len(graphs) == 1 else [triple for graph in graphs for triple in graph]
