@@ -14,7 +14,6 @@ Why not: full canonicalisation (RDFC-1.0) is exponential in the worst case. Node
 
 from __future__ import annotations
 
-from base64 import b32encode
 from collections import deque
 from collections.abc import Sequence
 from hashlib import blake2b
@@ -29,31 +28,24 @@ def label_stream(graphs: Sequence[Sequence[Triple]], time: int) -> list[list[Tri
     depends on the graph's set of triples up to renaming, on `time`, and on how many equal graphs came before
     it; never on labels or, but for nodes that refinement cannot tell apart, on the order of triples.
     """
-    seen: dict[bytes, int] = {}
+    seen: dict[str, int] = {}
     return [_label(graph, time, seen) for graph in graphs]
 
 
 def label_background(triples: Sequence[Triple], content_hash: str) -> list[Triple]:
     """The triples of one document, its blank nodes labelled by `content_hash` and order of appearance."""
-    numbers = {name: number for number, name in enumerate(_blank_nodes(triples))}
-    prefix = f"_:g{_base32(blake2b(content_hash.encode(), digest_size=15).digest())}_"
-    return _renamed(triples, {name: f"{prefix}{number}" for name, number in numbers.items()})
+    return _renamed(triples, _numbered(_blank_nodes(triples), f"_:g{_digest(content_hash)}_"))
 
 
-def _label(graph: Sequence[Triple], time: int, seen: dict[bytes, int]) -> list[Triple]:
+def _label(graph: Sequence[Triple], time: int, seen: dict[str, int]) -> list[Triple]:
     names = _blank_nodes(graph)
     if not names:
         return list(graph)
-    distinct = graph if len(graph) == 1 else list(dict.fromkeys(graph))
-    order = _refined_order(distinct, names) if len(names) > 1 else names
-    numbered = {name: f"_:{number}" for number, name in enumerate(order)}
-    lines = sorted([f"{s} {p} {o}" for s, p, o in _renamed(distinct, numbered)])
-    content = blake2b("\n".join(lines).encode(), digest_size=32).digest()
+    order = _refined_order(list(dict.fromkeys(graph)), names) if len(names) > 1 else names
+    content = "\n".join(sorted({" ".join(triple) for triple in _renamed(graph, _numbered(order, "_:"))}))
     ordinal = seen.get(content, 0)
     seen[content] = ordinal + 1
-    place = blake2b(content + f"{time} {ordinal}".encode(), digest_size=15).digest()
-    prefix = f"_:s{_base32(place)}_"
-    return _renamed(graph, {name: f"{prefix}{number}" for number, name in enumerate(order)})
+    return _renamed(graph, _numbered(order, f"_:s{_digest(f'{time} {ordinal} {content}')}_"))
 
 
 def _blank_nodes(triples: Sequence[Triple]) -> list[Term]:
@@ -67,6 +59,10 @@ def _blank_nodes(triples: Sequence[Triple]) -> list[Term]:
     return list(found)
 
 
+def _numbered(names: list[Term], prefix: str) -> dict[Term, Term]:
+    return {name: f"{prefix}{number}" for number, name in enumerate(names)}
+
+
 def _renamed(triples: Sequence[Triple], names: dict[Term, Term]) -> list[Triple]:
     if not names:
         return list(triples)
@@ -74,8 +70,8 @@ def _renamed(triples: Sequence[Triple], names: dict[Term, Term]) -> list[Triple]
     return [(rename(s, s), p, rename(o, o)) for s, p, o in triples]
 
 
-def _base32(digest: bytes) -> str:
-    return b32encode(digest).decode().rstrip("=").lower()
+def _digest(text: str) -> str:
+    return blake2b(text.encode(), digest_size=15).hexdigest()
 
 
 def _refined_order(triples: Sequence[Triple], names: list[Term]) -> list[Term]:

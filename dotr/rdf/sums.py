@@ -17,6 +17,7 @@ from math import inf, isfinite, nan, nextafter
 from types import NoneType
 from typing import Any
 
+from dotr.rdf.memo import Memo
 from dotr.rdf.terms import Term
 from dotr.rdf.values import (
     DECIMAL_MAX,
@@ -32,7 +33,6 @@ from dotr.rdf.values import (
 )
 
 _SCALE = 10**18
-_EXACT_IN_DOUBLE = 2**53
 _ULP = 1074
 """2⁻¹⁰⁷⁴ is the least positive double: every double is a whole number of it."""
 
@@ -87,26 +87,21 @@ class ExactSum:
         return encode(EXACT.scaleb(Decimal(-cut if exact < 0 else cut), -18))
 
     def _change(self, term: Term | None, sign: int) -> None:
-        value: Any = None if term is None else values[term]
-        kind = type(value)
+        kind, exact, as_double = _NO_NUMBER if term is None else _parts[term]
         if kind is int:
-            self._integer += sign * value
-            if not -_EXACT_IN_DOUBLE <= value <= _EXACT_IN_DOUBLE:
-                self._drift += sign * (int(float(value)) - value)
+            self._integer += sign * exact
+            self._drift += sign * as_double
         elif kind is Decimal:
-            self._decimal += sign * int(EXACT.scaleb(value, 18))
-            self._as_doubles += sign * _in_ulps(to_double(value))
+            self._decimal += sign * exact
+            self._as_doubles += sign * as_double
         elif kind is float or kind is Single:
-            if isfinite(value):
-                self._as_doubles += sign * _in_ulps(value)
-            elif value != value:
+            self._as_doubles += sign * as_double
+            if exact == _NAN:
                 self._nan += sign
-            elif value > 0:
+            elif exact == _PLUS_INF:
                 self._plus_inf += sign
-            else:
+            elif exact == _MINUS_INF:
                 self._minus_inf += sign
-        else:
-            kind = NoneType
         self._counts[kind] = self._counts.get(kind, 0) + sign
 
     def _has(self, kind: type) -> bool:
@@ -135,6 +130,31 @@ class ExactSum:
             if only_singles:
                 return _nearest_single(value, numerator, count << _ULP)
         return single(value) if only_singles else value
+
+
+_FINITE, _NAN, _PLUS_INF, _MINUS_INF = range(4)
+_NO_NUMBER: tuple[type, int, int] = (NoneType, 0, 0)
+
+
+def _summands(term: Term) -> tuple[type, int, int]:
+    """What a term adds: its type; an integer, decimals in 10⁻¹⁸, for doubles their class; itself as a double.
+
+    The last is in 2⁻¹⁰⁷⁴, but for an integer it is what it gains when taken as a double (0 up to 2⁵³).
+    """
+    value: Any = values[term]
+    kind = type(value)
+    if kind is int:
+        return int, value, int(float(value)) - value
+    if kind is Decimal:
+        return Decimal, int(EXACT.scaleb(value, 18)), _in_ulps(to_double(value))
+    if kind is float or kind is Single:
+        if isfinite(value):
+            return kind, _FINITE, _in_ulps(value)
+        return kind, _NAN if value != value else _PLUS_INF if value > 0 else _MINUS_INF, 0
+    return _NO_NUMBER
+
+
+_parts: Memo[Term, tuple[type, int, int]] = Memo(_summands, limit=1 << 13)
 
 
 def _in_ulps(value: float) -> int:
