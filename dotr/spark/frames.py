@@ -88,7 +88,9 @@ def look(frame: DataFrame, unit: int, pieces: int) -> Look:
         .first()
     )
     assert row is not None  # an aggregate without groups has one row
-    if row.first is None:
+    if row["first"] is None and row.graphs:
+        raise missing("", "time")
+    if row["first"] is None:
         return Look(row.graphs or 0, 0, 0, None, None, ())
     quantiles = tuple(sorted({time * unit for time in row.quantiles}))
     return Look(row.graphs, row.instants, row.repeated, row["first"] * unit, row["last"] * unit, quantiles)

@@ -14,7 +14,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing import get_context
@@ -24,9 +24,12 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from dotr.connectors.outputs import unwritable
+from dotr.connectors.parquet import SUFFIX
+from dotr.errors import Diagnostic, EngineError
 from dotr.events import Time
 from dotr.spark.batch import PARTS, Report, Request, Tell, check_ticks, lay_out
 from dotr.spark.batches import FACTS, extract_batches, fact_rows, instants
+from dotr.spark.cuts import file_size
 from dotr.spark.facts import marks
 from dotr.spark.job import Shipped, make_job, ship
 from dotr.spark.parts import Written, write_events
@@ -78,6 +81,15 @@ class LocalRunner:
                 except BaseException:
                     pool.shutdown(wait=True, cancel_futures=True)
                     raise
+        except BrokenExecutor:
+            raise EngineError(
+                Diagnostic(
+                    "D4304",
+                    "a process of the local engine died",
+                    notes=("most likely memory ran out and the system ended it",),
+                    hint="shorter slices (--slice) or a keyed rule need less memory at once",
+                )
+            ) from None
         except OSError as error:
             raise unwritable(folder, error) from None
         finally:
@@ -152,11 +164,16 @@ class _Run:
 
 
 def _weight(split: Split) -> int:
+    """Bytes of graphs that a split holds, about."""
     total = 0
     for piece in split.pieces:
-        size = os.path.getsize(piece.file) if os.path.exists(piece.file) else 0
-        compressed = piece.file.endswith((".gz", ".parquet"))
-        total += size * (8 if compressed else 1) // (1 if not piece.end else max(1, piece.end))
+        size = file_size(piece.file)
+        if piece.file.endswith(SUFFIX):
+            total += size * 8 // max(1, piece.end)
+        elif piece.end:
+            total += piece.end - piece.first
+        else:
+            total += size * (8 if piece.file.lower().endswith(".gz") else 1)
     return total
 
 

@@ -2,8 +2,9 @@
 
 Place:   the driver lists splits; tasks of local.py and of the Spark data source read them through
          connectors/.
-Method:  small files go together into one split, Parquet is split by row groups. All files of a run must
-         write time in one way: the driver looks at the first graph, tasks hold the others to it.
+Method:  small files go together into one split, large ones are cut (cuts.py), Parquet is split by row
+         groups. All files of a run must write time in one way: the driver looks at the first graph, tasks
+         hold the others to it.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from dataclasses import dataclass, field
 from dotr.connectors.documents import Format, format_of, parse_triples
 from dotr.connectors.parquet import SUFFIX, ArchiveFile
 from dotr.connectors.refusals import DeadLetter, Refusals
-from dotr.connectors.sources import Reader, SourceOptions, resolve
+from dotr.connectors.sources import Bookmark, Reader, SourceOptions, resolve
 from dotr.connectors.times import Ladder
 from dotr.errors import DataError, Diagnostic
 from dotr.events import Clock, Time
 from dotr.spark.batches import graph_text
+from dotr.spark.cuts import cuts, file_size
 
 SPLIT = 32 * 1024 * 1024
 """Bytes of documents that one task reads, about."""
@@ -27,7 +29,7 @@ SPLIT = 32 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A file, or the row groups `[first, end)` of a Parquet file; `end` 0 is all of it."""
+    """A part `[first, end)` of a file: bytes, or row groups where it is Parquet; `end` 0 is all of it."""
 
     file: str
     first: int = 0
@@ -122,8 +124,14 @@ def _splits(files: Sequence[str], options: SourceOptions, fail: bool) -> Iterato
         if file.endswith(SUFFIX):
             yield from (Split((piece,)) for piece in _row_groups(file, options, fail))
             continue
+        bytes_ = file_size(file)
+        at = cuts(file, bytes_, SPLIT)
+        if at:
+            ends = zip([0, *at], [*at, bytes_], strict=True)
+            yield from (Split((Piece(file, start, end),)) for start, end in ends)
+            continue
         together.append(Piece(file))
-        size += _size(file)
+        size += bytes_ * (8 if file.lower().endswith(".gz") else 1)
         if size >= SPLIT:
             yield Split(tuple(together))
             together, size = [], 0
@@ -139,13 +147,6 @@ def _row_groups(file: str, options: SourceOptions, fail: bool) -> Iterator[Piece
             raise
         groups = 1  # the task that reads it makes the dead letter
     yield from (Piece(file, group, group + 1) for group in range(groups))
-
-
-def _size(file: str) -> int:
-    try:
-        return os.path.getsize(file) * (8 if file.lower().endswith(".gz") else 1)
-    except OSError:
-        return 0
 
 
 def spread(splits: Sequence[Split], tasks: int) -> tuple[Split, ...]:
@@ -168,7 +169,8 @@ def read_split(log: Log, split: Split, counts: ReadCounts) -> Iterator[tuple[Tim
         if piece.file.endswith(SUFFIX):
             rows = _read_archive(log, piece, refusals)
         else:
-            reader = Reader(piece.file, log.options, ladder, refusals)
+            part = Bookmark("byte", piece.first, limit=piece.end)
+            reader = Reader(piece.file, log.options, ladder, refusals, bookmark=part)
             rows = ((graph.time, graph_text(graph.triples)) for graph in reader.graphs())
         for row in rows:
             counts.graphs += 1
