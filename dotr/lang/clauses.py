@@ -29,7 +29,7 @@ from dotr.lang.syntax import (
 from dotr.lang.templates import TemplateParser
 from dotr.lang.tokens import Token
 from dotr.lang.windows import CLAUSES, CONJUNCTS, KEYWORDS, TOTALS
-from dotr.source import Source
+from dotr.source import Source, Span
 
 
 class ClauseParser(TemplateParser):
@@ -40,8 +40,10 @@ class ClauseParser(TemplateParser):
         source: Source,
         found: Diagnostics | None = None,
         values: Mapping[str, ParameterValue] | None = None,
+        *,
+        symbolic: bool = False,
     ) -> None:
-        super().__init__(source, found, values)
+        super().__init__(source, found, values, symbolic=symbolic)
         self._wild: set[str] = set()
 
     def rule(self) -> RuleSyntax:
@@ -56,14 +58,18 @@ class ClauseParser(TemplateParser):
         where: Expression | None = None
         bindings: list[BindingSyntax] = []
         consuming: list[Name] = []
+        clauses: list[Span] = []
         try:
             self.expect("DEFINE")
             template, names, clean = self.template()
             whole = clean
+            clauses.append(self.since(start))
+            before = self.token
             if self.key != "FROM":
                 raise self.fail("FROM")
             self.advance()
             trigger = self._trigger()
+            clauses.append(self.since(before))
             self._end_of_clause()
         except Skip:
             whole = False
@@ -71,6 +77,7 @@ class ClauseParser(TemplateParser):
         while self.key == "AND":
             try:
                 conjuncts.append(self._conjunct())
+                clauses.append(conjuncts[-1].span)
                 self._end_of_clause(conditions=True)
             except Skip:
                 whole = False
@@ -78,7 +85,7 @@ class ClauseParser(TemplateParser):
         for key in ("WHERE", "WITH", "CONSUMING"):
             if self.key != key:
                 continue
-            self.advance()
+            before = self.advance()
             try:
                 if key == "WHERE":
                     where = self.expression()
@@ -86,6 +93,7 @@ class ClauseParser(TemplateParser):
                     self._bindings(bindings)
                 else:
                     self._names(consuming)
+                clauses.append(self.since(before))
                 self._end_of_clause(conditions=key != "CONSUMING")
             except Skip:
                 whole = False
@@ -93,7 +101,7 @@ class ClauseParser(TemplateParser):
         self._misplaced()
         return RuleSyntax(
             name, template, trigger, tuple(conjuncts), where, tuple(bindings), tuple(consuming), names,
-            frozenset(self._wild), whole, self.since(start),
+            frozenset(self._wild), whole, self.since(start), tuple(clauses),
         )  # fmt: skip
 
     def _trigger(self) -> Event | EverySyntax:
@@ -161,7 +169,7 @@ class ClauseParser(TemplateParser):
             match self.key:
                 case "EACH" | "LAST" | "FIRST":
                     selection = Selection(self.advance().key)
-                    k = self.count(selection)
+                    k, k_name = self.count(selection)
                     event = self._event()
                     window = self.window()
                     on = self.expression() if self.accept("ON") else None
@@ -173,7 +181,7 @@ class ClauseParser(TemplateParser):
                             hint="write `WITHIN … FROM`; BETWEEN is for NOT and aggregates",
                         )
                         raise Skip
-                    return ChooseSyntax(selection, k, event, window, on, self.since(start))
+                    return ChooseSyntax(selection, k, k_name, event, window, on, self.since(start))
                 case "NOT":
                     self.advance()
                     if self.key in ("EACH", "LAST", "FIRST"):

@@ -6,6 +6,7 @@ Method:  language.md, sec. 4; recovery at the dot that ends a rule.
 
 from __future__ import annotations
 
+from dotr.errors import Diagnostics
 from dotr.ir import (
     AggregateAtom,
     Atom,
@@ -21,12 +22,17 @@ from dotr.ir import (
 )
 from dotr.lang.base import TYPE, Skip
 from dotr.lang.expressions import ExpressionParser, Mode
+from dotr.source import Source, Span
 
 _TOTALS = ("COUNT", "SUM", "AVG", "MIN", "MAX")
 
 
 class DatalogParser(ExpressionParser):
-    """Owns one .dlog text."""
+    """Owns one .dlog text. `prologue`: the places of PREFIX (with the prefix) and BASE (with None)."""
+
+    def __init__(self, source: Source, found: Diagnostics | None = None) -> None:
+        super().__init__(source, found)
+        self.prologue: list[tuple[str | None, Span]] = []
 
     def rules(self) -> tuple[DatalogRule, ...]:
         """Every rule of the text that could be read, in order. Raises nothing: findings are in `found`."""
@@ -35,12 +41,16 @@ class DatalogParser(ExpressionParser):
         while self.token.kind != "end":
             start = self.at
             try:
+                first = self.token
                 if self.key == "PREFIX":
+                    name = self.peek().text[:-1]
                     self.declare_prefix(self.declared)
                     self.accept(".")
+                    self.prologue.append((name, self.since(first)))
                 elif self.key == "BASE":
                     self.declare_base()
                     self.accept(".")
+                    self.prologue.append((None, self.since(first)))
                 else:
                     found.append(self._rule())
             except Skip:

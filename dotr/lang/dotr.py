@@ -24,12 +24,14 @@ from dotr.lang.syntax import (
     PathSyntax,
     QueryParameter,
     QuerySyntax,
+    Reference,
     RulesSyntax,
     Statement,
     ValueParameter,
 )
 from dotr.lang.tokens import string_value
 from dotr.lang.windows import STATEMENTS
+from dotr.source import Span
 
 
 class DotrParser(ClauseParser):
@@ -39,18 +41,25 @@ class DotrParser(ClauseParser):
         """Every statement that could be read. Raises nothing: findings are in `found`."""
         self.mode, self.deployed = Mode.RULE, True
         statements: list[Statement] = []
+        places: list[Span] = []
+        prologue: list[tuple[str | None, Span]] = []
         self._declarations()
         while self.token.kind != "end":
             start = self.at
+            first = self.token
             try:
                 statement = self._statement()
                 if statement is not None:
                     statements.append(statement)
+                    places.append(self.since(first))
+                else:
+                    name = self.tokens[start + 1].text[:-1] if first.key == "PREFIX" else None
+                    prologue.append((name, self.since(first)))
             except Skip:
                 if self.at == start:
                     self.advance()
                 self._to_statement()
-        return FileSyntax(tuple(statements), dict(self.prefixes))
+        return FileSyntax(tuple(statements), dict(self.prefixes), tuple(places), tuple(prologue))
 
     def _declarations(self) -> None:
         """Read every PREFIX and PARAMETER beforehand: they hold in the whole file."""
@@ -87,15 +96,17 @@ class DotrParser(ClauseParser):
                 self.declare_base()
             else:
                 parameter = self._parameter()
+                if self.symbolic:
+                    return
                 if isinstance(parameter, ValueParameter) and parameter.name.text not in self.given:
                     if parameter.default is not None:
                         self.set_parameter(parameter.name.text, parameter.default)
                     else:
-                        self._symbolic(parameter.name)
+                        self._stand_in(parameter.name)
         except Skip:
             pass
 
-    def _symbolic(self, name: Name) -> None:
+    def _stand_in(self, name: Name) -> None:
         """A parameter without a value: a file of patterns is checked with a stand-in for it."""
         self.parameters[name.text] = f"<urn:dotr:parameter:{name.text}>"
         self.durations[name.text] = Duration(1_000_000, name.span)
@@ -202,6 +213,9 @@ class DotrParser(ClauseParser):
             return self.literal_term()
         if token.kind == "var":
             name = self.variable_name(token)
+            if self.symbolic:
+                self.advance()
+                return Reference(name)
             if name in self.durations and name not in self.parameters:
                 self.advance()
                 return self.durations[name]

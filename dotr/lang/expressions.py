@@ -56,6 +56,7 @@ class ExpressionParser(Cursor):
         self.deployed = False  # whether the text will run as it is, so that an unknown function is an error
         self.aggregates = ""  # why an aggregate may not stand here; empty where it may
         self.parameters: dict[str, Term] = {}
+        self.not_terms: set[str] = set()  # parameters that are durations
 
     def expression(self) -> Expression:
         """Take one expression, up to the first token that cannot go on with it."""
@@ -63,13 +64,16 @@ class ExpressionParser(Cursor):
         expression = self._binary(_OR)
         self._reject_foreign_operator()
         if _too_high(expression):
-            self.error(
-                "D1005",
-                f"the expression is more than {DEEPEST} operators deep",
-                self.since(start),
-                hint="write a long list of alternatives with IN, a long sum in several steps",
-            )
+            self._report_height(start)
         return expression
+
+    def _report_height(self, start: Token) -> None:
+        self.error(
+            "D1005",
+            f"the expression is more than {DEEPEST} operators deep",
+            self.since(start),
+            hint="write a long list of alternatives with IN, a long sum in several steps",
+        )
 
     def _reject_foreign_operator(self) -> None:
         """Words and signs of other languages, right behind an operand."""
@@ -89,11 +93,16 @@ class ExpressionParser(Cursor):
         """Operands joined by operators of precedence `least` and up; comparisons do not chain."""
         start = self.token
         left = self._unary()
+        operators = 0
         while True:
             operator = self.token
             level = self._level(operator)
             if level < least:
                 return left
+            operators += 1
+            if operators > DEEPEST:
+                self._report_height(start)
+                raise Skip
             if operator.key in ("IN", "NOT"):
                 left = self._membership(left, start)
             else:
@@ -162,8 +171,16 @@ class ExpressionParser(Cursor):
     def variable_leaf(self, token: Token) -> Expression:
         """`?x` in an expression: a variable, or the term that a parameter of this name stands for."""
         name = self.variable_name(token)
-        term = self.parameters.get(name)
+        term = self.parameter(name, token)
         return Var(name, self.span(token)) if term is None else Const(term, self.span(token))
+
+    def parameter(self, name: str, token: Token) -> Term | None:
+        """The term that a parameter stands for; None for any other variable."""
+        term = self.parameters.get(name)
+        if term is None and name in self.not_terms:
+            self.error("D1113", f"`?{name}` is a duration and no term", self.span(token),
+                       hint="durations stand behind WITHIN and EVERY")  # fmt: skip
+        return term
 
     def _attribute(self, token: Token) -> Expression:
         if self.mode is not Mode.RULE:

@@ -372,7 +372,7 @@ class _RuleResolver:
         if written.on is not None:
             self._check(written.on, own)
         match written:
-            case ChooseSyntax(selection, k, _, _, on, span):
+            case ChooseSyntax(selection, k, _, _, _, on, span):
                 self._register(event.name, position, "chosen")
                 if position is None or not isinstance(window, Within):
                     return None

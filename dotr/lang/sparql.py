@@ -469,7 +469,7 @@ class SparqlParser(ExpressionParser):
             raise self.fail("a variable", f"write `?{token.text}`" if token.kind == "name" else "")
         self.advance()
         name = self.variable_name(token)
-        if name in self.parameters:
+        if name in self.parameters or name in self.not_terms:
             self.error(
                 "D1114",
                 f"`?{name}` is a parameter and cannot be bound",
@@ -548,7 +548,7 @@ class SparqlParser(ExpressionParser):
     def _variable_node(self) -> Node:
         token = self.advance()
         name = self.variable_name(token)
-        return self.parameters.get(name) or Var(name, self.span(token))
+        return self.parameter(name, token) or Var(name, self.span(token))
 
     def _blank(self, token: Token) -> Var:
         name = f".b{self._blanks}"

@@ -23,10 +23,11 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Duration:
-    """A length of time in microseconds, never negative."""
+    """A length of time in microseconds, never negative. `name`: the parameter that it was written as."""
 
     micros: int
     span: Span | None = field(default=None, compare=False, repr=False)
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +67,11 @@ class EverySyntax:
 
 @dataclass(frozen=True, slots=True)
 class ChooseSyntax:
+    """`k_name`: the parameter that k was written as."""
+
     selection: Selection
     k: int
+    k_name: str
     event: Event
     window: WithinSyntax
     on: Expression | None
@@ -105,7 +109,10 @@ class BindingSyntax:
 
 @dataclass(frozen=True, slots=True)
 class RuleSyntax:
-    """One rule. `wild` are names of events whose conjunct could not be read: anything may be said of them."""
+    """One rule. `wild` are names of events whose conjunct could not be read: anything may be said of them.
+
+    `clauses` are the places of DEFINE (from RULE on), FROM, every AND, WHERE, WITH and CONSUMING, as written.
+    """
 
     name: Name
     template: tuple[TemplateTriple, ...]
@@ -118,6 +125,7 @@ class RuleSyntax:
     wild: frozenset[str]
     whole: bool
     span: Span = field(compare=False, repr=False)
+    clauses: tuple[Span, ...] = field(compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +145,14 @@ class PathSyntax:
     span: Span = field(compare=False, repr=False)
 
 
-ParameterValue: TypeAlias = Term | Duration
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """`?name` in place of a value, where parameters are read as names (for printing)."""
+
+    name: str
+
+
+ParameterValue: TypeAlias = Term | Duration | Reference
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +211,12 @@ Statement: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class FileSyntax:
-    """One .dotr text: its statements in order, without PREFIX and BASE, which are resolved already."""
+    """One .dotr text: its statements in order, without PREFIX and BASE, which are resolved already.
+
+    `places` are those of the statements; `prologue` those of PREFIX (with the prefix) and BASE (with None).
+    """
 
     statements: tuple[Statement, ...]
     prefixes: dict[str, str]
+    places: tuple[Span, ...] = field(default=(), compare=False, repr=False)
+    prologue: tuple[tuple[str | None, Span], ...] = field(default=(), compare=False, repr=False)

@@ -15,7 +15,15 @@ from dotr.ir import Selection
 from dotr.lang.base import nearest
 from dotr.lang.durations import LONGEST, UNITS, micros
 from dotr.lang.sparql import NUMBERS, SparqlParser
-from dotr.lang.syntax import BetweenSyntax, Duration, Name, ParameterValue, WindowSyntax, WithinSyntax
+from dotr.lang.syntax import (
+    BetweenSyntax,
+    Duration,
+    Name,
+    ParameterValue,
+    Reference,
+    WindowSyntax,
+    WithinSyntax,
+)
 from dotr.lang.tokens import Token
 from dotr.rdf.terms import Term, is_literal, literal_parts
 from dotr.source import Source
@@ -52,18 +60,26 @@ class WindowParser(SparqlParser):
         source: Source,
         found: Diagnostics | None = None,
         values: Mapping[str, ParameterValue] | None = None,
+        *,
+        symbolic: bool = False,
     ) -> None:
         super().__init__(source, found)
+        self.symbolic = symbolic  # parameters are read as names: for printing
         self.durations: dict[str, Duration] = {}
         self.given = frozenset(values or ())
         for name, value in (values or {}).items():
             self.set_parameter(name, value)
 
     def set_parameter(self, name: str, value: ParameterValue) -> None:
-        if isinstance(value, Duration):
-            self.durations[name] = value
-        else:
-            self.parameters[name] = value
+        """Let a parameter stand for a value in the whole text."""
+        match value:
+            case Duration():
+                self.durations[name] = value
+                self.not_terms.add(name)
+            case Reference():
+                raise AssertionError("references are read for printing only")
+            case _:
+                self.parameters[name] = value
 
     def name(self, what: str) -> Name:
         """Take a name that is no keyword."""
@@ -149,6 +165,8 @@ class WindowParser(SparqlParser):
         if token.kind == "var":
             self.advance()
             name = self.variable_name(token)
+            if self.symbolic:
+                return Duration(1, self.span(token), name)
             if name in self.durations:
                 return Duration(self.durations[name].micros, self.span(token))
             if name in self.parameters:
@@ -196,8 +214,14 @@ class WindowParser(SparqlParser):
             return Duration(1, span)
         return Duration(value, span)
 
-    def count(self, selection: Selection) -> int:
-        """The `k` of LAST k, 1 when none is written."""
+    def count(self, selection: Selection) -> tuple[int, str]:
+        """The `k` of LAST k, 1 when none is written; and the parameter that it was written as."""
+        token = self.token
+        if token.kind == "var" and self.symbolic:
+            return 1, self.variable_name(self.advance())
+        return self._number(selection), ""
+
+    def _number(self, selection: Selection) -> int:
         token = self.token
         if token.kind == "var" or token.kind in NUMBERS or token.key in ("-", "+"):
             value = self._k(token)

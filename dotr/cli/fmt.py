@@ -1,0 +1,84 @@
+"""`dotr fmt RULES…`: canonical text of rule files.
+
+Place:   over lang/printer.py.
+Method:  files are rewritten in place, each whole or not at all; `-` reads standard input and writes
+         standard output. Comments are kept. A file with errors is left alone.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+
+import click
+
+from dotr.cli.render import note
+from dotr.connectors.rules import read_rules_text
+from dotr.errors import DataError, Diagnostic, DotrError, EngineError, ProgramError
+from dotr.lang.printer import format_text
+from dotr.source import Source
+
+
+@click.command(short_help="Canonical text of rule files.")
+@click.argument("rules", metavar="RULES...", nargs=-1, required=True)
+@click.option(
+    "--check", "only_check", is_flag=True, help="Change nothing; exit with 1 if a file would change."
+)
+@click.option("--stdout", "to_stdout", is_flag=True, help="Print the text instead of changing the file.")
+def command(rules: tuple[str, ...], only_check: bool, to_stdout: bool) -> int:
+    """Rewrite .dotr and .dlog files in canonical form. `-` is standard input, read as .dotr."""
+    errors: list[Diagnostic] = []
+    changed = 0
+    for path in rules:
+        try:
+            old = sys.stdin.read() if path == "-" else _read(path)
+            new = format_text(Source("<stdin>" if path == "-" else path, old))
+        except DotrError as error:
+            errors += error.diagnostics
+            continue
+        differs = new != old
+        changed += differs
+        if only_check:
+            if differs:
+                sys.stdout.write(f"{path}\n")
+        elif to_stdout or path == "-":
+            sys.stdout.write(new)
+        elif differs:
+            _replace(path, new)
+            note(f"{path} rewritten")
+    if errors:
+        raise ProgramError(errors)
+    if only_check:
+        note(f"{changed} of {len(rules)} files would change" if changed else "nothing would change")
+    return 1 if only_check and changed else 0
+
+
+def _read(path: str) -> str:
+    try:
+        return read_rules_text(path)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise DataError(Diagnostic("D2003", f"cannot read `{path}`: {reason}", place=path)) from None
+
+
+def _replace(path: str, text: str) -> None:
+    """Put a text in place of a file, at once: nobody ever sees half of it."""
+    target = Path(path).resolve()
+    temporary = ""
+    try:
+        with NamedTemporaryFile("w", encoding="utf-8", newline="\n", dir=target.parent, delete=False) as file:
+            temporary = file.name
+            file.write(text)
+        os.chmod(temporary, target.stat().st_mode & 0o777)
+        os.replace(temporary, target)
+    except OSError as error:
+        if temporary:
+            with suppress(OSError):
+                os.unlink(temporary)
+        reason = (error.strerror or str(error)).lower()
+        raise EngineError(
+            Diagnostic("D4001", f"cannot write {path}: {reason}", place=path, hint="use --stdout")
+        ) from None

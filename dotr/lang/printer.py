@@ -1,0 +1,385 @@
+"""Canonical text of .dotr and .dlog files.
+
+Place:   `dotr fmt`; the inverse of the parsers.
+Method:  the text is parsed with parameters as names, printed clause by clause, and parsed again: only a text
+         that gives the same tree, with the same comments, is returned. IRIs are written in full or with the
+         file's prefixes, which come first; BASE is gone, its IRIs are absolute.
+Why not: text edits that keep the author's layout. One program has one text; diffs show what changed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, assert_never
+
+from dotr.errors import Diagnostics
+from dotr.ir import (
+    AggregateAtom,
+    Atom,
+    BindAtom,
+    BodyAtom,
+    DatalogRule,
+    FilterAtom,
+    Fresh,
+    NotAtom,
+    Select,
+    TemplateNode,
+    TemplateTriple,
+    TemplateVar,
+)
+from dotr.lang.dlog import DatalogParser
+from dotr.lang.dotr import DotrParser
+from dotr.lang.durations import UNITS
+from dotr.lang.layout import Unit, attach, render
+from dotr.lang.syntax import (
+    AbsentSyntax,
+    BackgroundSyntax,
+    ChooseSyntax,
+    ConjunctSyntax,
+    Duration,
+    EntailmentSyntax,
+    Event,
+    EverySyntax,
+    FileSyntax,
+    ImportSyntax,
+    ParameterValue,
+    PathSyntax,
+    QueryParameter,
+    QuerySyntax,
+    Reference,
+    RulesSyntax,
+    RuleSyntax,
+    Statement,
+    SummariseSyntax,
+    ValueParameter,
+    WindowSyntax,
+    WithinSyntax,
+)
+from dotr.lang.tokens import comments
+from dotr.rdf.terms import RDF_TYPE, escape, is_iri
+from dotr.source import Source
+from dotr.sparql.printing import Writer
+
+WIDTH: Final = 100
+_STEP: Final = "  "
+_EMPTY_LINE: Final = re.compile(r"\n[ \t\r]*\n")
+_NAMES: Final = ("d", "h", "min", "s", "ms", "us")
+
+
+def format_text(source: Source) -> str:
+    """The canonical text of a file, .dlog or .dotr by its name. Raises ProgramError with all errors."""
+    return _format_datalog(source) if source.name.endswith(".dlog") else _format_program(source)
+
+
+def _format_program(source: Source) -> str:
+    found = Diagnostics()
+    file = DotrParser(source, found, symbolic=True).file()
+    found.raise_errors()
+    text = program_text(source, file)
+    again = Diagnostics()
+    copy = DotrParser(Source(source.name, text), again, symbolic=True).file()
+    assert not again.errors, f"the canonical text is no program: {again.errors[0].render()}"
+    assert copy.statements == file.statements, "the canonical text is another program"
+    _assert_same_comments(source, text)
+    return text
+
+
+def _format_datalog(source: Source) -> str:
+    found = Diagnostics()
+    parser = DatalogParser(source, found)
+    rules = parser.rules()
+    found.raise_errors()
+    text = datalog_text(source, rules, parser)
+    again = Diagnostics()
+    copy = DatalogParser(Source(source.name, text), again).rules()
+    assert not again.errors, f"the canonical text is no program: {again.errors[0].render()}"
+    assert copy == rules, "the canonical text is another program"
+    _assert_same_comments(source, text)
+    return text
+
+
+def _assert_same_comments(source: Source, text: str) -> None:
+    old, new = ([s.text[a:b].rstrip() for a, b in comments(s)] for s in (source, Source("", text)))
+    assert sorted(old) == sorted(new), "the canonical text has lost a comment"
+
+
+def program_text(source: Source, file: FileSyntax) -> str:
+    """A .dotr file printed anew: PREFIX lines first, then the statements as they come."""
+    printer = _Printer(file.prefixes)
+    prefixes: dict[str, Unit] = {}
+    units: list[Unit] = []
+    for prefix, span in file.prologue:
+        fresh = prefix is not None and prefix not in prefixes
+        lines = [f"PREFIX {prefix}: <{file.prefixes[prefix]}>"] if prefix is not None and fresh else []
+        unit = Unit(span.start, span.end, lines)
+        units.append(unit)
+        if prefix is not None:
+            prefixes.setdefault(prefix, unit)
+    heads = list(units)
+    body: list[Unit] = []
+    apart = True
+    for statement, place in zip(file.statements, file.places, strict=True):
+        new = printer.units(statement, place.start, place.end)
+        long = isinstance(statement, QuerySyntax | RuleSyntax)  # other statements stand together
+        new[0].gap = long or apart
+        apart = long
+        body += new
+    footer = attach(source, sorted([*heads, *body], key=lambda unit: unit.start))
+    return render([*heads, *body], footer)
+
+
+def datalog_text(source: Source, rules: Sequence[DatalogRule], parser: DatalogParser) -> str:
+    """A .dlog file printed anew: PREFIX lines first, then the rules as they come."""
+    printer = _Printer(parser.prefixes)
+    units: list[Unit] = []
+    for prefix, span in parser.prologue:
+        lines = [f"PREFIX {prefix}: <{parser.prefixes[prefix]}>"] if prefix is not None else []
+        units.append(Unit(span.start, span.end, lines))
+    body: list[Unit] = []
+    end = 0
+    for rule in rules:
+        assert rule.span is not None, "parsed rules have places"
+        gap = not body or _EMPTY_LINE.search(source.text, end, rule.span.start) is not None
+        body.append(Unit(rule.span.start, rule.span.end, printer.datalog_rule(rule), gap))
+        end = rule.span.end
+    footer = attach(source, sorted([*units, *body], key=lambda unit: unit.start))
+    return render([*units, *body], footer)
+
+
+def duration_text(micros: int) -> str:
+    """`5 min`: a duration in the largest unit that has a whole number of it."""
+    if micros == 0:
+        return "0 s"
+    unit = next(unit for unit in _NAMES if micros % UNITS[unit] == 0)
+    return f"{micros // UNITS[unit]} {unit}"
+
+
+class _Printer:
+    """Prints with the prefixes of one file."""
+
+    def __init__(self, prefixes: Mapping[str, str]) -> None:
+        self._writer = Writer(prefixes)
+
+    # -- statements ---------------------------------------------------------------------------------
+
+    def units(self, statement: Statement, start: int, end: int) -> list[Unit]:
+        """A statement as units: a rule as one for each clause."""
+        if isinstance(statement, RuleSyntax):
+            clauses = self._rule(statement)
+            assert len(clauses) == len(statement.clauses), "every clause has its place"
+            return [
+                Unit(span.start, span.end, lines)
+                for span, lines in zip(statement.clauses, clauses, strict=True)
+            ]
+        return [Unit(start, end, self._statement(statement))]
+
+    def _statement(self, statement: Statement) -> list[str]:
+        match statement:
+            case BackgroundSyntax(paths):
+                return [f"BACKGROUND {', '.join(map(_path, paths))}"]
+            case RulesSyntax(paths):
+                return [f"RULES {', '.join(map(_path, paths))}"]
+            case EntailmentSyntax(name):
+                return [f"ENTAILMENT {name.text}"]
+            case QueryParameter(name, variables):
+                return [f"PARAMETER QUERY {name.text}({', '.join('?' + v.text for v in variables)})"]
+            case ValueParameter(name, default):
+                value = "" if default is None else f" := {self._value(default)}"
+                return [f"PARAMETER ?{name.text}{value}"]
+            case ImportSyntax():
+                return self._import(statement)
+            case QuerySyntax(name, select):
+                assert select is not None, "a text with errors is not printed"
+                return self._with_query(f"QUERY {name.text} := ", select)
+            case RuleSyntax():
+                raise AssertionError("a rule is several units")
+            case _:
+                assert_never(statement)
+
+    def _import(self, statement: ImportSyntax) -> list[str]:
+        line = f"IMPORT {_path(statement.path)}"
+        if statement.alias is not None:
+            line += f" AS {statement.alias.text}"
+        given = [f"{name.text} := {query.text}" for name, query in statement.queries]
+        given += [f"?{name.text} := {self._value(value)}" for name, value in statement.values]
+        return _listed(f"{line} WITH ", given) if given else [line]
+
+    def _value(self, value: ParameterValue) -> str:
+        match value:
+            case Duration():
+                return self._duration(value)
+            case Reference(name):
+                return f"?{name}"
+            case _:
+                return self._writer.term(value)
+
+    def _duration(self, duration: Duration) -> str:
+        return f"?{duration.name}" if duration.name else duration_text(duration.micros)
+
+    def _with_query(self, before: str, select: Select) -> list[str]:
+        """`… { SELECT … }` in one line if it is short."""
+        lines = self._writer.select(select)
+        line = f"{before}{{ {' '.join(part.strip() for part in lines)} }}"
+        if len(line) <= WIDTH:
+            return [line]
+        return [f"{before}{{", *(f"{_STEP}{part}" for part in lines), "}"]
+
+    # -- rules --------------------------------------------------------------------------------------
+
+    def _rule(self, rule: RuleSyntax) -> list[list[str]]:
+        """The lines of each clause, in the order in which they are written."""
+        clauses = [[f"RULE {rule.name.text}", *self._template(rule.template)]]
+        match rule.trigger:
+            case EverySyntax(duration, name):
+                clauses.append([f"FROM EVERY {self._duration(duration)} AS {name.text}"])
+            case Event():
+                clauses.append(self._event("FROM ", rule.trigger))
+            case None:
+                raise AssertionError("a text with errors is not printed")
+        clauses += [self._conjunct(conjunct) for conjunct in rule.conjuncts]
+        expression = self._writer.expression
+        if rule.where is not None:
+            clauses.append([f"WHERE {expression(rule.where)}"])
+        if rule.bindings:
+            clauses.append(
+                _listed("WITH ", [f"?{b.variable.text} := {expression(b.expression)}" for b in rule.bindings])
+            )
+        if rule.consuming:
+            clauses.append([f"CONSUMING {', '.join(name.text for name in rule.consuming)}"])
+        return clauses
+
+    def _template(self, template: Sequence[TemplateTriple]) -> list[str]:
+        if not template:
+            return ["DEFINE {}"]
+        groups: list[tuple[TemplateNode, list[str]]] = []
+        for triple in template:
+            verb = "a" if triple.predicate == RDF_TYPE else self._node(triple.predicate)
+            text = f"{verb} {self._node(triple.object)}"
+            if groups and groups[-1][0] == triple.subject:
+                groups[-1][1].append(text)
+            else:
+                groups.append((triple.subject, [text]))
+        line = " . ".join(f"{self._node(subject)} {' ; '.join(texts)}" for subject, texts in groups)
+        if len(line) + 11 <= WIDTH:
+            return [f"DEFINE {{ {line} }}"]
+        lines = ["DEFINE {"]
+        for subject, texts in groups:
+            inner = f" ;\n{_STEP}{_STEP}".join(texts)
+            lines += f"{_STEP}{self._node(subject)} {inner} .".split("\n")
+        return [*lines, "}"]
+
+    def _node(self, node: TemplateNode) -> str:
+        match node:
+            case TemplateVar(name):
+                return f"?{name}"
+            case Fresh(name):
+                return name
+            case _:
+                return self._writer.term(node)
+
+    def _event(self, before: str, event: Event, after: str = "") -> list[str]:
+        """An event behind `FROM` or `AND …`, with what follows it in the same line if it fits."""
+        head = f"{before}{event.name.text}"
+        if event.query is not None:
+            lines = self._with_query(f"{head} := ", event.query)
+        elif event.alias is not None:
+            lines = [f"{head} := {event.alias.text}"]
+        else:
+            lines = [head]
+        if not after:
+            return lines
+        if len(lines) == 1 and len(lines[0]) + 1 + len(after) <= WIDTH:
+            return [f"{lines[0]} {after}"]
+        return [*lines, f"{_STEP}{after}"]
+
+    def _conjunct(self, conjunct: ConjunctSyntax) -> list[str]:
+        match conjunct:
+            case ChooseSyntax():
+                k = f" ?{conjunct.k_name}" if conjunct.k_name else f" {conjunct.k}" if conjunct.k != 1 else ""
+                before = f"AND {conjunct.selection}{k} "
+            case AbsentSyntax():
+                before = "AND NOT "
+            case SummariseSyntax():
+                argument = "*" if conjunct.argument is None else self._writer.expression(conjunct.argument)
+                distinct = "DISTINCT " if conjunct.distinct else ""
+                total = f"{conjunct.function}({distinct}{argument})"
+                before = f"AND {total} AS ?{conjunct.variable.text} OVER "
+            case _:
+                assert_never(conjunct)
+        after = self._window(conjunct.window)
+        if conjunct.on is not None:
+            after += f" ON {self._writer.expression(conjunct.on)}"
+        return self._event(before, conjunct.event, after)
+
+    def _window(self, window: WindowSyntax) -> str:
+        if isinstance(window, WithinSyntax):
+            direction = "BEFORE" if window.before else "FROM"
+            return f"WITHIN {self._duration(window.duration)} {direction} {window.reference.text}"
+        return f"BETWEEN {window.start.text} AND {window.end.text}"
+
+    # -- Datalog ------------------------------------------------------------------------------------
+
+    def datalog_rule(self, rule: DatalogRule) -> list[str]:
+        heads = ", ".join(map(self._atom, rule.heads))
+        if not rule.body:
+            return [f"{heads} ."]
+        body = [self._body_atom(atom) for atom in rule.body]
+        line = f"{heads} :- {', '.join(body)} ."
+        if len(line) <= WIDTH:
+            return [line]
+        return [f"{heads} :-", *(f"{_STEP}{atom}," for atom in body[:-1]), f"{_STEP}{body[-1]} ."]
+
+    def _body_atom(self, atom: BodyAtom) -> str:
+        expression = self._writer.expression
+        match atom:
+            case Atom():
+                return self._atom(atom)
+            case NotAtom(inner):
+                return f"NOT {self._atom(inner)}"
+            case FilterAtom(condition):
+                return f"FILTER({expression(condition)})"
+            case BindAtom(value, variable):
+                return f"BIND({expression(value)} AS ?{variable.name})"
+            case AggregateAtom(body, group, totals):
+                parts = [", ".join(map(self._body_atom, body))]
+                if group:
+                    parts.append(f"ON {' '.join('?' + variable.name for variable in group)}")
+                for total in totals:
+                    argument = "*" if total.argument is None else expression(total.argument)
+                    distinct = "DISTINCT " if total.distinct else ""
+                    text = f"{total.function}({distinct}{argument})"
+                    parts.append(f"BIND {text} AS ?{total.variable.name}")
+                return f"AGGREGATE({' '.join(parts)})"
+            case _:
+                assert_never(atom)
+
+    def _atom(self, atom: Atom) -> str:
+        node = self._writer.node
+        if isinstance(atom.predicate, str) and is_iri(atom.predicate):
+            if atom.predicate != RDF_TYPE:
+                return f"{node(atom.predicate)}({node(atom.subject)}, {node(atom.object)})"
+            if isinstance(atom.object, str) and is_iri(atom.object):
+                return f"{node(atom.object)}({node(atom.subject)})"
+        predicate = "a" if atom.predicate == RDF_TYPE else node(atom.predicate)
+        return f"[{node(atom.subject)}, {predicate}, {node(atom.object)}]"
+
+
+def _path(path: PathSyntax) -> str:
+    plain = not any(character in '<>"{}|^`\\' or character <= " " for character in path.text)
+    return f"<{path.text}>" if plain else f'"{escape(path.text)}"'
+
+
+def _listed(before: str, items: Iterable[str]) -> list[str]:
+    """Items behind a keyword, in one line if they fit, else one a line."""
+    parts = list(items)
+    line = f"{before}{', '.join(parts)}"
+    if len(line) <= WIDTH or len(parts) == 1:
+        return [line]
+    indent = " " * len(before) if len(before) <= 12 else _STEP
+    lines = [f"{indent}{part}," for part in parts]
+    lines[-1] = lines[-1][:-1]
+    if len(before) <= 12:
+        lines[0] = before + lines[0].lstrip()
+        return lines
+    return [before.rstrip(), *lines]
