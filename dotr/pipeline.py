@@ -264,7 +264,7 @@ class Pipeline:
         """The four steps, at one instant. `graphs` None is a tick at which no graph came."""
         assert self.clock is not None, "begin() comes before the first graph"
         assert self._detect is not None
-        triples = _union(graphs, time) if graphs else []
+        triples = instant_triples(graphs, time) if graphs else []
         self._enrich.instant(triples)
         try:
             facts = self._extract.facts(time, self.clock.term(time))
@@ -290,7 +290,7 @@ class Pipeline:
             events[match[0]] += 1
 
 
-def _union(graphs: Sequence[list[Triple]], time: Time) -> list[Triple]:
+def instant_triples(graphs: Sequence[list[Triple]], time: Time) -> list[Triple]:
     """The triples of one instant; blank nodes get labels of their own (a graph without any is left alone)."""
     for graph in graphs:
         for subject, _, object_ in graph:

@@ -56,12 +56,12 @@ class Detecting:
             self.done.parts += 1
             group, _bucket, slice_ = self._layout.owner(number)
             emitter = self._emitters[group]
-            for match in self._matches(self._layout.plan.groups[group], slice_, part):
-                self.done.events += 1
-                yield emitter.composite(match)
+            for matches in self._matches(self._layout.plan.groups[group], slice_, part):
+                self.done.events += len(matches)
+                yield from emitter.composites(matches)
 
-    def _matches(self, group: Group, slice_: int, rows: Iterator[FactRow]) -> Iterator[RawMatch]:
-        """The matches that one part owns: those triggered inside its slice."""
+    def _matches(self, group: Group, slice_: int, rows: Iterator[FactRow]) -> Iterator[Sequence[RawMatch]]:
+        """The matches that one part owns, those triggered inside its slice, instant by instant."""
         detector = DETECTORS["tesla"](self._programs[group.number], self._clock)
         slices = self._layout.cuts[group.number].slices
         start, end = (None, None) if slices is None else slices.bounds(slice_)
@@ -70,7 +70,8 @@ class Detecting:
             matches = detector.detect(time, facts, graph)
             if start is None or time >= start:
                 self.done.dropped += detector.dropped - before
-                yield from matches
+                if matches:
+                    yield matches
 
     def _instants(
         self, group: Group, start: Time | None, end: Time | None, rows: Iterator[FactRow]

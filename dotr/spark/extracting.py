@@ -9,30 +9,32 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from dotr.enrich import LiteralEnricher
+from dotr.enrich import enricher
 from dotr.events import Clock, Fact, Time
-from dotr.extract import LiteralExtractor
 from dotr.ir import Program
-from dotr.rdf.blanks import label_stream
+from dotr.pipeline import instant_triples
 from dotr.rdf.terms import Triple
+from dotr.sparql.extraction import Extractor
 
 
 class Extracting:
-    """Owns the compiled queries and the closed background of one process."""
+    """Owns the compiled queries and the closed background of one process.
+
+    Raises ProgramError and DataError as `enricher` and `Extractor` do.
+    """
 
     def __init__(self, program: Program, background: Collection[Triple], clock: Clock) -> None:
         self._clock = clock
-        self._enrich = LiteralEnricher(program.datalog, background)
-        self._extract = LiteralExtractor(program.queries)
+        self._enrich = enricher(program, background)
+        self._extract = Extractor(program.queries, self._enrich.store)
 
-    def facts(self, time: Time, graphs: Sequence[Sequence[Triple]]) -> Mapping[str, Sequence[Fact]]:
+    def facts(self, time: Time, graphs: Sequence[list[Triple]]) -> Mapping[str, Sequence[Fact]]:
         """Stream name → facts of the instant at which `graphs` came, in canonical order."""
-        labelled = label_stream(graphs, time)
-        store = self._enrich.open(triple for graph in labelled for triple in graph)
+        self._enrich.instant(instant_triples(graphs, time) if graphs else ())
         try:
-            return self._extract.facts(store, time, self._clock.term(time))
+            return self._extract.facts(time, self._clock.term(time))
         finally:
-            self._enrich.close()
+            self._enrich.forget()
 
     def tick_facts(self, time: Time) -> Mapping[str, Sequence[Fact]]:
         """What the background alone answers at a tick at which no graph came."""
