@@ -11,17 +11,19 @@ Why not: a timer per fact, or expiry on look-up alone: the first costs more than
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Generic, Protocol, assert_never, cast
 
 from dotr.events import Clock, Fact, Time
 from dotr.expressions.evaluate import Getter, compile_condition, compile_expression
 from dotr.ir.expressions import Attribute, Expression, TimeOf, Var
 from dotr.rdf.order import values_key
+from dotr.rdf.terms import Term
 from dotr.tesla.conditions import conjunction
 from dotr.tesla.keys import B, Key, KeyIndex, PartialKey
-from dotr.tesla.plan import ColumnSpec, Content, Latest, Log, Total
+from dotr.tesla.plan import ColumnSpec, Content, Latest, Log, Stairs, Total
 from dotr.tesla.source import Source
+from dotr.tesla.thresholds import Flight, measured
 from dotr.tesla.totals import Joined, Running, running
 
 
@@ -48,9 +50,8 @@ class Kind(Protocol[B]):
     def size(self, bucket: B) -> int:
         """How many facts it holds."""
 
-    def dump(self, bucket: B) -> list[Any]: ...
-
-    def load(self, plain: list[Any]) -> B: ...
+    def dump(self, bucket: B) -> list[Any]:
+        """The bucket as plain values, facts as lists in canonical order."""
 
 
 class LatestKind:
@@ -72,11 +73,7 @@ class LatestKind:
         return 1
 
     def dump(self, bucket: Fact) -> list[Any]:
-        return list(bucket)
-
-    def load(self, plain: list[Any]) -> Fact:
-        time, values, ordinal, id_ = plain
-        return time, tuple(values), ordinal, id_
+        return [list(bucket)]
 
 
 class LogKind:
@@ -104,8 +101,36 @@ class LogKind:
     def dump(self, bucket: list[Fact]) -> list[Any]:
         return [list(fact) for fact in bucket]
 
-    def load(self, plain: list[Any]) -> list[Fact]:
-        return [(time, tuple(values), ordinal, id_) for time, values, ordinal, id_ in plain]
+
+class StairsKind:
+    """The bucket is a flight of stairs."""
+
+    def __init__(self, content: Stairs) -> None:
+        self.measure = measured(content.measure)
+
+    def open(self, fact: Fact) -> Flight:
+        return self.add(Flight(), fact)
+
+    def add(self, bucket: Flight, fact: Fact) -> Flight:
+        measure = self.measure(fact[1])
+        if measure is not None:
+            bucket.add(fact, measure)
+        return bucket
+
+    def expired(self, buckets: Iterable[tuple[Key, Flight]], since: Time) -> list[Key]:
+        return [key for key, flight in buckets if not flight.expire(since)]
+
+    def join(self, buckets: Sequence[Flight]) -> Flight:
+        joined = Flight()
+        for fact in sorted((fact for flight in buckets for fact in flight.facts), key=fact_key):
+            self.add(joined, fact)
+        return joined
+
+    def size(self, bucket: Flight) -> int:
+        return len(bucket.facts)
+
+    def dump(self, bucket: Flight) -> list[Any]:
+        return [list(fact) for fact in bucket.facts]
 
 
 class TotalKind:
@@ -138,9 +163,9 @@ class TotalKind:
     def dump(self, bucket: Running) -> list[Any]:
         return [list(entry) for entry in bucket.entries()]
 
-    def load(self, plain: list[Any]) -> Running:
+    def load(self, entries: Iterable[tuple[Time, Term | None]]) -> Running:
         bucket = self._make()
-        for time, term in plain:
+        for time, term in entries:
             bucket.add(time, term)
         return bucket
 
@@ -204,15 +229,28 @@ class Column(Generic[B]):
         """How many facts are inside, expired ones included until they are swept."""
         return sum(self.kind.size(bucket) for _, bucket in self.index.items())
 
-    def dump(self) -> list[Any]:
-        """Keys and buckets as plain values that share nothing with the live ones."""
-        return [[_plain_key(key), self.kind.dump(bucket)] for key, bucket in self.index.items()]
+    def dump(self) -> dict[str, list[Any]]:
+        """What is inside as a plain value that shares nothing with it: facts, or totals by key."""
+        if isinstance(self.kind, TotalKind):
+            return {"totals": [[_plain_key(key), self.kind.dump(b)] for key, b in self.index.items()]}
+        return {"facts": [fact for _, bucket in self.index.items() for fact in self.kind.dump(bucket)]}
 
-    def load(self, plain: list[Any]) -> None:
-        """Add what `dump` gave to a column that has none of these keys."""
-        for key, bucket in plain:
-            self.index.put(key if isinstance(key, str) else tuple(key), self.kind.load(bucket))
-        self._tell()
+    def load(self, dumps: Sequence[Mapping[str, list[Any]]]) -> None:
+        """Fill an empty column with what one or several columns of the same facts held.
+
+        Those may have held other facts, each what its own rules could still ask for: the union serves all.
+        """
+        if isinstance(self.kind, TotalKind):
+            for key, entries in dumps[0]["totals"]:
+                self.index.put(key if isinstance(key, str) else tuple(key), self.kind.load(entries))
+            self._tell()
+            return
+        facts = {
+            (time, tuple(values), ordinal, id_)
+            for dump in dumps
+            for time, values, ordinal, id_ in dump["facts"]
+        }
+        self.insert(sorted(facts, key=fact_key))
 
     def _miss(self, key: PartialKey, fact: Fact) -> None:
         """A fact whose key `table` does not have: new, ambiguous, or one that equals nothing."""
@@ -244,6 +282,12 @@ class Column(Generic[B]):
                     source.line(f"bucket = {table}.get(key)")
                     source.line(f"if bucket is None: {miss}(key, fact)")
                     source.line("else: bucket.append(fact)")
+                case Stairs(measure=measure):
+                    source.line(f"size = {source.name('measure', measured(measure))}(fact[1])")
+                    source.line("if size is None: continue")
+                    source.line(f"bucket = {table}.get(key)")
+                    source.line(f"if bucket is None: {miss}(key, fact)")
+                    source.line("else: bucket.add(fact, size)")
                 case Total():
                     add = source.name("add", self.kind.add)
                     source.line(f"bucket = {table}.get(key)")
@@ -267,6 +311,8 @@ def _kind(content: Content, clock: Clock) -> Kind[Any]:
             return LogKind()
         case Total():
             return TotalKind(content, clock)
+        case Stairs():
+            return StairsKind(content)
         case _:
             assert_never(content)
 

@@ -1,4 +1,4 @@
-"""A planned rule as one Python function: trigger facts in, matches out.
+"""A group of planned rules as one Python function: trigger facts in, matches out.
 
 Place:   engine.py calls it when a rule first wakes; the parts of the language have their own files beside it:
          selection.py, negation.py, aggregation.py write the code of a conjunct.
@@ -12,6 +12,8 @@ Why not: walking the plan per trigger fact, which costs 3 to 10 times as much; o
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, assert_never
@@ -19,14 +21,17 @@ from typing import Any, TypeAlias, assert_never
 from dotr.errors import Diagnostic, ProgramError
 from dotr.events import Clock, Fact, RawMatch, Time
 from dotr.ir.expressions import Const, Expression
-from dotr.ir.rules import Absent, Between, Binding, Choose, Selection, Summarise, TemplateVar
-from dotr.rdf.terms import is_iri, is_literal
+from dotr.ir.rules import Absent, Between, Binding, Choose, Selection, Summarise
+from dotr.rdf.terms import Term
+from dotr.rdf.values import Number
 from dotr.tesla import aggregation, negation, selection
-from dotr.tesla.columns import Column
+from dotr.tesla.columns import Column, own_condition
 from dotr.tesla.conditions import NOW, names, parts
-from dotr.tesla.plan import RulePlan, Step
+from dotr.tesla.plan import RulePlan, Stairs, Step
 from dotr.tesla.scope import Scope
 from dotr.tesla.source import Source
+from dotr.tesla.template import faults
+from dotr.tesla.thresholds import measured
 
 Run: TypeAlias = Callable[[Time, Sequence[Fact], list[RawMatch]], None]
 """(instant, trigger facts in canonical order, where matches are appended in output order)."""
@@ -44,42 +49,53 @@ class _Item:
     gives: str = ""
     local: str = ""
     loop: str = ""  # the list to loop over, for a conjunct with several choices
+    target: str = ""  # what the loop binds, where that is more than the local
     keeps: tuple[str, ...] = ()
 
 
-def compile_rule(
-    plan: RulePlan,
+def compile_group(
+    plans: Sequence[RulePlan],
     columns: Sequence[Column[Any]],
     clock: Clock,
     *,
     limit: int,
-    drop: Callable[[], None],
+    drop: Callable[[Sequence[int]], None],
 ) -> Run:
-    """The function of one rule; `columns` serve its conjuncts, `drop` counts matches without a graph.
+    """The function of rules of one shape (sharing.py), most often of one.
 
-    The function raises ProgramError D4001 when one instant has more than `limit` matches.
+    `columns` serve their conjuncts; `drop` is told the rules of matches that have no graph. Matches of
+    several rules come in any order of rules. The function raises ProgramError D4001 when one rule has more
+    than `limit` matches at an instant.
     """
-    return _RuleWriter(plan, columns, clock, limit, drop).function()
+    return _Writer(plans, columns, clock, limit, drop).function()
 
 
-class _RuleWriter:
-    """Owns one function under construction."""
+class _Writer:
+    """Owns one function under construction. `plan` stands for all members."""
 
     def __init__(
         self,
-        plan: RulePlan,
+        plans: Sequence[RulePlan],
         columns: Sequence[Column[Any]],
         clock: Clock,
         limit: int,
-        drop: Callable[[], None],
+        drop: Callable[[Sequence[int]], None],
     ) -> None:
-        self.plan, self.rule, self.limit, self.drop = plan, plan.rule, limit, drop
-        self.columns = columns
-        variables = {position.name: position.variables for position in plan.rule.positions}
+        self.plans, self.plan = plans, plans[0]
+        self.rule, self.columns, self.limit, self.drop, self.clock = (
+            self.plan.rule,
+            columns,
+            limit,
+            drop,
+            clock,
+        )
+        self.ranged = len(plans) > 1 or bool(self.plan.limits)
+        variables = {position.name: position.variables for position in self.rule.positions}
         self.source = Source()
-        self.scope = Scope(self.source, clock, plan.rule.trigger.name, variables)
+        self.scope = Scope(self.source, clock, self.rule.trigger.name, variables)
         self.bound: dict[int, str] = {}  # number of a WITH binding → its source
-        self.explode = self.source.name("explode", _explosion(plan, clock, limit))
+        self.limits = _limits(plans)
+        self.explode = self.source.name("explode", _explosion(plans, clock, limit))
 
     def function(self) -> Run:
         source, rule = self.source, self.rule
@@ -88,29 +104,66 @@ class _RuleWriter:
         items += [self._part(part) for part in parts(rule.where)]
         items += [self._binding(i, binding) for i, binding in enumerate(rule.bindings)]
         loops = [item for item in items if item.loop]
-        limit = source.name("limit", self.limit)
         with source.block("for f0 in facts"):
             outer = source.depth
             if rule.consuming:
                 source.line("start = len(out)")
-            self.scope.locals[rule.trigger.name] = "f0"
             kept: list[str] = []
+            self._write_trigger(kept)
             self._write_ready(items, kept)
             for number, item in enumerate(loops):
                 if number and number % LOOPS == 0:
                     self._new_function(number // LOOPS, kept)
                 if number == len(loops) - 1:
-                    source.line(f"if len(out) - base > {limit}: {self.explode}(time)")
-                source.open(f"for {item.local} in {item.loop}")
-                self.scope.locals[item.gives] = item.local
-                kept.append(item.local)
+                    self._write_limit(self.limit * len(self.plans))
+                self._open(item, kept)
                 self._write_ready(items, kept)
             self._write_match()
             source.resume(outer)
             if rule.consuming:
                 source.line(f"if len(out) > start: {source.name('consume', self._consume())}(out, start)")
-        source.line(f"if len(out) - base > {limit}: {self.explode}(time)")
+        self._write_limit(self.limit)
         return source.function("time, facts, out")
+
+    def _write_limit(self, limit: int) -> None:
+        most = self.source.name("most", limit)
+        self.source.line(f"if len(out) - base > {most}: {self.explode}(time, out, base)")
+
+    def _write_trigger(self, kept: list[str]) -> None:
+        """The trigger fact's own tests; how many members it passes for."""
+        source, scope, plan = self.source, self.scope, self.plan
+        scope.locals[self.rule.trigger.name] = "f0"
+        if plan.guard is not None:
+            passes = source.name("passes", own_condition(plan.guard, self.clock))
+            source.line(f"if not {passes}(f0): continue")
+        if not self.ranged:
+            return
+        scope.range = "lo0", "hi0"
+        kept += scope.range
+        source.line("lo0 = 0")
+        if plan.threshold is None:
+            source.line(f"hi0 = {source.name('count', len(self.plans))}")
+            return
+        cut = source.name("cut", bisect_right if plan.threshold.inclusive else bisect_left)
+        source.line(f"size = {source.name('measure', measured(plan.threshold.measure))}(f0[1])")
+        source.line("if size is None: continue")
+        source.line(f"hi0 = {cut}({source.name('limits', self.limits[0])}, size)")
+        source.line("if not hi0: continue")
+
+    def _open(self, item: _Item, kept: list[str]) -> None:
+        """The loop over a conjunct's choices."""
+        self.source.open(f"for {item.target or item.local} in {item.loop}")
+        self.scope.locals[item.gives] = item.local
+        kept.append(item.local)
+        if not item.target:
+            return
+        lo, hi = self.scope.range
+        own = f"lo_{item.local}", f"hi_{item.local}"
+        self.source.line(f"if {own[0]} < {lo}: {own[0]} = {lo}")
+        self.source.line(f"if {own[1]} > {hi}: {own[1]} = {hi}")
+        self.source.line(f"if {own[0]} >= {own[1]}: continue")
+        self.scope.range = own
+        kept += own
 
     def _write_ready(self, items: list[_Item], kept: list[str]) -> None:
         """Write, in order, everything not yet written whose needs are known."""
@@ -140,19 +193,28 @@ class _RuleWriter:
         needs = frozenset[str]().union(*map(names, looked_at)) - {conjunct.position.name, NOW}
         needs |= {window.start, window.end} if isinstance(window, Between) else {window.reference}
         source, scope = self.source, self.scope
+        limits = self.limits.get(number, ())
         match conjunct:
             case Choose(selection=chosen, k=k):
-                single = k == 1 and chosen is not Selection.EACH
+                shared = isinstance(step.column.content, Stairs)
+                single = k == 1 and chosen is not Selection.EACH and not shared
+                fact, several = f"f{number}", f"c{number}"
                 return _Item(
                     needs,
-                    lambda: selection.write(source, scope, step, conjunct, column, number),
+                    lambda: selection.write(source, scope, step, conjunct, column, limits, number),
                     gives=conjunct.position.name,
-                    local=f"f{number}",
-                    loop="" if single else f"c{number}",
-                    keeps=(f"f{number}",) if single else (f"c{number}",),
+                    local=fact,
+                    loop="" if single else several,
+                    target=f"{fact}, lo_{fact}, hi_{fact}" if shared else "",
+                    keeps=(fact,) if single else (several,),
                 )
             case Absent():
-                return _Item(needs, lambda: negation.write(source, scope, step, column, number))
+                shared = isinstance(step.column.content, Stairs)
+                return _Item(
+                    needs,
+                    lambda: negation.write(source, scope, step, column, limits, number),
+                    keeps=(f"lo{number}",) if shared else (),
+                )
             case Summarise(variable=variable):
                 return _Item(
                     needs,
@@ -173,7 +235,8 @@ class _RuleWriter:
     def _binding(self, number: int, binding: Binding) -> _Item:
         """WITH: an error or an unbound value drops the match."""
         if isinstance(binding.expression, Const):
-            self.bound[number] = self.source.name("constant", binding.expression.term)
+            known = self.source.name("constant", binding.expression.term)
+            self.bound[number] = f"w{number}" if len(self.plans) > 1 else known
             return _Item(frozenset(), lambda: None)
         self.bound[number] = local = f"b{number}"
 
@@ -189,31 +252,41 @@ class _RuleWriter:
     def _write_match(self) -> None:
         """The end of the innermost loop: drop what has no graph, append the rest."""
         source, rule = self.source, self.rule
+        rules = source.name("rules", [plan.index for plan in self.plans])
+        lo, hi = self.scope.range
+        members = f"{rules}[{lo}:{hi}]" if self.ranged else rules
         test = " or ".join(self._faults())
         if test:
             with source.block(f"if {test}"):
-                source.line(f"{source.name('drop', self.drop)}()")
+                source.line(f"{source.name('drop', self.drop)}({members})")
                 source.line("continue")
-        facts = "".join(f"{self.scope.locals[c.position.name]}, " for c in rule.chosen)
+        facts = "f0, " + "".join(f"{self.scope.locals[c.position.name]}, " for c in rule.chosen)
         values = "".join(f"{self.bound[i]}, " for i in range(len(rule.bindings)))
-        index = source.name("rule", self.plan.index)
-        source.line(f"out.append(({index}, time, (f0, {facts}), ({values})))")
+        if not self.ranged:
+            index = source.name("rule", self.plan.index)
+            source.line(f"out.append(({index}, time, ({facts}), ({values})))")
+            return
+        source.line(f"facts_ = ({facts})")
+        own = [
+            i
+            for i, b in enumerate(rule.bindings)
+            if self.bound[i] == f"w{i}" and isinstance(b.expression, Const)
+        ]
+        if not own:
+            source.line(f"values = ({values})")
+            source.line(f"out += [(rule, time, facts_, values) for rule in {members}]")
+            return
+        rows = [(plan.index, *(_constant(plan, i) for i in own)) for plan in self.plans]
+        names_ = ", ".join(["rule", *(f"w{i}" for i in own)])
+        each = f"{source.name('members', rows)}[{lo}:{hi}]"
+        source.line(f"out += [(rule, time, facts_, ({values})) for {names_} in {each}]")
 
     def _faults(self) -> list[str]:
         """Tests for a literal as subject or anything but an IRI as predicate."""
-        numbers = {variable: i for i, variable in enumerate(self.rule.variables)}
-        faults: dict[str, None] = {}
-        for triple in self.rule.template:
-            subject, predicate = triple.subject, triple.predicate
-            if isinstance(subject, TemplateVar):
-                faults[f"{self.bound[numbers[subject.name]]}[0] == '\"'"] = None
-            elif isinstance(subject, str) and is_literal(subject):
-                faults["True"] = None
-            if isinstance(predicate, TemplateVar):
-                faults[f"{self.bound[numbers[predicate.name]]}[0] != '<'"] = None
-            elif isinstance(predicate, str) and not is_iri(predicate):
-                faults["True"] = None
-        return list(faults)
+        subjects, predicates, never = faults(self.rule)
+        tests = [f"{self.bound[i]}[0] == '\"'" for i in sorted(subjects)]
+        tests += [f"{self.bound[i]}[0] != '<'" for i in sorted(predicates)]
+        return ["True"] if never else tests
 
     def _consume(self) -> Callable[[list[RawMatch], int], None]:
         """What happens after the matches of one trigger fact to the facts they consumed."""
@@ -231,16 +304,39 @@ class _RuleWriter:
         return consume
 
 
-def _explosion(plan: RulePlan, clock: Clock, limit: int) -> Callable[[Time], None]:
-    def explode(time: Time) -> None:
-        raise ProgramError(
-            Diagnostic(
-                "D4001",
-                f"rule `{plan.rule.name}` has more than {limit} matches at {clock.text(time)}",
-                plan.rule.span,
-                notes=("every EACH multiplies the matches by its candidates",),
-                hint="narrow a window, equate a variable in ON, use LAST, or raise the limit",
-            )
-        )
+def _limits(plans: Sequence[RulePlan]) -> dict[int, list[Number]]:
+    """Limits of the members, in order: of the trigger under 0, of conjuncts under their number."""
+    found: dict[int, list[Number]] = {}
+    for plan in plans:
+        thresholds = [plan.threshold, *(step.threshold for step in plan.steps)]
+        for number, threshold in enumerate(thresholds):
+            if threshold is not None:
+                found.setdefault(number, []).append(threshold.limit)
+    return found
+
+
+def _constant(plan: RulePlan, number: int) -> Term:
+    expression = plan.rule.bindings[number].expression
+    if not isinstance(expression, Const):
+        raise AssertionError("members of a group have constants in the same places")
+    return expression.term
+
+
+def _explosion(
+    plans: Sequence[RulePlan], clock: Clock, limit: int
+) -> Callable[[Time, list[RawMatch], int], None]:
+    def explode(time: Time, out: list[RawMatch], base: int) -> None:
+        counts = Counter(match[0] for match in out[base:])
+        for plan in plans:
+            if counts[plan.index] > limit:
+                raise ProgramError(
+                    Diagnostic(
+                        "D4001",
+                        f"rule `{plan.rule.name}` has more than {limit} matches at {clock.text(time)}",
+                        plan.rule.span,
+                        notes=("every EACH multiplies the matches by its candidates",),
+                        hint="narrow a window, equate a variable in ON, use LAST, or raise the limit",
+                    )
+                )
 
     return explode

@@ -6,6 +6,8 @@ Method:  TESLA's automaton of columns (Cugola, Margara 2010: T-Rex keeps a colum
          meaning allows:
            latest   one fact per key: LAST, and NOT, in a window anchored at the trigger
            total    a running aggregate per key, in a window anchored at the trigger
+           stairs   per key, what is the latest above some threshold: a latest whose filter compares with
+                    a constant, so that rules with other constants share it (thresholds.py)
            log      all facts per key within reach, in canonical order: everything else
          A window BEFORE the trigger is served by a column that takes the facts of an instant at its end
          (`deferred`), so that "all of the column" is always "all of the window's newer side".
@@ -19,10 +21,13 @@ from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
 from dotr.events import Time
-from dotr.ir.expressions import Expression
+from dotr.ir.expressions import Attribute, Call, Const, Expression
 from dotr.ir.rules import Absent, Between, Choose, Conjunct, Every, Rule, Selection, Summarise, Within
-from dotr.tesla.conditions import NOW, as_own, conjunction, equality, names, parts
+from dotr.rdf.values import Number
+from dotr.tesla.conditions import OWN, as_own, conjunction, equality, names, parts
 from dotr.tesla.references import depths
+from dotr.tesla.template import faults
+from dotr.tesla.thresholds import Filtered, Measure, Threshold, threshold_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +50,14 @@ class Total:
     duration: Time
 
 
-Content: TypeAlias = Latest | Log | Total
+@dataclass(frozen=True, slots=True)
+class Stairs:
+    """Per key the facts that are the latest above some threshold: no later one measures as much or more."""
+
+    measure: Measure
+
+
+Content: TypeAlias = Latest | Log | Total | Stairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +97,34 @@ class Step:
     residual: Expression | None
     itself: str | None
     newest: bool
+    threshold: Threshold | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RulePlan:
+    """One rule, planned.
+
+    `stream`: what brings the trigger's facts ("" for EVERY); of them those that pass `guard` (a condition on
+    the own fact) and `threshold` are triggers. `alone`: no other rule can share its function.
+    `referred`: other rules chain on it.
+    """
+
     index: int
     rule: Rule
     steps: tuple[Step, ...]
+    stream: str
+    ticks: frozenset[Time]
+    epoch: int
+    alone: bool
+    referred: bool
+    guard: Expression | None = None
+    threshold: Threshold | None = None
+
+    @property
+    def limits(self) -> tuple[Number, ...]:
+        """The limits of its thresholds, the trigger's first."""
+        found = [self.threshold, *(step.threshold for step in self.steps)]
+        return tuple(t.limit for t in found if t is not None)
 
     def describe(self) -> list[str]:
         """One line per position: what is kept of it, by which key, for how long."""
@@ -118,53 +151,108 @@ def plan_rule(
     *,
     epoch: int = 0,
     same: Mapping[str, str] | None = None,
+    filtered: Mapping[str, Filtered] | None = None,
+    referred: bool = False,
 ) -> RulePlan:
-    """Plan a rule. `same`: streams that always have the facts of another one → that one."""
-    streams = {position.name: position.stream for position in rule.positions}
+    """Plan a rule.
+
+    `same`: streams that always have the facts of another one → that one. `filtered`: streams whose facts
+    come as those of a base. `referred`: other rules chain on this one.
+    """
+    chains = any(position.chained for position in rule.positions)
+    source = _Sources(
+        same or {}, filtered or {}, ticks, epoch, chains or bool(rule.consuming) or _names(rule)
+    )
     depth = depths(rule)
-    steps = []
-    for conjunct in rule.conjuncts:
-        steps.append(_plan_step(rule, conjunct, ticks, epoch, same or {}, streams, depth))
-    return RulePlan(index, rule, tuple(steps))
+    steps = tuple(
+        _plan_step(rule, conjunct, source, depth[conjunct.position.name]) for conjunct in rule.conjuncts
+    )
+    stream = "" if isinstance(rule.trigger, Every) else rule.trigger.stream
+    guard = source.condition(stream)
+    first = None if guard is None or source.alone else threshold_of(guard)
+    return RulePlan(
+        index,
+        rule,
+        steps,
+        stream=source.base(stream),
+        ticks=ticks,
+        epoch=epoch,
+        alone=source.alone or referred,
+        referred=referred,
+        guard=None if first is not None else guard,
+        threshold=first,
+    )
 
 
-def _plan_step(
-    rule: Rule,
-    conjunct: Conjunct,
-    ticks: frozenset[Time],
-    epoch: int,
-    same: Mapping[str, str],
-    streams: Mapping[str, str],
-    depth: Mapping[str, Time],
-) -> Step:
+def _names(rule: Rule) -> bool:
+    """Whether a constant of WITH stands where the template can fail: then each rule has its own check."""
+    subjects, predicates, _ = faults(rule)
+    return any(isinstance(rule.bindings[i].expression, Const) for i in subjects | predicates)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sources:
+    """Where a rule's facts come from. `alone`: it is planned as if there were no other rule.
+
+    That follows from the rule itself, so that a snapshot fits whatever other rules come and go.
+    """
+
+    same: Mapping[str, str]
+    filtered: Mapping[str, Filtered]
+    ticks: frozenset[Time]
+    epoch: int
+    alone: bool
+
+    def base(self, stream: str) -> str:
+        return self.filtered[stream].base if stream in self.filtered else self.same.get(stream, stream)
+
+    def condition(self, stream: str) -> Expression | None:
+        """What facts of the base must pass, as a condition on the own fact."""
+        if stream not in self.filtered:
+            return None
+        by = self.filtered[stream]
+        return Call(by.operator, (Attribute(OWN, str(by.place)), Const(by.constant)))
+
+
+def _plan_step(rule: Rule, conjunct: Conjunct, source: _Sources, depth: Time) -> Step:
     position = conjunct.position
     own, trigger = position.name, rule.trigger.name
     variables = {name: number for number, name in enumerate(position.variables)}
-    keys, filters, residual = _split(conjunct.on, own)
-    itself = _itself(conjunct, streams)
+    keys, tests, residual = _split(conjunct.on, own)
+    given = source.condition(position.stream)
+    filters = [given] if given is not None else []
+    filters += [as_own(test, own, variables) for test in tests]
+    itself = _itself(conjunct, {p.name: p.stream for p in rule.positions})
     strict, newest = _ends_at_trigger(conjunct, trigger)
     consumed = isinstance(conjunct, Choose) and own in rule.consuming
+    needs_log = bool(residual) or itself is not None or consumed
+    content = _content(conjunct, trigger, needs_log, newest, variables)
+    shared: Threshold | None = None
+    if isinstance(content, Latest) and not source.alone:
+        shared = next((t for test in filters if (t := threshold_of(test)) is not None), None)
+        if shared is not None:
+            filters = [test for test in filters if threshold_of(test) != shared]
+            content = Stairs(shared.measure)
     spec = ColumnSpec(
-        stream=same.get(position.stream, position.stream),
+        stream=source.base(position.stream),
         chained=position.chained,
-        ticks=ticks,
+        ticks=source.ticks,
         deferred=strict and newest,
         keys=tuple(as_own(mine, own, variables) for mine, _ in keys),
-        filters=tuple(as_own(part, own, variables) for part in filters),
-        content=_content(
-            conjunct, trigger, bool(residual) or itself is not None or consumed, newest, variables
-        ),
+        filters=tuple(filters),
+        content=content,
         owner=f"{rule.name}.{own}" if consumed else "",
-        epoch=epoch,
+        epoch=source.epoch,
     )
     return Step(
         conjunct=conjunct,
         column=spec,
-        retention=depth[own],
+        retention=depth,
         probe=tuple(other for _, other in keys),
         residual=conjunction(residual),
         itself=itself,
         newest=newest,
+        threshold=shared,
     )
 
 
@@ -223,6 +311,3 @@ def _content(
             return Total(conjunct.function, conjunct.distinct, own, duration)
         case _:
             return Log()
-
-
-__all__ = ["NOW", "ColumnSpec", "Content", "Latest", "Log", "RulePlan", "Step", "Total", "plan_rule"]

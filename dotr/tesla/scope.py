@@ -28,6 +28,8 @@ class Scope:
     trigger: str
     variables: dict[str, tuple[str, ...]]
     locals: dict[str, str] = field(default_factory=dict)
+    range: tuple[str, str] = ("", "")
+    """Locals that bound the members of the group a partial match is of; none where there is one rule."""
 
     def value(self, expression: Expression) -> str:
         """Source of an expression's value; None at run time where it is an error or unbound."""

@@ -9,24 +9,40 @@ Method:  a bucket is in canonical order, so a window is a range, LAST its end an
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, assert_never
 
 from dotr.ir.rules import Between, Choose, Selection, Within
+from dotr.rdf.values import Number
 from dotr.tesla.columns import Column
-from dotr.tesla.plan import Latest, Step
+from dotr.tesla.plan import Latest, Stairs, Step
 from dotr.tesla.scope import Scope
 from dotr.tesla.source import Source
+from dotr.tesla.thresholds import latest_above
 
 
 def write(
-    source: Source, scope: Scope, step: Step, conjunct: Choose, column: Column[Any], number: int
+    source: Source,
+    scope: Scope,
+    step: Step,
+    conjunct: Choose,
+    column: Column[Any],
+    limits: Sequence[Number],
+    number: int,
 ) -> None:
-    """Bind `f<n>` (LAST, FIRST) or the list `c<n>` (EACH, k > 1); `continue` where there is none."""
+    """Bind `f<n>` (LAST, FIRST) or the list `c<n>` (EACH, k > 1); `continue` where there is none.
+
+    With `limits` (of the members of a group), `c<n>` lists (fact, from, to): who takes which fact.
+    """
     bucket = find(source, scope, step, column, number)
     fact, several = f"f{number}", f"c{number}"
+    if isinstance(step.column.content, Stairs):
+        source.line(f"if {bucket} is None: continue")
+        source.line(f"{several} = {stairs(source, scope, step, latest_above, limits)(bucket)}")
+        source.line(f"if not {several}: continue")
+        return
     if isinstance(step.column.content, Latest):
         source.line(f"{fact} = {bucket}")
         source.line(f"if {fact} is None or {fact}[0] < {oldest(source, scope, step)}: continue")
@@ -69,6 +85,18 @@ def find(source: Source, scope: Scope, step: Step, column: Column[Any], number: 
     with source.block(f"if {bucket} is None and ({peers})"):
         source.line(f"{bucket} = {source.name('find', column.find)}({key})")
     return bucket
+
+
+def stairs(
+    source: Source, scope: Scope, step: Step, search: Callable[..., Any], limits: Sequence[Number]
+) -> Callable[[str], str]:
+    """Source of a search of thresholds.py over a bucket, for the members in range."""
+    lo, hi = scope.range
+    inclusive = step.threshold is not None and step.threshold.inclusive
+    cut = source.name("cut", bisect_right if inclusive else bisect_left)
+    since = oldest(source, scope, step)
+    rising = source.name("limits", limits)
+    return lambda bucket: f"{source.name('search', search)}({bucket}, {since}, {lo}, {hi}, {rising}, {cut})"
 
 
 def oldest(source: Source, scope: Scope, step: Step) -> str:

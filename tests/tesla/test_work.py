@@ -183,8 +183,8 @@ def test_rules_that_cannot_match_cost_nothing() -> None:
     for t in range(100):
         time = Watched(t)
         detector.at(time, {"Smoke": [(t, (A, integer(1)), 0, "")], "Heat7": [(t, (B, integer(1)), 0, "")]})
-    compiled = [state for state in detector._rules if state.run is not None]
-    assert [state.plan.rule.name for state in compiled] == ["Fire7"]
+    awake = detector.network.streams["Smoke"].awake
+    assert [group.name for _, group in awake if group.run is not None] == ["Fire7"]
 
 
 def test_rules_of_one_shape_share_columns_and_code() -> None:
@@ -198,10 +198,10 @@ def test_rules_of_one_shape_share_columns_and_code() -> None:
         for i in range(20)
     ]
     detector = TeslaDetector(program(*rules), CLOCK)
-    assert len(detector._columns) == 1
+    assert len(detector.network.columns) == 1
     detector.at(1, {"Smoke": [(1, (A, integer(1)), 0, "")], "Heat": [(1, (A, integer(9)), 0, "")]})
-    codes = {state.run.__code__ for state in detector._rules if state.run is not None}  # type: ignore[attr-defined]  # functions
-    assert len(codes) == 1
+    runs = [group.run for _, group in detector.network.streams["Smoke"].awake]
+    assert len({run.__code__ for run in runs if run is not None}) == 1  # type: ignore[attr-defined]  # functions
 
 
 def test_state_is_bounded_by_the_horizon_whether_or_not_a_trigger_comes() -> None:
@@ -224,12 +224,12 @@ def test_state_is_bounded_by_the_horizon_whether_or_not_a_trigger_comes() -> Non
     for t in range(2_000):
         key = f"<urn:x:{t}>"
         detector.at(t, {"Heat": [(t, (key, integer(t)), 0, "")], "Rain": [(t, (key, integer(t)), 0, "")]})
-        most = max(most, sum(column.size() for column in detector._columns.values()))
+        most = max(most, sum(column.size() for column in detector.network.columns.values()))
     assert most <= 2 * (51 + 101 + 21 + 31) + 8
     assert sum(detector.sizes().values()) <= 51 + 101 + 21 + 31
     detector.at(5_000, {})
     assert detector.sizes() == {"Fire": 0}
-    assert not any(column.index.items() for column in detector._columns.values())
+    assert not any(column.index.items() for column in detector.network.columns.values())
 
 
 def test_an_explosion_of_matches_names_rule_and_time() -> None:

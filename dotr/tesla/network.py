@@ -1,0 +1,218 @@
+"""What fills what and what wakes whom: streams, columns and groups of rules, wired together.
+
+Place:   engine.py drives it instant by instant; state.py reads and fills its columns.
+Method:  a stream knows the columns its facts fill and the groups they trigger. A group is awake while every
+         column it must choose from has something: rules that cannot match are not even looked at. Columns are
+         swept when the oldest fact they can hold has gone out of reach, from a heap by due time.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from typing import Any
+
+from dotr.events import Clock, Fact, Time
+from dotr.ir.program import Program
+from dotr.ir.rules import Choose, Every
+from dotr.tesla.columns import Column, open_column
+from dotr.tesla.compile import Run, compile_group
+from dotr.tesla.plan import ColumnSpec, RulePlan, plan_rule
+from dotr.tesla.references import evaluation_order, ticks_seen
+from dotr.tesla.sharing import groups
+from dotr.tesla.thresholds import Filtered
+
+NEVER: Time = 2**127
+"""Later than every time."""
+
+
+@dataclass(slots=True, eq=False)
+class Group:
+    """Owns what rules answered together are at run time; most groups are one rule.
+
+    `rank`: the place in dependency order. `missing`: how many of the columns it needs are empty. `referred`:
+    its rule's composites are facts of other rules.
+    """
+
+    plans: list[RulePlan]
+    columns: list[Column[Any]]
+    rank: int
+    ticks: frozenset[Time]
+    referred: bool
+    missing: int = 0
+    run: Run | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of its only rule, where it has one."""
+        return self.plans[0].rule.name
+
+
+Fill = Callable[[Sequence[Fact]], None]
+
+
+@dataclass(slots=True, eq=False)
+class Stream:
+    """What a stream's facts do: fill columns now, fill columns at the instant's end, trigger groups.
+
+    `awake`: (rank, group) in order of rank.
+    """
+
+    fills: list[Fill] = field(default_factory=list)
+    defers: list[Fill] = field(default_factory=list)
+    columns: list[Column[Any]] = field(default_factory=list)
+    triggers: bool = False
+    awake: list[tuple[int, Group]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a detector is set up. See TeslaDetector."""
+
+    clock: Clock
+    limit: int
+    same: Mapping[str, str]
+    filtered: Mapping[str, Filtered]
+
+
+class Network:
+    """Owns the streams, columns and groups of a program whose rules were deployed at `epochs`.
+
+    `now` is the time of the instant being processed. `columns_of`: the columns of each rule's conjuncts.
+    `reorders`: matches come in another order than the output's.
+    """
+
+    def __init__(self, program: Program, options: Options, epochs: Sequence[int], now: Time | None) -> None:
+        self.now = now
+        self.epochs = tuple(epochs)
+        self.streams: dict[str, Stream] = {}
+        self.columns: dict[ColumnSpec, Column[Any]] = {}
+        self.columns_of: list[list[Column[Any]]] = [[] for _ in program.rules]
+        self.dropped = [0] * len(program.rules)
+        self.sweep_at = NEVER
+        self._options = options
+        self._sweeps: list[tuple[Time, int, Column[Any]]] = []
+        self._numbers: dict[Column[Any], int] = {}
+        self._users: dict[Column[Any], list[Group]] = {}
+        durations = {r.trigger.duration for r in program.rules if isinstance(r.trigger, Every)}
+        self.clocks: dict[Time, Stream] = {duration: Stream() for duration in sorted(durations)}
+        order = evaluation_order(program)
+        self.plans = self._plan(program, order)
+        self.groups = groups(self.plans)
+        self.reorders = order != tuple(range(len(order))) or any(len(group) > 1 for group in self.groups)
+        self.chains = any(p.chained for rule in program.rules for p in rule.positions)
+        ranks = {index: rank for rank, index in enumerate(order)}
+        for plans in self.groups:
+            self._connect(plans, min(ranks[plan.index] for plan in plans))
+
+    def _plan(self, program: Program, order: Sequence[int]) -> list[RulePlan]:
+        ticks = ticks_seen(program)
+        referred = {p.stream for rule in program.rules for p in rule.positions if p.chained}
+        options = self._options
+        return [
+            plan_rule(
+                index,
+                rule,
+                ticks[index],
+                epoch=self.epochs[index],
+                same=options.same,
+                filtered=options.filtered,
+                referred=rule.name in referred,
+            )
+            for index, rule in enumerate(program.rules)
+        ]
+
+    def _connect(self, plans: list[RulePlan], rank: int) -> None:
+        """Make a group of planned rules, its columns, and the wires to them."""
+        plan = plans[0]
+        columns = [self._column(step.column) for step in plan.steps]
+        for other in plans:
+            self.columns_of[other.index] = columns
+            for step, column in zip(other.steps, columns, strict=True):
+                column.retention = max(column.retention, step.retention)
+        own = self._stream(plan.rule.name) if plan.referred else None
+        group = Group(plans, columns, rank, plan.ticks, own is not None)
+        self._trigger(group).triggers = True
+        # columns over rules may fill between this group's waking and its turn: they keep nobody asleep
+        steps = zip(plan.steps, columns, strict=True)
+        needed = dict.fromkeys(c for s, c in steps if isinstance(s.conjunct, Choose) and not c.spec.chained)
+        group.missing = len(needed)
+        for column in needed:
+            self._users[column].append(group)
+        if not needed:
+            self._wake(group)
+
+    def _column(self, spec: ColumnSpec) -> Column[Any]:
+        column = self.columns.get(spec)
+        if column is None:
+            column = self.columns[spec] = open_column(spec, self._options.clock, self._filled)
+            self._numbers[column] = len(self._numbers)
+            self._users[column] = []
+            stream = self._stream(spec.stream)
+            (stream.defers if spec.deferred else stream.fills).append(column.insert)
+            stream.columns.append(column)
+        return column
+
+    def _stream(self, name: str) -> Stream:
+        return self.streams.setdefault(name, Stream())
+
+    def _trigger(self, group: Group) -> Stream:
+        trigger = group.plans[0].rule.trigger
+        if isinstance(trigger, Every):
+            return self.clocks[trigger.duration]
+        return self._stream(group.plans[0].stream)
+
+    def compile(self, group: Group) -> Run:
+        """Make the group's function; when it first runs."""
+        options = self._options
+        group.run = compile_group(
+            group.plans, group.columns, options.clock, limit=options.limit, drop=self._drop
+        )
+        return group.run
+
+    def _drop(self, rules: Sequence[int]) -> None:
+        for rule in rules:
+            self.dropped[rule] += 1
+
+    # ------------------------------------------------------------------ waking and sweeping
+
+    def _wake(self, group: Group) -> None:
+        insort(self._trigger(group).awake, (group.rank, group))
+
+    def _filled(self, column: Column[Any]) -> None:
+        """A column has its first fact: groups that waited for it alone are awake, and a sweep is due."""
+        for group in self._users[column]:
+            group.missing -= 1
+            if not group.missing:
+                self._wake(group)
+        self._schedule(column, self.now or 0)
+
+    def _schedule(self, column: Column[Any], now: Time) -> None:
+        heappush(self._sweeps, (now + column.retention + 1, self._numbers[column], column))
+        self.sweep_at = self._sweeps[0][0]
+
+    def sweep(self, now: Time) -> None:
+        """Sweep the columns whose oldest facts may have gone out of reach."""
+        while self._sweeps and self._sweeps[0][0] <= now:
+            _, _, column = heappop(self._sweeps)
+            column.sweep(now)
+            if len(column.index):
+                self._schedule(column, now)
+            else:
+                self._emptied(column)
+        self.sweep_at = self._sweeps[0][0] if self._sweeps else NEVER
+
+    def sweep_all(self) -> None:
+        """Sweep every column, due or not: what is left is what can still be asked for."""
+        if self.now is not None:
+            for column in self.columns.values():
+                column.sweep(self.now)
+
+    def _emptied(self, column: Column[Any]) -> None:
+        column.filled = False
+        for group in self._users[column]:
+            if not group.missing:
+                self._trigger(group).awake.remove((group.rank, group))
+            group.missing += 1

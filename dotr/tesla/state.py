@@ -1,0 +1,93 @@
+"""A detector's state as a value, and back.
+
+Place:   engine.py's `snapshot` and `restore`; the pipeline and the deployment's journal keep the value.
+Method:  one part per rule digest (digest.py), which says which columns served it and since when it has been
+         deployed; columns stand once, however many rules share them. A rule that comes later than others
+         starts empty even if it could share their columns: rules of different epochs never do. What columns
+         hold are facts, so that a rule finds its past even where it now shares columns in another way.
+Why not: pickle. It ties a state to the code that wrote it and runs what it reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dotr.errors import Diagnostic, EngineError
+from dotr.events import Time
+from dotr.ir.program import Program
+from dotr.tesla.columns import Column
+from dotr.tesla.network import Network
+
+VERSION = 1
+"""Of snapshots. A change of what columns hold, or of how rules are planned, is a new one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What a snapshot gave: rules that kept their state, rules that start empty, rules no longer there."""
+
+    kept: tuple[str, ...]
+    empty: tuple[str, ...]
+    gone: tuple[str, ...]
+
+
+def save(program: Program, network: Network, digests: Sequence[str], first: Time | None) -> dict[str, Any]:
+    """Everything the future depends on, as a value that JSON can hold; shares nothing with the network."""
+    network.sweep_all()
+    number = {column: i for i, column in enumerate(network.columns.values())}
+    return {
+        "version": VERSION,
+        "first": first,
+        "now": network.now,
+        "epochs": 1 + max(network.epochs, default=0),
+        "rules": {
+            digest: {
+                "rule": rule.name,
+                "epoch": network.epochs[index],
+                "dropped": network.dropped[index],
+                "columns": [number[column] for column in network.columns_of[index]],
+            }
+            for index, (digest, rule) in enumerate(zip(digests, program.rules, strict=True))
+        },
+        "columns": [column.dump() for column in network.columns.values()],
+    }
+
+
+def load(
+    program: Program,
+    digests: Sequence[str],
+    state: Mapping[str, Any],
+    build: Callable[[Sequence[int], Time | None], Network],
+) -> tuple[Network, Restored]:
+    """A network, built for the epochs given to `build`, with the state of the rules that are unchanged.
+
+    Raises EngineError D5010 for a snapshot of a version that is not read.
+    """
+    if state.get("version") != VERSION:
+        raise EngineError(
+            Diagnostic(
+                "D5010",
+                f"the detector's state has version {state.get('version')}, this dotr reads {VERSION}",
+                hint="replay the stream from the start, or use the dotr that wrote it",
+            )
+        )
+    parts = state["rules"]
+    network = build([parts[d]["epoch"] if d in parts else state["epochs"] for d in digests], state["now"])
+    wanted: dict[Column[Any], dict[int, None]] = {}
+    for index, digest in enumerate(digests):
+        if digest in parts:
+            network.dropped[index] = parts[digest]["dropped"]
+            for column, old in zip(network.columns_of[index], parts[digest]["columns"], strict=True):
+                wanted.setdefault(column, {})[old] = None
+    for column, olds in wanted.items():
+        column.load([state["columns"][old] for old in olds])
+    named = [(rule.name, digest in parts) for rule, digest in zip(program.rules, digests, strict=True)]
+    names = {name for name, _ in named}
+    gone = [part["rule"] for digest, part in parts.items() if digest not in digests]
+    return network, Restored(
+        kept=tuple(name for name, known in named if known),
+        empty=tuple(name for name, known in named if not known),
+        gone=tuple(name for name in gone if name not in names),
+    )
