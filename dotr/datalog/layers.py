@@ -82,7 +82,8 @@ class Layers:
 
     def run(self) -> None:
         """Close the overlay. New rows are on the worklists."""
-        _drain(self._work[0])
+        if self._work[0]:
+            _drain(self._work[0])
         for stratum in self._upper:
             if self.store.overlay.touched:
                 self._layer(stratum)
@@ -91,8 +92,12 @@ class Layers:
 
     def forget(self) -> None:
         """Back to the background, also in the middle of an instant that failed."""
-        self.store.overlay.forget()
-        if self.told:
+        touched = self.store.overlay.touched
+        for changes in touched:
+            changes.forget()
+        touched.clear()
+        self.writers.late.clear()
+        if self._upper:
             self.told.clear()
         for work in self._work:
             work.clear()

@@ -120,13 +120,12 @@ def _aggregated(item: AggregateAtom, row: Binding, state: Facts) -> Iterator[Bin
     for key, members in groups.items():
         values: dict[str, Term | None] = dict(zip((v.name for v in item.group), key, strict=True))
         for total in item.totals:
-            if total.argument is None:
-                column: list[Term | None] = [None] * len(members)
-            else:
-                argument = compute(total.argument)
-                column = [argument(member) for member in members]
-            star = total.argument is None
-            values[total.variable.name] = summarise(total.function, total.distinct, column, star=star)
+            star = total.argument is None  # counts solutions, which are distinct
+            column: list[Term | None] = [None] * len(members)
+            if total.argument is not None:
+                column = list(map(compute(total.argument), members))
+            distinct = total.distinct and not star
+            values[total.variable.name] = summarise(total.function, distinct, column, star=star)
         extended = {**row, **{name: value for name, value in values.items() if value is not None}}
         if None not in values.values() and all(extended[n] == row[n] for n in row):
             yield extended

@@ -4,7 +4,8 @@ Place:   under layers.py. The stream, the heads of rules and the unions all writ
 Method:  `add` drops what the background or the overlay has, notes the row and puts it onto the worklist of
          its stratum; `run`, called from there, enters it into the indexes that plans probe and joins it with
          everything entered so far. So a pair of new rows is joined once, by the later one (semi-naive, one
-         row at a time). Code is made on the first row of a relation: a hundred thousand rules that nothing
+         row at a time). Relations of the lowest stratum that are in no recursion need no worklist: `add`
+         joins at once. Code is made on the first row of a relation: a hundred thousand rules that nothing
          wakes cost nothing.
 """
 
@@ -16,6 +17,7 @@ from types import FunctionType
 from typing import Any, TypeAlias
 
 from dotr.datalog.clauses import Clause
+from dotr.datalog.dependency import components
 from dotr.ir import Node, Var
 from dotr.joins.body import Absent, Item, Pattern, bound_by
 from dotr.joins.emit import Block, Names, Value, make
@@ -25,6 +27,8 @@ from dotr.joins.store import Store
 from dotr.rdf.background import has
 from dotr.rdf.overlay import Changes
 from dotr.rdf.terms import RDF_TYPE, Term
+
+_DEEPEST = 40  # calls from one row of an instant to the next
 
 Adder: TypeAlias = Callable[..., None]
 Work: TypeAlias = list[tuple[Callable[..., None], Any, Any]]
@@ -141,6 +145,7 @@ class Writers:
         self._derived |= {
             h.pattern.relation for ts in triggers.negative.values() for t in ts for h in t.clause.heads
         }
+        self._direct = _direct(triggers, level)
         self.late: list[tuple[Changes, tuple[int, ...]]] = []
 
     # -- adding
@@ -234,6 +239,7 @@ class Writers:
         key = "s" if one else "k"
         lines = [f"def add({'s' if one else 's, o'}):"]
         put = lines.append
+        direct = relation in self._direct
         present = self._present(relation, names)
         volatile = relation in store.volatile
         if present:
@@ -248,22 +254,26 @@ class Writers:
         if not one:
             put("    k = (s, o)")
         added = names.bind(changes.added, "A")
-        put(f"    if {key} in {added}: return")
         touch = names.bind(store.overlay.touched.append, "TOUCH")
         whole = names.bind(changes, "CH")
         if volatile:
+            put(f"    if {key} in {added}: return")
             put(f"    if {whole}.idle:")
             put(f"        {whole}.idle = False")
             put(f"        {touch}({whole})")
         else:
             put(f"    if not {added}: {touch}({whole})")
+            put(f"    elif {key} in {added}: return")
         if relation in self._derived or self._derived & {ALL, RDF_TYPE}:
             many = names.bind(self._overflow, "MANY")
             limit = names.bind(self._limit, "LIMIT")
             names.namespace["LEN"] = len
-            put(f"    if LEN({added}) >= {limit}: {many}({whole})")
+            put(f"    {'if' if volatile else 'elif'} LEN({added}) >= {limit}: {many}({whole})")
         put(f"    {added}[{key}] = None")
-        if self._plans(relation):
+        if direct:
+            body = self._trigger_lines(relation, names)  # first: its plans may ask for an index
+            lines += self._index_lines(relation, names) + body
+        elif self._plans(relation):
             level = self._level(relation)
             push = names.bind(self._work[level].append, "PUSH")
             run = names.bind(self._lazy_runner(relation, names), "RUN")
@@ -480,3 +490,32 @@ class Writers:
             if isinstance(function, FunctionType) and isinstance(made, FunctionType):
                 function.__code__ = made.__code__
                 function.__dict__.update(made.__dict__)
+
+
+def _direct(triggers: Triggers, level: Callable[[Relation], int]) -> frozenset[Relation]:
+    """Relations whose rows may be joined as they are added.
+
+    What such a join derives is never read by the loops around it, because the relation is in no cycle; and
+    calls are not nested too deeply.
+    """
+    heads: dict[Relation, dict[Relation, None]] = {}
+    for (relation, stratum), found in triggers.positive.items():
+        if stratum == 0:
+            targets = heads.setdefault(relation, {})
+            for trigger in found:
+                targets.update((head.pattern.relation, None) for head in trigger.clause.heads)
+    if any(union in targets for targets in heads.values() for union in (ALL, RDF_TYPE)):
+        return frozenset()
+    graph: dict[Relation, list[Relation]] = {}
+    for relation in [*heads, *(t for targets in heads.values() for t in targets)]:
+        over = [relation, ALL] + ([RDF_TYPE] if is_class(relation) else [])
+        graph[relation] = list(dict.fromkeys(t for r in over for t in heads.get(r, ())))
+    depth: dict[Relation, int] = {}
+    for component in components(graph):
+        relation = component[0]
+        if len(component) > 1 or relation in graph[relation] or level(relation) != 0:
+            continue
+        below = 1 + max((depth.get(target, 0) for target in graph[relation]), default=0)
+        if below <= _DEEPEST:
+            depth[relation] = below
+    return frozenset(depth)

@@ -27,6 +27,7 @@ class Writer(Protocol):
     """What a block offers for writing access code."""
 
     store: Store
+    stable: bool
 
     @property
     def names(self) -> Namespace: ...
@@ -116,6 +117,10 @@ class Access:
 
     def _added(self) -> str:
         return self._bind(self.changes.added, "A")
+
+    def _all_added(self) -> str:
+        """Added rows to loop over; a copy where the loop may add some."""
+        return self._added() if self.block.stable else f"TUPLE({self._added()})"
 
     def _removed(self) -> str:
         return self._bind(self.changes.removed, "R")
@@ -253,9 +258,9 @@ class Access:
         if not self.over:
             block.loop(f"{local} in {members}")
         elif not self.base:
-            block.loop(f"{local} in TUPLE({self._added()})")
+            block.loop(f"{local} in {self._all_added()}")
         else:
-            block.loop(f"{local} in CHAIN({members}, TUPLE({self._added()}))")
+            block.loop(f"{local} in CHAIN({members}, {self._all_added()})")
         block.visit()
         self._check_removed(local)
         self._note_added(local)
@@ -266,7 +271,7 @@ class Access:
         relation = self.pattern.relation
         subject, object_ = (block.let(node) for node in self.pattern.columns)
         if not self.base:
-            block.loop(f"{subject}, {object_} in TUPLE({self._added()})")
+            block.loop(f"{subject}, {object_} in {self._all_added()}")
         else:
             column = self._bind(store.column(relation, 0), "B")
             if self.over:
@@ -288,7 +293,7 @@ class Access:
         """Withdrawn rows, whatever is bound."""
         if self.pattern.relation not in self.block.store.volatile:
             return False
-        self._rows(f"TUPLE({self._removed()})", self.changes.arity == 1, all_columns=True)
+        self._rows(self._removed(), self.changes.arity == 1, all_columns=True)
         return True
 
     def _match(self) -> None:

@@ -141,6 +141,7 @@ def compile_plan(
     """A function of (sink's parameters, columns of the triggering row or given values[, its annotation]).
 
     With `Rows` (the default) it calls its first argument with every solution; with `Found` it returns a bool.
+    Nobody may add rows while it runs.
     """
     sink = sink if sink is not None else Rows()
     store.prepare(plan)
@@ -150,7 +151,7 @@ def compile_plan(
     else:
         columns = tuple(f"g{i}" for i in range(len(plan.given)))
     noted = ("e0",) if annotation is not None and plan.trigger is not None else ()
-    block = Block(store, names, sink, annotation, 1)
+    block = Block(store, names, sink, annotation, 1, stable=True)
     block.write(plan, columns)
     head = f"def run({', '.join((*sink.parameters, *columns, *noted))}):\n"
     body = "\n".join(block.lines) or "    pass"
@@ -162,9 +163,17 @@ class Block:
     """Owns the lines of one plan inside a function, and what each variable is called there."""
 
     def __init__(
-        self, store: Store, names: Names, sink: Sink, annotation: Annotation | None = None, indent: int = 1
+        self,
+        store: Store,
+        names: Names,
+        sink: Sink,
+        annotation: Annotation | None = None,
+        indent: int = 1,
+        *,
+        stable: bool = False,
     ) -> None:
         self.store = store
+        self.stable = stable  # nothing is added while this runs, so dicts may be iterated as they are
         self.names = names
         self.lines: list[str] = []
         self._sink = sink
@@ -331,7 +340,7 @@ class Block:
         noted = self._joined()
         rest = replace(plan, trigger=None, given=given, steps=tuple(steps))
         names = Names()
-        block = Block(self.store, names, self._sink, self._annotation, 1)
+        block = Block(self.store, names, self._sink, self._annotation, 1, stable=self.stable)
         if noted:
             block._notes.append("e0")
         columns = tuple(f"g{i}" for i in range(len(given)))

@@ -65,11 +65,13 @@ class Changes:
             _enter(index, columns, self.arity, row)
 
     def forget(self) -> None:
+        """Empty. Who removes rows clears `idle`; generated code that only adds leaves it alone."""
         self.added.clear()
-        self.removed.clear()
-        self.idle = True
         for index in self.indexes.values():
             index.clear()
+        if not self.idle:
+            self.removed.clear()
+            self.idle = True
 
 
 def _enter(index: Index, columns: tuple[int, ...], arity: int, row: tuple[str, ...]) -> None:
