@@ -25,7 +25,7 @@ from typing import IO, NoReturn, Protocol, TypeAlias
 import pyoxigraph as ox
 
 from dotr.errors import DataError, Diagnostic
-from dotr.rdf.canonical import canonical, canonical_triples
+from dotr.rdf.canonical import canonical, canonical_literals
 from dotr.rdf.terms import Term, Triple
 
 STREAM_BASE = "urn:dotr:stream"
@@ -77,6 +77,8 @@ _OXIGRAPH = {
     Format.RDFXML: ox.RdfFormat.RDF_XML,
     Format.JSONLD: ox.RdfFormat.JSON_LD,
 }
+
+_TURTLE, _N_TRIPLES = ox.RdfFormat.TURTLE, ox.RdfFormat.N_TRIPLES  # looked up once: a class attribute costs
 
 SUFFIXES = tuple(sorted(_SUFFIXES))
 STREAM_FORMATS = frozenset(
@@ -233,18 +235,19 @@ def parse_triples(
     if format_ is Format.RDFXML:
         _refuse_entity_bomb(text, name)
     try:
-        parser = ox.parse(
-            text, _OXIGRAPH[format_], base_iri=base, without_named_graphs=format_ in QUAD_FORMATS
-        )
-        lines = ox.serialize(parser, None, ox.RdfFormat.N_TRIPLES)
+        if format_ is Format.TURTLE:  # the hot path: one graph of a stream after the other
+            parser = ox.parse(text, _TURTLE, base_iri=base)
+        else:
+            parser = ox.parse(
+                text, _OXIGRAPH[format_], base_iri=base, without_named_graphs=format_ in QUAD_FORMATS
+            )
+        lines = ox.serialize(parser, None, _N_TRIPLES).decode()  # type: ignore[union-attr]  # no output: bytes
     except SyntaxError as error:
         _refuse(error, text, format_, name, skipped)
-    triples = split_triples(lines.decode())  # type: ignore[union-attr]  # without an output it returns bytes
-    if b"<<(" in lines or b"--" in lines:  # type: ignore[operator]
+    triples = split_triples(lines)
+    if "<<(" in lines or "--" in lines:
         refuse_rdf12((triple[2] for triple in triples), name)
-    if len(triples) < 2:
-        return canonical_triples(triples)
-    return list(dict.fromkeys(canonical_triples(triples)))
+    return triples if len(triples) < 2 else list(dict.fromkeys(triples))
 
 
 def read_triples(content: str | bytes, name: str = "<text>", base: str | None = STREAM_BASE) -> list[Triple]:
@@ -254,12 +257,17 @@ def read_triples(content: str | bytes, name: str = "<text>", base: str | None = 
 
 
 def split_triples(text: str) -> list[Triple]:
-    """The triples of N-Triples text as pyoxigraph writes it: one a line, single blanks, no comments."""
+    """The triples of N-Triples text as pyoxigraph writes it (one a line, single blanks, no comments), with
+    canonical objects; repeats stay.
+    """
     out: list[Triple] = []
     for line in text.split("\n"):
         if line:
             subject, predicate, rest = line.split(" ", 2)
-            out.append((subject, predicate, rest[:-2]))
+            object_ = rest[:-2]
+            if object_[0] == '"' and object_[-1] != '"':
+                object_ = canonical_literals[object_]
+            out.append((subject, predicate, object_))
     return out
 
 

@@ -47,12 +47,12 @@ def canonical(term: Term) -> Term:
     """
     if term[0] != '"' or term[-1] == '"':
         return term
-    return _memo[term]
+    return canonical_literals[term]
 
 
 def canonical_triples(triples: Iterable[Triple]) -> list[Triple]:
     """The triples with canonical objects, in the order given; repeats stay."""
-    memo = _memo
+    memo = canonical_literals
     return [(s, p, o if o[0] != '"' or o[-1] == '"' else memo[o]) for s, p, o in triples]
 
 
@@ -126,4 +126,5 @@ def _round_trip(term: Term) -> Term:
     return str(next(iter(store)).object)
 
 
-_memo: Memo[Term, Term] = Memo(_canonical)
+canonical_literals: Memo[Term, Term] = Memo(_canonical)
+"""`canonical` for a literal with a language or datatype, at the price of a subscription."""
