@@ -80,6 +80,6 @@ def test_triples_keep_their_order_and_repeats() -> None:
 def test_the_table_is_bounded() -> None:
     for i in range(40_000):
         canonical(literal(f"{i}.50", XSD + "decimal"))
-    assert len(module._memo) <= 1 << 15
+    assert len(module.canonical_literals) <= 1 << 15
     canonical(literal("1" * 300, XSD + "integer"))
-    assert not any(is_literal(key) and len(key) > 256 for key in module._memo)
+    assert not any(is_literal(key) and len(key) > 256 for key in module.canonical_literals)
