@@ -11,7 +11,7 @@ Why not: one operator per SPARQL clause: a conjunction is what the join kernel p
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from collections.abc import Sequence as Many
 from dataclasses import dataclass
 from itertools import product
@@ -174,6 +174,28 @@ def certain(node: Algebra) -> frozenset[str]:
         case Grouping(inner, keys):
             known = certain(inner)
             return frozenset(name for name, e in keys if isinstance(e, Var) and e.name in known)
+        case _:
+            assert_never(node)
+
+
+def patterns_of(node: Algebra) -> Iterator[Pattern]:
+    """Every triple pattern, those of EXISTS included."""
+    match node:
+        case Conjunction(patterns):
+            yield from patterns
+        case Join(left, right) | LeftJoin(left, right) | Difference(left, right):
+            yield from patterns_of(left)
+            yield from patterns_of(right)
+        case Alternatives(branches):
+            for branch in branches:
+                yield from patterns_of(branch)
+        case Selection(inner, _, exists):
+            yield from patterns_of(inner)
+            for branches in exists:
+                for branch in branches:
+                    yield from branch.patterns
+        case Extension(inner) | Grouping(inner):
+            yield from patterns_of(inner)
         case _:
             assert_never(node)
 

@@ -18,10 +18,10 @@ from dotr.ir import Select
 from dotr.joins.body import Check
 from dotr.joins.describe import Shorten, describe
 from dotr.joins.emit import compile_plan, source_of
-from dotr.joins.relations import Relation
+from dotr.joins.relations import Relation, relation_of
 from dotr.joins.store import Store
 from dotr.rdf.terms import Term
-from dotr.sparql.algebra import Conjunction, branches_of, pattern_names
+from dotr.sparql.algebra import Conjunction, branches_of, pattern_names, patterns_of
 from dotr.sparql.building import Builder
 from dotr.sparql.compiled import CompiledQuery
 from dotr.sparql.distribution import Distribution
@@ -41,7 +41,16 @@ Members = dict[tuple[Term, ...], list[str]]
 
 def needed(queries: Mapping[str, Select]) -> frozenset[Relation]:
     """The relations that the queries look at: what rules and background may be pruned to."""
-    return frozenset().union(*map(relations_of, queries.values()))
+    return frozenset().union(*map(reached, queries.values()))
+
+
+def reached(select: Select) -> frozenset[Relation]:
+    """The relations that the engine of one query looks at."""
+    try:
+        core = translate(select).core
+    except Refused:
+        return relations_of(select)
+    return frozenset(relation_of(*pattern.nodes) for pattern in patterns_of(core))
 
 
 def why_full(select: Select) -> str | None:

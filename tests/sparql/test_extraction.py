@@ -146,8 +146,9 @@ RULES = [
     "",
     "PREFIX : <http://example.org/> [?x, :r, ?y] :- [?x, :p, ?y] .",
     "PREFIX : <http://example.org/> [?x, :q, ?y] :- [?x, :p, ?y], NOT [?y, :r, ?x] .",
-    "PREFIX : <http://example.org/> :C(?x) :- :D(?x), NOT :p(?x, ?y) ."
-    ":p(?x, ?z) :- :q(?x, ?y), :q(?y, ?z) .",
+    """PREFIX : <http://example.org/>
+    :C(?x) :- :D(?x), NOT :p(?x, ?y) .
+    :p(?x, ?z) :- :q(?x, ?y), :q(?y, ?z) .""",
 ]
 
 

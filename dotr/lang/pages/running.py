@@ -389,6 +389,13 @@ PAGES: Final = (
         "spark.read.format('dotr').option('onError', 'skip')",
     ),
     _page(
+        "D4130",
+        "a query with too many answers at one instant",
+        "Patterns without a common variable multiply their answers; the message names the query and the time.",
+        "SELECT ?a ?b WHERE { ?a :p ?x . ?b :q ?y }",
+        "SELECT ?a ?b WHERE { ?a :p ?x . ?b :q ?x }",
+    ),
+    _page(
         "D4131",
         "--idle-advance without a source that may be silent",
         "Files end; only a followed source can be idle.",
