@@ -282,7 +282,8 @@ class Layers:
         """Whether a pattern can match by now; what comes later triggers its clause itself."""
         if not isinstance(item, Pattern):
             return True
-        return self.store.filled(item.relation) or bool(self.store.changes(item.relation).added)
+        changes = self.store.overlay.relations.get(item.relation)
+        return self.store.filled(item.relation) or (changes is not None and bool(changes.added))
 
 
 def _drain(work: Work) -> None:

@@ -51,13 +51,14 @@ def reach(rules: Sequence[DatalogRule], needed: Iterable[Relation]) -> Reach:
                     alive.add(index)
                     todo += [read for read, _ in reads(rules[index])]
     kept = frozenset(relations)
-    return Reach(
-        tuple(
-            replace(rules[i], heads=tuple(h for h in rules[i].heads if _answers(atom_relation(h), kept)))
-            for i in sorted(alive)
-        ),
-        kept,
-    )
+    return Reach(tuple(_with_heads(rules[i], kept) for i in sorted(alive)), kept)
+
+
+def _with_heads(rule: DatalogRule, needed: frozenset[Relation]) -> DatalogRule:
+    if ALL in needed:
+        return rule
+    heads = tuple(head for head in rule.heads if _answers(atom_relation(head), needed))
+    return rule if heads == rule.heads else replace(rule, heads=heads)
 
 
 def _answering(relation: Relation, by_head: dict[Relation, list[int]]) -> list[Relation]:

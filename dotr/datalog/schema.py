@@ -59,6 +59,8 @@ def is_schema_triple(triple: Triple) -> bool:
 def instantiable(rule: DatalogRule) -> bool:
     """Whether a schema atom of the rule binds one of its variable predicates or classes."""
     places = _variable_places(rule)
+    if not places:
+        return False
     bound = {name for atom in _schema_atoms(rule) for name in atom_variables(atom)}
     grouped = {v.name for item in rule.body if isinstance(item, AggregateAtom) for v in item.group}
     return bool(places & bound) and not (bound & grouped)
@@ -125,18 +127,14 @@ def stream_schema(triple: Triple, derived: bool = False) -> Diagnostic:
 
 def _variable_places(rule: DatalogRule) -> set[str]:
     """Variables that stand for a predicate or a class in an atom that is not itself evaluated now."""
-    atoms = list(rule.heads)
-    for item in rule.body:
-        if isinstance(item, Atom):
-            atoms.append(item)
-        elif isinstance(item, NotAtom):
-            atoms.append(item.atom)
     places: set[str] = set()
-    for atom in atoms:
-        if isinstance(atom.predicate, Var):
-            places.add(atom.predicate.name)
-        elif atom.predicate == RDF_TYPE and isinstance(atom.object, Var):
-            places.add(atom.object.name)
+    for item in (*rule.heads, *rule.body):
+        atom = item.atom if isinstance(item, NotAtom) else item
+        if isinstance(atom, Atom):
+            if isinstance(atom.predicate, Var):
+                places.add(atom.predicate.name)
+            elif isinstance(atom.object, Var) and atom.predicate == RDF_TYPE:
+                places.add(atom.object.name)
     return places
 
 

@@ -52,7 +52,7 @@ def check_rules(rules: Sequence[DatalogRule]) -> list[Diagnostic]:
 def check_recursion(rules: Sequence[DatalogRule]) -> list[Diagnostic]:
     """Recursion through NOT, AGGREGATE or BIND, in rules as they will run (instantiated)."""
     found = Diagnostics()
-    if any(isinstance(item, NotAtom | AggregateAtom) for rule in rules for item in rule.body):
+    if any(map(_strict, rules)):
         _levels(rules, found)
     check_termination(rules, found)
     return found.found
@@ -89,6 +89,8 @@ def strata(rules: Sequence[DatalogRule]) -> list[list[DatalogRule]]:
 
 def stratify(rules: Sequence[DatalogRule]) -> Strata:
     """The strata of rules. Raises ProgramError when there are none."""
+    if not any(map(_strict, rules)):
+        return Strata((tuple(rules),), {})
     found = Diagnostics()
     levels = _levels(rules, found)
     found.raise_errors()
@@ -101,6 +103,11 @@ def stratify(rules: Sequence[DatalogRule]) -> Strata:
             heads = tuple(rule.heads[i] for i in indices)
             layers[level].append(rule if heads == rule.heads else replace(rule, heads=heads))
     return Strata(tuple(map(tuple, layers)), levels)
+
+
+def _strict(rule: DatalogRule) -> bool:
+    """Whether the rule must wait for a stratum below it."""
+    return any(isinstance(item, NotAtom | AggregateAtom) for item in rule.body)
 
 
 def _levels(rules: Sequence[DatalogRule], found: Diagnostics) -> dict[str, int]:

@@ -139,13 +139,9 @@ class Writers:
         self._runners: dict[Relation, Callable[..., None]] = {}
         self._again: dict[Relation, Callable[..., None]] = {}
         self._names: dict[Relation, list[tuple[Names, Callable[..., None], bool]]] = {}
-        self._derived = {
-            h.pattern.relation for ts in triggers.positive.values() for t in ts for h in t.clause.heads
-        }
-        self._derived |= {
-            h.pattern.relation for ts in triggers.negative.values() for t in ts for h in t.clause.heads
-        }
-        self._direct = _direct(triggers, level)
+        found = [*triggers.positive.values(), *triggers.negative.values()]
+        self._derived = {h.pattern.relation for ts in found for t in ts for h in t.clause.heads}
+        self._direct = _Direct(triggers, level, bool(self._derived & {ALL, RDF_TYPE}))
         self.late: list[tuple[Changes, tuple[int, ...]]] = []
 
     # -- adding
@@ -492,30 +488,49 @@ class Writers:
                 function.__dict__.update(made.__dict__)
 
 
-def _direct(triggers: Triggers, level: Callable[[Relation], int]) -> frozenset[Relation]:
-    """Relations whose rows may be joined as they are added.
+class _Direct:
+    """Owns what is known of relations whose rows may be joined as they are added.
 
     What such a join derives is never read by the loops around it, because the relation is in no cycle; and
-    calls are not nested too deeply.
+    calls are not nested too deeply. Looked at from a relation on, when its first row comes.
     """
-    heads: dict[Relation, dict[Relation, None]] = {}
-    for (relation, stratum), found in triggers.positive.items():
-        if stratum == 0:
-            targets = heads.setdefault(relation, {})
-            for trigger in found:
-                targets.update((head.pattern.relation, None) for head in trigger.clause.heads)
-    if any(union in targets for targets in heads.values() for union in (ALL, RDF_TYPE)):
-        return frozenset()
-    graph: dict[Relation, list[Relation]] = {}
-    for relation in [*heads, *(t for targets in heads.values() for t in targets)]:
+
+    def __init__(self, triggers: Triggers, level: Callable[[Relation], int], loose: bool) -> None:
+        self._triggers = triggers
+        self._level = level
+        self._loose = loose  # some head may be of any relation
+        self._depth: dict[Relation, int] = {}
+
+    def __contains__(self, relation: Relation) -> bool:
+        if self._loose:
+            return False
+        if relation not in self._depth:
+            self._explore(relation)
+        return self._depth[relation] > 0
+
+    def _explore(self, start: Relation) -> None:
+        """Depths of everything a row of `start` can lead to; 0 stands for a worklist."""
+        graph: dict[Relation, list[Relation]] = {}
+        todo = [start]
+        for relation in todo:
+            if relation not in graph and relation not in self._depth:
+                graph[relation] = self._next(relation)
+                todo += graph[relation]
+        for component in components(graph):
+            for relation in component:
+                if relation not in self._depth:
+                    alone = len(component) == 1 and relation not in graph[relation]
+                    below = 1 + max((self._depth.get(target, 0) for target in graph[relation]), default=0)
+                    direct = alone and below <= _DEEPEST and self._level(relation) == 0
+                    self._depth[relation] = below if direct else 0
+
+    def _next(self, relation: Relation) -> list[Relation]:
         over = [relation, ALL] + ([RDF_TYPE] if is_class(relation) else [])
-        graph[relation] = list(dict.fromkeys(t for r in over for t in heads.get(r, ())))
-    depth: dict[Relation, int] = {}
-    for component in components(graph):
-        relation = component[0]
-        if len(component) > 1 or relation in graph[relation] or level(relation) != 0:
-            continue
-        below = 1 + max((depth.get(target, 0) for target in graph[relation]), default=0)
-        if below <= _DEEPEST:
-            depth[relation] = below
-    return frozenset(depth)
+        return list(
+            dict.fromkeys(
+                head.pattern.relation
+                for union in over
+                for trigger in self._triggers.positive.get((union, 0), ())
+                for head in trigger.clause.heads
+            )
+        )
