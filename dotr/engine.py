@@ -19,6 +19,7 @@ import pyoxigraph as ox
 
 from dotr.connectors.background import read_background
 from dotr.connectors.documents import Format, parse_triples
+from dotr.connectors.rules import read_rules_text
 from dotr.connectors.sinks import format_jsonl
 from dotr.connectors.sources import SourceOptions, Sources
 from dotr.connectors.times import UNITS, TimeError, parse_datetime
@@ -97,7 +98,7 @@ class Engine:
         snapshot: bytes | None = None,
     ) -> None:
         paths = [str(rules)] if isinstance(rules, str | Path) else [str(path) for path in rules]
-        program = load_program(paths, read_text)
+        program = load_program(paths, read_rules_text)
         self._start(program, background, time_unit, lateness, late, base, materialize, verify)
         if snapshot is not None:
             self.restore(snapshot)
@@ -121,7 +122,9 @@ class Engine:
         given = {name: text}
         if datalog:
             given[f"{name}.dlog"] = datalog
-        program = load_program(list(given), lambda path: given[path] if path in given else read_text(path))
+        program = load_program(
+            list(given), lambda path: given[path] if path in given else read_rules_text(path)
+        )
         engine = cls.__new__(cls)
         engine._start(program, background, time_unit, lateness, late, base, materialize, verify)
         return engine
@@ -321,11 +324,6 @@ def _fail_late(time: Time, triples: Sequence[Triple]) -> None:
             hint="allow for disorder with a lateness, or sort the input",
         )
     )
-
-
-def read_text(path: str) -> str:
-    """The text of a rule file. Raises OSError, UnicodeDecodeError."""
-    return Path(path).read_text(encoding="utf-8")
 
 
 class Event:
