@@ -2,12 +2,14 @@
 
 Place:   last step of extraction: who gets which row, in which order, with which ordinal.
 Method:  language.md, sec. 1, "Canonical order of facts". One index for the first comparison; what it lets
-         through is tested for the others. Members with the same constants share one list of facts.
+         through is tested for the others. Members with the same constants share one list of facts. Where the
+         reader can compare by itself (`Shares`), members have a base: the facts of all of them, made once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 from dotr.events import Fact, Time
 from dotr.expressions.operators import Truth
@@ -42,6 +44,10 @@ def attributes(row: Row) -> Row:
     return row
 
 
+Shares: TypeAlias = Callable[[str, Term], bool]
+"""Whether who reads the facts can itself tell those that pass `operator constant`."""
+
+
 class Group:
     """Streams that get the same facts: same shape, same constants."""
 
@@ -64,7 +70,9 @@ class Distribution:
         width: int,
         *,
         distinct: bool = False,
+        shares: Shares | None = None,
     ) -> None:
+        self.base = ""
         self.groups = [Group(constants, streams) for constants, streams in members.items()]
         self._width = width
         self._distinct = distinct
@@ -81,6 +89,16 @@ class Distribution:
                 for i, c in enumerate(comparisons)
                 if i != first
             ]
+            if shares is not None and not self._others and self._place < width == len(columns):
+                operator = self.first.operator
+                if all(shares(operator, group.constants[0]) for group in self.groups):
+                    self.base = f"{self.groups[0].streams[0]}|any"
+
+    def filters(self) -> Iterator[tuple[str, int, str, Term]]:
+        """With a base: (stream, the attribute compared, operator, constant) of each member."""
+        for group in self.groups:
+            for stream in group.streams:
+                yield stream, self._place, self.first.operator, group.constants[0]
 
     def share(self, rows: Iterable[Row]) -> list[tuple[Group, list[Row]]]:
         """Each group that gets something, with its rows over its own columns, as they came."""
@@ -111,7 +129,12 @@ class Distribution:
         return True
 
     def facts(self, rows: Iterable[Row], time: Time, result: dict[str, list[Fact]]) -> None:
-        """Put the facts of every member that has some into `result`."""
+        """Put the facts of every member that has some into `result`; with a base, the base's alone."""
+        if self.base:
+            own = list(dict.fromkeys(rows)) if self._distinct else list(rows)
+            if own:
+                result[self.base] = self._made(own, time)
+            return
         for group, own in self.share(rows):
             if self._distinct:
                 own = list(dict.fromkeys(own))

@@ -24,7 +24,7 @@ from dotr.rdf.terms import Term
 from dotr.sparql.algebra import Conjunction, branches_of, pattern_names, patterns_of
 from dotr.sparql.building import Builder
 from dotr.sparql.compiled import CompiledQuery
-from dotr.sparql.distribution import Distribution
+from dotr.sparql.distribution import Distribution, Shares
 from dotr.sparql.full import Explosion
 from dotr.sparql.leaves import Leaf
 from dotr.sparql.reach import relations_of
@@ -77,10 +77,22 @@ class Extractor:
     """Owns the units of a deployment over one store. Made before the first instant.
 
     Raises ProgramError D1290 for a query that neither engine can run. `limit`: answers of one query at one
-    instant beyond which ProgramError D4130 is raised.
+    instant beyond which ProgramError D4130 is raised. With `shares`, streams of one shape that differ in a
+    comparison it takes have their facts under one name: `filtered` says for each the name, the attribute
+    compared, operator and constant; `same` names for a stream another one that always has its facts.
     """
 
-    def __init__(self, queries: Mapping[str, Select], store: Store, *, limit: int = ANSWER_LIMIT) -> None:
+    def __init__(
+        self,
+        queries: Mapping[str, Select],
+        store: Store,
+        *,
+        limit: int = ANSWER_LIMIT,
+        shares: Shares | None = None,
+    ) -> None:
+        self._shares = shares
+        self.same: dict[str, str] = {}
+        self.filtered: dict[str, tuple[str, int, str, Term]] = {}
         self._queries = dict(queries)
         self._store = store
         self._limit = limit
@@ -137,8 +149,15 @@ class Extractor:
         if len(members) == 1:  # nothing to share: its comparisons stay in the join
             select, comparisons, members = self._queries[names[0]], (), {(): names}
         distribution = Distribution(
-            members, comparisons, select.variables, shape.width, distinct=select.distinct
+            members,
+            comparisons,
+            select.variables,
+            shape.width,
+            distinct=select.distinct,
+            shares=self._shares,
         )
+        for stream, *comparison in distribution.filters() if distribution.base else ():
+            self.filtered[stream] = (distribution.base, *comparison)  # type: ignore[assignment]  # of three
         try:
             translated = translate(select)
         except Refused as refusal:

@@ -83,9 +83,9 @@ def _thresholds(operator: str, constants: Sequence[Term]) -> Callable[[Term], Me
     for member, constant in enumerate(constants):
         value = decode(constant)
         kind = _order(value)
-        if kind is None:
+        if kind is None or value != value:  # NaN has no place among numbers
             rest.append((value, member))
-        elif value == value:  # no value passes a comparison with NaN
+        else:
             sorted_.setdefault(kind, []).append((value, member))
     for pairs in sorted_.values():
         pairs.sort(key=lambda pair: (_key(pair[0]), pair[1]))

@@ -52,7 +52,7 @@ _LOCAL = re.compile(r"(?:[A-Za-z_0-9](?:[A-Za-z_0-9.-]*[A-Za-z_0-9-])?)?\Z")
 _TYPED = re.compile(r'"([^"\\]*)"\^\^<([^>]*)>\Z')
 _SHORT_NUMBERS = {
     XSD_INTEGER: re.compile(r"-?[0-9]+\Z"),
-    XSD_DECIMAL: re.compile(r"-?[0-9]+\.[0-9]+\Z"),
+    XSD_DECIMAL: re.compile(r"-?[0-9]+(\.[0-9]+)?\Z"),
     XSD_DOUBLE: re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?\Z"),
 }
 _LEVELS = {"||": 1, "&&": 2, "+": 4, "-": 4, "*": 5, "/": 5}
@@ -109,7 +109,9 @@ class Writer:
             return str(lexical)
         short = _SHORT_NUMBERS.get(datatype)
         if short is not None and short.match(lexical):
-            return f"{lexical}e0" if datatype == XSD_DOUBLE and "e" not in lexical.lower() else str(lexical)
+            if datatype == XSD_DOUBLE and "e" not in lexical.lower():
+                return f"{lexical}e0"
+            return f"{lexical}.0" if datatype == XSD_DECIMAL and "." not in lexical else str(lexical)
         return f'"{lexical}"^^{self.term(f"<{datatype}>")}'
 
     def node(self, node: Node) -> str:
