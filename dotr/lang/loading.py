@@ -136,6 +136,8 @@ class Loader:
         except FileNotFoundError as error:
             message, label = f"there is no file `{path}`", "" if error.errno else str(error)
             hint = "paths are relative to the file that names them" if span is not None else ""
+            if path.startswith(SHIPPED):
+                hint = "dotr ships <dotr:patterns/…> and <dotr:rules/…>: see their README"
         except (OSError, ValueError) as error:
             message, label, hint = f"`{path}` cannot be read", str(error), ""
         self._found.found.append(

@@ -278,8 +278,8 @@ class _Printer:
             case _:
                 return self._writer.term(node)
 
-    def _event(self, before: str, event: Event, after: str = "") -> list[str]:
-        """An event behind `FROM` or `AND …`, with what follows it in the same line if it fits."""
+    def _event(self, before: str, event: Event, after: Sequence[str] = ()) -> list[str]:
+        """An event behind `FROM` or `AND …`, with what follows it in the same line if it fits, or in the next."""
         head = f"{before}{event.name.text}"
         if event.query is not None:
             lines = self._with_query(f"{head} := ", event.query)
@@ -289,9 +289,12 @@ class _Printer:
             lines = [head]
         if not after:
             return lines
-        if len(lines) == 1 and len(lines[0]) + 1 + len(after) <= WIDTH:
-            return [f"{lines[0]} {after}"]
-        return [*lines, f"{_STEP}{after}"]
+        rest = " ".join(after)
+        if len(lines) == 1 and len(lines[0]) + 1 + len(rest) <= WIDTH:
+            return [f"{lines[0]} {rest}"]
+        if len(_STEP) + len(rest) <= WIDTH:
+            return [*lines, f"{_STEP}{rest}"]
+        return [*lines, *(f"{_STEP}{part}" for part in after)]
 
     def _conjunct(self, conjunct: ConjunctSyntax) -> list[str]:
         match conjunct:
@@ -307,9 +310,9 @@ class _Printer:
                 before = f"AND {total} AS ?{conjunct.variable.text} OVER "
             case _:
                 assert_never(conjunct)
-        after = self._window(conjunct.window)
+        after = [self._window(conjunct.window)]
         if conjunct.on is not None:
-            after += f" ON {self._writer.expression(conjunct.on)}"
+            after.append(f"ON {self._writer.expression(conjunct.on)}")
         return self._event(before, conjunct.event, after)
 
     def _window(self, window: WindowSyntax) -> str:
