@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from dotr.events import Clock, Fact, RawMatch, Time
 from dotr.ir import Program
-from dotr.tesla.engine import Restored, TeslaDetector
+from dotr.tesla.engine import Filtered, Restored, TeslaDetector
 
 
 class Detector(Protocol):
@@ -39,5 +39,9 @@ class Detector(Protocol):
         """Take over the parts of unchanged rules; says which kept their state, start empty, are gone."""
 
 
-DETECTORS: Mapping[str, Callable[[Program, Clock], Detector]] = {"tesla": TeslaDetector}
-"""Temporal engines by the name that `--detector` takes."""
+def _tesla(program: Program, clock: Clock, filtered: Mapping[str, Filtered]) -> Detector:
+    return TeslaDetector(program, clock, filtered=filtered)
+
+
+DETECTORS: Mapping[str, Callable[[Program, Clock, Mapping[str, Filtered]], Detector]] = {"tesla": _tesla}
+"""Temporal engines by the name that `--detector` takes. Streams of the mapping are given under their base."""

@@ -23,7 +23,8 @@ from dotr.ir import Every, Program
 from dotr.rdf.blanks import label_stream
 from dotr.rdf.terms import Triple
 from dotr.sparql.extraction import Extractor
-from dotr.tesla.engine import Restored
+from dotr.tesla.engine import Filtered, Restored
+from dotr.tesla.thresholds import is_threshold
 from dotr.verify import Oracle
 
 VERSION = 1
@@ -68,7 +69,8 @@ class Pipeline:
         self._lateness = lateness
         self._on_late = on_late
         self._enrich = enricher(program, background, materialize_all)
-        self._extract = Extractor(program.queries, self._enrich.store)
+        shares = is_threshold if detector == "tesla" else None
+        self._extract = Extractor(program.queries, self._enrich.store, shares=shares)
         self._detector = detector
         self._detect: Detector | None = None
         self._oracle = Oracle(program, background) if verify else None
@@ -100,7 +102,8 @@ class Pipeline:
                     )
                 )
         self.clock = clock
-        self._detect = DETECTORS[self._detector](self.program, clock)
+        filtered = {stream: Filtered(*filter_) for stream, filter_ in self._extract.filtered.items()}
+        self._detect = DETECTORS[self._detector](self.program, clock, filtered)
         if self._oracle is not None:
             self._oracle.begin(clock)
 
