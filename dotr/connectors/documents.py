@@ -20,7 +20,7 @@ from enum import Enum
 from hashlib import blake2b
 from itertools import islice
 from pathlib import PurePath
-from typing import IO, NoReturn, Protocol, TypeAlias
+from typing import IO, NoReturn, Protocol, TypeAlias, cast
 
 import pyoxigraph as ox
 
@@ -303,18 +303,18 @@ def parse_quads(
 
 
 def stream_quads(
-    file: IO[bytes], format_: Format, name: str, base: str | None = STREAM_BASE
+    file: Readable, format_: Format, name: str, base: str | None = STREAM_BASE, chunk: int = _CHUNK
 ) -> Iterator[Quad]:
-    """The quads of a document as they are read, in bounded memory.
+    """The quads of a document as they are read, `chunk` at a time, in bounded memory.
 
     Quads that stand before an error come out before it is raised.
     """
-    parser = ox.parse(file, _OXIGRAPH[format_], base_iri=base)
+    parser = ox.parse(cast("IO[bytes]", file), _OXIGRAPH[format_], base_iri=base)
     failure: list[SyntaxError] = []
 
     def until_error() -> Iterator[ox.Quad]:
         try:
-            yield from islice(parser, _CHUNK)
+            yield from islice(parser, chunk)
         except SyntaxError as error:
             failure.append(error)
 

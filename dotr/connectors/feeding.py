@@ -93,10 +93,13 @@ class Feed:
         """
         with _Orderly(self):
             self._take(resolve(paths))
-            if not keep_open:
-                self.pipeline.close_all()
-                self._drain()
-            self.commit()
+            self._finish(keep_open)
+
+    def _finish(self, keep_open: bool = False) -> None:
+        if not keep_open:
+            self.pipeline.close_all()
+            self._drain()
+        self.commit()
 
     def follow(self, paths: Sequence[str], wait: Callable[[], None]) -> None:
         """Feed what is there and what comes, until Ctrl-C, which is raised again after a commit.
@@ -107,6 +110,9 @@ class Feed:
         with _Orderly(self):
             while True:
                 self._take(watch.ready())
+                if watch.over:  # every source was a pipe, and it has ended
+                    self._finish()
+                    return
                 self._silence()
                 if self.pace.overdue():
                     self.commit()

@@ -44,13 +44,13 @@ def raw_lines(
     """The lines of a file that are not blank, in bounded memory. Raises DataError D2006 for an
     endless one.
     """
-    rest = head
+    block, rest = head, b""  # what is in hand comes before the next read, which may have to wait
     ended = False
     while not ended:
-        block = read_some(file, _BLOCK, name)
+        block = block or read_some(file, _BLOCK, name)
         ended = not block
         parts = (rest + block).split(b"\n")
-        rest = parts.pop()
+        block, rest = b"", parts.pop()
         for part in parts:
             offset += len(part) + 1
             if part.strip():

@@ -72,13 +72,13 @@ def split_messages(
     `line` and `offset` say where `head` stands; at 1 and 0 the version line is put aside.
     """
     splitter = _Splitter(name, line, offset)
-    rest = head
+    block, rest = head, b""  # what is in hand comes before the next read, which may have to wait
     ended = False
     while not ended:
-        block = read_some(file, _BLOCK, name)
+        block = block or read_some(file, _BLOCK, name)
         ended = not block
         cut = len(rest) + len(block) if ended else (rest + block).rfind(b"\n") + 1
-        content, rest = (rest + block)[:cut], (rest + block)[cut:]
+        content, rest, block = (rest + block)[:cut], (rest + block)[cut:], b""
         yield from splitter.feed(decode(content, name))
         if splitter.size > limit or len(rest) > limit:
             raise too_large(f"{name}:{splitter.line}", limit)

@@ -24,7 +24,7 @@ class Pace:
     seconds: float = 1.0
     share: float = SHARE
     _count: int = 0
-    _last: float = field(default_factory=time.monotonic)
+    _last: float = field(default_factory=lambda: time.monotonic())
     _cost: float = 0.0
 
     def due(self, graphs: int = 1) -> bool:
@@ -64,7 +64,7 @@ class Idle:
     """
 
     patience: Time
-    _since: float = field(default_factory=time.time)
+    _since: float = field(default_factory=lambda: time.time())
 
     def seen(self) -> None:
         self._since = time.time()

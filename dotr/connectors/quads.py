@@ -34,6 +34,7 @@ WHOLE = 16 * 1024 * 1024
 """Bytes up to which a document of quads is always grouped whole."""
 
 _BLOCK = 1 << 18
+_CHUNK = 20_000
 
 Placed: TypeAlias = tuple[Quad, int, int]
 """A quad, its line (0 unknown), and the number of bytes up to the end of that line."""
@@ -91,7 +92,8 @@ def quad_blocks(
 ) -> Iterator[Block]:
     """The named graphs of a document, in document order. Raises DataError.
 
-    `head` are bytes already read from `file`; `line` and `offset` say where they stand in it.
+    `whole` 0 is for pipes: nothing is waited for. `head` are bytes already read from `file`; `line` and
+    `offset` say where they stand in it.
     """
     while len(head) <= whole:
         more = read_some(file, whole + 1 - len(head), name)
@@ -103,7 +105,8 @@ def quad_blocks(
     if format_ is Format.NQUADS:
         placed = _lines(reader.read, name, line, offset)
     else:
-        placed = ((quad, 0, 0) for quad in stream_quads(reader, format_, name, base))  # type: ignore[arg-type]
+        chunk = _CHUNK if whole else 1  # of a pipe every quad is taken as it comes
+        placed = ((quad, 0, 0) for quad in stream_quads(reader, format_, name, base, chunk))
     blocks = _streamed(placed, reader, name, limit)
     yield from blocks if format_ is Format.NQUADS else _numbered(blocks)
 

@@ -52,6 +52,7 @@ CACHE = 16 * 1024 * 1024
 """Bytes of documents whose graphs are kept between the look for times and the replay."""
 
 _SNIFF = 1 << 16
+_PART = 1 << 20
 _THREE_TERMS = (
     rb'^[ \t]*(?:<[^<>"\s]*>|_:[^\s<]+)[ \t]*<[^<>"\s]*>[ \t]*'
     rb'(?:<[^<>"\s]*>|_:[^\s<]+|"(?:[^"\\\n]|\\.)*"(?:@[\w-]+|\^\^<[^<>"\s]*>)?)[ \t]*'
@@ -350,28 +351,31 @@ def files_below(folder: str) -> list[str]:
 
 
 class Tap:
-    """Owns the count of bytes read from a file, and reads no further than `limit` (0: to the end)."""
+    """Owns the count of bytes read from a file, and reads no further than `limit` (0: to the end).
+
+    `read` may give less than asked before the end: what a pipe has now is read now.
+    """
 
     def __init__(self, file: IO[bytes], count: int = 0, limit: int = 0) -> None:
         self._file = file
+        self._some = getattr(file, "read1", file.read)
         self.count = count
         self._limit = limit
 
     def read(self, size: int = -1) -> bytes:
-        return self._taken(self._file.read(self._allowed(size)))
+        content: bytes = self._some(size) if size > 0 and not self._limit else self._limited(size)
+        self.count += len(content)
+        return content
 
-    def read1(self, size: int = -1) -> bytes:
-        return self._taken(getattr(self._file, "read1", self._file.read)(self._allowed(size)))
+    def _limited(self, size: int) -> bytes:
+        allowed = self._allowed(size)
+        return self._file.read() if allowed < 0 else self._some(allowed)
 
     def _allowed(self, size: int) -> int:
         if not self._limit:
             return size
         left = max(0, self._limit - self.count)
         return left if size < 0 else min(size, left)
-
-    def _taken(self, content: bytes) -> bytes:
-        self.count += len(content)
-        return content
 
 
 @dataclass(slots=True)
@@ -406,7 +410,7 @@ class Reader:
     def items(self) -> Iterator[Item]:
         """The graphs and marks; the mark of the end comes last. Raises DataError."""
         if self.file == "-":
-            yield from self._read(Tap(self.stdin if self.stdin is not None else sys.stdin.buffer), None)
+            yield from self._read(Tap(self.stdin if self.stdin is not None else _standard_input()), None)
             return
         format_ = format_of(self.file)
         if format_ is None and os.path.isfile(self.file):
@@ -471,7 +475,7 @@ class Reader:
         head = b""
         while len(head) < _SNIFF and _undecided(head, self.file):
             try:
-                more = tap.read1(_SNIFF)
+                more = tap.read(_SNIFF)
             except (OSError, EOFError):
                 more = read_some(tap, 1, self.name)  # tells what is wrong
             if not more:
@@ -510,17 +514,21 @@ class Reader:
     def _rest(self, tap: Tap, taken: int) -> bytes:
         limit = self.options.max_document
         bounded = self.file.lower().endswith(".gz") or not os.path.isfile(self.file)
-        content = read_some(tap, limit + 1 - taken if bounded else -1, self.name)
-        if bounded and len(content) + taken > limit:
-            raise too_large(self.name, limit)
-        return content
+        parts: list[bytes] = []
+        while part := read_some(tap, _PART if bounded else -1, self.name):
+            parts.append(part)
+            taken += len(part)
+            if bounded and taken > limit:
+                raise too_large(self.name, limit)
+        return b"".join(parts)
 
     def _quads(self, tap: Tap, head: bytes, format_: Format) -> Iterator[Item]:
         start, options = tap.count - len(head), self.options
         skip = self.bookmark.end if self.bookmark.how == "graph" else 0
         line = self._line(start)
+        whole = options.whole if os.path.isfile(self.file) else 0
         blocks = quad_blocks(
-            tap, format_, self.name, options.base, options.max_document, head, options.whole, line, start
+            tap, format_, self.name, options.base, options.max_document, head, whole, line, start
         )
         try:
             for block in blocks:
@@ -602,6 +610,14 @@ class Reader:
             return 1
         with open_document(self.file) as file:
             return 1 + sum(part.count(b"\n") for part in parts_of(file, start, self.name))
+
+
+def _standard_input() -> IO[bytes]:
+    """Standard input without a buffer, whose lock a reading thread would keep at the end of the process."""
+    try:
+        return open(sys.stdin.fileno(), "rb", buffering=0, closefd=False)
+    except (OSError, ValueError):  # something in memory stands in for it
+        return sys.stdin.buffer
 
 
 def parts_of(file: IO[bytes], end: int, name: str) -> Iterator[bytes]:

@@ -68,6 +68,11 @@ class Watch:
         self._given = {file: size for file, size in self._given.items() if file in seen}
         return ready
 
+    @property
+    def over(self) -> bool:
+        """Whether nothing more can come: every source is standard input, and was handed out."""
+        return bool(self._given) and all(path == "-" for path in self.paths)
+
     def _files(self) -> list[str]:
         files: list[str] = []
         for path in self.paths:

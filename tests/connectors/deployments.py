@@ -9,6 +9,7 @@ import json
 import random
 import sqlite3
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -88,9 +89,13 @@ def feed(
     letters: str = "",
     late: str = "",
     options: SourceOptions | None = None,
+    follow_for: tuple[Any, float, int] | None = None,
     **more: Any,
 ) -> Feed:
-    """One feed to the ends of its sources, events to `outputs` (N-Quads), commits by count alone."""
+    """One feed to the ends of its sources, events to `outputs` (N-Quads), commits by count alone.
+
+    `follow_for`: follow instead, between looks let a frozen clock tick so many seconds, so many times.
+    """
     with Journal(state, disk=disk) as journal:
         program = deployed_program(journal.deployed())
         pipeline = Pipeline(
@@ -117,7 +122,14 @@ def feed(
                 feeding.letters = AppendingFile(journal, letters, "jsonl")
             if late:
                 feeding.delayed = AppendingFile(journal, late, "jsonl")
-            feeding.run(paths, keep_open)
+            if follow_for is not None:
+                clock, step, times = follow_for
+                left = iter(range(times))
+                feeding.stopping = lambda: next(left, None) is None
+                with suppress(KeyboardInterrupt):
+                    feeding.follow(paths, lambda: clock.tick(step))
+            else:
+                feeding.run(paths, keep_open)
         finally:
             feeding.close()
     return feeding

@@ -1,0 +1,123 @@
+"""`dotr deploy`, `undeploy`, `status`: what is registered, what a redeploy keeps, what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Dotr
+
+TWO = """PREFIX : <urn:x:>
+RULE Fire DEFINE { dotr_x :of ?r } FROM Smoke := { SELECT ?r { ?o a :Smoke ; :room ?r } } WITH ?r := Smoke.?r
+RULE Alarm DEFINE { dotr_x :for ?r } FROM Fire WITH ?r := Fire.?r
+"""
+
+
+def lines(text: str) -> list[str]:
+    return [" ".join(line.split()) for line in text.splitlines()]
+
+
+def test_a_deploy_says_what_is_new_and_a_dry_run_does_nothing(dotr: Dotr) -> None:
+    assert lines(dotr("deploy", "fire.dotr", "--dry-run").out)[0] == "+ Fire new"
+    assert not Path(".dotr").exists()
+    assert dotr("deploy", "fire.dotr").code == 0
+    assert Path(".dotr/deployment.db").exists()
+
+
+def test_a_redeploy_says_what_keeps_its_state_and_why_not(dotr: Dotr) -> None:
+    Path("two.dotr").write_text(TWO)
+    dotr("deploy", "two.dotr")
+    assert lines(dotr("deploy", "two.dotr").out) == [
+        "= Fire the same: keeps what it remembers",
+        "= Alarm the same: keeps what it remembers",
+    ]
+    Path("two.dotr").write_text(TWO.replace(":room ?r }", ":room ?r . ?r a :Room }"))
+    told = lines(dotr("deploy", "two.dotr", "--dry-run").out)
+    assert told == [
+        "~ Fire its query `Smoke` changed: would start with nothing remembered",
+        "~ Alarm rule `Fire`, which it reads, changed: would start with nothing remembered",
+    ]
+    Path("two.dotr").write_text(
+        TWO.replace("dotr_x :for ?r", "dotr_x :for ?r ; a :Alarm").replace("Fire", "Blaze")
+    )
+    told = lines(dotr("deploy", "two.dotr").out)
+    assert told == [
+        "+ Blaze new",
+        "~ Alarm its text changed: starts with nothing remembered",
+        "- Fire is taken out, with what it remembers",
+    ]
+
+
+def test_what_was_deployed_runs_whatever_becomes_of_the_files(dotr: Dotr) -> None:
+    dotr("deploy", "fire.dotr")
+    for name in ("fire.dotr", "rooms.dlog", "building.ttl"):
+        Path(name).write_text("nonsense")
+    assert json.loads(dotr("feed", "events").out)["rule"] == "Fire"
+
+
+def test_a_bad_program_is_not_deployed(dotr: Dotr) -> None:
+    dotr("deploy", "fire.dotr")
+    Path("fire.dotr").write_text("RULE nonsense")
+    ran = dotr("deploy", "fire.dotr")
+    assert (ran.code, ran.out) == (3, "")
+    assert dotr("feed", "events").out
+
+
+def test_several_files_may_be_deployed_one_after_the_other(dotr: Dotr) -> None:
+    Path("two.dotr").write_text(TWO.replace("Fire", "Blaze"))
+    dotr("deploy", "fire.dotr")
+    told = lines(dotr("deploy", "two.dotr").out)
+    assert told == ["= Fire the same: keeps what it remembers", "+ Blaze new", "+ Alarm new"]
+    assert dotr("deploy", "two.dotr", "--dir", ".dotr").code == 0
+    Path("three.dotr").write_text(TWO)
+    assert dotr("deploy", "three.dotr").code == 3  # a second rule `Fire`
+
+
+def test_undeploy_refuses_while_another_rule_reads_the_events(dotr: Dotr) -> None:
+    Path("two.dotr").write_text(TWO)
+    dotr("deploy", "two.dotr")
+    ran = dotr("undeploy", "Fire")
+    assert ran.code == 5
+    assert "`Alarm`" in ran.err
+    assert dotr("undeploy", "Alarm").code == 0
+    assert dotr("undeploy", "Alarm").code == 3
+    assert dotr("undeploy", "Fire").code == 0
+    assert [rule["rule"] for rule in json.loads(dotr("status", "--format", "json").out)["rules"]] == []
+    assert "+ Fire new" in lines(dotr("deploy", "two.dotr").out)
+
+
+def test_status_says_how_far_it_is_and_what_every_rule_did(dotr: Dotr) -> None:
+    dotr("deploy", "fire.dotr")
+    assert "not fed yet" in dotr("status").out
+    dotr("feed", "events", "-o", "out.nq")
+    report = json.loads(dotr("status", "--format", "json").out)
+    assert (report["watermark"], report["latest"], report["graphs"], report["late"]) == (12, 12, 2, 0)
+    (rule,) = report["rules"]
+    assert (rule["rule"], rule["events"], rule["last"], rule["horizon"]) == ("Fire", 1, 12, 300_000_000)
+    (output,) = report["outputs"].values()
+    assert output == {"format": "nquads", "length": Path("out.nq").stat().st_size}
+    text = dotr("status").out
+    assert "watermark   12" in text
+    assert "5 min" in text
+
+
+@pytest.mark.parametrize("verb", [("feed", "events"), ("status",), ("undeploy", "Fire")])
+def test_without_a_deployment_there_is_a_hint(dotr: Dotr, verb: tuple[str, ...]) -> None:
+    ran = dotr(*verb)
+    assert ran.code == 3
+    assert "dotr deploy" in ran.err
+
+
+def test_a_folder_that_cannot_be_written_is_told(dotr: Dotr) -> None:
+    Path("taken").write_text("")
+    ran = dotr("deploy", "fire.dotr", "--dir", "taken/state")
+    assert ran.code == 4
+    assert "error[D4201]" in ran.err
+
+
+def test_a_library_is_told_how_to_be_used(dotr: Dotr) -> None:
+    Path("library.dotr").write_text("PARAMETER ?patience\n" + TWO)
+    ran = dotr("deploy", "library.dotr")
+    assert (ran.code, ran.out) == (3, "")

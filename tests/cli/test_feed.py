@@ -1,0 +1,210 @@
+"""`dotr feed` as a process: sinks, policies, following, silence, Ctrl-C, kill −9."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from freezegun import freeze_time
+
+from dotr.connectors.pace import Idle, Pace
+from tests.cli.conftest import HOT, SMOKE, Dotr
+from tests.connectors.deployments import deploy, feed
+from tests.soak.kill_feed import trial
+
+FEED = [sys.executable, "-m", "dotr.cli.main", "feed"]
+
+
+def test_several_sinks_get_every_event_once(dotr: Dotr) -> None:
+    dotr("deploy", "fire.dotr")
+    outputs = ["-o", "a.jsonl", "-o", "b.nq", "-o", "c.trig", "-o", "d.txt"]
+    assert dotr("feed", "events/10.ttl", "--keep-open", *outputs)[:2] == (0, "")
+    for _ in range(2):
+        assert dotr("feed", "events", *outputs).code == 0
+    assert json.loads(Path("a.jsonl").read_text())["rule"] == "Fire"
+    assert Path("b.nq").read_text().count("generatedAtTime") == 1
+    assert Path("c.trig").read_text().count("PREFIX :") == 1
+    assert Path("d.txt").read_text().count("@ 12\n") == 1
+    assert dotr("run", "fire.dotr", "b.nq", "-q").code == 0
+
+
+def test_an_output_keeps_its_format_and_its_owner(dotr: Dotr) -> None:
+    dotr("deploy", "fire.dotr")
+    dotr("feed", "events", "-o", "out.nq")
+    assert dotr("feed", "events", "-o", "out.nq", "--format", "jsonl").code == 5
+    Path("mine.nq").write_text("precious")
+    assert dotr("feed", "events", "-o", "mine.nq").code == 5
+    assert Path("mine.nq").read_text() == "precious"
+    assert dotr("feed", "events", "-o", "mine.nq", "--overwrite").code == 0
+
+
+def test_late_graphs_are_dropped_kept_or_fatal(dotr: Dotr) -> None:
+    dotr("deploy", "fire.dotr")
+    dotr("feed", "events/12.ttl")
+    ran = dotr("feed", "events", "--late", "fail")
+    assert ran.code == 3
+    assert "10.ttl" in ran.err
+    assert dotr("feed", "events", "--late", "file=late.jsonl").code == 0
+    assert json.loads(Path("late.jsonl").read_text())["time"] == 10
+    assert "1 late graphs" in dotr("status").out
+
+
+def test_lateness_lets_feeds_be_out_of_order(dotr: Dotr) -> None:
+    dotr("deploy", "fire.dotr")
+    dotr("feed", "events/12.ttl", "--lateness", "5s", "--keep-open")
+    assert "Fire" in dotr("feed", "events/10.ttl", "--lateness", "5s").out
+
+
+def test_bad_documents_are_kept_whole_and_counted(dotr: Dotr) -> None:
+    dotr("deploy", "fire.dotr")
+    Path("events/11.ttl").write_bytes(b":bad \xff")
+    assert dotr("feed", "events").code == 3
+    ran = dotr("feed", "events", "--on-error", "file=dead.jsonl")
+    assert ran.code == 0
+    assert "1 document refused" in ran.err
+    letter = json.loads(Path("dead.jsonl").read_text())
+    assert (letter["code"], letter["base64"]) == ("D2002", "OmJhZCD/")
+    dotr("feed", "events", "--on-error", "file=dead.jsonl")
+    assert Path("dead.jsonl").read_text().count("\n") == 1
+    assert "1 refused documents" in dotr("status").out
+
+
+def test_integer_time_keeps_its_unit(dotr: Dotr) -> None:
+    dotr("deploy", "fire.dotr")
+    dotr("feed", "events/10.ttl", "--time-unit", "ms", "--keep-open")
+    assert dotr("feed", "events", "--time-unit", "us").code == 5
+    assert '"time":12,' in dotr("feed", "events").out
+
+
+def test_mixed_kinds_of_time_are_refused_across_feeds(dotr: Dotr) -> None:
+    dotr("deploy", "fire.dotr")
+    dotr("feed", "events")
+    Path("2026-01-01T00-00-00Z.ttl").write_text("")
+    ran = dotr("feed", "2026-01-01T00-00-00Z.ttl")
+    assert (ran.code, "D2102" in ran.err) == (3, True)
+
+
+def test_a_redeployed_rule_starts_empty_and_says_so(dotr: Dotr) -> None:
+    dotr("deploy", "fire.dotr")
+    dotr("feed", "events/10.ttl")
+    Path("fire.dotr").write_text(Path("fire.dotr").read_text().replace("> 60", "> 50"))
+    dotr("deploy", "fire.dotr")
+    ran = dotr("feed", "events")
+    assert ran.out == ""
+    assert "start with nothing remembered: Fire" in ran.err
+
+
+def test_an_unchanged_rule_remembers_across_a_redeploy(dotr: Dotr) -> None:
+    dotr("deploy", "fire.dotr")
+    dotr("feed", "events/10.ttl")
+    Path("fire.dotr").write_text("# a comment\n" + Path("fire.dotr").read_text())
+    dotr("deploy", "fire.dotr")
+    assert '"rule":"Fire"' in dotr("feed", "events").out
+
+
+def started(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [*FEED, *arguments], cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+
+
+def wait_for(condition: object, seconds: float = 20) -> None:
+    end = time.monotonic() + seconds
+    while not condition():  # type: ignore[operator]  # a callable
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.05)
+
+
+def test_a_followed_folder_is_fed_as_it_fills_until_ctrl_c(dotr: Dotr, folder: Path) -> None:
+    dotr("deploy", "fire.dotr")
+    (folder / "in").mkdir()
+    process = started(folder, "in", "--follow", "-o", "out.jsonl", "--commit-every", "0s")
+    with process:
+        (folder / "half.tmp").write_text(HOT)
+        os.rename(folder / "half.tmp", folder / "in/10.ttl")
+        (folder / "in/12.ttl").write_text(SMOKE)
+        time.sleep(0.3)
+        (folder / "in/13.ttl").write_text("")
+        wait_for(lambda: (folder / "out.jsonl").exists() and (folder / "out.jsonl").stat().st_size)
+        process.send_signal(signal.SIGINT)
+        _out, err = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert b"Traceback" not in err
+    assert json.loads((folder / "out.jsonl").read_text())["time"] == 12
+    report = json.loads(dotr("status", "--format", "json").out)
+    assert (report["latest"], report["watermark"]) == (13, 12)  # the last instant stays open
+    assert dotr("feed", "in", "-o", "out.jsonl").code == 0
+    assert (folder / "out.jsonl").read_text().count("\n") == 1
+
+
+def test_a_pipe_is_fed_line_by_line_as_they_come(dotr: Dotr, folder: Path) -> None:
+    dotr("deploy", "fire.dotr")
+    process = started(folder, "-", "--follow", "--commit-every", "0s")
+    with process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for at, graph in ((10, HOT), (12, SMOKE), (13, "")):
+            process.stdin.write(json.dumps({"time": at, "graph": graph}).encode() + b"\n")
+            process.stdin.flush()
+        read: list[bytes] = []
+        reader = threading.Thread(target=lambda: read.append(process.stdout.readline()))  # type: ignore[union-attr]
+        reader.start()
+        reader.join(20)
+        assert read
+        assert json.loads(read[0])["rule"] == "Fire"
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=20)
+    assert process.returncode == 130
+
+
+def test_silence_moves_time_only_after_patience_and_stays_behind() -> None:
+    with freeze_time("2026-01-01") as clock:
+        idle = Idle(patience=10_000_000)
+        clock.tick(9)
+        assert idle.reached(100) is None
+        clock.tick(1)
+        assert idle.reached(100) == 100
+        clock.tick(5)
+        assert idle.reached(100) == 5_000_100
+        idle.seen()
+        assert idle.reached(100) is None
+
+
+def test_in_silence_absence_is_noticed_if_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    rules = """PREFIX : <urn:x:> RULE Silent DEFINE { dotr_s :silent ?t } FROM EVERY 10 s AS Tick
+    AND NOT Beat := { SELECT ?o { ?o a :Beat } } WITHIN 15 s FROM Tick WITH ?t := Tick.time"""
+    state = deploy(tmp_path, rules)
+    Path("in.jsonl").write_text('{"time":100,"graph":"[] a <urn:x:Beat> ."}\n')
+    with freeze_time("2026-01-01") as clock:
+        feed(state, ["in.jsonl"], ["out.nq"], idle=Idle(2_000_000), follow_for=(clock, 5, 9))
+    stamps = [line.split('"')[1] for line in Path("out.nq").read_text().splitlines() if "generatedAt" in line]
+    assert stamps == ["120", "130"]
+
+
+def test_commits_are_spaced_by_what_they_cost() -> None:
+    with freeze_time("2026-01-01") as clock:
+        pace = Pace(graphs=100, seconds=1.0)
+        assert not pace.due(16)
+        clock.tick(1)
+        assert pace.due(16)
+        begun = pace.begun()
+        clock.tick(2)
+        pace.done(begun)
+        clock.tick(17)
+        assert not pace.due(1000)
+        clock.tick(1)
+        assert pace.due(1000)
+
+
+def test_killed_at_any_moment_the_outputs_are_those_of_a_quiet_run(tmp_path: Path) -> None:
+    struck, _seconds, size = trial(tmp_path, graphs=2000, every=50, kills=15)
+    assert struck == 15
+    assert size > 100_000

@@ -1,0 +1,98 @@
+"""Kill a feed with SIGKILL at seeded moments until it is through; its outputs must be those of a quiet run.
+
+    python -m tests.soak.kill_feed --kills 200 --graphs 60000
+
+Place:   tests/cli/test_feed.py does a few kills with it; the long run is started by hand, its line is in
+         LOG.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tests.connectors.deployments import deploy, stream
+
+OUTPUTS = ("out.nq", "out.jsonl", "dead.jsonl")
+
+
+def command(state: str, every: int) -> list[str]:
+    """The feed under test: two outputs and dead letters, with commits that often."""
+    outputs = ["-o", "out.nq", "-o", "out.jsonl", "--on-error", "file=dead.jsonl"]
+    pace = ["--commit-graphs", str(every), "--commit-every", "50ms"]
+    return [sys.executable, "-m", "dotr.cli.main", "feed", "in.jsonl", "--dir", state, "-q", *outputs, *pace]
+
+
+def outputs(folder: Path) -> dict[str, bytes]:
+    return {name: (folder / name).read_bytes() for name in OUTPUTS}
+
+
+def quiet_run(folder: Path, graphs: int, every: int) -> tuple[dict[str, bytes], float]:
+    """Deploy and feed without a disturbance: the outputs, and how long the feed took."""
+    state = prepared(folder, graphs)
+    begun = time.monotonic()
+    subprocess.run(command(state, every), cwd=folder, check=True)
+    return outputs(folder), time.monotonic() - begun
+
+
+def prepared(folder: Path, graphs: int) -> str:
+    folder.mkdir(parents=True)
+    (folder / "in.jsonl").write_text("".join(f"{line}\n" for line in stream(graphs)))
+    return deploy(folder)
+
+
+def killed_run(folder: Path, graphs: int, every: int, kills: int, seconds: float, seed: int) -> int:
+    """As `quiet_run`, killed at random moments of a run; how many kills struck before it was through."""
+    state, noise, struck = prepared(folder, graphs), random.Random(seed), 0
+    for _ in range(kills):
+        # most kills fall into the work, some into the start, where outputs are cut back and state is read
+        delay = noise.uniform(0.05, 0.35) if noise.random() < 0.2 else noise.uniform(0.3, 0.45 + seconds / 5)
+        with subprocess.Popen(command(state, every), cwd=folder) as process:
+            try:
+                process.wait(delay)
+                return struck
+            except subprocess.TimeoutExpired:
+                process.kill()
+                struck += 1
+    subprocess.run(command(state, every), cwd=folder, check=True)
+    return struck
+
+
+def trial(folder: Path, graphs: int, every: int, kills: int, seed: int = 1) -> tuple[int, float, int]:
+    """(kills that struck, seconds of the quiet run, bytes of output). Raises AssertionError on a
+    difference.
+    """
+    expected, seconds = quiet_run(folder / "quiet", graphs, every)
+    struck, round_ = 0, 0
+    while struck < kills:  # a run that gets through early is followed by another
+        round_ += 1
+        struck += killed_run(
+            folder / f"killed{round_}", graphs, every, kills - struck, seconds, seed + round_
+        )
+        for name, content in outputs(folder / f"killed{round_}").items():
+            assert content == expected[name], f"{name} differs in round {round_}, see {folder}"
+    return struck, seconds, sum(map(len, expected.values()))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--graphs", type=int, default=60_000)
+    parser.add_argument("--every", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        struck, seconds, size = trial(Path(folder), given.graphs, given.every, given.kills, given.seed)
+    print(
+        f"{struck} kills, {given.graphs:,} graphs, {size:,} bytes of output identical; "
+        f"quiet run {seconds:.1f} s, seed {given.seed}"
+    )
+
+
+if __name__ == "__main__":
+    main()
