@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from dotr.events import Fact, Time
 from dotr.expressions.operators import Truth
+from dotr.rdf.memo import Memo
 from dotr.rdf.order import values_key
 from dotr.rdf.terms import XSD_FLOAT, Term
 from dotr.rdf.values import Value, decode
@@ -93,6 +94,18 @@ class Distribution:
                 operator = self.first.operator
                 if all(shares(operator, group.constants[0]) for group in self.groups):
                     self.base = f"{self.groups[0].streams[0]}|any"
+        self._everybody = tuple(stream for group in self.groups for stream in group.streams)
+        if self.base:
+            self._everybody = (self.base,)
+        self._streams: Memo[Term, tuple[str, ...]] = Memo(
+            self._streams_for, limit=max(256, (1 << 21) // max(1, len(self._everybody)))
+        )
+
+    def _streams_for(self, term: Term) -> tuple[str, ...]:
+        """The streams that get a row with this value at the compared place, if nothing else is compared."""
+        if self.index is None or self.base:
+            return self._everybody
+        return tuple(s for member in self.index.passing(term) for s in self.groups[member].streams)
 
     def filters(self) -> Iterator[tuple[str, int, str, Term]]:
         """With a base: (stream, the attribute compared, operator, constant) of each member."""
@@ -128,21 +141,36 @@ class Distribution:
                 return False
         return True
 
-    def facts(self, rows: Iterable[Row], time: Time, result: dict[str, list[Fact]]) -> None:
-        """Put the facts of every member that has some into `result`; with a base, the base's alone."""
+    def facts(self, rows: Sequence[Row], time: Time, result: dict[str, list[Fact]]) -> None:
+        """Put the facts of every member that has some into `result`; with a base, the base's alone.
+
+        Members may get the same list.
+        """
+        if len(rows) == 1 and not self._others:
+            self._one(rows[0], time, result)
+            return
         if self.base:
-            own = list(dict.fromkeys(rows)) if self._distinct else list(rows)
-            if own:
-                result[self.base] = self._made(own, time)
+            if rows:
+                result[self.base] = self._made(rows, time)
             return
         for group, own in self.share(rows):
-            if self._distinct:
-                own = list(dict.fromkeys(own))
             facts = self._made(own, time)
             for stream in group.streams:
                 result[stream] = facts
 
-    def _made(self, rows: list[Row], time: Time) -> list[Fact]:
-        if len(rows) == 1:
-            return [(time, attributes(rows[0]), 0, "")]
+    def _one(self, row: Row, time: Time, result: dict[str, list[Fact]]) -> None:
+        streams = self._everybody
+        if self.index is not None and not self.base:
+            term = row[self._place]
+            if term is None:
+                return
+            streams = self._streams[term]
+            row = row[: self._width]
+        facts = [(time, attributes(row), 0, "")]
+        for stream in streams:
+            result[stream] = facts
+
+    def _made(self, rows: Sequence[Row], time: Time) -> list[Fact]:
+        if self._distinct:
+            rows = list(dict.fromkeys(rows))
         return facts_of(map(attributes, rows), time)
