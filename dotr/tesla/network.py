@@ -92,7 +92,7 @@ class Network:
         self.columns_of: list[list[Column[Any]]] = [[] for _ in program.rules]
         self.dropped = [0] * len(program.rules)
         self.sweep_at = NEVER
-        self._options = options
+        self.options = options
         self._sweeps: list[tuple[Time, int, Column[Any]]] = []
         self._numbers: dict[Column[Any], int] = {}
         self._users: dict[Column[Any], list[Group]] = {}
@@ -110,7 +110,7 @@ class Network:
     def _plan(self, program: Program, order: Sequence[int]) -> list[RulePlan]:
         ticks = ticks_seen(program)
         referred = {p.stream for rule in program.rules for p in rule.positions if p.chained}
-        options = self._options
+        options = self.options
         return [
             plan_rule(
                 index,
@@ -147,7 +147,7 @@ class Network:
     def _column(self, spec: ColumnSpec) -> Column[Any]:
         column = self.columns.get(spec)
         if column is None:
-            column = self.columns[spec] = open_column(spec, self._options.clock, self._filled)
+            column = self.columns[spec] = open_column(spec, self.options.clock, self._filled)
             self._numbers[column] = len(self._numbers)
             self._users[column] = []
             stream = self._stream(spec.stream)
@@ -166,7 +166,7 @@ class Network:
 
     def compile(self, group: Group) -> Run:
         """Make the group's function; when it first runs."""
-        options = self._options
+        options = self.options
         group.run = compile_group(
             group.plans, group.columns, options.clock, limit=options.limit, drop=self._drop
         )

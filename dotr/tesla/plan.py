@@ -21,13 +21,13 @@ from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
 from dotr.events import Time
-from dotr.ir.expressions import Attribute, Call, Const, Expression
+from dotr.ir.expressions import Const, Expression
 from dotr.ir.rules import Absent, Between, Choose, Conjunct, Every, Rule, Selection, Summarise, Within
 from dotr.rdf.values import Number
-from dotr.tesla.conditions import OWN, as_own, conjunction, equality, names, parts
+from dotr.tesla.conditions import as_own, conjunction, equality, names, parts
 from dotr.tesla.references import depths
 from dotr.tesla.template import faults
-from dotr.tesla.thresholds import Filtered, Measure, Threshold, threshold_of
+from dotr.tesla.thresholds import Filtered, Measure, Threshold, comparison, threshold_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +211,7 @@ class _Sources:
         if stream not in self.filtered:
             return None
         by = self.filtered[stream]
-        return Call(by.operator, (Attribute(OWN, str(by.place)), Const(by.constant)))
+        return comparison(by.place, by.operator, by.constant)
 
 
 def _plan_step(rule: Rule, conjunct: Conjunct, source: _Sources, depth: Time) -> Step:

@@ -12,13 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from dotr.errors import Diagnostic, EngineError
 from dotr.events import Time
 from dotr.ir.program import Program
-from dotr.tesla.columns import Column
+from dotr.ir.rules import Position, Rule
+from dotr.rdf.terms import Term
+from dotr.tesla.columns import Column, own_condition
 from dotr.tesla.network import Network
+from dotr.tesla.thresholds import Filtered, comparison
 
 VERSION = 1
 """Of snapshots. A change of what columns hold, or of how rules are planned, is a new one."""
@@ -31,6 +34,26 @@ class Restored:
     kept: tuple[str, ...]
     empty: tuple[str, ...]
     gone: tuple[str, ...]
+
+
+_Test: TypeAlias = tuple[int, str, Term]
+"""What a rule's facts of a column pass: (place, operator, constant) of a `Filtered`."""
+
+
+def _positions(rule: Rule) -> list[Position]:
+    return [conjunct.position for conjunct in rule.conjuncts]
+
+
+def _plain(by: Filtered | None) -> list[Any] | None:
+    return None if by is None else [by.place, by.operator, by.constant]
+
+
+def _kept(dump: Mapping[str, list[Any]], test: _Test | None, network: Network) -> Mapping[str, list[Any]]:
+    """What a column held of a rule's own stream."""
+    if test is None or "facts" not in dump:
+        return dump
+    passes = own_condition(comparison(*test), network.options.clock)
+    return {"facts": [fact for fact in dump["facts"] if passes(fact)]}
 
 
 def save(program: Program, network: Network, digests: Sequence[str], first: Time | None) -> dict[str, Any]:
@@ -48,6 +71,7 @@ def save(program: Program, network: Network, digests: Sequence[str], first: Time
                 "epoch": network.epochs[index],
                 "dropped": network.dropped[index],
                 "columns": [number[column] for column in network.columns_of[index]],
+                "filters": [_plain(network.options.filtered.get(p.stream)) for p in _positions(rule)],
             }
             for index, (digest, rule) in enumerate(zip(digests, program.rules, strict=True))
         },
@@ -75,14 +99,16 @@ def load(
         )
     parts = state["rules"]
     network = build([parts[d]["epoch"] if d in parts else state["epochs"] for d in digests], state["now"])
-    wanted: dict[Column[Any], dict[int, None]] = {}
+    wanted: dict[Column[Any], dict[tuple[int, _Test | None], None]] = {}
     for index, digest in enumerate(digests):
         if digest in parts:
-            network.dropped[index] = parts[digest]["dropped"]
-            for column, old in zip(network.columns_of[index], parts[digest]["columns"], strict=True):
-                wanted.setdefault(column, {})[old] = None
+            part = parts[digest]
+            network.dropped[index] = part["dropped"]
+            of_rule = zip(network.columns_of[index], part["columns"], part["filters"], strict=True)
+            for column, old, test in of_rule:
+                wanted.setdefault(column, {})[old, None if test is None else tuple(test)] = None
     for column, olds in wanted.items():
-        column.load([state["columns"][old] for old in olds])
+        column.load([_kept(state["columns"][old], test, network) for old, test in olds])
     named = [(rule.name, digest in parts) for rule, digest in zip(program.rules, digests, strict=True)]
     names = {name for name, _ in named}
     gone = [part["rule"] for digest, part in parts.items() if digest not in digests]

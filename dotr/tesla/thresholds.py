@@ -69,6 +69,11 @@ def is_threshold(operator: str, constant: Term) -> bool:
     return isinstance(value, Decimal) and abs(value) <= _EXACT and Decimal(float(value)) == value
 
 
+def comparison(place: int, operator: str, constant: Term) -> Expression:
+    """The condition of a `Filtered` on the own fact."""
+    return Call(operator, (Attribute(OWN, str(place)), Const(constant)))
+
+
 def threshold_of(part: Expression) -> Threshold | None:
     """A condition on the own fact (see conditions.OWN) as a threshold, None where it is none."""
     if not (isinstance(part, Call) and len(part.arguments) == 2 and part.function in _MIRRORED):

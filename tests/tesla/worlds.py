@@ -6,8 +6,9 @@ BETWEEN, NOT, aggregates, k, several keys, residual conditions. Streams have few
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -35,6 +36,7 @@ from dotr.ir import (
 )
 from dotr.rdf.terms import RDF_TYPE, XSD, Term, integer
 from dotr.tesla.references import evaluation_order, references
+from dotr.tesla.thresholds import Filtered, is_threshold
 from tests.tesla.building import A, B, attribute, call, facts, program, rule
 
 QUERIES = ("P", "Q", "R")
@@ -83,8 +85,11 @@ class Instant:
 
 @dataclass(frozen=True)
 class World:
+    """`filtered`: streams that the engine is given as their base, the oracle as they are."""
+
     program: Program
     instants: Sequence[Instant]
+    filtered: Mapping[str, Filtered] = field(default_factory=dict)
 
 
 @st.composite
@@ -94,7 +99,11 @@ def worlds(draw: st.DrawFn, odd: bool | None = None) -> World:
     rules: list[Rule] = []
     for i in range(count):
         rules.append(draw(_rule(f"T{i}", i, count)))
-    made = program(*_without_vicious_cycles(rules))
+    return World(program(*_without_vicious_cycles(rules)), draw(_instants(strange)))
+
+
+@st.composite
+def _instants(draw: st.DrawFn, strange: bool) -> list[Instant]:
     keys, values = (ODD_KEYS, ODD_VALUES) if strange else (KEYS, VALUES)
     row = st.tuples(st.sampled_from(keys), st.sampled_from(values))
     rows = st.sampled_from((0, 1, 1, 1, 2, 3)).flatmap(lambda n: st.lists(row, min_size=n, max_size=n))
@@ -105,7 +114,59 @@ def worlds(draw: st.DrawFn, odd: bool | None = None) -> World:
         streams = {name: facts(time, *found) for name, found in content.items() if found}
         instants.append(Instant(time, streams, draw(st.integers(0, 4)) == 0))
         time += draw(st.sampled_from((1, 1, 1, 2, 3, 7)))
-    return World(made, instants)
+    return instants
+
+
+@st.composite
+def families(draw: st.DrawFn) -> World:
+    """Rules that differ in constants only, over streams that are filters of others."""
+    strange = draw(st.booleans())
+    patterns = [draw(_rule(f"F{i}", 0, 0, holes=True)) for i in range(draw(st.sampled_from((1, 1, 1, 2))))]
+    rules: list[Rule] = []
+    filtered: dict[str, Filtered] = {}
+    kinds = st.tuples(st.booleans(), st.sampled_from((1, 1, 1, 0)), st.sampled_from(OPERATORS))
+    shapes = {name: draw(kinds) for name in QUERIES}
+    for number in range(draw(st.sampled_from((3, 5, 7, 1)))):
+        one = draw(st.sampled_from(patterns))
+        limits = [draw(st.sampled_from(LIMITS)) for _ in range(2)]
+        streams: dict[str, str] = {}
+        for name, (shared, place, operator) in shapes.items():
+            constant = draw(st.sampled_from(LIMITS))
+            if shared and is_threshold(operator, constant):
+                streams[name] = f"{name}{number}"
+                filtered[streams[name]] = Filtered(name, place, operator, constant)
+        rules.append(_filled(one, f"T{number}", limits, streams))
+    return World(program(*rules), draw(_instants(strange)), filtered)
+
+
+OPERATORS = (">", ">=", "<", "<=")
+HOLES = (Const("<urn:hole:0>"), Const("<urn:hole:1>"))
+LIMITS: tuple[Term, ...] = (
+    *(integer(i) for i in (0, 1, 1, 1, 2, 2, -1)),
+    *(f'"{text}"^^<{XSD}decimal>' for text in ("0.5", "0.5", "1.25", "-0.5")),
+    f'"0.1"^^<{XSD}decimal>',
+    f'"1.5"^^<{XSD}double>',
+    A,
+)
+
+
+def _filled(one: Rule, name: str, limits: Sequence[Term], streams: Mapping[str, str]) -> Rule:
+    """The rule with constants for its holes and other streams."""
+    holes = dict(zip(HOLES, map(Const, limits), strict=True))
+
+    def fill(value: Any) -> Any:
+        if isinstance(value, Const):
+            return holes.get(value, value)
+        if isinstance(value, Position):
+            return replace(value, stream=streams.get(value.stream, value.stream))
+        if isinstance(value, tuple):
+            return tuple(map(fill, value))
+        if is_dataclass(value) and not isinstance(value, type):
+            return replace(value, **{f.name: fill(getattr(value, f.name)) for f in fields(value) if f.init})
+        return value
+
+    filled: Rule = fill(one)
+    return replace(filled, name=name)
 
 
 def _without_vicious_cycles(rules: list[Rule]) -> list[Rule]:
@@ -129,20 +190,31 @@ def _ordered(rules: list[Rule]) -> bool:
 
 
 @st.composite
-def _rule(draw: st.DrawFn, name: str, index: int, count: int) -> Rule:
+def _rule(draw: st.DrawFn, name: str, index: int, count: int, holes: bool = False) -> Rule:
+    """`holes`: no chaining, and comparisons with HOLES among the conditions."""
     trigger = draw(_trigger(index))
     known: list[Position] = [] if isinstance(trigger, Every) else [trigger]
     references_ = [trigger.name]
     variables: list[str] = []
     conjuncts: list[Conjunct] = []
-    for i in range(draw(st.integers(0, 4))):
+    for i in range(draw(st.integers(0, 4) if not holes else st.sampled_from((1, 1, 2, 3)))):
         window = draw(_window(references_))
         position = draw(_position(f"X{i}", index, count, window))
-        on = draw(st.none() | _condition(position, known, variables, references_))
-        match draw(st.sampled_from(("choose", "choose", "choose", "choose", "total", "total", "not"))):
+        free = not holes or draw(st.integers(0, 3)) == 3
+        key = call("=", f"{position.name}.k", f"{draw(st.sampled_from(known)).name}.k") if known else None
+        on = draw(st.none() | _condition(position, known, variables, references_) if free else st.just(key))
+        if holes and draw(st.booleans()):
+            test = draw(_hole(position))
+            on = test if on is None else call("&&", on, test)
+        kinds = ("choose", "choose", "choose", "choose", "total", "total", "not")
+        match draw(st.sampled_from(kinds if not holes else ("choose", "choose", "choose", "not"))):
             case "choose" if isinstance(window, Within):
-                selection = draw(st.sampled_from(Selection))
-                k = 1 if selection is Selection.EACH else draw(st.sampled_from((1, 1, 1, 1, 2, 3)))
+                selection = draw(st.sampled_from(Selection if free else [Selection.LAST]))
+                k = (
+                    1
+                    if selection is Selection.EACH or not free
+                    else draw(st.sampled_from((1, 1, 1, 1, 2, 3)))
+                )
                 conjuncts.append(Choose(selection, position, window, on, k))
                 known.append(position)
                 references_.append(position.name)
@@ -157,10 +229,11 @@ def _rule(draw: st.DrawFn, name: str, index: int, count: int) -> Rule:
                 conjuncts.append(Absent(position, window, on))
     where = draw(st.none() | st.none() | _guard(known, variables, references_))
     chosen = [c.position.name for c in conjuncts if isinstance(c, Choose)]
-    consuming = draw(st.lists(st.sampled_from(chosen), unique=True, max_size=2)) if chosen else []
+    consumes = chosen and not (holes and draw(st.integers(0, 3)))
+    consuming = draw(st.lists(st.sampled_from(chosen), unique=True, max_size=2)) if consumes else []
     give = {
         "k": draw(_value(known, variables, references_)),
-        "v": draw(_value(known, variables, references_)),
+        "v": HOLES[1] if holes and draw(st.booleans()) else draw(_value(known, variables, references_)),
     }
     node: TemplateNode = draw(st.sampled_from((*[Fresh("dotr_id")] * 9, TemplateVar("k"))))
     predicate: TemplateNode = draw(st.sampled_from((*[RDF_TYPE] * 9, TemplateVar("v"))))
@@ -195,7 +268,7 @@ def _window(draw: st.DrawFn, names: Sequence[str]) -> Window:
 
 @st.composite
 def _position(draw: st.DrawFn, name: str, index: int, count: int, window: Window) -> Position:
-    if draw(st.integers(0, 3)) == 0:
+    if count and draw(st.integers(0, 3)) == 0:
         return Position(name, f"T{draw(st.integers(0, count - 1))}", VARIABLES, chained=True)
     return Position(name, draw(st.sampled_from(QUERIES)), VARIABLES)
 
@@ -246,6 +319,13 @@ def _part(
     if kind == 8:
         return call("=", call("+", mine, 1), draw(_attribute(known)) if known else call("NOW"))
     return call("BOUND", mine)
+
+
+@st.composite
+def _hole(draw: st.DrawFn, own: Position) -> Expression:
+    mine = attribute(f"{own.name}.{draw(st.sampled_from(('v', 'v', 'v', 'k')))}")
+    pair = (mine, HOLES[draw(st.sampled_from((0, 0, 0, 1)))])
+    return call(draw(st.sampled_from(OPERATORS)), *(pair if draw(st.integers(0, 3)) else pair[::-1]))
 
 
 @st.composite

@@ -1,0 +1,170 @@
+"""Rules that differ in constants: who is answered together, and that it is the same answer for less work."""
+
+from __future__ import annotations
+
+from dotr.events import Fact
+from dotr.ir import Const, Program, Rule
+from dotr.rdf.terms import XSD, Term, integer
+from dotr.tesla.engine import TeslaDetector
+from dotr.tesla.oracle import LiteralDetector
+from dotr.tesla.thresholds import Filtered, is_threshold
+from tests.tesla.building import (
+    CLOCK,
+    A,
+    absent,
+    at,
+    both,
+    call,
+    each,
+    equal,
+    facts,
+    last,
+    program,
+    rule,
+    within,
+)
+
+KEY = equal("Heat.k", "Smoke.k")
+
+
+def above(i: int, limit: int, **rest: object) -> Rule:
+    on = both(KEY, call(">", "Heat.v", limit))
+    return rule(f"Fire{i}", at("Smoke"), last(at("Heat"), within(9, "Smoke"), on), **rest)  # type: ignore[arg-type]  # tests
+
+
+def sizes(of: Program) -> list[int]:
+    return [len(group) for group in TeslaDetector(of, CLOCK).network.groups]
+
+
+def test_rules_that_differ_in_a_threshold_or_a_constant_of_with_are_one_group() -> None:
+    assert sizes(program(*(above(i, i, give={"limit": Const(integer(i))}) for i in range(5)))) == [5]
+
+
+def test_rules_that_differ_in_more_are_not() -> None:
+    wide = rule("Wide", at("Smoke"), last(at("Heat"), within(8, "Smoke"), both(KEY, call(">", "Heat.v", 1))))
+    below = rule("Low", at("Smoke"), last(at("Heat"), within(9, "Smoke"), both(KEY, call("<", "Heat.v", 1))))
+    consuming = above(3, 1, consuming=["Heat"])
+    other = above(4, 1, where=call(">", "Heat.v", 0))
+    assert sizes(program(above(0, 1), wide, below, consuming, other)) == [1] * 5
+
+
+def test_thresholds_that_do_not_rise_together_are_answered_apart() -> None:
+    def twice(i: int, heat: int, rain: int) -> Rule:
+        return rule(
+            f"Fire{i}",
+            at("Smoke"),
+            last(at("Heat"), within(9, "Smoke"), call(">", "Heat.v", heat)),
+            last(at("Rain"), within(9, "Smoke"), call(">", "Rain.v", rain)),
+        )
+
+    of = program(twice(0, 1, 5), twice(1, 2, 3), twice(2, 3, 6), twice(3, 0, 9))
+    assert sorted(sizes(of)) == [1, 1, 2]
+    engine, oracle = TeslaDetector(of, CLOCK), LiteralDetector(of, CLOCK)
+    for t, (heat, rain) in enumerate([(2, 4), (4, 4), (2, 7), (9, 9)]):
+        content = {"Heat": facts(t, (A, heat)), "Rain": facts(t, (A, rain)), "Smoke": facts(t, (A, 0))}
+        assert engine.at(t, content) == oracle.at(t, content)
+
+
+def test_constants_that_doubles_cannot_hold_are_no_thresholds() -> None:
+    def typed(text: str, name: str) -> Term:
+        return f'"{text}"^^<{XSD}{name}>'
+
+    assert is_threshold(">", integer(20))
+    assert is_threshold("<=", typed("-0.5", "decimal"))
+    assert not is_threshold(">", typed("0.1", "decimal"))
+    assert not is_threshold(">", typed("0.5", "double"))
+    assert not is_threshold(">", integer(2**53 + 1))
+    assert not is_threshold("=", integer(1))
+    assert not is_threshold(">", '"20"')
+    assert not is_threshold(">", typed("true", "boolean"))
+
+
+def test_each_rule_takes_the_latest_fact_above_its_own_limit() -> None:
+    of = program(*(above(i, limit) for i, limit in enumerate((10, 40, 20, 30))))
+    detector = TeslaDetector(of, CLOCK)
+    for t, value in enumerate((35, 5, 25, 15)):
+        detector.at(t, {"Heat": facts(t, (A, value))})
+    found = detector.at(4, {"Smoke": facts(4, (A, 0))})
+    assert [(m.rule, m.facts[1][0]) for m in found] == [(0, 3), (2, 2), (3, 0)]
+
+
+def test_absence_above_a_limit_is_told_rule_by_rule() -> None:
+    rules = [
+        rule(
+            f"Calm{i}",
+            at("Smoke"),
+            absent(at("Heat"), within(2, "Smoke"), both(KEY, call(">=", "Heat.v", limit))),
+        )
+        for i, limit in enumerate((10, 40, 20))
+    ]
+    detector = TeslaDetector(program(*rules), CLOCK)
+    detector.at(0, {"Heat": facts(0, (A, 40))})
+    detector.at(1, {"Heat": facts(1, (A, 20))})
+    assert [m.rule for m in detector.at(2, {"Smoke": facts(2, (A, 0))})] == []
+    assert [m.rule for m in detector.at(3, {"Smoke": facts(3, (A, 0))})] == [1]
+    assert [m.rule for m in detector.at(4, {"Smoke": facts(4, (A, 0))})] == [0, 1, 2]
+
+
+def test_a_stream_that_filters_another_has_its_facts() -> None:
+    rules = [
+        rule(f"Fire{i}", at("Smoke", f"Smoke{i}"), each(at("Heat", f"Heat{i}"), within(9, "Smoke"), KEY))
+        for i in range(3)
+    ]
+    filtered = {f"Heat{i}": Filtered("Heat", 1, ">", integer(10 * i)) for i in range(3)}
+    filtered |= {f"Smoke{i}": Filtered("Smoke", 1, "<=", integer(i)) for i in range(3)}
+    detector = TeslaDetector(program(*rules), CLOCK, filtered=filtered)
+    content = {"Heat": facts(1, (A, 5), (A, 15), (A, None), (A, A)), "Smoke": facts(1, (A, 1))}
+    found = detector.at(1, content)
+    assert [(m.rule, m.facts[1][1][1]) for m in found] == [(1, integer(15))]
+
+
+def test_streams_of_equal_queries_are_given_once() -> None:
+    rules = [
+        rule(f"Fire{i}", at("Smoke", f"Fire{i}.Smoke"), last(at("Heat"), within(9, "Smoke"), KEY))
+        for i in range(3)
+    ]
+    same = {f"Fire{i}.Smoke": "Fire0.Smoke" for i in range(3)}
+    detector = TeslaDetector(program(*rules), CLOCK, same=same)
+    found = detector.at(1, {"Fire0.Smoke": facts(1, (A, 1)), "Heat": facts(1, (A, 1))})
+    assert [m.rule for m in found] == [0, 1, 2]
+    assert [len(group) for group in detector.network.groups] == [3]
+
+
+def test_a_thousand_thresholds_cost_one_look_where_none_passes() -> None:
+    of = program(*(above(i, 100 + i) for i in range(1_000)))
+    detector = TeslaDetector(of, CLOCK)
+    assert len(detector.network.columns) == 1
+    assert len(detector.network.groups) == 1
+    for t in range(50):
+        fact: Fact = (t, (A, integer(t)), 0, "")
+        assert detector.detect(t, {"Heat": [fact], "Smoke": [fact]}) == []
+    (column,) = detector.network.columns.values()
+    assert column.size() == 1
+
+
+def test_a_state_fits_whatever_rules_come_to_share_its_columns() -> None:
+    one = TeslaDetector(program(above(0, 10)), CLOCK)
+    one.at(1, {"Heat": facts(1, (A, 35))})
+    one.at(2, {"Heat": facts(2, (A, 5))})
+    both_ = TeslaDetector(program(above(1, 1), above(0, 10)), CLOCK)
+    assert both_.restore(one.snapshot()).kept == ("Fire0",)
+    found = both_.at(3, {"Smoke": facts(3, (A, 0))})
+    assert [(m.rule, m.facts[1][0]) for m in found] == [(1, 1)]
+
+
+def test_a_state_fits_a_stream_that_is_now_given_as_its_base() -> None:
+    rules = [
+        rule(f"Fire{i}", at("Smoke"), last(at("Heat", f"Heat{i}"), within(9, "Smoke"), KEY)) for i in range(2)
+    ]
+    apart = TeslaDetector(program(*rules), CLOCK)
+    apart.at(1, {"Heat0": facts(1, (A, 5)), "Heat1": []})
+    apart.at(2, {"Heat0": facts(2, (A, 25)), "Heat1": facts(2, (A, 25))})
+    apart.at(3, {"Heat0": facts(3, (A, 5)), "Heat1": []})
+    filtered = {"Heat0": Filtered("Heat", 1, ">", integer(0)), "Heat1": Filtered("Heat", 1, ">", integer(20))}
+    together = TeslaDetector(program(*rules), CLOCK, filtered=filtered)
+    together.restore(apart.snapshot())
+    found = together.at(4, {"Smoke": facts(4, (A, 0))})
+    assert [(m.rule, m.facts[1][0]) for m in found] == [(0, 3), (1, 2)]
+    again = TeslaDetector(program(*rules), CLOCK)
+    again.restore(together.snapshot())
+    assert again.at(5, {"Smoke": facts(5, (A, 0))}) == together.at(5, {"Smoke": facts(5, (A, 0))}) != []
