@@ -2,21 +2,26 @@
 
 Place:   called by pipeline.py after detect.
 Method:  paper, sec. 4, "output translation"; fresh names are content hashes (language.md, sec. 3), so that
-         replay, restart and Spark agree, where the paper draws them at random. A template is resolved once:
-         to a tuple of nodes for its triples, to one format string for its N-Quads. Only what a sink asks for
-         is made.
+         replay, restart and Spark agree, where the paper draws them at random. A template is resolved once,
+         to nodes for its triples and to a generated function for its N-Quads. Only what a sink asks for is made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from operator import itemgetter
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
 
 from dotr.events import Composite, Fact, RawMatch
 from dotr.ir import Every, Fresh, Program, Rule, TemplateNode, TemplateTriple, TemplateVar
+from dotr.joins.emit import Names, make
 from dotr.rdf.terms import PROV_GENERATED_AT_TIME, Term, Triple
 from dotr.tesla.identity import match_hash
+
+Build: TypeAlias = tuple[tuple[Term | int, ...], ...]
+"""Triples of nodes: a constant, or a place in (name, stamp, bindings…, further fresh names…)."""
+
+QuadWriter: TypeAlias = Callable[[str, tuple[Term, ...], str], str]
+"""(id, values of WITH, stamp) → N-Quads."""
 
 
 class Emitter:
@@ -31,12 +36,17 @@ class Emitter:
         """
         hashes: dict[tuple[Fact, ...], str] = {}
         events: list[Composite] = []
+        templates = self._templates
+        last: tuple[Fact, ...] | None = None
+        name = ""
         for match in matches:
             rule, time, facts, _ = match
-            name = hashes.get(facts)
-            if name is None:
-                name = hashes[facts] = match_hash(time, facts)
-            template = self._templates[rule]
+            if facts != last:  # a run of rules over the same facts compares by pointers
+                last = facts
+                name = hashes.get(facts, "")
+                if not name:
+                    name = hashes[facts] = match_hash(time, facts)
+            template = templates[rule]
             events.append(Composite(template, template.prefix + name, match))
         return events
 
@@ -50,12 +60,10 @@ class RuleTemplate:
 
     __slots__ = (
         "_build",
-        "_fill",
-        "_format",
-        "_may_repeat",
         "_suffixes",
         "positions",
         "prefix",
+        "quads",
         "rule",
         "variables",
     )
@@ -69,12 +77,12 @@ class RuleTemplate:
         self.positions = (first, *((c.position.name, c.position.variables) for c in rule.chosen))
         fresh = _fresh_names(rule)
         self._suffixes = tuple(suffix for suffix in fresh.values() if suffix)
-        self._may_repeat = _may_repeat(rule.template)
+        may_repeat = _may_repeat(rule.template)
         slot = _slots(rule, fresh)
         self._build = tuple(
             tuple(slot(node) for node in (t.subject, t.predicate, t.object)) for t in rule.template
         )
-        self._format, self._fill = _quad_format(self._build)
+        self.quads = self._repeating_quads if may_repeat else _quad_writer(rule, self._build, self._suffixes)
 
     def graph(self, id_: str, bindings: tuple[Term, ...]) -> tuple[Triple, ...]:
         values = (f"<{id_}>", "", *bindings, *[f"<{id_}{suffix}>" for suffix in self._suffixes])
@@ -88,15 +96,10 @@ class RuleTemplate:
             triples[triple] = None
         return tuple(triples)
 
-    def quads(self, id_: str, bindings: tuple[Term, ...], stamp: str) -> str:
+    def _repeating_quads(self, id_: str, bindings: tuple[Term, ...], stamp: str) -> str:
         name = f"<{id_}>"
-        if self._may_repeat:
-            head = f"{name} {PROV_GENERATED_AT_TIME} {stamp} .\n"
-            return head + "".join([f"{s} {p} {o} {name} .\n" for s, p, o in self.graph(id_, bindings)])
-        if self._suffixes:
-            more = [f"<{id_}{suffix}>" for suffix in self._suffixes]
-            return self._format % self._fill((name, stamp, *bindings, *more))
-        return self._format % self._fill((name, stamp, *bindings))
+        head = f"{name} {PROV_GENERATED_AT_TIME} {stamp} .\n"
+        return head + "".join([f"{s} {p} {o} {name} .\n" for s, p, o in self.graph(id_, bindings)])
 
 
 def _fresh_names(rule: Rule) -> dict[str, str]:
@@ -124,20 +127,30 @@ def _slots(rule: Rule, fresh: dict[str, str]) -> Callable[[TemplateNode], Term |
     return slot
 
 
-def _quad_format(build: tuple[tuple[Term | int, ...], ...]) -> tuple[str, Callable[[Any], tuple[str, ...]]]:
-    """A %-format of the N-Quads, and what picks its arguments out of the slots."""
-    text = [f"%s {PROV_GENERATED_AT_TIME} %s .\n"]
-    places = [0, 1]
+def _quad_writer(rule: Rule, build: Build, suffixes: Sequence[str]) -> QuadWriter:
+    """The N-Quads of an event as one generated f-string: constants come in by name, values by place."""
+    names = Names()
+
+    def piece(node: Term | int) -> str:
+        if not isinstance(node, int):
+            return "{" + names.constant(node) + "}"
+        if node < 2:
+            return ("{n}", "{t}")[node]
+        place = node - 2
+        if place < len(rule.variables):
+            return f"{{b{place}}}"
+        return "{i}" + "{" + names.constant(suffixes[place - len(rule.variables)] + ">") + "}"
+
+    lines = ["{n} {STAMPED} {t} .\\n"]
     for triple in build:
-        for node in triple:
-            if isinstance(node, int):
-                places.append(node)
-                text.append("%s ")
-            else:
-                text.append(node.replace("%", "%%") + " ")
-        places.append(0)
-        text.append("%s .\n")
-    return "".join(text), itemgetter(*places)
+        s, p, o = ("<" * piece(node).startswith("{i}") + piece(node) for node in triple)
+        lines.append(f"{s} {p} {o} {{n}} .\\n")
+    names.namespace["STAMPED"] = PROV_GENERATED_AT_TIME
+    unpack = "".join(f"b{i}, " for i in range(len(rule.variables)))
+    source = "def quads(i, b, t):\n    n = f'<{i}>'\n"
+    if unpack:
+        source += f"    {unpack}= b\n"
+    return make("quads", f"{source}    return f'{''.join(lines)}'\n", names)
 
 
 def _may_repeat(template: tuple[TemplateTriple, ...]) -> bool:

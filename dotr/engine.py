@@ -150,7 +150,8 @@ class Engine:
         self._options = SourceOptions(unit=UNITS[time_unit])
         if base is not None:
             self._options = replace(self._options, base=base)
-        triples = read_background(program.background, self._options.base)
+        self._unit, self._base = self._options.unit, self._options.base
+        triples = read_background(program.background, self._base)
         triples += self._further(background)
         self.pipeline = Pipeline(
             program,
@@ -200,10 +201,8 @@ class Engine:
         `at`: an int in the run's unit, an aware datetime, or ISO 8601 text with a zone. Raises DataError for
         a graph that cannot be read and for a time of another kind than the first one's.
         """
-        time, integer = self._time(at)
-        triples = (
-            parse_triples(graph, base=self._options.base) if type(graph) is str else self._triples(graph)
-        )
+        time, integer = (at * self._unit, True) if type(at) is int else self._time(at)
+        triples = parse_triples(graph, base=self._base) if type(graph) is str else self._triples(graph)
         pipeline = self.pipeline
         clock = pipeline.clock
         if clock is None or clock.integer is not integer:
@@ -254,8 +253,6 @@ class Engine:
             )
 
     def _time(self, at: int | datetime | str) -> tuple[Time, bool]:
-        if type(at) is int:
-            return at * self._options.unit, True
         if isinstance(at, bool) or not isinstance(at, int | datetime | str):
             raise UsageError(
                 Diagnostic(

@@ -114,14 +114,17 @@ class Template(Protocol):
 
 
 class Composite:
-    """A composite event as it leaves: everything any sink prints, made when it is asked for."""
+    """A composite event as it leaves: everything any sink prints, made when it is asked for.
 
-    __slots__ = ("_bindings", "_facts", "id", "template", "time")
+    `bound`: the values of WITH, in order.
+    """
+
+    __slots__ = ("bound", "facts", "id", "template", "time")
 
     def __init__(self, template: Template, id_: str, match: RawMatch) -> None:
         self.template = template
         self.id = id_
-        _, self.time, self._facts, self._bindings = match
+        _, self.time, self.facts, self.bound = match
 
     @property
     def rule(self) -> str:
@@ -130,24 +133,20 @@ class Composite:
     @property
     def bindings(self) -> tuple[tuple[str, Term], ...]:
         """Variables of WITH and their values, in order."""
-        return tuple(zip(self.template.variables, self._bindings, strict=True))
+        return tuple(zip(self.template.variables, self.bound, strict=True))
 
     @property
     def match(self) -> tuple[tuple[str, tuple[str, ...], Fact], ...]:
         """(position, its attributes, its fact), the trigger first."""
         return tuple(
             (name, variables, fact)
-            for (name, variables), fact in zip(self.template.positions, self._facts, strict=True)
+            for (name, variables), fact in zip(self.template.positions, self.facts, strict=True)
         )
 
     @property
     def graph(self) -> tuple[Triple, ...]:
         """The triples of DEFINE in template order, without repeats."""
-        return self.template.graph(self.id, self._bindings)
-
-    def quads(self, stamp: str) -> str:
-        """The event as N-Quads; `stamp` is its time as a term."""
-        return self.template.quads(self.id, self._bindings, stamp)
+        return self.template.graph(self.id, self.bound)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Composite) and self._whole() == other._whole()

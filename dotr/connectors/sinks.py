@@ -80,7 +80,7 @@ def _turtle(graph: tuple[Triple, ...], notation: Notation) -> str:
 
 def nquads(event: Composite, clock: Clock) -> str:
     """The stamp in the default graph, then the event's quads in template order."""
-    return event.quads(clock.term(event.time))
+    return event.template.quads(event.id, event.bound, clock.term(event.time))
 
 
 def format_jsonl(event: Composite, clock: Clock) -> str:
