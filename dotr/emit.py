@@ -3,7 +3,7 @@
 Place:   called by pipeline.py after detect.
 Method:  paper, sec. 4, "output translation"; fresh names are content hashes (language.md, sec. 3), so that
          replay, restart and Spark agree, where the paper draws them at random. A template is resolved once,
-         to nodes for its triples and to a generated function for its N-Quads. Only what a sink asks for is made.
+         to nodes for its triples and a generated function for its N-Quads. Only what is asked for is made.
 """
 
 from __future__ import annotations

@@ -391,7 +391,7 @@ PAGES: Final = (
     _page(
         "D4130",
         "a query with too many answers at one instant",
-        "Patterns without a common variable multiply their answers; the message names the query and the time.",
+        "Patterns without a common variable multiply their answers; the message names query and time.",
         "SELECT ?a ?b WHERE { ?a :p ?x . ?b :q ?y }",
         "SELECT ?a ?b WHERE { ?a :p ?x . ?b :q ?x }",
     ),
