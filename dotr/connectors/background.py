@@ -41,7 +41,7 @@ def read_background(paths: Sequence[str], base: str = STREAM_BASE, limit: int = 
         format_ = format_of(path)
         if format_ is None:
             raise unknown_format(path)
-        if format_ is Format.JSONLINES:
+        if format_ in (Format.JSONLINES, Format.PARQUET):
             raise DataError(
                 Diagnostic(
                     "D2010",

@@ -50,6 +50,7 @@ class Format(Enum):
     RDFXML = "RDF/XML"
     JSONLD = "JSON-LD"
     JSONLINES = "JSON lines"
+    PARQUET = "Parquet"
 
 
 _SUFFIXES = {
@@ -67,6 +68,7 @@ _SUFFIXES = {
     ".jsonld": Format.JSONLD,
     ".jsonl": Format.JSONLINES,
     ".ndjson": Format.JSONLINES,
+    ".parquet": Format.PARQUET,
 }
 
 _OXIGRAPH = {

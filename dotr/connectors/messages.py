@@ -45,6 +45,7 @@ _TOKEN = re.compile(
     |(?P<mark>@message\s*\.|(?<![\w:%@-])(?<![\w:%-]\.)message(?![\w:%-]|\.\w))''',
     re.IGNORECASE | re.VERBOSE | re.DOTALL,
 )
+_EMPTY_BLOCK = re.compile(r"\{\s*\}")
 _OLD_MARK = re.compile(r"#\s*@message\s*\.?\s*", re.IGNORECASE)
 _BLOCK = 1 << 16
 
@@ -183,9 +184,9 @@ class Carried:
         self.base = base or self.base
         self.prefixes = " ".join(f"PREFIX {prefix}: <{iri}>" for prefix, iri in sorted(prefixes.items()))
         names = list(dict.fromkeys(g for _s, _p, _o, g in quads if g))
-        names += [
-            s for s, p, _o, g in quads if not g and p == PROV_GENERATED_AT_TIME and names and s not in names
-        ]
+        if names or _EMPTY_BLOCK.search(message.text):  # `<g> { }` leaves no quad
+            stamped = [s for s, p, _o, g in quads if not g and p == PROV_GENERATED_AT_TIME]
+            names = list(dict.fromkeys([*names, *stamped]))
         known = frozenset(names)
         about = [(s, p, o) for s, p, o, g in quads if not g and s in known]
         triples = [(s, p, o) for s, p, o, g in quads if g or s not in known]

@@ -39,17 +39,21 @@ class StreamOutput:
     def __init__(self, stream: IO[bytes], name: str = "standard output") -> None:
         self._stream = stream
         self._name = name
-        self._parts: list[str] = []
+        self._parts: list[bytes] = []
         self._size = 0
 
     def write(self, text: str) -> None:
-        self._parts.append(text)
-        self._size += len(text)
+        self.write_bytes(text.encode())
+
+    def write_bytes(self, content: bytes) -> None:
+        """As `write`, for what is bytes already."""
+        self._parts.append(content)
+        self._size += len(content)
         if self._size >= _BUFFER:
             self.flush()
 
     def flush(self) -> None:
-        content = "".join(self._parts).encode()
+        content = b"".join(self._parts)
         self._parts.clear()
         self._size = 0
         try:
@@ -123,6 +127,13 @@ class FileOutput(StreamOutput):
     def abandon(self) -> None:
         super().abandon()
         self._file.close()
+
+    def discard(self) -> None:
+        """Remove what was written: of no use unfinished."""
+        self._parts.clear()
+        self._file.close()
+        with suppress(OSError):
+            os.unlink(self.part)
 
 
 def _rename_new(part: Path, path: Path) -> None:

@@ -193,8 +193,12 @@ class Ladder:
         except TimeError as error:
             raise DataError(Diagnostic(error.code, error.message, place=place, hint=error.hint)) from None
         self.accept(integer, place)
-        self.rungs[rung] = self.rungs.get(rung, 0) + 1
+        self.hit(rung)
         return time
+
+    def hit(self, rung: str) -> None:
+        """Count that a time was found there."""
+        self.rungs[rung] = self.rungs.get(rung, 0) + 1
 
     def accept(self, integer: bool, place: str) -> None:
         """Fix the kind of time, or raise DataError D2102 when it is not the kind of the graphs before."""
@@ -232,8 +236,8 @@ class Ladder:
             return (rung, *parse_text(str(text), self.unit))
         looked: list[str] = []
         if timely:
-            subjects = {f"<{self.base}>", *names}
-            values = [o for s, p, o in timely if p == PROV_GENERATED_AT_TIME and s in subjects]
+            stamps = [(s, o) for s, p, o in timely if p == PROV_GENERATED_AT_TIME]
+            values = [o for s, o in stamps if s in names] or [o for s, o in stamps if s == f"<{self.base}>"]
             if values:
                 return ("prov:generatedAtTime", *self._one(values, "prov:generatedAtTime", place))
         for iri, short in USUAL_PROPERTIES.items():
