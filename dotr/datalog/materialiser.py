@@ -24,21 +24,28 @@ from dotr.datalog.schema import (
 from dotr.datalog.strata import check_recursion, check_rules, stratify
 from dotr.errors import DataError, Diagnostic, ProgramError, Severity
 from dotr.ir import DatalogRule
-from dotr.joins.body import Absent, Pattern, View
+from dotr.joins.body import Absent, Pattern
 from dotr.joins.describe import describe
 from dotr.joins.planner import plan
-from dotr.joins.relations import ALL, Relation, class_relation, is_aggregate, is_class, relation_name
+from dotr.joins.relations import (
+    ALL,
+    CLASH,
+    Relation,
+    class_relation,
+    is_aggregate,
+    is_clash,
+    is_class,
+    relation_name,
+)
 from dotr.joins.store import Store, Table
 from dotr.rdf.background import Background
 from dotr.rdf.overlay import Changes
 from dotr.rdf.terms import RDF_TYPE, Term, Triple
 
-CLASH = "<urn:dotr:clash:"
-"""Predicates of what inconsistency rules derive: `<urn:dotr:clash:cax-dw>`."""
-
 BACKGROUND_LIMIT = 20_000_000
 INSTANT_LIMIT = 1_000_000
 
+Tables = dict[Relation, list[tuple[Term, ...]]]
 Told = Callable[[Term, Term], None]
 
 
@@ -69,18 +76,13 @@ class Materialiser:
         limits: Limits = Limits(),
         counting: bool = False,
     ) -> None:
-        _refuse([*check_rules(rules)])
-        self.instantiated: Instantiated = instantiate(rules, background, _close_plainly)
-        _refuse(check_recursion(self.instantiated.rules))
-        self.reach: Reach = reach(self.instantiated.rules, self._wanted(needed))
-        self._clauses: Clauses = translate(stratify(self.reach.rules))
-        keeps = self.reach.keeps
-        index = Background(triple for triple in background if keeps(triple))
-        tables = _close(self._clauses, index, limits.background)
+        _refuse(check_rules(rules))
+        wanted = None if needed is None else tuple(needed)
+        index, tables, self._clashes = self._closed(rules, background, wanted, limits.background)
         self.background = index
         self.store = Store(
             index,
-            volatile=_volatile(self._clauses, index, tables),
+            volatile=_volatile(self._clauses, index),
             static=self.instantiated.watched,
             arities={a.relation: a.arity for a in self._clauses.all_aggregations},
             counting=counting,
@@ -126,10 +128,10 @@ class Materialiser:
 
     def clashes(self) -> list[Diagnostic]:
         """What inconsistency rules found, in the background and at the open instant; D3101 each."""
-        found = [t for p in self.background.forward if p.startswith(CLASH) for t in _of(self.background, p)]
+        found = dict.fromkeys(self._clashes)
         for changes in self.store.overlay.touched:
-            if changes.relation.startswith(CLASH):
-                found += _triples(changes, changes.added)
+            if is_clash(changes.relation):
+                found.update(dict.fromkeys(_rows(changes, changes.added)))
         return [_clash(triple) for triple in sorted(found)]
 
     # -- what is told
@@ -181,10 +183,35 @@ class Materialiser:
 
     # -- deployment
 
-    def _wanted(self, needed: Iterable[Relation] | None) -> list[Relation]:
+    def _closed(
+        self,
+        rules: Sequence[DatalogRule],
+        background: Collection[Triple],
+        needed: tuple[Relation, ...] | None,
+        limit: int,
+    ) -> tuple[Background, Tables, list[Triple]]:
+        """Instantiate, prune, stratify and close; again where the closure has schema that was not known."""
+        schema: set[Triple] = set()
+        while True:
+            self.instantiated: Instantiated = instantiate(rules, background, _close_plainly, schema)
+            _refuse(check_recursion(self.instantiated.rules))
+            self.reach: Reach = reach(self.instantiated.rules, self._wanted(needed))
+            self._clauses: Clauses = translate(stratify(self.reach.rules))
+            keeps = self.reach.keeps
+            index = Background(triple for triple in background if keeps(triple))
+            tables, clashes = _close(self._clauses, index, limit)
+            missed = self.instantiated.missed(index)
+            if not missed:
+                return index, tables, clashes
+            schema |= missed
+
+    def _wanted(self, needed: tuple[Relation, ...] | None) -> list[Relation]:
+        """What must be kept: what queries read, clashes, and the schema that instantiation rests on."""
+        if needed is None:
+            return [ALL]
         heads = {atom_relation(h) for rule in self.instantiated.rules for h in rule.heads}
-        clashes = sorted(relation for relation in heads if relation.startswith(CLASH))
-        return [ALL] if needed is None else [*needed, *clashes]
+        clashes = sorted(relation for relation in heads if is_clash(relation))
+        return [*needed, *clashes, *sorted(self.instantiated.watched)]
 
     def _explicit_rows(self, background: Collection[Triple]) -> frozenset[Triple]:
         volatile = self.store.volatile
@@ -241,10 +268,10 @@ def _close_plainly(rules: Sequence[DatalogRule], triples: Collection[Triple]) ->
     return list(index)
 
 
-def _close(clauses: Clauses, index: Background, limit: int) -> dict[Relation, list[tuple[Term, ...]]]:
-    """Add to an index of explicit triples what the clauses derive; the rows of every aggregate."""
+def _close(clauses: Clauses, index: Background, limit: int) -> tuple[Tables, list[Triple]]:
+    """Add to an index of explicit triples what the clauses derive; rows of aggregates, and clashes."""
     if not clauses.all:
-        return {}
+        return {}, []
     arities = {a.relation: a.arity for a in clauses.all_aggregations}
     store = Store(index, arities=arities)
     read = {
@@ -263,18 +290,13 @@ def _close(clauses: Clauses, index: Background, limit: int) -> dict[Relation, li
         explicit=lambda relation, row: False,
     )
     tables = layers.close()
-    index.extend(
-        triple
-        for changes in store.overlay.touched
-        if changes.relation not in (ALL, RDF_TYPE)
-        for triple in _triples(changes, changes.added)
-    )
-    return tables
+    touched = [changes for changes in store.overlay.touched if changes.relation not in (ALL, RDF_TYPE)]
+    index.extend(triple for changes in touched for triple in _triples(changes, changes.added))
+    clashes = [t for changes in touched if is_clash(changes.relation) for t in _rows(changes, changes.added)]
+    return tables, clashes
 
 
-def _volatile(
-    clauses: Clauses, index: Background, tables: dict[Relation, list[tuple[Term, ...]]]
-) -> set[Relation]:
+def _volatile(clauses: Clauses, index: Background) -> set[Relation]:
     """Relations whose rows in the background may fall: somewhere below is a NOT or AGGREGATE."""
     store = Store(index)
     found: set[Relation] = {a.relation for a in clauses.all_aggregations}
@@ -337,15 +359,13 @@ def _relation(triple: Triple) -> Relation:
     return class_relation(triple[2]) if triple[1] == RDF_TYPE else triple[1]
 
 
-def _of(index: Background, predicate: Term) -> list[Triple]:
-    pairs = Store(index).find(predicate, (None, None), View.OLD)
-    return [(subject, predicate, object_) for subject, object_ in pairs]
-
-
 def _triples(changes: Changes, rows: Iterable[object]) -> list[Triple]:
+    """Rows of a relation as triples of the state: aggregates and clashes are none."""
+    return [] if is_aggregate(changes.relation) or is_clash(changes.relation) else _rows(changes, rows)
+
+
+def _rows(changes: Changes, rows: Iterable[object]) -> list[Triple]:
     relation = changes.relation
-    if is_aggregate(relation):
-        return []
     if relation == ALL:
         return list(rows)  # type: ignore[arg-type]  # rows of three columns
     if is_class(relation):

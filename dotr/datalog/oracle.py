@@ -43,13 +43,19 @@ def closure(rules: Sequence[DatalogRule], triples: Collection[Triple]) -> set[Tr
     Cost: naive; rounds × rules × matches.
     """
     _refuse(check_rules(rules))
-    if any(isinstance(item, NotAtom | AggregateAtom | BindAtom) for rule in rules for item in rule.body):
-        rules = instantiate(rules, triples, _plain_closure).rules
-        _refuse(check_recursion(rules))
-    state = Facts(triples)
-    for stratum in strata(rules):
-        _close(stratum, state)
-    return state.all
+    if not any(isinstance(item, NotAtom | AggregateAtom | BindAtom) for r in rules for item in r.body):
+        return _plain_closure(rules, triples)
+    schema: set[Triple] = set()
+    while True:
+        instantiated = instantiate(rules, triples, _plain_closure, schema)
+        _refuse(check_recursion(instantiated.rules))
+        state = Facts(triples)
+        for stratum in strata(instantiated.rules):
+            _close(stratum, state)
+        missed = instantiated.missed(state.all)
+        if not missed:
+            return state.all
+        schema |= missed
 
 
 def _refuse(found: Sequence[Diagnostic]) -> None:

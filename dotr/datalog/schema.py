@@ -16,11 +16,20 @@ from dataclasses import dataclass, replace
 
 from dotr.datalog.dependency import atom_relation, reads
 from dotr.datalog.facts import Facts
+from dotr.datalog.pruning import reach
 from dotr.errors import DataError, Diagnostic, Diagnostics
 from dotr.events import Clock
 from dotr.expressions.evaluate import compile_condition
 from dotr.ir import AggregateAtom, Atom, BodyAtom, DatalogRule, FilterAtom, NotAtom, Var
-from dotr.joins.relations import Relation, is_class, overlap, relation_name, relation_of
+from dotr.joins.relations import (
+    ALL,
+    Relation,
+    class_relation,
+    is_class,
+    overlap,
+    relation_name,
+    relation_of,
+)
 from dotr.joins.variables import (
     atom_variables,
     expression_variables,
@@ -52,8 +61,18 @@ def is_schema(relation: Relation) -> bool:
     return relation != SAME_AS and is_schema_predicate(relation)
 
 
-def is_schema_triple(triple: Triple) -> bool:
-    return is_schema(relation_of(*triple))
+def schema_triples(triples: Iterable[Triple]) -> list[Triple]:
+    """Those that are schema. Predicates and classes are looked at once each."""
+    known: dict[Relation, bool] = {}
+    found = []
+    for triple in triples:
+        relation = class_relation(triple[2]) if triple[1] == RDF_TYPE else triple[1]
+        schema = known.get(relation)
+        if schema is None:
+            schema = known[relation] = is_schema(relation)
+        if schema:
+            found.append(triple)
+    return found
 
 
 def instantiable(rule: DatalogRule) -> bool:
@@ -75,34 +94,57 @@ def may_vanish(rule: DatalogRule) -> bool:
 class Instantiated:
     """Rules as they run. `over` says if anything was instantiated, and `watched` over which relations.
 
-    When `over`, a stream may not bring schema triples (`check_stream`) and no triple of a watched relation
-    may be derived at an instant.
+    `schema`: the triples instantiated over. When `over`, a stream may not bring schema triples
+    (`check_stream`) and no triple of a watched relation may be derived at an instant.
     """
 
     rules: tuple[DatalogRule, ...]
     over: bool
     watched: frozenset[Relation]
+    schema: frozenset[Triple]
+
+    def missed(self, closed: Iterable[Triple]) -> set[Triple]:
+        """Watched triples of a closed background that instantiation did not know; it is to be done again."""
+        if not self.over:
+            return set()
+        return {t for t in schema_triples(closed) if t not in self.schema and relation_of(*t) in self.watched}
 
 
-def instantiate(rules: Sequence[DatalogRule], background: Collection[Triple], close: Closure) -> Instantiated:
-    """Instantiate over the schema triples of what `rules` entail from `background`.
+def instantiate(
+    rules: Sequence[DatalogRule],
+    background: Collection[Triple],
+    close: Closure,
+    known: Iterable[Triple] = (),
+) -> Instantiated:
+    """Instantiate over the schema triples of what `rules` entail from `background`, and `known` ones.
 
-    `close` computes a closure (it is only given rules that derive schema from schema, and schema triples).
+    `close` computes a closure; it is given the positive rules that schema depends on. What only rules with
+    variable heads or negation derive turns up in the closed background (`Instantiated.missed`).
     Raises ProgramError D3006 for a rule that derives schema from what a stream may bring.
     """
     if not any(map(instantiable, rules)):
-        return Instantiated(tuple(rules), False, frozenset())
-    schema: set[Triple] = {triple for triple in background if is_schema_triple(triple)}
+        return Instantiated(tuple(rules), False, frozenset(), frozenset())
+    schema = {*schema_triples(background), *known}
+    as_written = set(rules)
     while True:
-        instances = _instances(rules, Facts(sorted(schema)))
-        closed = _closed_schema(instances, schema, close)
-        if len(closed) == len(schema):
-            break
-        schema = closed
-    watched = _watched(rules, instances)
-    _check_heads(instances, watched)
-    instances = _without_dead(instances, background)
-    return Instantiated(tuple(instances), True, watched)
+        instances = _without_dead(_instances(rules, Facts(sorted(schema))), background)
+        watched = _watched(rules, instances)
+        _check_heads([rule for rule in instances if rule in as_written], watched)
+        part = reach([rule for rule in instances if _plain(rule)], watched)
+        ground = schema
+        if not all(map(is_schema, part.relations)):
+            ground = {triple for triple in background if part.keeps(triple)} | schema
+        found = set(schema_triples(close(part.rules, sorted(ground))))
+        if found <= schema:
+            return Instantiated(tuple(instances), True, watched, frozenset(schema))
+        schema |= found
+
+
+def _plain(rule: DatalogRule) -> bool:
+    """No negation, and heads of known relations."""
+    return not any(isinstance(item, NotAtom | AggregateAtom) for item in rule.body) and not any(
+        atom_relation(head) in (ALL, RDF_TYPE) for head in rule.heads
+    )
 
 
 def check_stream(triples: Iterable[Triple]) -> None:
@@ -192,16 +234,6 @@ def _possible(atom: Atom) -> bool:
     return (isinstance(subject, Var) or not is_literal(subject)) and (
         isinstance(predicate, Var) or is_iri(predicate)
     )
-
-
-def _closed_schema(rules: Iterable[DatalogRule], schema: set[Triple], close: Closure) -> set[Triple]:
-    chosen = []
-    for rule in rules:
-        heads = tuple(head for head in rule.heads if is_schema(atom_relation(head)))
-        plain = not any(isinstance(item, NotAtom | AggregateAtom) for item in rule.body)
-        if heads and plain and all(is_schema(relation) for relation, _ in reads(rule)):
-            chosen.append(replace(rule, heads=heads))
-    return {t for t in close(chosen, schema) if is_schema_triple(t)} if chosen else schema
 
 
 def _watched(rules: Sequence[DatalogRule], instances: Sequence[DatalogRule]) -> frozenset[Relation]:

@@ -22,7 +22,7 @@ from dotr.ir import Node, Var
 from dotr.joins.body import Absent, Item, Pattern, bound_by
 from dotr.joins.emit import Block, Names, Value, make
 from dotr.joins.planner import Plan, plan
-from dotr.joins.relations import ALL, Relation, class_relation, is_aggregate, is_class
+from dotr.joins.relations import ALL, Relation, class_relation, is_aggregate, is_clash, is_class
 from dotr.joins.store import Store
 from dotr.rdf.background import has
 from dotr.rdf.overlay import Changes
@@ -219,6 +219,8 @@ class Writers:
             self._keep(self.store.changes(ALL), row, row)
 
     def _unions_of(self, relation: Relation) -> list[Relation]:
+        if is_clash(relation):
+            return []
         return [u for u in ((RDF_TYPE, ALL) if is_class(relation) else (ALL,)) if u in self._unions]
 
     def _make_adder(self, relation: Relation) -> Adder:
@@ -321,7 +323,7 @@ class Writers:
     def _plans(self, relation: Relation) -> list[tuple[Trigger, Relation]]:
         """Triggers of the relation's own stratum, with the relation their atom is over."""
         level = self._level(relation)
-        over = [relation] if is_aggregate(relation) else [relation, ALL]
+        over = [relation] if is_aggregate(relation) or is_clash(relation) else [relation, ALL]
         if is_class(relation):
             over.insert(1, RDF_TYPE)
         return [(t, r) for r in over for t in self._triggers.positive.get((r, level), ())]
@@ -333,11 +335,11 @@ class Writers:
             found = self._runners.get(relation)
             if found is None:
                 found = self._runners[relation] = self._make_runner(relation)
-            for name, value in names.namespace.items():
-                if value is first:
-                    names.namespace[name] = found
-                    break
-            found(*row)
+                for name, value in names.namespace.items():
+                    if value is first:
+                        names.namespace[name] = found
+                        break
+            found(*row)  # rows that waited with this function come here too
 
         return self._runners.get(relation, first)
 

@@ -19,6 +19,7 @@ Relation: TypeAlias = str
 """A predicate's IRI term, `"a " + class`, `ALL`, or `"agg …"` for an aggregate."""
 
 ALL: Relation = "*"
+CLASH = "<urn:dotr:clash:"
 
 
 def class_relation(term: Term) -> Relation:
@@ -28,6 +29,14 @@ def class_relation(term: Term) -> Relation:
 
 def is_class(relation: Relation) -> bool:
     return relation.startswith("a ")
+
+
+def is_clash(relation: Relation) -> bool:
+    """Whether rows say that an inconsistency rule found something: `<urn:dotr:clash:cax-dw>`.
+
+    Such rows belong to no state and to no union.
+    """
+    return relation.startswith(CLASH)
 
 
 def is_aggregate(relation: Relation) -> bool:

@@ -1,0 +1,160 @@
+"""OWL axioms over RDF lists, written out as rules: one body atom, or one rule, per member of a list.
+
+Place:   beside rules/owl2rl.dlog, which has the rules that need no lists; called once per background.
+Method:  OWL 2 Profiles, sec. 4.3, tables 4–7 and 9, rules eq-diff2/3, prp-spo2, prp-key, prp-adp, cls-int1/2,
+         cls-uni, cls-oo, cax-adc, scm-int, scm-uni. Lists are read from the background as it is stated.
+Why not: recursive rules over rdf:rest: intersections and keys need "for all members", which Datalog says only
+         with negation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from itertools import combinations
+
+from dotr.errors import DataError, Diagnostic
+from dotr.ir import Atom, BodyAtom, Call, DatalogRule, FilterAtom, Node, Var
+from dotr.rdf.terms import OWL, RDF, RDF_TYPE, RDFS, Term, Triple, is_iri, is_literal
+
+_FIRST, _REST, _NIL = (f"<{RDF}{name}>" for name in ("first", "rest", "nil"))
+_SAME_AS = f"<{OWL}sameAs>"
+_SUB_CLASS = f"<{RDFS}subClassOf>"
+_X, _Y = Var("x"), Var("y")
+
+
+def owl(name: str) -> Term:
+    return f"<{OWL}{name}>"
+
+
+def clash(name: str) -> Term:
+    """The predicate that says an inconsistency rule found something."""
+    return f"<urn:dotr:clash:{name}>"
+
+
+def list_rules(background: Collection[Triple]) -> tuple[DatalogRule, ...]:
+    """Rules for every list axiom of a background, in the order of its triples.
+
+    Raises DataError D3102 for a list that has no end, branches, or lacks a member.
+    """
+    first: dict[Term, list[Term]] = {}
+    rest: dict[Term, list[Term]] = {}
+    kinds: set[tuple[Term, Term]] = set()
+    axioms: list[Triple] = []
+    for subject, predicate, object_ in background:
+        if predicate == _FIRST:
+            first.setdefault(subject, []).append(object_)
+        elif predicate == _REST:
+            rest.setdefault(subject, []).append(object_)
+        elif predicate == RDF_TYPE:
+            kinds.add((subject, object_))
+        elif predicate in _EXPANSIONS or predicate in _MEMBERS:
+            axioms.append((subject, predicate, object_))
+    rules: dict[DatalogRule, None] = {}
+    for subject, predicate, head in axioms:
+        members = _members(head, first, rest, (subject, predicate, head))
+        if predicate in _EXPANSIONS:
+            rules.update((rule, None) for rule in _EXPANSIONS[predicate](subject, members))
+        for kind, expand in _KINDS.items():
+            if predicate in _MEMBERS and (subject, kind) in kinds:
+                rules.update((rule, None) for rule in expand(members))
+    return tuple(rules)
+
+
+def _members(
+    head: Term, first: dict[Term, list[Term]], rest: dict[Term, list[Term]], axiom: Triple
+) -> list[Term]:
+    found: list[Term] = []
+    seen: set[Term] = set()
+    while head != _NIL:
+        values, tails = set(first.get(head, ())), set(rest.get(head, ()))
+        if head in seen or len(values) != 1 or len(tails) != 1:
+            what = "has no end" if head in seen else "lacks a member or branches"
+            raise DataError(
+                Diagnostic(
+                    "D3102",
+                    f"the list of an OWL axiom {what}",
+                    label=" ".join(axiom),
+                    hint="every cell of a list has one rdf:first and one rdf:rest; the last rest is rdf:nil",
+                )
+            )
+        seen.add(head)
+        found.append(values.pop())
+        head = tails.pop()
+    return found
+
+
+def _rule(head: Atom, *body: BodyAtom) -> DatalogRule:
+    return DatalogRule((head,), body)
+
+
+def _a(node: Node, class_: Term) -> Atom:
+    return Atom(node, RDF_TYPE, class_)
+
+
+def _intersection(class_: Term, members: list[Term]) -> Iterator[DatalogRule]:
+    if members:
+        yield _rule(_a(_X, class_), *(_a(_X, member) for member in members))  # cls-int1
+    for member in members:
+        yield _rule(_a(_X, member), _a(_X, class_))  # cls-int2
+        yield _rule(Atom(class_, _SUB_CLASS, member))  # scm-int
+
+
+def _union(class_: Term, members: list[Term]) -> Iterator[DatalogRule]:
+    for member in members:
+        yield _rule(_a(_X, class_), _a(_X, member))  # cls-uni
+        if not is_literal(member):
+            yield _rule(Atom(member, _SUB_CLASS, class_))  # scm-uni
+
+
+def _one_of(class_: Term, members: list[Term]) -> Iterator[DatalogRule]:
+    for member in members:
+        if not is_literal(member):
+            yield _rule(_a(member, class_))  # cls-oo
+
+
+def _chain(property_: Term, members: list[Term]) -> Iterator[DatalogRule]:
+    if members and is_iri(property_) and all(map(is_iri, members)):
+        nodes = [Var(f"x{i}") for i in range(len(members) + 1)]
+        steps = [Atom(nodes[i], member, nodes[i + 1]) for i, member in enumerate(members)]
+        yield _rule(Atom(nodes[0], property_, nodes[-1]), *steps)  # prp-spo2
+
+
+def _key(class_: Term, members: list[Term]) -> Iterator[DatalogRule]:
+    if members and all(map(is_iri, members)):
+        values = [Var(f"z{i}") for i in range(len(members))]
+        body: list[BodyAtom] = [_a(_X, class_), _a(_Y, class_)]
+        for member, value in zip(members, values, strict=True):
+            body += [Atom(_X, member, value), Atom(_Y, member, value)]
+        different = FilterAtom(Call("!", (Call("SAMETERM", (_X, _Y)),)))
+        yield _rule(Atom(_X, _SAME_AS, _Y), *body, different)  # prp-key
+
+
+def _different(members: list[Term]) -> Iterator[DatalogRule]:
+    for one, other in combinations(members, 2):
+        if one != other and not is_literal(one):
+            yield _rule(Atom(one, clash("eq-diff2"), other), Atom(one, _SAME_AS, other))
+
+
+def _disjoint_classes(members: list[Term]) -> Iterator[DatalogRule]:
+    for one, other in combinations(members, 2):
+        yield _rule(Atom(_X, clash("cax-adc"), _X), _a(_X, one), _a(_X, other))
+
+
+def _disjoint_properties(members: list[Term]) -> Iterator[DatalogRule]:
+    for one, other in combinations(filter(is_iri, members), 2):
+        yield _rule(Atom(_X, clash("prp-adp"), _Y), Atom(_X, one, _Y), Atom(_X, other, _Y))
+
+
+_EXPANSIONS: dict[Term, Callable[[Term, list[Term]], Iterable[DatalogRule]]] = {
+    owl("intersectionOf"): _intersection,
+    owl("unionOf"): _union,
+    owl("oneOf"): _one_of,
+    owl("propertyChainAxiom"): _chain,
+    owl("hasKey"): _key,
+}
+_KINDS: dict[Term, Callable[[list[Term]], Iterable[DatalogRule]]] = {
+    owl("AllDifferent"): _different,
+    owl("AllDisjointClasses"): _disjoint_classes,
+    owl("AllDisjointProperties"): _disjoint_properties,
+}
+_MEMBERS = frozenset({owl("members"), owl("distinctMembers")})
