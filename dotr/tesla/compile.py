@@ -64,7 +64,7 @@ def compile_group(
     """The function of rules of one shape (sharing.py), most often of one.
 
     `columns` serve their conjuncts; `drop` is told the rules of matches that have no graph. Matches of
-    several rules come in any order of rules. The function raises ProgramError D4001 when one rule has more
+    several rules come in any order of rules. The function raises ProgramError D4010 when one rule has more
     than `limit` matches at an instant.
     """
     return _Writer(plans, columns, clock, limit, drop).function()
@@ -331,7 +331,7 @@ def _explosion(
             if counts[plan.index] > limit:
                 raise ProgramError(
                     Diagnostic(
-                        "D4001",
+                        "D4010",
                         f"rule `{plan.rule.name}` has more than {limit} matches at {clock.text(time)}",
                         plan.rule.span,
                         notes=("every EACH multiplies the matches by its candidates",),

@@ -43,7 +43,7 @@ __all__ = ["MATCH_LIMIT", "Filtered", "Restored", "TeslaDetector"]
 class TeslaDetector:
     """Owns the columns of a program's rules and the time.
 
-    `limit`: matches of one rule at one instant beyond which ProgramError D4001 is raised; the detector is
+    `limit`: matches of one rule at one instant beyond which ProgramError D4010 is raised; the detector is
     then in no state to go on from. `same`: streams that always have the facts of another (equal queries) →
     that other, under which alone `detect` is given them. `filtered`: streams whose facts are those of a base
     that pass a comparison with a constant; `detect` is given the base's facts, under its name. `digests`:
@@ -84,7 +84,7 @@ class TeslaDetector:
 
         `facts`: stream → its facts of this instant in canonical order; streams without facts may be left
         out. `graph` False: only a tick is due, and only rules that see it are touched.
-        Raises DataError D4002 when time does not increase, ProgramError D4001 when a rule explodes.
+        Raises DataError D4002 when time does not increase, ProgramError D4010 when a rule explodes.
         Cost: the facts, the rules they wake, and the matches; nothing per rule or stream that has none.
         """
         network = self.network

@@ -239,7 +239,7 @@ def test_an_explosion_of_matches_names_rule_and_time() -> None:
         detector.at(t, {"Heat": [(t, (A, integer(t)), 0, "")]})
     assert len(detector.at(10, {"Smoke": [(10, (A, integer(1)), 0, "")]})) == 100
     detector.at(11, {"Heat": [(11, (A, integer(1)), 0, "")]})
-    with pytest.raises(ProgramError, match=r"D4001.*`Fire` has more than 100 matches at 12"):
+    with pytest.raises(ProgramError, match=r"D4010.*`Fire` has more than 100 matches at 12"):
         detector.at(12, {"Smoke": [(12, (A, integer(1)), 0, "")]})
 
 
@@ -247,7 +247,7 @@ def test_an_explosion_is_stopped_long_before_it_is_counted_out() -> None:
     conjuncts = [each(at(f"X{i}", "Heat"), within(99, "Smoke")) for i in range(30)]
     detector = TeslaDetector(smoke(*conjuncts), CLOCK, limit=1_000)
     detector.at(0, {"Heat": [(0, (A, integer(t)), t, "") for t in range(10)]})
-    with pytest.raises(ProgramError, match="D4001"):
+    with pytest.raises(ProgramError, match="D4010"):
         detector.at(1, {"Smoke": [(1, (A, integer(1)), 0, "")]})
 
 
