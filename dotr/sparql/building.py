@@ -30,21 +30,13 @@ from dotr.sparql.operators import (
     Compute,
     DifferenceOperator,
     ExistsOperator,
-    ExtendOperator,
-    FilterOperator,
-    GroupOperator,
-    Instant,
     JoinOperator,
     LeftJoinOperator,
     Operator,
     Row,
     Test,
-    Total,
-    UnionOperator,
 )
-
-BOTH: Instant[View] = Instant(View.OLD, View.NEW)
-"""The two states of any instant: the closed background, and K(t)."""
+from dotr.sparql.unary import ExtendOperator, FilterOperator, GroupOperator, Total, UnionOperator
 
 
 class Builder:
@@ -66,7 +58,7 @@ class Builder:
         self._limit = limit
         self._checks = checks
 
-    def root(self, node: Algebra) -> Operator[View]:
+    def root(self, node: Algebra) -> Operator:
         """The operator of a whole query."""
         branches = branches_of(node)
         if branches is None:
@@ -79,7 +71,7 @@ class Builder:
         self.leaves.append(leaf)
         return leaf
 
-    def operator(self, node: Algebra) -> Operator[View]:
+    def operator(self, node: Algebra) -> Operator:
         """The operator of an algebra node and all below it."""
         match node:
             case Conjunction():
@@ -87,7 +79,8 @@ class Builder:
             case Join(left, right):
                 return JoinOperator(self.operator(left), self.operator(right))
             case LeftJoin(left, right, conditions):
-                return LeftJoinOperator(self.operator(left), self.operator(right), self._tests(conditions))
+                tests = self._tests(conditions) if conditions else None
+                return LeftJoinOperator(self.operator(left), self.operator(right), tests)
             case Difference(left, right):
                 return DifferenceOperator(self.operator(left), self.operator(right))
             case Alternatives(branches):
@@ -108,7 +101,7 @@ class Builder:
     def _tests(self, conditions: Sequence[Expression]) -> Callable[[tuple[str, ...]], Test]:
         return lambda schema: self.scalars.test(conditions, schema)
 
-    def _groups(self, node: Grouping) -> Operator[View]:
+    def _groups(self, node: Grouping) -> Operator:
         inner = self.operator(node.inner)
         keys: list[tuple[str, str | None, Compute]] = []
         for name, expression in node.keys:
@@ -128,12 +121,12 @@ class Builder:
         return GroupOperator(inner, keys, totals, node.scope)
 
     def _exists(
-        self, inner: Operator[View], condition: Expression, patterns: Sequence[tuple[Conjunction, ...]]
-    ) -> Operator[View]:
+        self, inner: Operator, condition: Expression, patterns: Sequence[tuple[Conjunction, ...]]
+    ) -> Operator:
         """A filter whose condition asks, for every row, whether patterns have a solution."""
         schema = inner.schema
         places = {name: i for i, name in enumerate(schema)}
-        tests = [ExistsLeaf(branches, self.store) for branches in patterns]
+        tests = [ExistsLeaf(branches, self.store, schema, inner.certain) for branches in patterns]
         unused = iter(tests)
 
         def leaf(variable: Var | Attribute | TimeOf) -> Callable[[tuple[View, Row]], Term | None]:
@@ -142,7 +135,7 @@ class Builder:
 
         def exists(_: Exists) -> Callable[[tuple[View, Row]], bool]:
             test = next(unused)
-            return lambda asked: test.found(asked[0], asked[1], schema)
+            return lambda asked: test.found(asked[0], asked[1])
 
         moment = self.store.moment
         holds = compile_condition(condition, leaf, clock=moment.clock, now=moment.read, exists=exists)
@@ -150,4 +143,4 @@ class Builder:
             self.operator(Alternatives(tuple(Conjunction(branch.patterns) for branch in branches)))
             for branches in patterns
         ]
-        return ExistsOperator(inner, lambda view, row: holds((view, row)), bare, tests)
+        return ExistsOperator(inner, lambda view, row: holds((view, row)), bare)

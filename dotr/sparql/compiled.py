@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dotr.ir import Bind
 from dotr.joins.body import View
 from dotr.rdf.order import term_key, values_key
-from dotr.sparql.building import BOTH, Builder
+from dotr.sparql.building import Builder
 from dotr.sparql.full import widened
 from dotr.sparql.operators import Change, Row, consolidated
 from dotr.sparql.translate import Translated
@@ -25,7 +25,7 @@ class CompiledQuery:
     def __init__(self, translated: Translated, builder: Builder) -> None:
         self.translated = translated
         self._root = builder.root(translated.core)
-        self._root.watch()
+        self.watched = self._root.watch()
         self._keep = _picker(self._root.schema, translated.kept)
         made = [step.variable.name for step in translated.late if isinstance(step, Bind)]
         wide = (*translated.kept, *made)
@@ -39,13 +39,14 @@ class CompiledQuery:
     def static(self) -> Counter[Row]:
         """The answers of the background, before what depends on the time; computed once."""
         if self._static is None:
-            self._static = Counter(map(self._keep, self._root.rows(View.OLD, {})))
+            rows = () if self._root.barren else self._root.rows(View.OLD, {})
+            self._static = Counter(map(self._keep, rows))
         return self._static
 
     def changes(self) -> list[Change]:
         """What the instant adds to the static answers and takes from them, consolidated; till `forget`."""
         if self._changes is None:
-            self._changes = consolidated((self._keep(row), n) for row, n in self._root.changes(BOTH))
+            self._changes = consolidated((self._keep(row), n) for row, n in self._root.changes())
         return self._changes
 
     def forget(self) -> None:

@@ -182,7 +182,7 @@ class Extractor:
                 Leaf(branch, self._store, check, columns=translated.outputs, limit=self._limit)
                 for branch, check in zip(branches, checks, strict=True)
             ]
-            if all(leaf.additive and not leaf.static() for leaf in leaves):
+            if all(leaf.additive and leaf.barren for leaf in leaves):
                 return Direct(name, select, distribution, leaves, self._limit)
         builder = Builder(self._store, self._limit, lambda branch: _checks(distribution, branch))
         query = CompiledQuery(translated, builder)

@@ -16,7 +16,7 @@ from typing import Any
 from dotr.expressions.evaluate import compile_condition, compile_expression
 from dotr.ir import Attribute, Bind, Call, Expression, Node, TimeOf, Var
 from dotr.joins.body import Check, Guard, Item, Pattern, View, triple_pattern
-from dotr.joins.emit import Found, compile_plan
+from dotr.joins.emit import Found, Sink, compile_plan
 from dotr.joins.planner import Plan, Probe, delta_views, plan, withdrawn_views
 from dotr.joins.relations import ALL, Relation, is_class
 from dotr.joins.store import Store
@@ -25,11 +25,8 @@ from dotr.joins.walk import walk
 from dotr.rdf.terms import Term
 from dotr.sparql.algebra import Conjunction, Step, constants_of, mentioned, pattern_names, possible
 from dotr.sparql.full import Explosion
-from dotr.sparql.operators import Change, Compute, Row, Seed, Test
+from dotr.sparql.operators import Change, Compute, Lookup, Row, Seed, Test, Watched, picker
 from dotr.sparql.rewriting import Rewriter
-
-Finder = Callable[..., None]
-"""Called with a consumer of rows and the given values or the triggering row."""
 
 _UNBOUND = Call("COALESCE", ())
 
@@ -125,7 +122,9 @@ class Leaf:
         self.outputs = tuple(_output(name, self._bound, constants) for name in wide)
         blank = [i for i, name in enumerate(wide) if name not in self._bound and name not in constants]
         self.finish = _behind(later, wide, blank, len(self.schema), Scalars(store))
-        self._finders: dict[tuple[View, tuple[str, ...]], Finder] = {}
+        self._finders: dict[tuple[View, tuple[str, ...]], Lazy] = {}
+        self.certain = self._bound.union(constants).intersection(self.schema)
+        self.barren = not self._fruitful()
         self.deltas = [*self._plans(View.ADDED, delta_views), *self._plans(View.REMOVED, withdrawn_views)]
 
     def _rank(self, item: Item) -> tuple[int, int]:
@@ -140,7 +139,7 @@ class Leaf:
         for place, item in enumerate(self.items):
             if not isinstance(item, Pattern) or item.relation in self._store.static:
                 continue
-            if view is View.REMOVED and item.relation not in self._store.volatile:
+            if view is View.REMOVED and (self.barren or item.relation not in self._store.volatile):
                 continue
             made = plan(self.items, self.outputs, self._store, views=views(self.items, place), first=place)
             self._store.changes(item.relation)
@@ -167,18 +166,29 @@ class Leaf:
         """Whether no instant takes an answer away."""
         return all(delta.view is View.ADDED for delta in self.deltas)
 
-    def static(self) -> bool:
+    def _fruitful(self) -> bool:
         """Whether the background alone has an answer, as far as the kernel says."""
         made = plan(self.items, (), self._store, view=View.OLD, as_set=True)
         return not self._dead(made) and bool(compile_plan(made, self._store, Found())())
 
-    def prepare(self, given: frozenset[str]) -> None:
-        self._finder(View.NEW, tuple(sorted(self._bound & given)))
+    def watch(self) -> list[Watched]:
+        return list(self.deltas)
 
-    def watch(self) -> None:
-        """Nothing is left to do: plans of changes are made with the leaf."""
+    def lookup(self, names: Sequence[str]) -> Lookup:
+        given = tuple(sorted(names))
+        finders = {view: self._finder(view, given) for view in (View.OLD, View.NEW)}
+        order = [names.index(name) for name in given]
+        same = order == list(range(len(order)))
+        limit = self._limit
 
-    def _finder(self, view: View, given: tuple[str, ...]) -> Finder:
+        def look(view: View, values: Sequence[Term]) -> list[Row]:
+            found: list[Row] = []
+            finders[view].run(bounded(found, limit), *(values if same else [values[i] for i in order]))
+            return found if self.finish is None else self.finish(found)
+
+        return look
+
+    def _finder(self, view: View, given: tuple[str, ...]) -> Lazy:
         finder = self._finders.get((view, given))
         if finder is None:
             made = plan(self.items, self.outputs, self._store, given=given, view=view)
@@ -194,15 +204,14 @@ class Leaf:
         found: list[Row] = []
         out = bounded(found, self._limit)
         if finder is not None:
-            finder(out, *values)
+            finder.run(out, *values)
         elif view is View.NEW:  # nobody said so in time: the overlay may lack an index
             found += walk(plan(self.items, self.outputs, self._store, given=given), self._store, values)
         else:
-            self._finder(view, given)(out, *values)
+            self._finder(view, given).run(out, *values)
         return found if self.finish is None else self.finish(found)
 
-    def changes(self, _: object = None) -> list[Change]:
-        """What the instant adds and withdraws."""
+    def changes(self) -> list[Change]:
         found: list[Change] = []
         for delta in self.deltas:
             if delta.awake:
@@ -218,19 +227,17 @@ class Leaf:
 class Lazy:
     """A plan that is compiled when it is first run."""
 
-    __slots__ = ("_store", "plan", "run")
+    __slots__ = ("_sink", "_store", "plan", "run")
 
-    def __init__(self, made: Plan, store: Store) -> None:
+    def __init__(self, made: Plan, store: Store, sink: Sink | None = None) -> None:
         self.plan = made
         self._store = store
-        self.run: Finder = self._first
+        self._sink = sink
+        self.run: Callable[..., Any] = self._first
 
-    def _first(self, *arguments: Any) -> None:
-        self.run = compile_plan(self.plan, self._store)
-        self.run(*arguments)
-
-    def __call__(self, *arguments: Any) -> None:
-        self.run(*arguments)
+    def _first(self, *arguments: Any) -> Any:
+        self.run = compile_plan(self.plan, self._store, self._sink)
+        return self.run(*arguments)
 
 
 class Delta(Lazy):
@@ -320,41 +327,46 @@ def _behind(
 
 
 class ExistsLeaf:
-    """The pattern of an EXISTS: a union of conjunctions in which the row's variables are constants."""
+    """The pattern of an EXISTS: a union of conjunctions in which the row's variables are constants.
 
-    def __init__(self, branches: Sequence[Conjunction], store: Store) -> None:
+    `schema` are the row's variables, `certain` those that every row binds.
+    """
+
+    def __init__(
+        self, branches: Sequence[Conjunction], store: Store, schema: Sequence[str], certain: frozenset[str]
+    ) -> None:
         self._store = store
         self._branches = branches
-        self._read = sorted({name for branch in branches for name in _all_names(branch)})
-        self._finders: dict[tuple[View, tuple[str, ...]], list[Finder]] = {}
+        read = {name for branch in branches for name in _all_names(branch)}
+        self._read = [(name, i) for i, name in enumerate(schema) if name in read]
+        self._finders: dict[tuple[View, tuple[str, ...]], list[Lazy]] = {}
+        names = tuple(name for name, _ in self._read)
+        for view in (View.OLD, View.NEW):
+            self._finders[view, names] = [self._lazy(branch, view, names) for branch in branches]
+        self._key = picker([place for _, place in self._read])
+        self._plain = certain.issuperset(names)
+        self._usual = {view: self._finders[view, names] for view in (View.OLD, View.NEW)}
 
-    def found(self, view: View, row: Row, schema: Sequence[str]) -> bool:
+    def found(self, view: View, row: Row) -> bool:
         """Whether the pattern has a solution for this row."""
-        values = dict(zip(schema, row, strict=True))
-        given = tuple(name for name in self._read if values.get(name) is not None)
-        known = [value for name in given if (value := values[name]) is not None]
+        if self._plain:
+            values = self._key(row)
+            return any(finder.run(*values) for finder in self._usual[view])
+        bound = [(name, row[i]) for name, i in self._read if row[i] is not None]
+        given = tuple(name for name, _ in bound)
+        known = [value for _, value in bound if value is not None]
         finders = self._finders.get((view, given))
-        if finders is None and view is View.NEW:  # nobody said so in time: the overlay may lack an index
+        if finders is None and view is View.NEW:  # not prepared: the overlay may lack an index
             return any(walk(self._plan(b, view, given), self._store, known) for b in self._branches)
         if finders is None:
             finders = self._finders[view, given] = [self._lazy(b, view, given) for b in self._branches]
-        found: list[Row] = []
-        for finder in finders:
-            finder(found.append, *known)
-            if found:
-                return True
-        return False
+        return any(finder.run(*known) for finder in finders)
 
-    def prepare(self, given: Iterable[str]) -> None:
-        """Say that `found` will be asked for an instant with values for these variables."""
-        names = tuple(sorted(set(self._read).intersection(given)))
-        self._finders[View.NEW, names] = [self._lazy(branch, View.NEW, names) for branch in self._branches]
-
-    def _lazy(self, branch: Conjunction, view: View, given: Sequence[str]) -> Finder:
+    def _lazy(self, branch: Conjunction, view: View, given: Sequence[str]) -> Lazy:
         made = self._plan(branch, view, given)
         if view is View.NEW:
             self._store.prepare(made)
-        return Lazy(made, self._store)
+        return Lazy(made, self._store, Found())
 
     def _plan(self, branch: Conjunction, view: View, given: Sequence[str]) -> Plan:
         known = pattern_names(branch.patterns).union(given)

@@ -1,14 +1,15 @@
-"""Operators of the algebra, executable: all solutions of a state, or the change between two states.
+"""Operators that look things up, joins, OPTIONAL, MINUS, EXISTS: solutions of a view, or their change.
 
-Place:   made from algebra.py for everything that is not one conjunction; conjunctions are the leaves.
-Method:  every operator can list its solutions over a state that agree with a `seed`, and give the signed
+Place:   made from algebra.py for everything that is not one conjunction; conjunctions are the leaves
+         (leaves.py), operators of one input are in unary.py.
+Method:  every operator can list its solutions over a view that agree with a `seed`, and give the signed
          change of its solutions from the background to the instant. With S the old and N the new state:
              Δ(A ⋈ B) = ΔA ⋈ B(N) + A(S) ⋈ ΔB
          and what is not monotone (OPTIONAL, MINUS, EXISTS) looks again at the old solutions that agree with a
          change on its right, f being what becomes of one solution:
              Δ = Σ over ΔA of ± f(N)  +  Σ over touched A(S) of f(N) − f(S)
          (differential: McSherry et al. 2013, with the old state at hand instead of a trace). Multisets are
-         exact.
+         exact. Where the background alone has no A, the second sums vanish and nobody watches B.
 Why not: bindings pushed into everything: variables have bottom-up scope in SPARQL, so a seed may only
          restrict a leaf, never be seen by a filter or reach the right side of an OPTIONAL.
 """
@@ -17,46 +18,57 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Generic, Protocol, TypeAlias, TypeVar
+from operator import itemgetter
+from typing import Any, Protocol, TypeAlias
 
 from dotr.events import Values
-from dotr.rdf.terms import Term, integer
-from dotr.sparql import totals
+from dotr.joins.body import View
+from dotr.rdf.terms import Term
 
-State = TypeVar("State")
 Row: TypeAlias = Values
 Seed: TypeAlias = Mapping[str, Term]
 Change: TypeAlias = tuple[Row, int]
 Test: TypeAlias = Callable[[Row], bool]
 Compute: TypeAlias = Callable[[Row], Term | None]
+Lookup: TypeAlias = Callable[[View, Sequence[Term]], Iterable[Row]]
+"""The rows of a view in which certain variables, agreed on before, have these values."""
 
 
-@dataclass(frozen=True, slots=True)
-class Instant(Generic[State]):
-    """The two states of one instant: the closed background, and K(t)."""
+class Watched(Protocol):
+    """A relation whose rows may change an answer."""
 
-    old: State
-    new: State
+    relation: str
 
 
-class Operator(Protocol[State]):
-    """`schema`: its variables, the columns of its rows; None where a row does not bind one."""
+class Operator(Protocol):
+    """`schema`: its variables, the columns of its rows; None where a row does not bind one.
+
+    `certain`: the variables that every row binds. `barren`: the background alone has no solution.
+    """
 
     @property
     def schema(self) -> tuple[str, ...]: ...
+    @property
+    def certain(self) -> frozenset[str]: ...
+    @property
+    def barren(self) -> bool: ...
 
-    def rows(self, state: State, seed: Seed) -> Iterable[Row]:
-        """The solutions over a state that agree with the seed; each as often as it is one."""
+    def rows(self, view: View, seed: Seed) -> Iterable[Row]:
+        """The solutions over a view that agree with the seed; each as often as it is one."""
 
-    def changes(self, instant: Instant[State]) -> list[Change]:
-        """(row, how many more or fewer) from the old state to the new; a row may occur several times."""
+    def lookup(self, names: Sequence[str]) -> Lookup:
+        """`rows` for seeds of just these variables, which are certain. Before the first instant."""
 
-    def prepare(self, given: frozenset[str]) -> None:
-        """Before the first instant: `rows` will be asked for an instant with seeds for these variables."""
+    def changes(self) -> list[Change]:
+        """(row, how many more or fewer) from the background to the instant; rows may occur several times."""
 
-    def watch(self) -> None:
-        """Before the first instant: `changes` will be asked."""
+    def watch(self) -> list[Watched]:
+        """Before the first instant: `changes` will be asked. Says what can change anything."""
+
+
+def seeded(operator: Operator, names: Sequence[str]) -> Lookup:
+    """A lookup by `rows`."""
+    return lambda view, values: operator.rows(view, dict(zip(names, values, strict=True)))
 
 
 def consolidated(changes: Iterable[Change]) -> list[Change]:
@@ -67,7 +79,8 @@ def consolidated(changes: Iterable[Change]) -> list[Change]:
     return [(row, count) for row, count in total.items() if count]
 
 
-def _agrees(row: Row, columns: Sequence[tuple[int, str]], seed: Seed) -> bool:
+def agrees(row: Row, columns: Sequence[tuple[int, str]], seed: Seed) -> bool:
+    """Whether the row has no other value than the seed for the variables at `columns`."""
     for column, name in columns:
         value = row[column]
         if value is not None and name in seed and seed[name] != value:
@@ -75,27 +88,62 @@ def _agrees(row: Row, columns: Sequence[tuple[int, str]], seed: Seed) -> bool:
     return True
 
 
-class _Merge:
-    """Owns how rows of two schemas are put together."""
+def picker(places: Sequence[int]) -> Callable[[Any], Row]:
+    """A function that picks columns of a row, as a tuple."""
+    if not places:
+        return lambda row: ()
+    if len(places) == 1:
+        only = places[0]
+        return lambda row: (row[only],)
+    return itemgetter(*places)
 
-    def __init__(self, left: tuple[str, ...], right: tuple[str, ...]) -> None:
-        self.schema = tuple(sorted({*left, *right}))
-        places = {name: i for i, name in enumerate(left)}
-        others = {name: i for i, name in enumerate(right)}
-        self.shared = [(places[n], others[n], n) for n in self.schema if n in places and n in others]
+
+class Pairing:
+    """Owns how rows of a left and a right operator meet, and how the one is looked up for the other.
+
+    `exact`: the variables they share are certain on both sides, so that a lookup finds just what fits.
+    """
+
+    def __init__(self, left: Operator, right: Operator) -> None:
+        self.left, self.right = left, right
+        self.schema = tuple(sorted({*left.schema, *right.schema}))
+        places = {name: i for i, name in enumerate(left.schema)}
+        others = {name: i for i, name in enumerate(right.schema)}
+        shared = [name for name in self.schema if name in places and name in others]
+        self._shared = [(places[name], others[name], name) for name in shared]
         self._sources = [(places.get(name), others.get(name)) for name in self.schema]
-        self.names = frozenset(name for _, _, name in self.shared)
+        self.exact = left.certain.issuperset(shared) and right.certain.issuperset(shared)
+        width = len(left.schema)
+        self._pick = picker([places[n] if n in places else width + others[n] for n in self.schema])
+        self._nothing: Row = (None,) * len(right.schema)
+        self._left_key = picker([places[name] for name in shared])
+        self._right_key = picker([others[name] for name in shared])
+        self._rights = right.lookup(shared) if self.exact else seeded(right, ())
+        self._lefts: Lookup | None = left.lookup(shared) if self.exact and not left.barren else None
 
-    def seed(self, left: Row) -> dict[str, Term]:
-        """What the left row says about the right side's variables."""
-        return {name: value for place, _, name in self.shared if (value := left[place]) is not None}
+    def matches(self, view: View, left: Row, seed: Seed | None = None) -> Iterable[Row]:
+        """Right rows of a view that agree with a left row (and with `seed`)."""
+        if self.exact and not seed:
+            return self._rights(view, self._left_key(left))  # type: ignore[arg-type]  # certain: no None
+        known = {name: value for place, _, name in self._shared if (value := left[place]) is not None}
+        found = self.right.rows(view, {**seed, **known} if seed else known)
+        return [row for row in found if self._compatible(left, row)]
+
+    def touched(self, rights: Iterable[Row]) -> Iterator[Change]:
+        """Left rows of the background that agree with one of the right rows, once each, and how often."""
+        if self._lefts is not None:
+            keys = dict.fromkeys(map(self._right_key, rights))
+            for key in keys:
+                yield from Counter(self._lefts(View.OLD, key)).items()  # type: ignore[arg-type]  # no None
+            return
+        yield from touched(self.left, map(self.back, rights))
 
     def back(self, right: Row) -> dict[str, Term]:
-        """What the right row says about the left side's variables."""
-        return {name: value for _, place, name in self.shared if (value := right[place]) is not None}
+        """What a right row says about variables of the left."""
+        return {name: value for _, place, name in self._shared if (value := right[place]) is not None}
 
-    def compatible(self, left: Row, right: Row) -> bool:
-        for i, j, _ in self.shared:
+    def _compatible(self, left: Row, right: Row) -> bool:
+        for i, j, _ in self._shared:
             a, b = left[i], right[j]
             if a is not None and b is not None and a != b:
                 return False
@@ -103,9 +151,12 @@ class _Merge:
 
     def overlaps(self, left: Row, right: Row) -> bool:
         """Whether the two bind a variable in common."""
-        return any(left[i] is not None and right[j] is not None for i, j, _ in self.shared)
+        return any(left[i] is not None and right[j] is not None for i, j, _ in self._shared)
 
     def row(self, left: Row, right: Row) -> Row:
+        """Both together."""
+        if self.exact:
+            return self._pick(left + right)
         return tuple(
             [
                 left[i] if i is not None and left[i] is not None else right[j] if j is not None else None
@@ -114,371 +165,185 @@ class _Merge:
         )
 
     def alone(self, left: Row) -> Row:
-        return tuple([None if i is None else left[i] for i, _ in self._sources])
+        """The left row over the common schema."""
+        return self._pick(left + self._nothing)
 
 
-class Asked(Protocol):
-    """What an EXISTS tests with."""
-
-    def prepare(self, given: Iterable[str]) -> None: ...
-
-
-class JoinOperator(Generic[State]):
-    """Join of two operators, by looking up the right side for each row of the left."""
-
-    def __init__(self, left: Operator[State], right: Operator[State]) -> None:
-        self._left, self._right = left, right
-        self._merge = _Merge(left.schema, right.schema)
-        self.schema = self._merge.schema
-
-    def rows(self, state: State, seed: Seed) -> Iterator[Row]:
-        merge = self._merge
-        for left in self._left.rows(state, seed):
-            for right in self._right.rows(state, {**seed, **merge.seed(left)}):
-                if merge.compatible(left, right):
-                    yield merge.row(left, right)
-
-    def changes(self, instant: Instant[State]) -> list[Change]:
-        merge = self._merge
-        found: list[Change] = []
-        for left, count in self._left.changes(instant):
-            for right in self._right.rows(instant.new, merge.seed(left)):
-                if merge.compatible(left, right):
-                    found.append((merge.row(left, right), count))
-        for right, count in self._right.changes(instant):
-            for left in self._left.rows(instant.old, merge.back(right)):
-                if merge.compatible(left, right):
-                    found.append((merge.row(left, right), count))
-        return found
-
-    def prepare(self, given: frozenset[str]) -> None:
-        self._left.prepare(given)
-        self._right.prepare(given | self._merge.names)
-
-    def watch(self) -> None:
-        self._left.watch()
-        self._right.watch()
-        self._right.prepare(self._merge.names)
-
-
-def touched(operator: Operator[State], state: State, seeds: Iterable[Seed]) -> Iterator[Change]:
-    """The solutions of a state that agree with one of the seeds at least, each once with its multiplicity."""
+def touched(operator: Operator, seeds: Iterable[Seed]) -> Iterator[Change]:
+    """Solutions of the background that agree with one of the seeds at least, each once, and how often."""
     found: dict[Row, int] = {}
-    for seed in _least(seeds):
-        for row, count in Counter(operator.rows(state, seed)).items():
-            found[row] = count
+    distinct = {tuple(sorted(seed.items())): seed for seed in seeds}
+    for seed in [distinct[()]] if () in distinct else distinct.values():
+        found.update(Counter(operator.rows(View.OLD, seed)))
     yield from found.items()
 
 
-def _least(seeds: Iterable[Seed]) -> list[Seed]:
-    """Each seed once; only the empty one if it is among them."""
-    distinct = {tuple(sorted(seed.items())): seed for seed in seeds}
-    return [distinct[()]] if () in distinct else list(distinct.values())
+class JoinOperator:
+    """Join of two operators, by looking up the right side for each row of the left."""
+
+    def __init__(self, left: Operator, right: Operator) -> None:
+        self._left, self._right = left, right
+        self._pairing = Pairing(left, right)
+        self.schema = self._pairing.schema
+        self.certain = left.certain | right.certain
+        self.barren = left.barren or right.barren
+
+    def rows(self, view: View, seed: Seed) -> Iterator[Row]:
+        pairing = self._pairing
+        for left in self._left.rows(view, seed):
+            for right in pairing.matches(view, left, seed):
+                yield pairing.row(left, right)
+
+    def lookup(self, names: Sequence[str]) -> Lookup:
+        return seeded(self, names)
+
+    def changes(self) -> list[Change]:
+        pairing = self._pairing
+        found = [
+            (pairing.row(left, right), count)
+            for left, count in self._left.changes()
+            for right in pairing.matches(View.NEW, left)
+        ]
+        if self._left.barren:
+            return found
+        for right, count in self._right.changes():
+            seed = pairing.back(right)
+            columns = [(i, name) for i, name in enumerate(self._left.schema) if name in seed]
+            for left in self._left.rows(View.OLD, seed):
+                if agrees(left, columns, seed):
+                    found.append((pairing.row(left, right), count))
+        return found
+
+    def watch(self) -> list[Watched]:
+        watched = self._left.watch()
+        return watched if self._left.barren else [*watched, *self._right.watch()]
 
 
-class LeftJoinOperator(Generic[State]):
+class LeftJoinOperator:
     """OPTIONAL: every extension of a left row that passes the conditions, or the row alone."""
 
     def __init__(
-        self, left: Operator[State], right: Operator[State], conditions: Callable[[tuple[str, ...]], Test]
+        self, left: Operator, right: Operator, conditions: Callable[[tuple[str, ...]], Test] | None
     ) -> None:
         self._left, self._right = left, right
-        self._merge = _Merge(left.schema, right.schema)
-        self.schema = self._merge.schema
+        self._pairing = Pairing(left, right)
+        self.schema = self._pairing.schema
+        self.certain = left.certain
+        self.barren = left.barren
         self._columns = [(i, name) for i, name in enumerate(self.schema)]
-        self._holds = conditions(self.schema)
+        self._holds = None if conditions is None else conditions(self.schema)
 
-    def _extended(self, state: State, left: Row) -> list[Row]:
-        merge, holds = self._merge, self._holds
-        found = [
-            row
-            for right in self._right.rows(state, merge.seed(left))
-            if merge.compatible(left, right) and holds(row := merge.row(left, right))
-        ]
-        return found or [merge.alone(left)]
+    def _extended(self, view: View, left: Row) -> list[Row]:
+        pairing = self._pairing
+        found = [pairing.row(left, right) for right in pairing.matches(view, left)]
+        if self._holds is not None:
+            found = [row for row in found if self._holds(row)]
+        return found or [pairing.alone(left)]
 
-    def rows(self, state: State, seed: Seed) -> Iterator[Row]:
-        for left in self._left.rows(state, seed):
-            for row in self._extended(state, left):
-                if _agrees(row, self._columns, seed):
+    def rows(self, view: View, seed: Seed) -> Iterator[Row]:
+        for left in self._left.rows(view, seed):
+            for row in self._extended(view, left):
+                if agrees(row, self._columns, seed):
                     yield row
 
-    def changes(self, instant: Instant[State]) -> list[Change]:
-        found = [
-            (row, count)
-            for left, count in self._left.changes(instant)
-            for row in self._extended(instant.new, left)
-        ]
-        seeds = [self._merge.back(right) for right, _ in consolidated(self._right.changes(instant))]
-        for left, count in touched(self._left, instant.old, seeds):
-            found += [(row, count) for row in self._extended(instant.new, left)]
-            found += [(row, -count) for row in self._extended(instant.old, left)]
+    def lookup(self, names: Sequence[str]) -> Lookup:
+        return seeded(self, names)
+
+    def changes(self) -> list[Change]:
+        new, old = View.NEW, View.OLD
+        found = [(row, n) for left, n in self._left.changes() for row in self._extended(new, left)]
+        if self._left.barren:
+            return found
+        rights = [right for right, _ in consolidated(self._right.changes())]
+        for left, count in self._pairing.touched(rights):
+            found += [(row, count) for row in self._extended(new, left)]
+            found += [(row, -count) for row in self._extended(old, left)]
         return found
 
-    def prepare(self, given: frozenset[str]) -> None:
-        self._left.prepare(given)
-        self._right.prepare(self._merge.names)
-
-    def watch(self) -> None:
-        self._left.watch()
-        self._right.watch()
-        self._right.prepare(self._merge.names)
+    def watch(self) -> list[Watched]:
+        watched = self._left.watch()
+        return watched if self._left.barren else [*watched, *self._right.watch()]
 
 
-class DifferenceOperator(Generic[State]):
+class DifferenceOperator:
     """MINUS: the left rows that no right row agrees with on a variable both bind."""
 
-    def __init__(self, left: Operator[State], right: Operator[State]) -> None:
+    def __init__(self, left: Operator, right: Operator) -> None:
         self._left, self._right = left, right
-        self._merge = _Merge(left.schema, right.schema)
+        self._pairing = Pairing(left, right)
         self.schema = left.schema
+        self.certain = left.certain
+        self.barren = left.barren
 
-    def _stays(self, state: State, left: Row) -> bool:
-        merge = self._merge
-        return not any(
-            merge.compatible(left, right) and merge.overlaps(left, right)
-            for right in self._right.rows(state, merge.seed(left))
-        )
+    def _stays(self, view: View, left: Row) -> bool:
+        pairing = self._pairing
+        return not any(pairing.overlaps(left, right) for right in pairing.matches(view, left))
 
-    def rows(self, state: State, seed: Seed) -> Iterator[Row]:
-        for left in self._left.rows(state, seed):
-            if self._stays(state, left):
+    def rows(self, view: View, seed: Seed) -> Iterator[Row]:
+        for left in self._left.rows(view, seed):
+            if self._stays(view, left):
                 yield left
 
-    def changes(self, instant: Instant[State]) -> list[Change]:
-        found = [c for c in self._left.changes(instant) if self._stays(instant.new, c[0])]
-        seeds = [self._merge.back(right) for right, _ in consolidated(self._right.changes(instant))]
-        for left, count in touched(self._left, instant.old, filter(None, seeds)):
-            change = self._stays(instant.new, left) - self._stays(instant.old, left)
+    def lookup(self, names: Sequence[str]) -> Lookup:
+        return seeded(self, names)
+
+    def changes(self) -> list[Change]:
+        found = [c for c in self._left.changes() if self._stays(View.NEW, c[0])]
+        if self._left.barren:
+            return found
+        rights = [right for right, _ in consolidated(self._right.changes())]
+        for left, count in self._pairing.touched(rights):
+            change = self._stays(View.NEW, left) - self._stays(View.OLD, left)
             if change:
                 found.append((left, count * change))
         return found
 
-    def prepare(self, given: frozenset[str]) -> None:
-        self._left.prepare(given)
-        self._right.prepare(self._merge.names)
-
-    def watch(self) -> None:
-        self._left.watch()
-        self._right.watch()
-        self._right.prepare(self._merge.names)
+    def watch(self) -> list[Watched]:
+        watched = self._left.watch()
+        return watched if self._left.barren else [*watched, *self._right.watch()]
 
 
-class UnionOperator(Generic[State]):
-    """UNION: the rows of every branch, brought to one schema."""
-
-    def __init__(self, branches: Sequence[Operator[State]]) -> None:
-        self._branches = branches
-        self.schema = tuple(sorted({name for branch in branches for name in branch.schema}))
-        self._columns = [_columns(branch.schema, self.schema) for branch in branches]
-
-    def rows(self, state: State, seed: Seed) -> Iterator[Row]:
-        for branch, columns in zip(self._branches, self._columns, strict=True):
-            for row in branch.rows(state, seed):
-                yield _picked(row, columns)
-
-    def changes(self, instant: Instant[State]) -> list[Change]:
-        return [
-            (_picked(row, columns), count)
-            for branch, columns in zip(self._branches, self._columns, strict=True)
-            for row, count in branch.changes(instant)
-        ]
-
-    def prepare(self, given: frozenset[str]) -> None:
-        for branch in self._branches:
-            branch.prepare(given)
-
-    def watch(self) -> None:
-        for branch in self._branches:
-            branch.watch()
-
-
-def _columns(have: Sequence[str], want: Sequence[str]) -> list[int | None]:
-    places = {name: i for i, name in enumerate(have)}
-    return [places.get(name) for name in want]
-
-
-def _picked(row: Row, columns: Sequence[int | None]) -> Row:
-    return tuple([None if i is None else row[i] for i in columns])
-
-
-class FilterOperator(Generic[State]):
-    """FILTER without EXISTS."""
-
-    def __init__(self, inner: Operator[State], condition: Callable[[tuple[str, ...]], Test]) -> None:
-        self._inner = inner
-        self.schema = inner.schema
-        self._holds = condition(inner.schema)
-
-    def rows(self, state: State, seed: Seed) -> Iterator[Row]:
-        return filter(self._holds, self._inner.rows(state, seed))
-
-    def changes(self, instant: Instant[State]) -> list[Change]:
-        return [change for change in self._inner.changes(instant) if self._holds(change[0])]
-
-    def prepare(self, given: frozenset[str]) -> None:
-        self._inner.prepare(given)
-
-    def watch(self) -> None:
-        self._inner.watch()
-
-
-class ExistsOperator(Generic[State]):
+class ExistsOperator:
     """FILTER with EXISTS. `patterns`: operators without filters, whose changes show what to ask again.
 
-    `condition` is asked of a state and a row.
+    `condition` is asked of a view and a row.
     """
 
     def __init__(
-        self,
-        inner: Operator[State],
-        condition: Callable[[State, Row], bool],
-        patterns: Sequence[Operator[State]],
-        tests: Sequence[Asked],
+        self, inner: Operator, condition: Callable[[View, Row], bool], patterns: Sequence[Operator]
     ) -> None:
-        self._inner, self._condition, self._patterns, self._tests = inner, condition, patterns, tests
+        self._inner, self._condition, self._patterns = inner, condition, patterns
         self.schema = inner.schema
-        self._merges = [_Merge(inner.schema, pattern.schema) for pattern in patterns]
+        self.certain = inner.certain
+        self.barren = inner.barren
 
-    def rows(self, state: State, seed: Seed) -> Iterator[Row]:
-        for row in self._inner.rows(state, seed):
-            if self._condition(state, row):
+    def rows(self, view: View, seed: Seed) -> Iterator[Row]:
+        for row in self._inner.rows(view, seed):
+            if self._condition(view, row):
                 yield row
 
-    def changes(self, instant: Instant[State]) -> list[Change]:
+    def lookup(self, names: Sequence[str]) -> Lookup:
+        return seeded(self, names)
+
+    def changes(self) -> list[Change]:
         holds = self._condition
-        found = [change for change in self._inner.changes(instant) if holds(instant.new, change[0])]
+        found = [change for change in self._inner.changes() if holds(View.NEW, change[0])]
+        if self._inner.barren:
+            return found
         seeds = [
-            merge.back(row)
-            for pattern, merge in zip(self._patterns, self._merges, strict=True)
-            for row, _ in consolidated(pattern.changes(instant))
+            {n: t for n, t in zip(pattern.schema, row, strict=True) if t is not None and n in self.schema}
+            for pattern in self._patterns
+            for row, _ in consolidated(pattern.changes())
         ]
-        for row, count in touched(self._inner, instant.old, seeds):
-            change = holds(instant.new, row) - holds(instant.old, row)
+        for row, count in touched(self._inner, seeds):
+            change = holds(View.NEW, row) - holds(View.OLD, row)
             if change:
                 found.append((row, count * change))
         return found
 
-    def prepare(self, given: frozenset[str]) -> None:
-        self._inner.prepare(given)
-        for test in self._tests:
-            test.prepare(self.schema)
-
-    def watch(self) -> None:
-        self._inner.watch()
-        for pattern in self._patterns:
-            pattern.watch()
-        for test in self._tests:
-            test.prepare(self.schema)
-
-
-class ExtendOperator(Generic[State]):
-    """BIND or a SELECT expression; an error leaves the variable unbound."""
-
-    def __init__(
-        self, inner: Operator[State], variable: str, compute: Callable[[tuple[str, ...]], Compute]
-    ) -> None:
-        self._inner, self._variable = inner, variable
-        self.schema = tuple(sorted({*inner.schema, variable}))
-        self._columns = _columns(inner.schema, self.schema)
-        self._place = self.schema.index(variable)
-        self._compute = compute(inner.schema)
-
-    def _row(self, row: Row) -> Row:
-        wide = list(_picked(row, self._columns))
-        wide[self._place] = self._compute(row)
-        return tuple(wide)
-
-    def rows(self, state: State, seed: Seed) -> Iterator[Row]:
-        wanted = seed.get(self._variable)
-        inner = seed if wanted is None else {n: t for n, t in seed.items() if n != self._variable}
-        for row in map(self._row, self._inner.rows(state, inner)):
-            if wanted is None or row[self._place] in (wanted, None):
-                yield row
-
-    def changes(self, instant: Instant[State]) -> list[Change]:
-        return [(self._row(row), count) for row, count in self._inner.changes(instant)]
-
-    def prepare(self, given: frozenset[str]) -> None:
-        self._inner.prepare(given)
-
-    def watch(self) -> None:
-        self._inner.watch()
-
-
-@dataclass(frozen=True, slots=True)
-class Total:
-    """One aggregate: `argument` None is `COUNT(*)`; over whole solutions if `distinct` too."""
-
-    function: str
-    distinct: bool
-    argument: Compute | None
-
-
-class GroupOperator(Generic[State]):
-    """Groups and their totals. A group that a change touches is added up again, before and after.
-
-    `keys`: (name, the inner variable that it is or None for an expression, how to compute it).
-    """
-
-    def __init__(
-        self,
-        inner: Operator[State],
-        keys: Sequence[tuple[str, str | None, Compute]],
-        totals: Sequence[tuple[str, Total]],
-        scope: Sequence[str],
-    ) -> None:
-        self._inner = inner
-        self._keys = keys
-        self._totals = [total for _, total in totals]
-        self._whole = _columns(inner.schema, scope)
-        names = [name for name, _, _ in keys] + [name for name, _ in totals]
-        self.schema = tuple(sorted(names))
-        self._columns = _columns(names, self.schema)
-
-    def _key(self, row: Row) -> Row:
-        return tuple([compute(row) for _, _, compute in self._keys])
-
-    def _groups(self, state: State, seed: Seed) -> dict[Row, list[Row]]:
-        groups: dict[Row, list[Row]] = {} if self._keys else {(): []}
-        for row in self._inner.rows(state, seed):
-            groups.setdefault(self._key(row), []).append(row)
-        return groups
-
-    def _row(self, key: Row, members: list[Row]) -> Row:
-        found = [self._total(total, members) for total in self._totals]
-        return _picked((*key, *found), self._columns)
-
-    def _total(self, total: Total, members: list[Row]) -> Term | None:
-        if total.argument is not None:
-            return totals.total(total.function, total.distinct, [total.argument(row) for row in members])
-        return integer(
-            len({_picked(row, self._whole) for row in members}) if total.distinct else len(members)
-        )
-
-    def rows(self, state: State, seed: Seed) -> Iterator[Row]:
-        inner = {source: seed[name] for name, source, _ in self._keys if source is not None and name in seed}
-        columns = [(i, name) for i, name in enumerate(self.schema)]
-        for key, members in self._groups(state, inner).items():
-            row = self._row(key, members)
-            if _agrees(row, columns, seed):
-                yield row
-
-    def changes(self, instant: Instant[State]) -> list[Change]:
-        keys = dict.fromkeys(self._key(row) for row, _ in self._inner.changes(instant))
-        found: list[Change] = []
-        for key in keys:
-            pairs = zip(self._keys, key, strict=True)
-            seed = {source: term for (_, source, _), term in pairs if source is not None and term is not None}
-            for state, sign in ((instant.new, 1), (instant.old, -1)):
-                members = [row for row in self._inner.rows(state, seed) if self._key(row) == key]
-                if members or not self._keys:
-                    found.append((self._row(key, members), sign))
-        return found
-
-    def prepare(self, given: frozenset[str]) -> None:
-        self._inner.prepare(frozenset(s for name, s, _ in self._keys if s is not None and name in given))
-
-    def watch(self) -> None:
-        self._inner.watch()
-        self._inner.prepare(frozenset(source for _, source, _ in self._keys if source is not None))
+    def watch(self) -> list[Watched]:
+        watched = self._inner.watch()
+        if not self._inner.barren:
+            for pattern in self._patterns:
+                watched = [*watched, *pattern.watch()]
+        return watched

@@ -115,8 +115,7 @@ class Incremental(Unit):
         self._static: Standing | None = None
 
     def readers(self, woken: Woken) -> Iterable[tuple[Relation, Reader]]:
-        relations = dict.fromkeys(delta.relation for leaf in self.leaves for delta in leaf.deltas)
-        for relation in relations:
+        for relation in dict.fromkeys(watched.relation for watched in self.query.watched):
             yield relation, self._wake(woken)
 
     def facts(self, time: Time, result: dict[str, list[Fact]]) -> None:
