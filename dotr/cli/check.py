@@ -61,7 +61,7 @@ def command(rules: tuple[str, ...], format_: str, sample: tuple[str, ...], code:
 def _explain(code: str) -> int:
     page = explain(code)
     if page is None:
-        raise UsageError(Diagnostic("D4130", f"there is no code `{code}`", hint=similar(code)))
+        raise UsageError(Diagnostic("D4135", f"there is no code `{code}`", hint=similar(code)))
     sys.stdout.write(page + "\n")
     return 0
 

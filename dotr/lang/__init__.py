@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dotr.datalog.strata import check_rules
-from dotr.errors import Diagnostic, Diagnostics, ProgramError, Severity, UnsupportedError
-from dotr.ir import DatalogRule, Entailment, Program, Select
+from dotr.errors import Diagnostic, Diagnostics, ProgramError, Severity
+from dotr.ir import DatalogRule, Program, Select
 from dotr.lang.advice import advise
 from dotr.lang.base import Skip
 from dotr.lang.dlog import DatalogParser
@@ -40,7 +40,7 @@ def check_program(paths: Sequence[str], read: Reader) -> tuple[Program | None, l
 
 
 def load_program(paths: Sequence[str], read: Reader) -> Program:
-    """The program of all files together. Raises ProgramError with every error, UnsupportedError."""
+    """The program of all files together. Raises ProgramError with every error."""
     found = Diagnostics()
     loader = Loader(read, found)
     loader.paths(paths)
@@ -105,12 +105,6 @@ def _finish(loader: Loader, found: Diagnostics) -> Program:
                 )
                 for parameter in loader.loaded.open_parameters
             ]
-        )
-    if program.entailment is not Entailment.NONE:
-        raise UnsupportedError(
-            Diagnostic(
-                "D3030", f"ENTAILMENT {program.entailment} is not available yet", hint="write ENTAILMENT none"
-            )
         )
     return program
 

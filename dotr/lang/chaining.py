@@ -7,31 +7,20 @@ Method:  language.md, sec. 3, "chaining". A reference is strict if its window, o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 
 from dotr.errors import Diagnostics
-from dotr.ir import Between, Position, Rule, Within
+from dotr.ir import Position, Rule
 from dotr.source import Span
+from dotr.tesla.references import references
 
 
-def strict_positions(rule: Rule) -> dict[str, bool]:
-    """Position name → whether every fact it may see is earlier than the trigger."""
-    strict = {rule.trigger.name: False}
-    for conjunct in rule.conjuncts:
-        window = conjunct.window
-        match window:
-            case Between():
-                strict[conjunct.position.name] = True
-            case Within():
-                strict[conjunct.position.name] = window.before or strict.get(window.reference, False)
-    return strict
-
-
-def references(rule: Rule) -> list[tuple[Position, bool]]:
+def _references(rule: Rule) -> Iterator[tuple[Position, bool]]:
     """The positions that range over rules, each with whether the reference is strict."""
-    strict = strict_positions(rule)
-    return [(p, strict[p.name]) for p in rule.positions if p.chained]
+    chained = [position for position in rule.positions if position.chained]
+    for position, (_, strict) in zip(chained, references(rule), strict=True):
+        yield position, strict
 
 
 def order(rules: Sequence[Rule], found: Diagnostics) -> tuple[int, ...]:
@@ -39,7 +28,7 @@ def order(rules: Sequence[Rule], found: Diagnostics) -> tuple[int, ...]:
     index = {rule.name: i for i, rule in enumerate(rules)}
     needs: dict[int, dict[int, Span | None]] = {i: {} for i in range(len(rules))}
     for i, rule in enumerate(rules):
-        for position, strict in references(rule):
+        for position, strict in _references(rule):
             if not strict and position.stream in index:
                 needs[i].setdefault(index[position.stream], position.span)
     waiting = {i: len(needed) for i, needed in needs.items()}

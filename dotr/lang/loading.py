@@ -154,6 +154,8 @@ class Loader:
             return
         parser = DatalogParser(Source(path, text), self._found)
         self.loaded.datalog.extend(parser.rules())
+        if path.startswith(SHIPPED):
+            return  # what dotr ships keeps its prefixes to itself
         self._parsers.append(parser)
         for prefix, value in parser.prefixes.items():
             self.loaded.prefixes.setdefault(prefix, value)
@@ -217,6 +219,8 @@ class Loader:
             )
             return
         self._entailment, self.loaded.entailment = name.span, value
+        if value is not Entailment.NONE:
+            self._datalog(f"{SHIPPED}rules/{value}.dlog", name.span)
 
     def _parameters(self, unit: Unit, file: FileSyntax, values: Mapping[str, ParameterValue]) -> None:
         """Check that every parameter has a value, or the file is a library that is looked at by itself."""

@@ -155,6 +155,11 @@ def duration_text(micros: int) -> str:
     return f"{micros // UNITS[unit]} {unit}"
 
 
+def datalog_rule_text(rule: DatalogRule, prefixes: Mapping[str, str]) -> str:
+    """A Datalog rule in one line."""
+    return " ".join(line.strip() for line in _Printer(prefixes).datalog_rule(rule))
+
+
 class _Printer:
     """Prints with the prefixes of one file."""
 
@@ -279,7 +284,7 @@ class _Printer:
                 return self._writer.term(node)
 
     def _event(self, before: str, event: Event, after: Sequence[str] = ()) -> list[str]:
-        """An event behind `FROM` or `AND …`, with what follows it in the same line if it fits, or in the next."""
+        """An event behind `FROM` or `AND …`, with what follows it in the same line if that fits."""
         head = f"{before}{event.name.text}"
         if event.query is not None:
             lines = self._with_query(f"{head} := ", event.query)

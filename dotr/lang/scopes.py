@@ -1,6 +1,6 @@
-"""Which variables a query's parts bind, and what is wrong with how it uses them.
+"""What is wrong with how a query uses its variables.
 
-Place:   called by sparql.py with every query it has read; check.py asks `visible` too.
+Place:   called by sparql.py with every query it has read; which variables a part binds says sparql/scope.py.
 Method:  SPARQL 1.1, sec. 18.2.1 (scope), 11.4 (grouped queries), 18.2.4.1 (assignment).
 """
 
@@ -17,7 +17,6 @@ from dotr.ir import (
     Bind,
     Call,
     Const,
-    Element,
     Exists,
     Expression,
     Filter,
@@ -27,46 +26,12 @@ from dotr.ir import (
     Select,
     SubSelect,
     TimeOf,
-    TriplePattern,
     Triples,
     Union,
     Values,
     Var,
 )
-
-
-def visible(group: Group) -> list[str]:
-    """Names that a group binds, in order of first appearance; blank nodes are left out."""
-    return [name for name in dict.fromkeys(_binds(group)) if name[0] != "."]
-
-
-def _binds(element: Element) -> Iterator[str]:
-    match element:
-        case Triples(patterns):
-            for pattern in patterns:
-                yield from (part.name for part in _parts(pattern) if isinstance(part, Var))
-        case Bind(_, variable):
-            yield variable.name
-        case Values(variables):
-            yield from (variable.name for variable in variables)
-        case Union(branches):
-            for branch in branches:
-                yield from _binds(branch)
-        case OptionalGroup(group):
-            yield from _binds(group)
-        case SubSelect(select):
-            yield from select.variables
-        case Group(elements):
-            for inner in elements:
-                yield from _binds(inner)
-        case Filter() | Minus():
-            return
-        case _:
-            assert_never(element)
-
-
-def _parts(pattern: TriplePattern) -> tuple[object, object, object]:
-    return pattern.subject, pattern.predicate, pattern.object
+from dotr.sparql.scope import visible
 
 
 def variables(expression: Expression, *, aggregated: bool = True) -> Iterator[Var]:
@@ -116,7 +81,7 @@ def existences(expression: Expression) -> Iterator[Exists]:
 def check_select(select: Select, found: Diagnostics, given: Collection[str] = ()) -> None:
     """Record what a query and its subqueries get wrong about variables. `given` have values from outside."""
     _check_group(select.where, frozenset(), found)
-    inner = visible(select.where)
+    inner = list(visible(select.where))
     if select.values is not None:
         inner += [variable.name for variable in select.values.variables if variable.name not in inner]
     known = dict.fromkeys([*inner, *given])
@@ -247,4 +212,4 @@ def _check_group(group: Group, outer: frozenset[str], found: Diagnostics) -> Non
                 pass
             case _:
                 assert_never(element)
-        known.update(dict.fromkeys(_binds(element)))
+        known.update(dict.fromkeys(visible(Group((element,)))))

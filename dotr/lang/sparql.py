@@ -41,10 +41,11 @@ from dotr.ir import (
 from dotr.lang.base import TYPE, Skip
 from dotr.lang.expressions import ExpressionParser, Mode
 from dotr.lang.functions import AGGREGATES, ARGUMENTS
-from dotr.lang.scopes import check_select, visible
+from dotr.lang.scopes import check_select
 from dotr.lang.tokens import Token
 from dotr.rdf.terms import RDF, Term
 from dotr.source import Source, Span
+from dotr.sparql.scope import visible
 
 FIRST: Final[Term] = f"<{RDF}first>"
 REST: Final[Term] = f"<{RDF}rest>"

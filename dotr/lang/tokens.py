@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from dotr.errors import Diagnostics
 from dotr.source import Source, Span
@@ -21,24 +21,47 @@ from dotr.source import Source, Span
 _UCHAR = r"\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8}"
 _ESCAPED = rf"%[0-9A-Fa-f]{{2}}|\\[_~.\-!$&'()*+,;=/?#@%]|{_UCHAR}"
 _NAME = r"[A-Za-z][A-Za-z0-9_]*+"
-_ANY_LETTER = r"\x80-\U0010ffff"
 _LETTERS = (
-    "\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c-\u200d\u2070-\u218f\u2c00-\u2fef"
-    "\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
+    "\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c-\u200d"
+    "\u2070-\u218f\u2c00-\u2fef\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
 )
 _MARKS = "\u00b7\u0300-\u036f\u203f-\u2040"
 
 
-def _master(letters: str, marks: str, prefixes: bool) -> re.Pattern[str]:
-    """The regular expression of a token. `letters`, `marks`: what names may hold beside ASCII."""
-    start = f"A-Za-z_{letters}"
-    inner = f"{start}0-9{marks}"
-    chars = f"{inner}\\-"
-    local = rf"(?:[{start}:0-9]|{_ESCAPED})(?:[{chars}:]++|{_ESCAPED}|\.++(?:[{chars}:]|{_ESCAPED}))*+"
-    prefix = (
-        rf"(?:(?:[A-Za-z{letters}]|{_UCHAR})(?:[{chars}]++|{_UCHAR}|\.++[{chars}])*+)?" if prefixes else ""
+class _Letters(NamedTuple):
+    """Character classes of names: a first letter, that with `_`, behind it, with `-`, with `-` and `:`."""
+
+    first: str
+    start: str
+    inner: str
+    chars: str
+    local: str
+
+
+_EXACT: Final = _Letters(
+    f"[A-Za-z{_LETTERS}]",
+    f"[A-Za-z_{_LETTERS}]",
+    f"[A-Za-z_{_LETTERS}0-9{_MARKS}]",
+    f"[A-Za-z_{_LETTERS}0-9{_MARKS}\\-]",
+    f"[A-Za-z_{_LETTERS}0-9{_MARKS}\\-:]",
+)
+_QUICK: Final = _Letters(  # everything beyond ASCII, by what is left out: such classes compile in no time
+    r"[^\x00-@\[-`{-\x7f]",
+    r"[^\x00-@\[-\^`{-\x7f]",
+    r"[^\x00-/:-@\[-\^`{-\x7f]",
+    r"[^\x00-,./:-@\[-\^`{-\x7f]",
+    r"[^\x00-,./;-@\[-\^`{-\x7f]",
+)
+
+
+def _master(letters: _Letters, prefixes: bool) -> re.Pattern[str]:
+    """The regular expression of a token."""
+    start, inner, chars = letters.start, letters.inner, letters.chars
+    local = (
+        rf"(?:{start}|[:0-9]|{_ESCAPED})(?:{letters.local}++|{_ESCAPED}|\.++(?:{letters.local}|{_ESCAPED}))*+"
     )
-    var = rf"[?$](?:[{start}0-9]|{_UCHAR})(?:[{inner}]|{_UCHAR})*+"
+    prefix = rf"(?:(?:{letters.first}|{_UCHAR})(?:{chars}++|{_UCHAR}|\.++{chars})*+)?" if prefixes else ""
+    var = rf"[?$](?:{start}|[0-9]|{_UCHAR})(?:{inner}|{_UCHAR})*+"
     return re.compile(
         r"|".join(
             (
@@ -60,7 +83,7 @@ def _master(letters: str, marks: str, prefixes: bool) -> re.Pattern[str]:
                     r'|"(?!"")(?:[^"\\\n\r]++|\\[^\n\r])*+"'
                     r"|'(?!'')(?:[^'\\\n\r]++|\\[^\n\r])*+')"
                 ),
-                rf"(?P<label>_:[{start}0-9](?:[{chars}]++|\.++[{chars}])*+)",
+                rf"(?P<label>_:(?:{start}|[0-9])(?:{chars}++|\.++{chars})*+)",
                 r"(?P<language>@[A-Za-z]++(?:-[A-Za-z0-9]++)*+)",
                 r"(?P<op>\^\^|\|\||&&|!=|<=|>=|[{}()\[\],;.|/^*+\-?!=<>])",
                 r'(?P<open>"""[\s\S]*+|\'\'\'[\s\S]*+|["\'][^\n\r]*+)',
@@ -69,9 +92,9 @@ def _master(letters: str, marks: str, prefixes: bool) -> re.Pattern[str]:
     )
 
 
-_TOKEN: Final = _master(_ANY_LETTER, "", prefixes=True)
-_WITHIN_RUN: Final = _master(_ANY_LETTER, "", prefixes=False)
-_RUN: Final = re.compile(rf"(?:[A-Za-z0-9_.\-{_ANY_LETTER}]|{_UCHAR})++")
+_TOKEN: Final = _master(_QUICK, prefixes=True)
+_WITHIN_RUN: Final = _master(_QUICK, prefixes=False)
+_RUN: Final = re.compile(rf"(?:{_QUICK.chars}|\.|{_UCHAR})++")
 _WORDS: Final = frozenset(("pname", "attribute", "var", "label"))
 _STRAY: Final = re.compile(r"""[_\\]+|[^ \t\r\n\f\ufeff#<>:A-Za-z0-9?$"'_\\@^|&!=(){}\[\],;.*/+\-]+""")
 
@@ -79,7 +102,7 @@ _STRAY: Final = re.compile(r"""[_\\]+|[^ \t\r\n\f\ufeff#<>:A-Za-z0-9?$"'_\\@^|&!
 @lru_cache(maxsize=2)
 def _exact(prefixes: bool) -> re.Pattern[str]:
     """SPARQL's very letters. They take a tenth of a second to compile, so only who needs them pays."""
-    return _master(_LETTERS, _MARKS, prefixes)
+    return _master(_EXACT, prefixes)
 
 
 _MEANT: Final = {"&": "&&", "≤": "<=", "≥": ">=", "≠": "!=", "×": "*", "−": "-"}

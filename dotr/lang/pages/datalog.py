@@ -129,12 +129,4 @@ PAGES: Final = (
         "[?x, :near, _:y] :- [?x, :at, ?z] .",
         "[?x, :near, ?z] :- [?x, :at, ?z] .",
     ),
-    Page(
-        "D3030",
-        "an entailment that is not available",
-        "The rule set of this ENTAILMENT cannot be used here; the note says why.",
-        "ENTAILMENT owl2rl",
-        "RULES <rooms.dlog>",
-        Kind.OTHER,
-    ),
 )

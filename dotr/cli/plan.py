@@ -1,0 +1,229 @@
+"""`dotr plan RULES…`: what will run, for people and programs to read.
+
+Place:   planning.py says what; here it becomes text, JSON, Graphviz or Mermaid.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+
+import click
+
+from dotr.cli.planning import Shown, overview
+from dotr.cli.render import visible
+from dotr.connectors.background import read_background
+from dotr.connectors.rules import read_rules_text
+from dotr.lang import load_program
+
+_SHOWN = 12
+"""Lines of a long list that the text format shows."""
+
+
+@click.command(short_help="What will run: queries, joins, horizons, state bounds.")
+@click.argument("rules", metavar="RULES...", nargs=-1, required=True)
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["text", "json", "dot", "mermaid"]),
+    default="text",
+    help="Default: text.",
+)
+@click.option("--code", is_flag=True, help="Show the code that is generated for the queries, too.")
+@click.option(
+    "--background", multiple=True, metavar="FILE", help="Background besides what the program names."
+)
+def command(rules: tuple[str, ...], format_: str, code: bool, background: tuple[str, ...]) -> int:
+    """Show what will run, without running it.
+
+    Per rule its trigger, its windows with their ends, keys, horizon and what bounds its state; how each query
+    is evaluated and which rules share it; what of Datalog and background is reached; how Spark would part the
+    work.
+    """
+    program = load_program(rules, read_rules_text)
+    shown = overview(program, read_background([*program.background, *background]), code=code)
+    match format_:
+        case "json":
+            text = json.dumps(shown, ensure_ascii=False, indent=2)
+        case "dot":
+            text = "\n".join(dot(shown))
+        case "mermaid":
+            text = "\n".join(mermaid(shown))
+        case _:
+            text = "\n".join(as_text(shown))
+    sys.stdout.write(visible(text) + "\n")
+    return 0
+
+
+# -- text -------------------------------------------------------------------------------------------
+
+
+def as_text(shown: Shown) -> Iterator[str]:
+    """The plan for a terminal."""
+    for rule in shown["rules"]:
+        yield from _rule(rule)
+        yield ""
+    for query in shown["queries"]:
+        yield from _query(query)
+    if shown["queries"]:
+        yield ""
+    yield from _knowledge(shown)
+    yield ""
+    yield "SPARK"
+    yield from (f"  {line}" for line in shown["spark"])
+
+
+def _rule(rule: Shown) -> Iterator[str]:
+    yield f"RULE {rule['name']}"
+    trigger = rule["trigger"]
+    children: dict[str, list[Shown]] = {}
+    for conjunct in rule["conjuncts"]:
+        children.setdefault(conjunct["parent"], []).append(conjunct)
+    if "every" in trigger:
+        yield f"  {trigger['name']}  every {trigger['every']}"
+    else:
+        attributes = "".join(f" ?{name}" for name in trigger["attributes"])
+        yield f"  {trigger['name']}  each fact of {_stream(trigger)}{attributes}"
+    yield from _branches(trigger["name"], children, "  ")
+    if rule["where"] is not None:
+        yield f"  where {rule['where']}"
+    horizon = rule["horizon"]
+    reach = rule["own_horizon"]
+    if horizon is None:
+        yield f"  horizon: {reach} of its own; through a cycle of references the whole past"
+    else:
+        yield f"  horizon: {horizon}" + (f" ({reach} of its own)" if horizon != reach else "")
+    others = [name for name in rule["reads_rules"] if name != rule["name"]]
+    if others:
+        yield f"  reads the events of {', '.join(others)}"
+    if len(others) < len(rule["reads_rules"]):
+        yield "  reads its own earlier events"
+
+
+def _stream(position: Shown) -> str:
+    """The stream of a position, where it is not plain from its name."""
+    kind = "rule" if position["chained"] else "query"
+    return f"{kind} {position['stream']}"
+
+
+def _branches(name: str, children: dict[str, list[Shown]], indent: str) -> Iterator[str]:
+    """The conjuncts measured from `name`, as a tree. A conjunct is drawn once: each has one parent."""
+    own = children.pop(name, [])
+    for number, conjunct in enumerate(own):
+        last = number == len(own) - 1
+        yield (
+            f"{indent}{'└' if last else '├'}─ {conjunct['choice']} {conjunct['name']}  {conjunct['interval']}"
+            f"  of {_stream(conjunct)}"
+        )
+        below = indent + ("   " if last else "│  ")
+        if conjunct["keys"]:
+            yield f"{below}   key {', '.join(conjunct['keys'])}"
+        if conjunct["condition"] is not None:
+            yield f"{below}   on {conjunct['condition']}"
+        consumed = "; consumed when used" if conjunct["consumed"] else ""
+        yield f"{below}   keeps {conjunct['keeps']}{consumed}"
+        yield from _branches(conjunct["name"], children, below)
+
+
+def _query(query: Shown) -> Iterator[str]:
+    yield f"QUERY {query['name']}" + "".join(f" ?{name}" for name in query["attributes"])
+    users = ", ".join(query["rules"])
+    yield f"  used by {users}" if users else "  used by no rule"
+    reason = f": {query['reason']}" if query["reason"] else ""
+    yield f"  {query['engine']}{reason}"
+    if query["shared_with"]:
+        yield f"  evaluated together with {', '.join(query['shared_with'])}"
+    yield from (f"    {line}" for line in query["plans"])
+    for source in query.get("code", ()):
+        yield from (f"    | {line}" for line in source.rstrip().split("\n"))
+
+
+def _knowledge(shown: Shown) -> Iterator[str]:
+    datalog, background = shown["datalog"], shown["background"]
+    yield (
+        f"DATALOG {len(datalog['reachable'])} of {datalog['rules']} rules are reached, "
+        f"{len(datalog['pruned'])} pruned; entailment {datalog['entailment']}"
+    )
+    yield from _some([f"  {rule}" for rule in datalog["reachable"]])
+    yield from _some([f"  pruned: {rule}" for rule in datalog["pruned"]])
+    kept = sum(background["reachable"].values())
+    yield f"BACKGROUND {kept:,} of {background['triples']:,} triples are reached"
+    yield from _some([f"  {name} {count:,}" for name, count in background["reachable"].items()])
+    yield from _some([f"  pruned: {name} {count:,}" for name, count in background["pruned"].items()])
+
+
+def _some(lines: Sequence[str]) -> Iterator[str]:
+    yield from lines[:_SHOWN]
+    if len(lines) > _SHOWN:
+        yield f"  … and {len(lines) - _SHOWN} more"
+
+
+# -- graphs -----------------------------------------------------------------------------------------
+
+
+def dot(shown: Shown) -> Iterator[str]:
+    """The plan as a Graphviz graph: queries and rules, an edge for every position."""
+    yield "digraph plan {"
+    yield "  rankdir=LR; node [fontname=Helvetica, fontsize=11]; edge [fontname=Helvetica, fontsize=9];"
+    for query in shown["queries"]:
+        yield f"  {_quoted('query ' + query['name'])} [shape=box, label={_quoted(query['name'])}];"
+    for rule in shown["rules"]:
+        label = f"{rule['name']}\nhorizon {rule['horizon'] or 'unbounded'}"
+        yield f"  {_quoted('rule ' + rule['name'])} [shape=ellipse, style=bold, label={_quoted(label)}];"
+        if "every" in rule["trigger"]:
+            clock = _quoted("clock " + rule["name"])
+            yield f"  {clock} [shape=circle, label={_quoted(rule['trigger']['every'])}];"
+    for start, end, label, dashed in _edges(shown):
+        style = ", style=dashed" if dashed else ""
+        yield f"  {_quoted(start)} -> {_quoted(end)} [label={_quoted(label)}{style}];"
+    yield "}"
+
+
+def mermaid(shown: Shown) -> Iterator[str]:
+    """The plan as a Mermaid flow chart."""
+    yield "flowchart LR"
+    names: dict[str, str] = {}
+
+    def node(name: str) -> str:
+        return names.setdefault(name, f"n{len(names)}")
+
+    for query in shown["queries"]:
+        yield f"  {node('query ' + query['name'])}[{_entities(query['name'])}]"
+    for rule in shown["rules"]:
+        label = _entities(f"{rule['name']} · {rule['horizon'] or 'unbounded'}")
+        yield f"  {node('rule ' + rule['name'])}([{label}])"
+        if "every" in rule["trigger"]:
+            yield f"  {node('clock ' + rule['name'])}(({_entities(rule['trigger']['every'])}))"
+    for start, end, label, dashed in _edges(shown):
+        arrow = "-.->" if dashed else "-->"
+        yield f"  {node(start)} {arrow}|{_entities(label)}| {node(end)}"
+
+
+def _edges(shown: Shown) -> Iterator[tuple[str, str, str, bool]]:
+    """(from, to, label, whether it is a NOT) of every position of every rule."""
+    for rule in shown["rules"]:
+        trigger = rule["trigger"]
+        target = f"rule {rule['name']}"
+        if "every" in trigger:
+            yield f"clock {rule['name']}", target, "trigger", False
+        else:
+            yield _source(trigger), target, "trigger", False
+        for conjunct in rule["conjuncts"]:
+            label = f"{conjunct['choice']} {conjunct['interval']}"
+            yield _source(conjunct), target, label, conjunct["choice"] == "NOT"
+
+
+def _source(position: Shown) -> str:
+    return f"{'rule' if position['chained'] else 'query'} {position['stream']}"
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+def _entities(text: str) -> str:
+    """A Mermaid label: in quotation marks, what could end it as entities."""
+    escaped = text.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;").replace(">", "&gt;")
+    return f'"{escaped}"'
