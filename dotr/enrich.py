@@ -14,8 +14,9 @@ import pyoxigraph as ox
 
 from dotr.datalog.materialiser import Materialiser
 from dotr.datalog.oracle import closure
+from dotr.datalog.owl_lists import list_rules
 from dotr.errors import DataError
-from dotr.ir import DatalogRule, Program
+from dotr.ir import DatalogRule, Entailment, Program
 from dotr.joins.relations import ALL
 from dotr.rdf.terms import Triple, to_oxigraph
 from dotr.sparql.extraction import needed
@@ -30,11 +31,18 @@ def enricher(program: Program, background: Collection[Triple], materialize_all: 
     wanted = needed(program.queries)
     if materialize_all:
         wanted |= {ALL}
-    materialiser = Materialiser(program.datalog, background, needed=wanted)
+    materialiser = Materialiser(rules_over(program, background), background, needed=wanted)
     clashes = materialiser.clashes()
     if clashes:
         raise DataError(clashes)
     return materialiser
+
+
+def rules_over(program: Program, background: Collection[Triple]) -> tuple[DatalogRule, ...]:
+    """All rules that hold over a background: the program's, and under OWL 2 RL those its lists stand for."""
+    if program.entailment is not Entailment.OWL2RL:
+        return program.datalog
+    return (*program.datalog, *list_rules(background))
 
 
 def quad(triple: Triple) -> ox.Quad:

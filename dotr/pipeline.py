@@ -17,9 +17,9 @@ from typing import Any
 from dotr.detect import DETECTORS, Detector
 from dotr.emit import Emitter
 from dotr.enrich import enricher
-from dotr.errors import Diagnostic, EngineError, ProgramError
+from dotr.errors import DataError, Diagnostic, EngineError, ProgramError
 from dotr.events import Clock, Composite, Fact, RawMatch, Time
-from dotr.ir import Every, Program
+from dotr.ir import Entailment, Every, Program
 from dotr.rdf.blanks import label_stream
 from dotr.rdf.terms import Triple
 from dotr.sparql.extraction import Extractor
@@ -76,6 +76,7 @@ class Pipeline:
         self._oracle = Oracle(program, background) if verify else None
         self._emit = Emitter(program)
         self._ticks = any(isinstance(rule.trigger, Every) for rule in program.rules)
+        self._ontology = program.entailment is not Entailment.NONE
         self._quick = lateness == 0 and not self._ticks
         self._pending: dict[Time, list[list[Triple]]] = {}
         self._times: list[Time] = []  # heap of the keys of _pending
@@ -271,6 +272,8 @@ class Pipeline:
         self._enrich.instant(triples)
         try:
             facts = self._extract.facts(time, self.clock.term(time))
+            if self._ontology and (clashes := self._enrich.clashes()):
+                raise DataError([replace(clash, place=f"@ {self.clock.text(time)}") for clash in clashes])
         finally:
             self._enrich.forget()
         matches = self._detect.detect(time, facts, graphs is not None)

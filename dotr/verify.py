@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
-from dotr.enrich import LiteralEnricher
+from dotr.enrich import LiteralEnricher, rules_over
 from dotr.errors import Diagnostic, EngineError
 from dotr.events import Clock, Match, RawMatch, Time
 from dotr.extract import LiteralExtractor
@@ -26,7 +26,7 @@ class Oracle:
 
     def __init__(self, program: Program, background: Collection[Triple]) -> None:
         self.program = program
-        self._enrich = LiteralEnricher(program.datalog, background)
+        self._enrich = LiteralEnricher(rules_over(program, background), background)
         self._extract = LiteralExtractor(program.queries)
         self._detect: LiteralDetector | None = None
         self._clock = Clock()
