@@ -6,16 +6,17 @@ Method:  plain columns in, plain columns out; a batch of rows amortises the cros
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import TypeAlias
 
 import pyarrow as pa
 
 from dotr.events import Composite, Time
+from dotr.rdf.terms import Triple
 from dotr.spark.facts import FactRow
 from dotr.spark.job import Worker, split_lines
-
-GRAPHS = pa.schema([("time", pa.int64()), ("graphs", pa.list_(pa.string()))])
-"""One row an instant: its graphs as N-Triples that dotr wrote (canonical terms, document order)."""
 
 FACTS = pa.schema([("part", pa.int64()), ("time", pa.int64()), ("facts", pa.string())])
 """FactRow by column."""
@@ -27,22 +28,28 @@ CHARACTERS = 8_000_000
 """Characters of one outgoing batch, about, where rows are long."""
 
 
-def extract_batches(worker: Worker, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """GRAPHS to FACTS. Instants in any order; each comes once."""
-    rows: list[FactRow] = []
-    size = 0
+Instant: TypeAlias = tuple[Time, Sequence[list[Triple]]]
+
+
+def extract(worker: Worker, instants: Iterable[Instant]) -> Iterator[FactRow]:
+    """Instants, in any order, each once, to rows of facts."""
     facts, route = worker.extracting.facts, worker.router.rows
-    for batch in batches:
-        times = batch.column(0).to_pylist()
-        for time, graphs in zip(times, batch.column(1).to_pylist(), strict=True):
-            new = route(time, facts(time, [split_lines(graph) for graph in graphs]))
-            rows += new
-            size += sum([len(row[2]) for row in new])
-            if len(rows) >= ROWS or size >= CHARACTERS:
-                yield fact_batch(rows)
-                rows, size = [], 0
-    if rows:
-        yield fact_batch(rows)
+    for time, graphs in instants:
+        yield from route(time, facts(time, graphs))
+
+
+def fact_batches(rows: Iterable[FactRow]) -> Iterator[pa.RecordBatch]:
+    """Rows of facts as batches of FACTS."""
+    waiting: list[FactRow] = []
+    size = 0
+    for row in rows:
+        waiting.append(row)
+        size += len(row[2])
+        if len(waiting) >= ROWS or size >= CHARACTERS:
+            yield fact_batch(waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield fact_batch(waiting)
 
 
 def fact_batch(rows: Iterable[FactRow]) -> pa.RecordBatch:
@@ -63,28 +70,10 @@ def graph_text(triples: Iterable[tuple[str, str, str]]) -> str:
     return "".join([f"{s} {p} {o} .\n" for s, p, o in triples])
 
 
-def instants(rows: Iterable[tuple[Time, str]]) -> Iterator[pa.RecordBatch]:
-    """GRAPHS from graphs sorted by time: those of one time become one row."""
-    times: list[Time] = []
-    graphs: list[list[str]] = []
-    size = 0
-    for time, graph in rows:
-        if times and times[-1] == time:
-            graphs[-1].append(graph)
-        else:
-            if len(times) >= ROWS or size >= CHARACTERS:
-                yield _graph_batch(times, graphs)
-                times, graphs, size = [], [], 0
-            times.append(time)
-            graphs.append([graph])
-        size += len(graph)
-    if times:
-        yield _graph_batch(times, graphs)
-
-
-def _graph_batch(times: list[Time], graphs: list[list[str]]) -> pa.RecordBatch:
-    arrays = [pa.array(times, GRAPHS.field(0).type), pa.array(graphs, GRAPHS.field(1).type)]
-    return pa.RecordBatch.from_arrays(arrays, schema=GRAPHS)
+def instants(rows: Iterable[tuple[Time, str]]) -> Iterator[Instant]:
+    """Instants from graphs sorted by time, as `graph_text` wrote them."""
+    for time, graphs in groupby(rows, key=itemgetter(0)):
+        yield time, [split_lines(graph) for _time, graph in graphs]
 
 
 def events(worker: Worker, batches: Iterable[pa.RecordBatch]) -> Iterator[Composite]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from dotr.connectors.documents import STREAM_BASE, Format, parse_triples
+from dotr.connectors.documents import Format, parse_triples
 from dotr.connectors.parquet import missing
 from dotr.errors import (
     DataError,
@@ -30,9 +30,10 @@ from dotr.errors import (
     UsageError,
 )
 from dotr.events import Clock, Time
-from dotr.spark.batches import GRAPHS, extract_batches, fact_rows, graph_text
+from dotr.rdf.terms import Triple
+from dotr.spark.batches import Instant, extract, fact_batches, fact_rows
 from dotr.spark.facts import FactRow
-from dotr.spark.job import Shipped
+from dotr.spark.job import Shipped, split_lines
 from dotr.spark.parts import event_batch, write_events
 
 if TYPE_CHECKING:
@@ -151,21 +152,17 @@ class _Extract:
     base: str | None
 
     def __call__(self, batches: Batches) -> Batches:
-        return told(lambda: extract_batches(self.shipped.worker(), self._ours(batches)))
+        return told(lambda: fact_batches(extract(self.shipped.worker(), self._instants(batches))))
 
-    def _ours(self, batches: Batches) -> Batches:
-        """Times in µs, graphs as dotr writes them."""
+    def _instants(self, batches: Batches) -> Iterator[Instant]:
+        """Times in µs, graphs parsed."""
+        read = self._parsed if self.base is not None else _trusted
         for batch in batches:
-            times, graphs = batch.column(0).to_pylist(), batch.column(1)
+            times = batch.column(0).to_pylist()
             if self.unit != 1 or None in times:
                 times = [self._micros(time) for time in times]
-            if self.base is not None:
-                parsed = [
-                    [self._canonical(graph, time) for graph in instant]
-                    for time, instant in zip(times, graphs.to_pylist(), strict=True)
-                ]
-                graphs = pa.array(parsed, GRAPHS.field(1).type)
-            yield pa.RecordBatch.from_arrays([pa.array(times, pa.int64()), graphs], schema=GRAPHS)
+            for time, graphs in zip(times, batch.column(1).to_pylist(), strict=True):
+                yield time, [read(graph, time) for graph in graphs]
 
     def _micros(self, time: int | None) -> int:
         if time is None:
@@ -176,11 +173,15 @@ class _Extract:
             )
         return time * self.unit
 
-    def _canonical(self, graph: str | None, time: Time) -> str:
+    def _parsed(self, graph: str | None, time: Time) -> list[Triple]:
         place = f"the graph at {time} µs"
         if graph is None:
             raise missing(place, "graph")
-        return graph_text(parse_triples(graph, Format.NTRIPLES, place, self.base or STREAM_BASE))
+        return parse_triples(graph, Format.NTRIPLES, place, self.base)
+
+
+def _trusted(graph: str, _time: Time) -> list[Triple]:
+    return split_lines(graph)
 
 
 @dataclass(frozen=True, slots=True)

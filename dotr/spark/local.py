@@ -28,7 +28,7 @@ from dotr.connectors.parquet import SUFFIX
 from dotr.errors import Diagnostic, EngineError
 from dotr.events import Time
 from dotr.spark.batch import PARTS, Report, Request, Tell, check_ticks, lay_out
-from dotr.spark.batches import FACTS, extract_batches, fact_rows, instants
+from dotr.spark.batches import FACTS, extract, fact_rows, instants
 from dotr.spark.cuts import file_size
 from dotr.spark.facts import marks
 from dotr.spark.job import Shipped, make_job, ship
@@ -212,8 +212,7 @@ def _extract(shipped: Shipped, scratch: str, tasks: int, bucket: int) -> int:
     times, graphs = table.column("time").to_pylist(), table.column("graph").to_pylist()
     order = sorted(range(len(times)), key=times.__getitem__)
     del table
-    rows = fact_rows(extract_batches(worker, instants((times[i], graphs[i]) for i in order)))
-    _spill(scratch, tasks, str(bucket), rows)
+    _spill(scratch, tasks, str(bucket), extract(worker, instants((times[i], graphs[i]) for i in order)))
     return len(set(times))
 
 

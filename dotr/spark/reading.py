@@ -9,11 +9,10 @@ Method:  small files go together into one split, large ones are cut (cuts.py), P
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from dotr.connectors.documents import Format, format_of, parse_triples
+from dotr.connectors.documents import Format, parse_triples
 from dotr.connectors.parquet import SUFFIX, ArchiveFile
 from dotr.connectors.refusals import DeadLetter, Refusals
 from dotr.connectors.sources import Bookmark, Reader, SourceOptions, resolve
@@ -63,42 +62,9 @@ class ReadCounts:
     rungs: dict[str, int] = field(default_factory=dict)
 
 
-def list_files(paths: Sequence[str]) -> list[str]:
-    """The files of a log, folders and globs spelled out; Parquet beside RDF. Raises DataError."""
-    files: list[str] = []
-    for path in paths:
-        if os.path.isdir(path):
-            archives = _archives_below(path)
-            files += archives
-            if archives and not any(_rdf_below(path)):
-                continue
-        files += resolve([path])
-    return files
-
-
-def _archives_below(folder: str) -> list[str]:
-    return sorted(
-        os.path.join(where, name)
-        for where, _folders, names in os.walk(folder)
-        for name in names
-        if name.endswith(SUFFIX) and name[0] not in "._" and not _hidden(where, folder)
-    )
-
-
-def _rdf_below(folder: str) -> Iterator[str]:
-    for _where, _folders, names in os.walk(folder):
-        yield from (name for name in names if name[0] != "." and format_of(name) is not None)
-
-
-def _hidden(where: str, folder: str) -> bool:
-    return any(
-        part.startswith((".", "_")) for part in os.path.relpath(where, folder).split(os.sep) if part != "."
-    )
-
-
 def open_log(paths: Sequence[str], options: SourceOptions, fail: bool = True) -> Log:
     """List a log and find out how it writes time. Reads one graph. Raises DataError."""
-    files = list_files(paths)
+    files = resolve(paths)
     clock = next((found for file in files if (found := _clock(file, options, fail)) is not None), None)
     return Log(tuple(_splits(files, options, fail)), clock, options, fail)
 
