@@ -25,7 +25,8 @@ from dotr.ir.rules import Absent, Between, Binding, Choose, Selection, Summarise
 from dotr.rdf.terms import Term
 from dotr.rdf.values import Number
 from dotr.tesla import aggregation, negation, selection
-from dotr.tesla.columns import Column, own_condition
+from dotr.tesla.buckets import own_condition
+from dotr.tesla.columns import Column
 from dotr.tesla.conditions import NOW, names, parts
 from dotr.tesla.plan import RulePlan, Stairs, Step
 from dotr.tesla.scope import Scope

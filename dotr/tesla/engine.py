@@ -73,6 +73,7 @@ class TeslaDetector:
         self.network = network
         self._streams = network.streams
         self._every = list(network.clocks)
+        self._due = None if network.now is None else self.next_tick(network.now)
         self._plain = not self._every and not network.chains
 
     def at(self, time: Time, facts: Mapping[str, Sequence[Fact]], graph: bool = True) -> list[Match]:
@@ -90,12 +91,9 @@ class TeslaDetector:
         network = self.network
         if network.now is None:
             self._first = time
+            self._due = self.next_tick(time - 1)
         elif time <= network.now:
             raise DataError(Diagnostic("D4002", f"time runs backwards: {time} after {network.now}"))
-        elif self._every:
-            due = next_tick(self._every, self._first, network.now)
-            if due is not None and due < time:
-                raise AssertionError(f"the tick at {due} was passed over on the way to {time}")
         network.now = time
         if time >= network.sweep_at:
             network.sweep(time)
@@ -127,9 +125,8 @@ class TeslaDetector:
             return out
         deferred = [(fill, new) for stream, new in defers for fill in stream.defers]
         agenda = [(rank, group, new) for stream, new in triggers for rank, group in stream.awake]
-        for duration in self._every:
-            if time % duration == 0:
-                agenda += self._ticked(time, duration)
+        if self._due is not None and time >= self._due:
+            agenda += self._ticked(time)
         return self._run(time, agenda, deferred)
 
     def _at_tick(self, time: Time, facts: Mapping[str, Sequence[Fact]]) -> list[RawMatch]:
@@ -147,13 +144,17 @@ class TeslaDetector:
                         column.insert(new)
         for stream, new in known:
             agenda += [(rank, group, new) for rank, group in stream.awake if not group.ticks.isdisjoint(due)]
-        for duration in sorted(due):
-            agenda += self._ticked(time, duration)
+        agenda += self._ticked(time)
         return self._run(time, agenda, deferred)
 
-    def _ticked(self, time: Time, duration: Time) -> list[_Woken]:
+    def _ticked(self, time: Time) -> list[_Woken]:
+        """The groups whose tick is due."""
+        if self._due is not None and self._due < time:
+            raise AssertionError(f"the tick at {self._due} was passed over on the way to {time}")
+        self._due = self.next_tick(time)
         tick: list[Fact] = [(time, (), 0, "")]
-        return [(rank, group, tick) for rank, group in self.network.clocks[duration].awake]
+        clocks = self.network.clocks.items()
+        return [(rank, g, tick) for every, stream in clocks if time % every == 0 for rank, g in stream.awake]
 
     def _run(self, time: Time, agenda: list[_Woken], deferred: list[_Pending]) -> list[RawMatch]:
         """Run what woke, and what its composites wake, in dependency order; matches in output order."""
@@ -216,7 +217,7 @@ class TeslaDetector:
         """
         network, restored = states.load(self.program, self._rule_digests(), state, self._network)
         self._first = state["first"]
-        self._take(network)
+        self._take(network)  # which asks for the next tick
         return restored
 
     def _rule_digests(self) -> tuple[str, ...]:

@@ -12,12 +12,7 @@ from typing import assert_never
 
 from dotr.events import Time
 from dotr.ir.program import Program
-from dotr.ir.rules import Absent, Between, Choose, Every, Rule, Summarise, Window, Within
-
-
-def trigger_name(rule: Rule) -> str:
-    """The name under which conjuncts refer to the trigger."""
-    return rule.trigger.name
+from dotr.ir.rules import Between, Every, Rule, Window, Within
 
 
 def depths(rule: Rule) -> dict[str, Time]:
@@ -113,11 +108,6 @@ def next_tick(durations: Sequence[Time], first: Time | None, after: Time) -> Tim
     return min(-(-at_least // d) * d for d in durations)
 
 
-def horizon(rule: Rule) -> Time:
-    """How long before its trigger the oldest fact of the rule's own positions can lie, in µs."""
-    return max(depths(rule).values())
-
-
 def horizons(program: Program) -> list[Time | None]:
     """Per rule, how far back what it depends on can lie, through chaining; None on a cycle of references.
 
@@ -144,13 +134,3 @@ def horizons(program: Program) -> list[Time | None]:
         return total
 
     return [through(i, frozenset()) for i in range(len(program.rules))]
-
-
-def chosen_positions(rule: Rule) -> tuple[str, ...]:
-    """Names of the positions that stand in a match, the trigger first."""
-    return (rule.trigger.name, *(c.position.name for c in rule.conjuncts if isinstance(c, Choose)))
-
-
-def windows_within(conjunct: Choose | Absent | Summarise, trigger: str) -> bool:
-    """Whether the conjunct's window hangs directly on the trigger."""
-    return isinstance(conjunct.window, Within) and conjunct.window.reference == trigger

@@ -19,7 +19,8 @@ from dotr.events import Time
 from dotr.ir.program import Program
 from dotr.ir.rules import Position, Rule
 from dotr.rdf.terms import Term
-from dotr.tesla.columns import Column, own_condition
+from dotr.tesla.buckets import own_condition
+from dotr.tesla.columns import Column
 from dotr.tesla.network import Network
 from dotr.tesla.thresholds import Filtered, comparison
 

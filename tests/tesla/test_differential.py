@@ -12,7 +12,7 @@ from hypothesis import given, settings
 
 from dotr.events import Fact, Match
 from dotr.ir import Attribute, Call, Const
-from dotr.tesla.columns import own_condition
+from dotr.tesla.buckets import own_condition
 from dotr.tesla.engine import TeslaDetector
 from dotr.tesla.oracle import LiteralDetector
 from tests.tesla.building import CLOCK

@@ -1,0 +1,200 @@
+"""What a column keeps under one key: the latest fact, a flight of stairs, a log, or a running total.
+
+Place:   columns.py; plan.py says which kind serves a conjunct.
+Method:  each kind knows how to take one more fact, forget old ones, and read several buckets as one, for keys
+         that `=` equates with more than one exact key (keys.py).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol, assert_never
+
+from dotr.events import Clock, Fact, Time
+from dotr.expressions.evaluate import Getter, compile_condition, compile_expression
+from dotr.ir.expressions import Attribute, Expression, TimeOf, Var
+from dotr.rdf.order import values_key
+from dotr.rdf.terms import Term
+from dotr.tesla.keys import B, Key
+from dotr.tesla.plan import Content, Latest, Log, Stairs, Total
+from dotr.tesla.thresholds import Flight, measured
+from dotr.tesla.totals import Joined, Running, running
+
+
+def fact_key(fact: Fact) -> tuple[Any, ...]:
+    """Canonical order of the facts of one stream: time, values, ordinal."""
+    return fact[0], values_key(fact[1]), fact[2]
+
+
+class Kind(Protocol[B]):
+    """What a bucket is and how it is kept."""
+
+    def open(self, fact: Fact) -> B:
+        """A bucket with its first fact."""
+
+    def add(self, bucket: B, fact: Fact) -> B:
+        """The bucket with one more, newer in canonical order."""
+
+    def expired(self, buckets: Iterable[tuple[Key, B]], since: Time) -> list[Key]:
+        """Forget what is older than `since`; the keys of the buckets in which nothing is left."""
+
+    def join(self, buckets: Sequence[B]) -> Any:
+        """Several buckets as one to read from."""
+
+    def size(self, bucket: B) -> int:
+        """How many facts it holds."""
+
+    def dump(self, bucket: B) -> list[Any]:
+        """The bucket as plain values, facts as lists in canonical order."""
+
+
+class LatestKind:
+    """The bucket is the fact itself."""
+
+    def open(self, fact: Fact) -> Fact:
+        return fact
+
+    def add(self, bucket: Fact, fact: Fact) -> Fact:
+        return fact
+
+    def expired(self, buckets: Iterable[tuple[Key, Fact]], since: Time) -> list[Key]:
+        return [key for key, fact in buckets if fact[0] < since]
+
+    def join(self, buckets: Sequence[Fact]) -> Fact:
+        return max(buckets, key=fact_key)
+
+    def size(self, bucket: Fact) -> int:
+        return 1
+
+    def dump(self, bucket: Fact) -> list[Any]:
+        return [list(bucket)]
+
+
+class LogKind:
+    """The bucket is a list of facts in canonical order, never empty; its older end may have expired."""
+
+    def open(self, fact: Fact) -> list[Fact]:
+        return [fact]
+
+    def add(self, bucket: list[Fact], fact: Fact) -> list[Fact]:
+        bucket.append(fact)
+        return bucket
+
+    def expired(self, buckets: Iterable[tuple[Key, list[Fact]]], since: Time) -> list[Key]:
+        for _, facts in buckets:
+            if facts[0][0] < since <= facts[-1][0]:
+                del facts[: bisect_left(facts, (since,))]
+        return [key for key, facts in buckets if facts[-1][0] < since]
+
+    def join(self, buckets: Sequence[list[Fact]]) -> list[Fact]:
+        return sorted((fact for bucket in buckets for fact in bucket), key=fact_key)
+
+    def size(self, bucket: list[Fact]) -> int:
+        return len(bucket)
+
+    def dump(self, bucket: list[Fact]) -> list[Any]:
+        return [list(fact) for fact in bucket]
+
+
+class StairsKind:
+    """The bucket is a flight of stairs."""
+
+    def __init__(self, content: Stairs) -> None:
+        self.measure = measured(content.measure)
+
+    def open(self, fact: Fact) -> Flight:
+        return self.add(Flight(), fact)
+
+    def add(self, bucket: Flight, fact: Fact) -> Flight:
+        measure = self.measure(fact[1])
+        if measure is not None:
+            bucket.add(fact, measure)
+        return bucket
+
+    def expired(self, buckets: Iterable[tuple[Key, Flight]], since: Time) -> list[Key]:
+        return [key for key, flight in buckets if not flight.expire(since)]
+
+    def join(self, buckets: Sequence[Flight]) -> Flight:
+        joined = Flight()
+        for fact in sorted((fact for flight in buckets for fact in flight.facts), key=fact_key):
+            self.add(joined, fact)
+        return joined
+
+    def size(self, bucket: Flight) -> int:
+        return len(bucket.facts)
+
+    def dump(self, bucket: Flight) -> list[Any]:
+        return [list(fact) for fact in bucket.facts]
+
+
+class TotalKind:
+    """The bucket is a running aggregate."""
+
+    def __init__(self, content: Total, clock: Clock) -> None:
+        self._content = content
+        self._make = running(content.function, content.distinct, content.argument is None)
+        self.argument: Getter = (
+            (lambda fact: None) if content.argument is None else own_getter(content.argument, clock)
+        )
+
+    def open(self, fact: Fact) -> Running:
+        return self.add(self._make(), fact)
+
+    def add(self, bucket: Running, fact: Fact) -> Running:
+        bucket.add(fact[0], self.argument(fact))
+        return bucket
+
+    def expired(self, buckets: Iterable[tuple[Key, Running]], since: Time) -> list[Key]:
+        return [key for key, total in buckets if not total.expire(since)]
+
+    def join(self, buckets: Sequence[Running]) -> Joined:
+        content = self._content
+        return Joined(buckets, content.function, content.distinct, content.argument is None)
+
+    def size(self, bucket: Running) -> int:
+        return len(bucket.entries())
+
+    def dump(self, bucket: Running) -> list[Any]:
+        return [list(entry) for entry in bucket.entries()]
+
+    def load(self, entries: Iterable[tuple[Time, Term | None]]) -> Running:
+        bucket = self._make()
+        for time, term in entries:
+            bucket.add(time, term)
+        return bucket
+
+
+def kind_of(content: Content, clock: Clock) -> Kind[Any]:
+    """How a content is kept."""
+    match content:
+        case Latest():
+            return LatestKind()
+        case Log():
+            return LogKind()
+        case Total():
+            return TotalKind(content, clock)
+        case Stairs():
+            return StairsKind(content)
+        case _:
+            assert_never(content)
+
+
+def _own_leaf(clock: Clock) -> Callable[[Var | Attribute | TimeOf], Getter]:
+    def leaf(node: Var | Attribute | TimeOf) -> Getter:
+        if isinstance(node, Attribute):
+            where = int(node.variable)
+            return lambda fact: fact[1][where]
+        return lambda fact: clock.term(fact[0])
+
+    return leaf
+
+
+def own_getter(expression: Expression, clock: Clock) -> Getter:
+    """An expression over a fact's own attributes, as a function of the fact."""
+    return compile_expression(expression, _own_leaf(clock), clock=clock, dates=False)
+
+
+def own_condition(condition: Expression, clock: Clock) -> Callable[[Fact], bool]:
+    """A condition on a fact alone, as a function of the fact."""
+    return compile_condition(condition, _own_leaf(clock), clock=clock, dates=False)
