@@ -38,7 +38,7 @@ from dotr.ir import (
 from dotr.rdf.terms import TRUE, Term, to_oxigraph
 from dotr.sparql.paths import spelled_out
 from dotr.sparql.printing import NOW_MARK
-from dotr.sparql.rewriting import Rewriter, spell_out
+from dotr.sparql.rewriting import Rewriter, spell_out, with_known_functions
 from dotr.sparql.scope import is_grouped, names, visible
 from dotr.sparql.totals import total
 
@@ -66,7 +66,7 @@ class Prepared:
 
 def prepare(select: Select) -> Prepared:
     """Split a query into what pyoxigraph does and what is left to us."""
-    inner = _inner(_without_paths(select), _unused(select, "blank"))
+    inner = _inner(_without_paths(with_known_functions(select)), _unused(select, "blank"))
     if select.ask:
         if not is_grouped(select):
             return Prepared(inner, base_of(select), 0, (), None, 0)

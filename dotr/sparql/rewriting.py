@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import assert_never
 
+from dotr.expressions.casts import CASTS
 from dotr.ir import (
     Aggregate,
     Attribute,
@@ -144,3 +145,20 @@ def spell_out(select: Select) -> Select:
             for key in select.order_by
         ),
     )
+
+
+def with_known_functions(select: Select) -> Select:
+    """Calls of functions that nobody knows as what they are, an error; nested queries as well."""
+
+    def node(expression: Expression) -> Expression:
+        if (
+            isinstance(expression, Call)
+            and expression.function.startswith("<")
+            and expression.function.endswith(">")
+            and (expression.function not in CASTS or len(expression.arguments) != 1)
+        ):
+            return Call("COALESCE", (), expression.span)
+        return expression
+
+    walk = Rewriter(node, lambda nested: walk.select(nested))
+    return walk.select(select)

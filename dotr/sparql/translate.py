@@ -53,7 +53,7 @@ from dotr.sparql.algebra import (
 )
 from dotr.sparql.oxigraph import base_of
 from dotr.sparql.paths import spelled_out
-from dotr.sparql.rewriting import Rewriter, spell_out
+from dotr.sparql.rewriting import Rewriter, spell_out, with_known_functions
 from dotr.sparql.scope import is_grouped, names_of_group, visible
 
 
@@ -234,6 +234,7 @@ def translate(query: Select) -> Translated:
     """The algebra of a SELECT or ASK. Raises Refused with the reason why only the full engine can run it."""
     if base_of(query) is not None:
         raise Refused("IRI() under a BASE")
+    query = with_known_functions(query)
     translator = Translator()
     outputs = query.variables
     grouped = is_grouped(query)

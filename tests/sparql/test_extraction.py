@@ -169,3 +169,12 @@ def test_facts_over_a_materialised_instant_are_those_of_each_query_alone(
         wanted = literal.facts(enricher.open(graph), time, now)
         enricher.close()
         assert found == wanted, [query_text(q) for q in queries.values()]
+
+
+@pytest.mark.parametrize("path", [":p", ":p+"])
+def test_an_unknown_function_is_an_error_for_every_row(path: str) -> None:
+    text = f"SELECT ?x (<urn:f>(?y) AS ?z) {{ ?x {path} ?y FILTER(?y = 1 || <urn:f>(?y)) }}"
+    store = closed([])
+    extractor = Extractor({"Q": query(text)}, store)
+    enter(store, [(ex("a"), ex("p"), number(1)), (ex("b"), ex("p"), number(2))])
+    assert extractor.facts(0, number(0)) == {"Q": [(0, (ex("a"), None), 0, "")]}
