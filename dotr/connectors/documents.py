@@ -25,7 +25,7 @@ from typing import IO, NoReturn, Protocol, TypeAlias, cast
 import pyoxigraph as ox
 
 from dotr.errors import DataError, Diagnostic
-from dotr.rdf.canonical import canonical, canonical_literals
+from dotr.rdf.canonical import canonical_literals
 from dotr.rdf.terms import Term, Triple
 
 STREAM_BASE = "urn:dotr:stream"
@@ -287,7 +287,7 @@ def split_quads(text: str, name: str) -> list[Quad]:
         if object_[0] == '"' and object_[-1] != '"':
             if "--" in object_:
                 refuse_rdf12((object_,), name)
-            object_ = canonical(object_)
+            object_ = canonical_literals[object_]
         graph = rest[cut + 1 : -2]
         out.append((subject, predicate, object_, graph))
     return out

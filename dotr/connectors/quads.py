@@ -10,9 +10,9 @@ Bad input: D2012 a stray triple in the default graph · D2013 a graph whose quad
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import accumulate, chain
 from typing import TypeAlias
 
 from dotr.connectors.documents import (
@@ -129,6 +129,12 @@ def _small(
 
 def _lines(read: Callable[[int], bytes], name: str, line: int, offset: int) -> Iterator[Placed]:
     """N-Quads, one quad a line, with places. Quads before an error come out before it is raised."""
+    return chain.from_iterable(_line_blocks(read, name, line, offset))
+
+
+def _line_blocks(
+    read: Callable[[int], bytes], name: str, line: int, offset: int
+) -> Iterator[Iterator[Placed]]:
     rest = b""
     while True:
         block = read(_BLOCK)
@@ -136,7 +142,7 @@ def _lines(read: Callable[[int], bytes], name: str, line: int, offset: int) -> I
         cut = content.rfind(b"\n") + 1 if block else len(content)
         content, rest = content[:cut], content[cut:]
         if content:
-            yield from placed_lines(content, name, line, offset)
+            yield placed_lines(content, name, line, offset)
             line += content.count(b"\n")
             offset += len(content)
         if not block:
@@ -148,29 +154,31 @@ def placed_lines(content: bytes, name: str, line: int, offset: int) -> Iterator[
     raw = content.split(b"\n")
     if not raw[-1]:
         raw.pop()
+    ends = [offset + end + number for number, end in enumerate(accumulate(map(len, raw)), 1)]
     try:
         quads = parse_quads(decode(content, name), Format.NQUADS, name)
     except DataError:
-        for number, text in enumerate(raw):
-            try:
-                quads = parse_quads(decode(text, name), Format.NQUADS, name)
-            except DataError as error:
-                raise _moved(error, name, line + number) from None
-            yield from ((quad, line + number, offset) for quad in quads)
-        raise
-    numbers: Iterable[int] = range(len(raw))
+        return _until_bad(raw, ends, name, line)
+    numbers: Sequence[int] = range(line, line + len(raw))
     if len(quads) != len(raw):
-        numbers = [i for i, text in enumerate(raw) if (bare := text.strip()) and bare[:1] != b"#"]
-        if len(numbers) != len(quads):
+        told = [i for i, text in enumerate(raw) if (bare := text.strip()) and bare[:1] != b"#"]
+        if len(told) != len(quads):
             raise DataError(
                 Diagnostic("D2001", f"`{name}` has several statements in one line", place=f"{name}:{line}")
             )
-    ends: list[int] = []
-    for text in raw:
-        offset += len(text) + 1
-        ends.append(offset)
-    for quad, number in zip(quads, numbers, strict=True):
-        yield quad, line + number, ends[number]
+        numbers, ends = [line + i for i in told], [ends[i] for i in told]
+    return zip(quads, numbers, ends, strict=True)
+
+
+def _until_bad(raw: Sequence[bytes], ends: Sequence[int], name: str, line: int) -> Iterator[Placed]:
+    """Line by line up to the one that is bad, whose error is raised."""
+    for number, (text, end) in enumerate(zip(raw, ends, strict=True), line):
+        try:
+            quads = parse_quads(decode(text, name), Format.NQUADS, name)
+        except DataError as error:
+            raise _moved(error, name, number) from None
+        for quad in quads:
+            yield quad, number, end
 
 
 def _moved(error: DataError, name: str, line: int) -> DataError:
@@ -226,26 +234,33 @@ def group_adjacent(items: Iterable[Placed], name: str) -> Iterator[Block]:
     A stamp about neither neighbour is an empty graph. Raises DataError D2012, D2013.
     """
     block: Block | None = None
-    together = False
     pending: list[tuple[Triple, int, int]] = []
+    name_ = ""  # of the block while its quads may go on
     for (s, p, o, g), line, end in items:
-        if not g:
-            together = False
+        if g and g == name_ and block is not None:
+            block.triples.append((s, p, o))
+            block.end = end
+        elif not g:
+            name_ = ""
             pending.append(((s, p, o), line, end))
         elif block is not None and g == block.name:
-            if not together:
-                if any(row[0][0] != g for row in pending):
-                    raise _apart(g, name, line)
-                block.about.extend(row[0] for row in pending)
-                pending.clear()
-                together = True
+            if any(row[0][0] != g for row in pending):
+                raise _apart(g, name, line)
+            block.about.extend(row[0] for row in pending)
+            pending.clear()
+            name_ = g
             block.triples.append((s, p, o))
             block.end = end
         else:
-            new = Block(g, [(s, p, o)], line=line, end=end)
-            yield from _distributed(block, new, pending, name)
+            new = Block(g, [(s, p, o)], [], line, end)
+            if len(pending) == 1 and pending[0][0][0] == g and block is not None:  # as our own output is
+                new.about.append(pending[0][0])
+                new.line = pending[0][1]
+                yield block
+            else:
+                yield from _distributed(block, new, pending, name)
             pending.clear()
-            block, together = new, True
+            block, name_ = new, g
     yield from _distributed(block, None, pending, name)
 
 

@@ -64,6 +64,9 @@ _LARGEST = 2**63 - 1
 _DAY = 86_400_000_000
 
 
+_INTEGER_TAIL = f'"^^<{XSD_INTEGER}>'
+
+
 class TimeError(ValueError):
     """A text that is no timestamp. `code` and `message` make the diagnostic."""
 
@@ -117,7 +120,7 @@ _FIRST = (date(1, 1, 1).toordinal() - _EPOCH_DAY) * _DAY
 _FINAL = (date(9999, 12, 31).toordinal() - _EPOCH_DAY + 1) * _DAY - 1
 
 
-def parse_integer(text: str, unit: int) -> Time:
+def parse_integer(text: str | int, unit: int) -> Time:
     """Integer time of `unit` microseconds as microseconds. Raises TimeError D2105 beyond 64 bits."""
     time = int(text) * unit
     if abs(time) > _LARGEST:
@@ -134,6 +137,10 @@ def parse_text(text: str, unit: int) -> tuple[Time, bool]:
 
 def parse_term(term: Term, unit: int) -> tuple[Time, bool]:
     """A timestamp literal: (microseconds, whether it is an integer). Raises TimeError."""
+    if term.endswith(_INTEGER_TAIL):
+        digits = term[1 : -len(_INTEGER_TAIL)]
+        if len(digits) < 12 and digits.isascii() and digits.isdigit():
+            return int(digits) * unit, True
     if not is_literal(term):
         raise TimeError("D2105", f"{term} is no literal", "a time is an xsd:dateTime or an xsd:integer")
     lexical, datatype, _language = literal_parts(term)
@@ -189,6 +196,13 @@ class Ladder:
         (the default graph's, about `names`). `file` is asked for its name last. Raises DataError.
         """
         try:
+            if len(about) == 1 and own is None and self.time_path is None:
+                (subject, predicate, stamp), rung = about[0], "prov:generatedAtTime"
+                if predicate == PROV_GENERATED_AT_TIME and subject in names:  # as our own output is
+                    time, integer = parse_term(stamp, self.unit)
+                    self.accept(integer, place)
+                    self.hit(rung)
+                    return time
             rung, time, integer = self._find(triples, file, own, about, names, place)
         except TimeError as error:
             raise DataError(Diagnostic(error.code, error.message, place=place, hint=error.hint)) from None
@@ -233,7 +247,9 @@ class Ladder:
                 return (f"--time-path {path}", *self._one(values, "--time-path", place))
         if own is not None:
             rung, text = own
-            return (rung, *parse_text(str(text), self.unit))
+            if isinstance(text, int):
+                return rung, parse_integer(text, self.unit), True
+            return (rung, *parse_text(text, self.unit))
         looked: list[str] = []
         if timely:
             stamps = [(s, o) for s, p, o in timely if p == PROV_GENERATED_AT_TIME]

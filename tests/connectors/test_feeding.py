@@ -252,6 +252,21 @@ def test_a_bad_document_ends_the_feed_after_a_commit_and_is_met_again(state: str
     assert feed(state, [repaired], ["out.nq"]).totals.graphs == 1
 
 
+def test_a_bad_line_of_a_long_quad_stream_is_met_again_and_nothing_before_it(state: str) -> None:
+    stamp = "<http://www.w3.org/ns/prov#generatedAtTime>"
+    quads = [
+        f"<urn:g{i}> {stamp} {integer(i)} .\n<urn:o> <urn:x:room> <urn:x:a> <urn:g{i}> .\n" for i in range(30)
+    ]
+    streamed = SourceOptions(whole=1)
+    Path("in.nq").write_text("".join(quads[:20]) + "bad\n" + "".join(quads[20:]))
+    for graphs in (19, 0, 0):  # the graph before the error may go on behind it
+        with pytest.raises(DataError, match=r"in\.nq:41"):
+            feed(state, ["in.nq"], options=streamed)
+        assert Journal(state, exclusive=False).status()["graphs"] == 19, graphs
+    Path("in.nq").write_text("".join(quads))
+    assert feed(state, ["in.nq"], options=streamed).totals.graphs == 11
+
+
 def test_a_line_that_is_still_being_written_is_left_for_later(state: str) -> None:
     Path("in.jsonl").write_text('{"time":1,"graph":""}\n{"time":2,"gra')
     growing = SourceOptions(growing=True)
