@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from dotr.cli.main import VERBS
+
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -19,6 +21,26 @@ def block(mark: str) -> str:
 def test_the_first_screen_is_what_the_demo_prints() -> None:
     ran = subprocess.run([sys.executable, "-m", "dotr", "demo"], capture_output=True, text=True, check=True)
     assert block("output: demo") == ran.stdout
+
+
+def test_the_mistake_it_shows_is_told_in_these_words(tmp_path: Path) -> None:
+    (tmp_path / "fire.dotr").write_text(
+        "PREFIX : <http://example.org/building#>\n"
+        "RULE Fire\n"
+        "DEFINE { dotr_id1 a :Fire ; :at_room ?room }\n"
+        "FROM Smoke := { SELECT ?s1 ?room1 WHERE { ?o a :SmokeReading ; :sensor ?s1 . ?s1 :in ?room1 } }\n"
+        "WITH ?room := Smoke.?room\n",
+        encoding="utf-8",
+    )
+    command = [sys.executable, "-m", "dotr", "check", "fire.dotr"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert ran.returncode == 1
+    assert block("output: check") == ran.stdout
+
+
+def test_every_verb_it_names_is_one() -> None:
+    for verb in re.findall(r"`dotr (\w+)", README):
+        assert verb in VERBS, verb
 
 
 def test_excerpts_stand_in_the_files_they_name() -> None:
