@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from dotr.connectors.rules import read_rules_text
+from dotr.connectors.shipped import SCHEME
 from dotr.lang import check_program
 
 FOLDER = Path(__file__).parent.parent / "golden" / "rejected"
@@ -24,6 +26,8 @@ def findings(case: Path) -> Iterator[tuple[str, str]]:
     name = next(case.glob("program.*")).name
 
     def read(path: str) -> str:
+        if path.startswith(SCHEME):
+            return read_rules_text(path)
         return (case / path).read_text(encoding="utf-8")
 
     for diagnostic in check_program([name], read)[1]:

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 import dotr
+from dotr.connectors.rules import read_rules_text
+from dotr.connectors.shipped import SCHEME
 from dotr.errors import Diagnostic, Severity
 from dotr.lang import check_program
 from dotr.lang.explain import PAGES, explain, similar
@@ -34,6 +36,8 @@ def findings_of(page: Page, text: str) -> list[Diagnostic]:
     name = "page.dotr" if page.kind is Kind.DOTR else "page.dlog"
 
     def read(path: str) -> str:
+        if path.startswith(SCHEME):
+            return read_rules_text(path)
         try:
             return {**FILES, name: text}[path]
         except KeyError:

@@ -95,7 +95,8 @@ def test_pruned_rules_and_background_are_told_apart(
 
 
 def test_queries_say_who_shares_them() -> None:
-    text = PROGRAM.replace("FROM Fire", "FROM Heat := { SELECT ?room WHERE { ?o a :Smoke ; :room ?room } }").replace(
+    query = "{ SELECT ?room WHERE { ?o a :Smoke ; :room ?room } }"
+    text = PROGRAM.replace("FROM Fire", f"FROM Heat := {query}").replace(
         "Before2.?room = Fire.?room", "Before2.?room = Heat.?room"
     ).replace("BEFORE Fire", "BEFORE Heat")  # fmt: skip
     plan = overview(parse_program(text), [])

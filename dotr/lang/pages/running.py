@@ -505,6 +505,6 @@ PAGES: Final = (
         "a rule with too many matches at one instant",
         "Every EACH multiplies the matches by its candidates.",
         "AND EACH A WITHIN 1 d FROM T\nAND EACH B WITHIN 1 d FROM T",
-        "AND EACH A WITHIN 1 d FROM T ON A.?room = T.?room\nAND EACH B WITHIN 1 d FROM T ON B.?room = T.?room",
+        "AND EACH A WITHIN 1 d FROM T ON A.?room = T.?room\nAND EACH B WITHIN 1 d FROM T ON B.?x = T.?x",
     ),
 )
