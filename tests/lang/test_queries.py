@@ -227,7 +227,7 @@ def test_nesting_ends_in_a_finding() -> None:
 
 
 def syntax_tests(root: Path) -> list[tuple[str, str, bool, str]]:
-    """(name, text, whether it is SPARQL 1.1, base) of every query syntax test, and of every query evaluated."""
+    """(name, text, whether it is SPARQL 1.1, base) of every query that is parsed or run."""
     found = []
     for case in cases(root):
         if "Update" in case.kind or "sparql12" in case.query.parts:
