@@ -42,10 +42,9 @@ def check_rules(rules: Sequence[DatalogRule]) -> list[Diagnostic]:
     found = Diagnostics()
     for rule in rules:
         check_safety(rule, found)
-    if not found.errors:
-        instantiated = any(map(instantiable, rules))
-        plain = [r for r in rules if not instantiable(r) and not (instantiated and may_vanish(r))]
-        found.found += check_recursion(plain)
+    instantiated = any(map(instantiable, rules))
+    plain = [r for r in rules if not instantiable(r) and not (instantiated and may_vanish(r))]
+    found.found += check_recursion(plain)
     return found.found
 
 
