@@ -276,19 +276,23 @@ def split_triples(text: str) -> list[Triple]:
 def split_quads(text: str, name: str) -> list[Quad]:
     """The quads of N-Quads text as pyoxigraph writes it, objects canonical. Raises DataError D2004."""
     out: list[Quad] = []
+    graph, tail = "", " ."
     for line in text.split("\n"):
         if not line:
             continue
         subject, predicate, rest = line.split(" ", 2)
-        cut = rest.find(" ", rest.rindex('"')) if rest[0] == '"' else rest.find(" ")
+        if graph and rest.endswith(tail):  # quads of a graph stand together, as a rule
+            object_ = rest[: -len(tail)]
+        else:
+            cut = rest.find(" ", rest.rindex('"')) if rest[0] == '"' else rest.find(" ")
+            object_, graph = rest[:cut], rest[cut + 1 : -2]
+            tail = f" {graph} ."
         if rest.startswith("<<"):
             refuse_rdf12((rest,), name)
-        object_ = rest[:cut]
         if object_[0] == '"' and object_[-1] != '"':
             if "--" in object_:
                 refuse_rdf12((object_,), name)
             object_ = canonical_literals[object_]
-        graph = rest[cut + 1 : -2]
         out.append((subject, predicate, object_, graph))
     return out
 

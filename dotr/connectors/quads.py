@@ -1,7 +1,7 @@
 """TriG and N-Quads streams: one named graph is one time-annotated graph, its stamp is in the default graph.
 
 Place:   called by sources.py with an open file; delivers blocks that have no time yet.
-Method:  a document of up to 16 MiB is grouped whole. A longer one is streamed when its first graph shows that
+Method:  a document of up to 4 MiB is grouped whole. A longer one is streamed when its first graph shows that
          graphs stand together with their stamp directly before or after (our own output: before); else it is
          read whole, up to `--max-document`. N-Quads are cut at lines here, so that every graph knows its
          line and the byte behind it; TriG is read by pyoxigraph as it comes.
@@ -30,7 +30,7 @@ from dotr.connectors.documents import (
 from dotr.errors import DataError, Diagnostic
 from dotr.rdf.terms import PROV_GENERATED_AT_TIME, Term, Triple
 
-WHOLE = 16 * 1024 * 1024
+WHOLE = 4 * 1024 * 1024
 """Bytes up to which a document of quads is always grouped whole."""
 
 _BLOCK = 1 << 18

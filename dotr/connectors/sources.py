@@ -550,8 +550,12 @@ class Reader:
 
     def _stamped_block(self, block: Block) -> Item:
         triples = list(dict.fromkeys(block.triples)) if len(block.triples) > 1 else block.triples
-        place = f"{self.name}:{block.line}" if block.line else f"{self.name}, graph {block.name}"
         how = "graph" if block.whole else "byte"
+        stamped = self.ladder.stamped(block.about, block.name)
+        if stamped is not None:
+            self._last = stamped
+            return TimedGraph(stamped, triples, self.name, block.line, how, block.end)
+        place = f"{self.name}:{block.line}" if block.line else f"{self.name}, graph {block.name}"
         try:
             time = self.ladder.time(triples, self.file, place, about=block.about, names=(block.name,))
         except DataError as error:

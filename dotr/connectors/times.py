@@ -137,10 +137,6 @@ def parse_text(text: str, unit: int) -> tuple[Time, bool]:
 
 def parse_term(term: Term, unit: int) -> tuple[Time, bool]:
     """A timestamp literal: (microseconds, whether it is an integer). Raises TimeError."""
-    if term.endswith(_INTEGER_TAIL):
-        digits = term[1 : -len(_INTEGER_TAIL)]
-        if len(digits) < 12 and digits.isascii() and digits.isdigit():
-            return int(digits) * unit, True
     if not is_literal(term):
         raise TimeError("D2105", f"{term} is no literal", "a time is an xsd:dateTime or an xsd:integer")
     lexical, datatype, _language = literal_parts(term)
@@ -196,19 +192,30 @@ class Ladder:
         (the default graph's, about `names`). `file` is asked for its name last. Raises DataError.
         """
         try:
-            if len(about) == 1 and own is None and self.time_path is None:
-                (subject, predicate, stamp), rung = about[0], "prov:generatedAtTime"
-                if predicate == PROV_GENERATED_AT_TIME and subject in names:  # as our own output is
-                    time, integer = parse_term(stamp, self.unit)
-                    self.accept(integer, place)
-                    self.hit(rung)
-                    return time
             rung, time, integer = self._find(triples, file, own, about, names, place)
         except TimeError as error:
             raise DataError(Diagnostic(error.code, error.message, place=place, hint=error.hint)) from None
         self.accept(integer, place)
         self.hit(rung)
         return time
+
+    def stamped(self, about: Sequence[Triple], name: Term) -> Time | None:
+        """As `time` for a graph whose one stamp is an integer, as our own output has it; None for all
+        others.
+        """
+        if len(about) != 1 or self.time_path is not None or self.clock is None or not self.clock.integer:
+            return None
+        subject, predicate, stamp = about[0]
+        digits = stamp[1 : -len(_INTEGER_TAIL)]
+        if (
+            predicate != PROV_GENERATED_AT_TIME
+            or subject != name
+            or not stamp.endswith(_INTEGER_TAIL)
+            or not (digits.isascii() and digits.isdigit() and len(digits) < 12)
+        ):
+            return None
+        self.hit("prov:generatedAtTime")
+        return int(digits) * self.unit
 
     def hit(self, rung: str) -> None:
         """Count that a time was found there."""
