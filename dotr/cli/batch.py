@@ -26,6 +26,7 @@ from dotr.connectors.rules import read_rules_text
 from dotr.errors import Diagnostic, UsageError
 from dotr.lang import load_program
 from dotr.spark.batch import Report, Request, Runner, run_file, warnings
+from dotr.spark.extracting import Treatment
 from dotr.spark.parts import SUFFIXES, OutputFolder
 from dotr.spark.plan import By, describe, plan_batch
 from dotr.spark.reading import open_log
@@ -106,7 +107,8 @@ def command(
                 render.note(line)
         for diagnostic in warnings(program, plan):
             render.say(diagnostic)
-        request = Request(program, triples, log, By(by), slice_, format_)
+        treatment = Treatment(materialize == "all", verify)
+        request = Request(program, triples, log, By(by), slice_, format_, treatment)
         report = _run(request, runner, folder, quiet)
         for letter in report.letters:
             dead.keep(lambda letter=letter: letter)  # type: ignore[misc]  # mypy does not infer defaults
@@ -192,11 +194,19 @@ class Stages:
         self._shown = shown
         self._width = 0
         self._begun = monotonic()
+        self._stage = ""
 
-    def tell(self, stage: str, done: int, of: int) -> None:
-        if self._shown:
-            share = f"{done}/{of} tasks" if of else "…"
-            self._draw(f"{stage}: {share}, {monotonic() - self._begun:.0f} s")
+    def tell(self, stage: str, done: int, of: int, graphs: int) -> None:
+        """Show how far a stage is."""
+        if not self._shown:
+            return
+        if stage != self._stage:
+            self._stage, self._begun = stage, monotonic()
+        seconds = monotonic() - self._begun
+        parts = [f"{stage}: {done}/{of} tasks" if of else f"{stage} …"]
+        if graphs:
+            parts.append(f"{graphs:,} graphs · {graphs / max(seconds, 1e-6):,.0f}/s")
+        self._draw(" · ".join([*parts, f"{seconds:.0f} s"]))
 
     def clear(self) -> None:
         if self._width:

@@ -14,6 +14,7 @@ from dotr.errors import Diagnostic, ProgramError, Severity
 from dotr.events import Clock, Time
 from dotr.ir import Every, Program
 from dotr.rdf.terms import Triple
+from dotr.spark.extracting import PLAIN, Treatment
 from dotr.spark.facts import Cut, Layout
 from dotr.spark.plan import By, Group, Plan, describe, plan_batch, sequential
 from dotr.spark.reading import Log
@@ -22,8 +23,8 @@ from dotr.spark.slices import Even, Slices, balanced_slices
 PARTS = 6
 """Parts for each core: enough to even out parts of different weight, few enough to be cheap."""
 
-Tell = Callable[[str, int, int], None]
-"""Progress: (stage, done, of). `of` 0: unknown."""
+Tell = Callable[[str, int, int, int], None]
+"""Progress: (stage, tasks done, of, graphs done). 0: unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ class Request:
     by: By = By.AUTO
     slice_length: int | None = None
     format_: str = "jsonl"
+    treatment: Treatment = PLAIN
 
     def plan(self) -> Plan:
         return plan_batch(self.program, self.by)

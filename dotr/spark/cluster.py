@@ -55,7 +55,7 @@ class SparkRunner:
 
         own = SparkSession.getActiveSession() is None
         start = monotonic()
-        tell("start Spark", 0, 0)
+        tell("start Spark", 0, 0, 0)
         spark = session(self._master)
         report.seconds["start"] = monotonic() - start
         try:
@@ -96,7 +96,7 @@ class _Run:
             if look.first is None or look.last is None:
                 return
             layout = lay_out(request.plan(), cores, look.quantiles, look.last, request.slice_length)
-            job = ship(make_job(request.program, request.background, self.clock, layout))
+            job = ship(make_job(request.program, request.background, self.clock, layout, request.treatment))
             base = request.log.options.base if kept is None else None
             facts = frames.facts(frames.instants(log, look.repeated), job, self.clock, base)
             rows = marks(layout, look.first)
@@ -159,7 +159,7 @@ class _Run:
     def _watch(self, name: str, over: threading.Event) -> None:
         while not over.wait(0.5):
             done, of = _tasks(self.spark)
-            self.tell(name, done, of)
+            self.tell(name, done, of, self.report.graphs * done // of if of else 0)
 
 
 def _tasks(spark: SparkSession) -> tuple[int, int]:

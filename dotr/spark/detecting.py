@@ -20,6 +20,7 @@ from dotr.events import Clock, Composite, Fact, RawMatch, Time
 from dotr.ir import Program
 from dotr.spark.facts import MARK, FactRow, Layout, read_facts
 from dotr.spark.plan import Group
+from dotr.spark.verifying import MatchOracle
 from dotr.tesla.references import next_tick
 
 TickFacts = Callable[[Time], Mapping[str, Sequence[Fact]]]
@@ -38,7 +39,15 @@ class Detected:
 class Detecting:
     """Owns the compiled rules of every group of a layout; runs parts, one at a time."""
 
-    def __init__(self, program: Program, layout: Layout, clock: Clock, tick_facts: TickFacts) -> None:
+    def __init__(
+        self,
+        program: Program,
+        layout: Layout,
+        clock: Clock,
+        tick_facts: TickFacts,
+        verify: bool = False,
+    ) -> None:
+        self._verify = verify
         self._layout = layout
         self._clock = clock
         self._names = list(program.queries)
@@ -63,11 +72,14 @@ class Detecting:
     def _matches(self, group: Group, slice_: int, rows: Iterator[FactRow]) -> Iterator[Sequence[RawMatch]]:
         """The matches that one part owns, those triggered inside its slice, instant by instant."""
         detector = DETECTORS["tesla"](self._programs[group.number], self._clock, {})
+        oracle = MatchOracle(self._programs[group.number], self._clock) if self._verify else None
         slices = self._layout.cuts[group.number].slices
         start, end = (None, None) if slices is None else slices.bounds(slice_)
         for time, facts, graph in self._instants(group, start, end, rows):
             before = detector.dropped
             matches = detector.detect(time, facts, graph)
+            if oracle is not None:
+                oracle.check(time, facts, graph, matches)
             if start is None or time >= start:
                 self.done.dropped += detector.dropped - before
                 if matches:

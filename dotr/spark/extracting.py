@@ -8,13 +8,26 @@ Method:  the first half of pipeline.py's instant. It looks at no other time, so 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 from dotr.enrich import enricher
 from dotr.events import Clock, Fact, Time
 from dotr.ir import Program
 from dotr.pipeline import instant_triples
 from dotr.rdf.terms import Triple
+from dotr.spark.verifying import FactOracle
 from dotr.sparql.extraction import Extractor
+
+
+@dataclass(frozen=True, slots=True)
+class Treatment:
+    """How the work is done, whatever is computed: `--materialize all`, `--verify`."""
+
+    materialize_all: bool = False
+    verify: bool = False
+
+
+PLAIN = Treatment()
 
 
 class Extracting:
@@ -23,18 +36,29 @@ class Extracting:
     Raises ProgramError and DataError as `enricher` and `Extractor` do.
     """
 
-    def __init__(self, program: Program, background: Collection[Triple], clock: Clock) -> None:
+    def __init__(
+        self,
+        program: Program,
+        background: Collection[Triple],
+        clock: Clock,
+        treatment: Treatment = PLAIN,
+    ) -> None:
         self._clock = clock
-        self._enrich = enricher(program, background)
+        self._enrich = enricher(program, background, treatment.materialize_all)
         self._extract = Extractor(program.queries, self._enrich.store)
+        self._oracle = FactOracle(program, background, clock) if treatment.verify else None
 
     def facts(self, time: Time, graphs: Sequence[list[Triple]]) -> Mapping[str, Sequence[Fact]]:
         """Stream name → facts of the instant at which `graphs` came, in canonical order."""
-        self._enrich.instant(instant_triples(graphs, time) if graphs else ())
+        triples = instant_triples(graphs, time) if graphs else []
+        self._enrich.instant(triples)
         try:
-            return self._extract.facts(time, self._clock.term(time))
+            facts = self._extract.facts(time, self._clock.term(time))
         finally:
             self._enrich.forget()
+        if self._oracle is not None:
+            self._oracle.check(time, triples, facts)
+        return facts
 
     def tick_facts(self, time: Time) -> Mapping[str, Sequence[Fact]]:
         """What the background alone answers at a tick at which no graph came."""

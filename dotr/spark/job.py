@@ -20,7 +20,7 @@ from dotr.events import Clock
 from dotr.ir import Program
 from dotr.rdf.terms import Triple
 from dotr.spark.detecting import Detecting
-from dotr.spark.extracting import Extracting
+from dotr.spark.extracting import PLAIN, Extracting, Treatment
 from dotr.spark.facts import VERSION, Layout, Router
 
 _KEPT = 2
@@ -34,6 +34,7 @@ class Job:
     background: bytes = field(repr=False)
     clock: Clock
     layout: Layout
+    treatment: Treatment
     key: str
 
     @property
@@ -42,12 +43,18 @@ class Job:
         return split_lines(zlib.decompress(self.background).decode())
 
 
-def make_job(program: Program, background: Collection[Triple], clock: Clock, layout: Layout) -> Job:
+def make_job(
+    program: Program,
+    background: Collection[Triple],
+    clock: Clock,
+    layout: Layout,
+    treatment: Treatment = PLAIN,
+) -> Job:
     text = "".join([f"{s} {p} {o} .\n" for s, p, o in background]).encode()
-    parts = (VERSION, program, clock, layout)
+    parts = (VERSION, program, clock, layout, treatment)
     hashed = blake2b(repr(parts).encode(), digest_size=16)
     hashed.update(text)
-    return Job(program, zlib.compress(text, 1), clock, layout, hashed.hexdigest())
+    return Job(program, zlib.compress(text, 1), clock, layout, treatment, hashed.hexdigest())
 
 
 def split_lines(text: str) -> list[Triple]:
@@ -66,11 +73,12 @@ class Worker:
     def __init__(self, job: Job) -> None:
         self.job = job
         self.router = Router(job.program, job.layout)
-        self.extracting = Extracting(job.program, job.triples, job.clock)
+        self.extracting = Extracting(job.program, job.triples, job.clock, job.treatment)
 
     def detecting(self) -> Detecting:
         """Fresh counters for each task; the rules are cheap to build beside the background."""
-        return Detecting(self.job.program, self.job.layout, self.job.clock, self.extracting.tick_facts)
+        job = self.job
+        return Detecting(job.program, job.layout, job.clock, self.extracting.tick_facts, job.treatment.verify)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from functools import partial
@@ -121,7 +121,7 @@ class _Run:
         quantiles = _quantiles(sample, self.processes * PARTS)
         layout = lay_out(plan, self.processes, quantiles, report.last, request.slice_length)
         assert log.clock is not None
-        shipped = ship(make_job(request.program, request.background, log.clock, layout))
+        shipped = ship(make_job(request.program, request.background, log.clock, layout, request.treatment))
         tasks = self.processes * PARTS * 2
         done = self._round("extract", partial(_extract, shipped, self.scratch, tasks), list(range(buckets)))
         report.instants = sum(done)
@@ -153,14 +153,20 @@ class _Run:
     def _round(self, stage: str, function: Callable[[Any], T], tasks: Sequence[Any]) -> list[T]:
         """Run a function over all tasks; results in the order of the tasks. The first error ends the run."""
         start = monotonic()
-        self.tell(stage, 0, len(tasks))
+        self.tell(stage, 0, len(tasks), 0)
         futures = {self.pool.submit(function, task): number for number, task in enumerate(tasks)}
         results: dict[int, T] = {}
         for future in as_completed(futures):
             results[futures[future]] = future.result()
-            self.tell(stage, len(results), len(tasks))
+            self.tell(stage, len(results), len(tasks), self._graphs_done(results.values(), len(tasks)))
         self.report.seconds[stage] = monotonic() - start
         return [results[number] for number in range(len(tasks))]
+
+    def _graphs_done(self, results: Collection[object], of: int) -> int:
+        """How many graphs a round has behind it: counted while they are read, by share of tasks later."""
+        if self.report.graphs:
+            return self.report.graphs * len(results) // of
+        return sum(result.counts.graphs for result in results if isinstance(result, _Read))
 
 
 def _weight(split: Split) -> int:

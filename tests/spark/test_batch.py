@@ -105,6 +105,30 @@ def test_the_run_file_says_what_ran(rules: Path, log: Path, tmp_path: Path) -> N
     assert len(run["rules"]["Fire"]) == 32
 
 
+def test_the_literal_reading_beside_agrees(rules: Path, log: Path, tmp_path: Path) -> None:
+    result = batch(rules, log, tmp_path / "out", "--verify", "--materialize", "all")
+    assert result.exit_code == 0, result.output
+    assert len(lines(tmp_path / "out")) == 1
+
+
+@pytest.mark.parametrize(
+    ("engine", "what"),
+    [
+        ("dotr.spark.extracting.Extractor.facts", "query `Fire.Smoke` at"),
+        ("dotr.tesla.engine.TeslaDetector.detect", "rule `Fire` at"),
+    ],
+)
+def test_a_difference_to_the_literal_reading_ends_the_run(
+    rules: Path, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str, what: str
+) -> None:
+    monkeypatch.setattr(engine, lambda *_arguments: {} if "Extractor" in engine else [])
+    result = batch(rules, log, tmp_path / "out", "--verify")
+    assert result.exit_code == 4
+    assert "D4090" in result.output
+    assert what in result.output
+    assert not (tmp_path / "out").exists()
+
+
 def test_an_output_that_exists_is_refused_and_stays(rules: Path, log: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     batch(rules, log, out)

@@ -80,7 +80,7 @@ def output(folder: Path, report: Report) -> list[str]:
     return sorted(line for file in report.files for line in (folder / file).read_text("utf-8").splitlines())
 
 
-def quiet(_stage: str, _done: int, _of: int) -> None:
+def quiet(_stage: str, _done: int, _of: int, _graphs: int) -> None:
     """No progress."""
 
 
