@@ -140,8 +140,8 @@ def output_options(formats: tuple[str, ...] = FORMATS) -> Callable[[F], F]:
     return lambda function: _decorated(function, options)
 
 
-def program_options(function: F) -> F:
-    """`--background --rules --materialize --verify`."""
+def rules_options(function: F) -> F:
+    """`--background --rules --verify`."""
     options = (
         click.option(
             "--background", multiple=True, metavar="FILE", help="More RDF that holds at every instant."
@@ -150,16 +150,21 @@ def program_options(function: F) -> F:
             "--rules", "more_rules", multiple=True, metavar="FILE", help="More rules, beside those named."
         ),
         click.option(
-            "--materialize",
-            type=click.Choice(["needed", "all"]),
-            default="needed",
-            help="Derive what queries can reach, or everything (default: needed).",
-        ),
-        click.option(
             "--verify", is_flag=True, help="Run the literal oracle beside the engine; stop at a difference."
         ),
     )
     return _decorated(function, options)
+
+
+def program_options(function: F) -> F:
+    """`--background --rules --verify --materialize`."""
+    option = click.option(
+        "--materialize",
+        type=click.Choice(["needed", "all"]),
+        default="needed",
+        help="Derive what queries can reach, or everything (default: needed).",
+    )
+    return rules_options(option(function))
 
 
 def _decorated(function: F, options: tuple[Callable[[F], F], ...]) -> F:

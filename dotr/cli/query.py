@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import click
+import pyoxigraph as ox
 
-from dotr.cli.options import output_options, program_options, reading, source_options
+from dotr.cli.options import output_options, reading, rules_options, source_options
 from dotr.cli.render import note
 from dotr.connectors.background import read_background
 from dotr.connectors.documents import decode, format_of, unreadable
@@ -22,8 +23,8 @@ from dotr.connectors.refusals import Refusals
 from dotr.connectors.rules import read_rules_text
 from dotr.connectors.sources import SourceOptions, Sources
 from dotr.connectors.times import TimeError, parse_text
-from dotr.enrich import LiteralEnricher
-from dotr.errors import DataError, Diagnostic, UsageError
+from dotr.enrich import LiteralEnricher, enricher, quad, rules_over
+from dotr.errors import DataError, Diagnostic, EngineError, UsageError
 from dotr.events import Clock, Time, Values
 from dotr.ir import Program, Select
 from dotr.lang import load_program, parse_query
@@ -37,7 +38,7 @@ from dotr.sparql.full import FullQuery
 @click.argument("sources", metavar="[SOURCE...]", nargs=-1)
 @click.argument("query", metavar="QUERY.rq")
 @click.option("--at", metavar="TIME", help="Which instant of the SOURCEs: 12, or 2026-01-01T08:00:12Z.")
-@program_options
+@rules_options
 @source_options
 @output_options(("text", "jsonl"))
 def command(
@@ -47,7 +48,6 @@ def command(
     at: str | None,
     background: tuple[str, ...],
     more_rules: tuple[str, ...],
-    materialize: str,
     verify: bool,
     base: str,
     time_path: str | None,
@@ -81,7 +81,7 @@ def command(
         instant = _instant(sources, at, options, Refusals(on_error == "fail"))
         if instant.graphs == 0 and not quiet:
             note(f"no graph came at {instant.clock.text(instant.time)}: the answer is that of an empty one")
-    answer = _answer(program, triples, select, instant)
+    answer = _answer(program, triples, select, instant, verify)
     out = open_output(output, overwrite) if output else StreamOutput(sys.stdout.buffer)
     text = (format_ or ("text" if output is None and sys.stdout.isatty() else "jsonl")) == "text"
     if isinstance(answer, bool):
@@ -142,11 +142,12 @@ def _instant(sources: Sequence[str], at: str, options: SourceOptions, refusals: 
 
 
 def _answer(
-    program: Program, background: Sequence[Triple], select: Select, instant: Instant | None
+    program: Program,
+    background: Sequence[Triple],
+    select: Select,
+    instant: Instant | None,
+    verify: bool,
 ) -> bool | list[Values]:
-    enricher = LiteralEnricher(program.datalog, background)
-    store = enricher.open(instant.triples if instant is not None else ())
-    now = instant.clock.term(instant.time) if instant is not None else literal("")
     query = FullQuery(select)
     if instant is None and query.text("1") != query.text("2"):
         raise UsageError(
@@ -154,7 +155,33 @@ def _answer(
                 "D4112", "this query asks for NOW(), and no instant is given", hint="add SOURCE and --at"
             )
         )
+    triples = instant.triples if instant is not None else ()
+    store = ox.Store()
+    store.bulk_extend(quad(triple) for triple in _state(program, background, triples, verify))
+    now = instant.clock.term(instant.time) if instant is not None else literal("")
     return query.ask(store, now) if select.ask else query.solutions(store, now)
+
+
+def _state(
+    program: Program, background: Sequence[Triple], triples: Sequence[Triple], verify: bool
+) -> Collection[Triple]:
+    """K(t), everything derived. Raises ProgramError, DataError, EngineError D4090 if the oracle differs."""
+    materialiser = enricher(program, background, materialize_all=True)
+    materialiser.instant(triples)
+    state = list(materialiser.state())
+    if verify:
+        literally = LiteralEnricher(rules_over(program, background), background).state(triples)
+        different = sorted(literally.symmetric_difference(state))
+        if different:
+            raise EngineError(
+                Diagnostic(
+                    "D4090",
+                    "engine and literal reading derive different states",
+                    label=" ".join(different[0]),
+                    hint="this is a bug of dotr: please report rules and input",
+                )
+            )
+    return state
 
 
 def table(variables: Sequence[str], rows: Sequence[Values], notation: Notation) -> str:

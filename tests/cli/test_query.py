@@ -72,3 +72,15 @@ def test_bad_questions_are_refused(dotr: Dotr, arguments: tuple[str, ...], code:
     assert (ran.code, ran.out) == (code, "")
     assert "rror" in ran.err
     assert "Traceback" not in ran.err
+
+
+def test_entailment_holds_in_queries_too(dotr: Dotr) -> None:
+    Path("onto.ttl").write_text(
+        "PREFIX : <urn:x:> PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#> "
+        ":Lab rdfs:subClassOf :Room . :in rdfs:range :Lab ."
+    )
+    Path("onto.dotr").write_text("PREFIX : <urn:x:> BACKGROUND <onto.ttl> ENTAILMENT rdfs")
+    Path("1.ttl").write_text("<urn:x:ann> <urn:x:in> <urn:x:lab1> .")
+    Path("rooms.rq").write_text("SELECT ?r { ?r a :Room }")
+    ran = dotr("query", "onto.dotr", "1.ttl", "--at", "1", "rooms.rq", "--format", "text", "--verify")
+    assert ran.out == "?r\n:lab1\n"
