@@ -12,6 +12,7 @@ from dotr.lang.base import Skip, nearest
 from dotr.lang.clauses import ClauseParser
 from dotr.lang.durations import UNITS
 from dotr.lang.expressions import Mode
+from dotr.lang.sorts import STAND_IN
 from dotr.lang.sparql import NUMBERS
 from dotr.lang.syntax import (
     BackgroundSyntax,
@@ -108,7 +109,7 @@ class DotrParser(ClauseParser):
 
     def _stand_in(self, name: Name) -> None:
         """A parameter without a value: a file of patterns is checked with a stand-in for it."""
-        self.parameters[name.text] = f"<urn:dotr:parameter:{name.text}>"
+        self.parameters[name.text] = f"{STAND_IN}{name.text}>"
         self.durations[name.text] = Duration(1_000_000, name.span)
 
     def _at_definition(self) -> bool:

@@ -71,14 +71,17 @@ _CASTS: Final = {
 }
 _COMPARISONS: Final = frozenset(("=", "<", ">", "<=", ">="))
 
+STAND_IN: Final = "<urn:dotr:parameter:"
+"""How the term begins that stands for a parameter without a value while its file is checked alone."""
+
 Leaves = Callable[[str], Sort | None]
 """`x` of a query variable ?x, or `Event.?x` → its sort, None when not known."""
 
 
 def term_sort(term: Term) -> Sort | None:
-    """The sort of a constant; None for literals of other types."""
+    """The sort of a constant; None for literals of other types and for a parameter without a value."""
     if not is_literal(term):
-        return Sort.RESOURCE
+        return None if term.startswith(STAND_IN) else Sort.RESOURCE
     _, datatype, language = literal_parts(term)
     if language or datatype == XSD + "string":
         return Sort.TEXT
@@ -131,12 +134,12 @@ def check_sorts(expression: Expression, leaves: Leaves, found: Diagnostics) -> N
     if expression.function not in _COMPARISONS:
         return
     left, right = (sort(argument, leaves) for argument in expression.arguments)
-    if left is None or right is None or (left is right and left is not Sort.RESOURCE):
+    resources_in_order = expression.function != "=" and Sort.RESOURCE in (left, right)
+    if (left is None or right is None or left is right) and not resources_in_order:
         return
-    if left is right and expression.function == "=":
-        return
-    sides = [f"`{_text(a)}` is {s.value}" for a, s in zip(expression.arguments, (left, right), strict=True)]
-    hint = "compare resources with `=` only" if left is right else ""
+    pairs = zip(expression.arguments, (left, right), strict=True)
+    sides = [f"`{_text(argument)}` is {known.value}" for argument, known in pairs if known is not None]
+    hint = "compare resources with `=` only" if left is right or len(sides) == 1 else ""
     if Sort.TEXT in (left, right) and Sort.NUMBER in (left, right):
         hint = "write the number without quotation marks, or turn the text into one: xsd:decimal(…)"
     elif Sort.RESOURCE in (left, right) and not hint:
