@@ -151,30 +151,37 @@ def _expressions(rule: Rule) -> Iterator[Expression]:
 
 
 def _twins(program: Program, found: Diagnostics) -> None:
-    """Queries that are equal, and queries that differ in the constants of their filters only."""
-    exact: dict[str, str] = {}
-    alike: dict[str, str] = {}
+    """Queries that are equal, and queries that differ in constants of filters only; once a group."""
+    equal: dict[str, list[str]] = {}
+    alike: dict[str, list[str]] = {}
     for name, select in program.queries.items():
         text = _shape(select)
-        masked = _shape(_masked(select))
-        twin = exact.get(text)
-        if twin is not None:
+        if text not in equal:
+            alike.setdefault(_shape(_masked(select)), []).append(name)
+        equal.setdefault(text, []).append(name)
+    for names in equal.values():
+        if len(names) > 1:
             found.info(
                 "D1221",
-                f"the queries `{twin}` and `{name}` are the same",
-                _head(select.span),
-                hint="write it once: `QUERY Name := …`, and use Name in both places",
-                notes=("they are evaluated once; as one QUERY both places would range over the same facts",),
+                f"the queries {_listed(names)} are the same",
+                _head(program.queries[names[1]].span),
+                hint="write it once: `QUERY Name := …`, and use Name in all places",
+                notes=("they are evaluated once; as one QUERY all places would range over the same facts",),
             )
-        elif masked in alike and masked != text:
+    for names in alike.values():
+        if len(names) > 1:
             found.info(
                 "D1222",
-                f"the queries `{alike[masked]}` and `{name}` differ in the constants of their filters only",
-                _head(select.span),
+                f"the queries {_listed(names)} differ in the constants of their filters only",
+                _head(program.queries[names[1]].span),
                 notes=("they can share one evaluation and an index over the constants",),
             )
-        exact.setdefault(text, name)
-        alike.setdefault(masked, name)
+
+
+def _listed(names: list[str]) -> str:
+    shown = [f"`{name}`" for name in names[:3]]
+    more = len(names) - len(shown)
+    return f"{', '.join(shown)} and {more} more" if more else f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 
 def _shape(select: Select) -> str:
