@@ -19,7 +19,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
+from unittest import mock
 
 import pyoxigraph as ox
 import pytest
@@ -28,6 +29,11 @@ from click.testing import CliRunner
 
 import dotr
 from dotr.cli.main import group
+from dotr.ir import Select
+from dotr.lang.printer import format_text
+from dotr.source import Source
+from dotr.sparql import extraction
+from dotr.sparql.translate import Refused
 
 GOLDEN = Path(__file__).parent / "golden"
 XSD = "http://www.w3.org/2001/XMLSchema#"
@@ -201,9 +207,39 @@ def verified(case: Case) -> Outcome:
     return pushed(case, case.engine(verify=True))
 
 
+def full(case: Case) -> Outcome:
+    """Every query by the full SPARQL engine, nothing compiled."""
+
+    def refuse(_select: Select) -> NoReturn:
+        raise Refused("the full engine is wanted")
+
+    with mock.patch.object(extraction, "translate", refuse):
+        return pushed(case, case.engine())
+
+
+def printed(case: Case) -> Outcome:
+    """The program as `dotr fmt` writes it, parsed again."""
+    text = format_text(Source(str(case.rules), case.rules.read_text(encoding="utf-8")))
+    unit = case.options.get("time-unit", "s")
+    return pushed(case, dotr.Engine.from_text(text, name=str(case.rules), time_unit=unit))
+
+
 TREATMENTS: Mapping[str, Callable[[Case], Outcome]] = {
     function.__name__: function
-    for function in (push, late, advance, arrival, disorder, feed, restart, unpruned, verified, run)
+    for function in (
+        push,
+        late,
+        advance,
+        arrival,
+        disorder,
+        feed,
+        restart,
+        unpruned,
+        verified,
+        run,
+        full,
+        printed,
+    )
 }
 CASES = [Case(file.parent) for file in sorted(GOLDEN.glob("*/*/stream.jsonl"))]
 
