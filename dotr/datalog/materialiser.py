@@ -1,8 +1,9 @@
 """The materialiser: close the background once, then open and forget instants over it.
 
 Place:   what enrich.py holds. Queries read `store`; `dotr query` and --verify enumerate K(t).
-Method:  instantiate over the schema (schema.py), drop what no query reaches (pruning.py), stratify, close the
-         background (layers.py over an empty overlay), index it, and give every instant an overlay of its own.
+Method:  closing.py closes and indexes the background; an instant is an overlay over it (layers.py), which the
+         stream's triples enter through one function per predicate, or per class for rdf:type. A predicate
+         that nothing reads has a function that does nothing.
 """
 
 from __future__ import annotations
@@ -10,42 +11,27 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from dotr.datalog.clauses import Clauses, translate
-from dotr.datalog.dependency import atom_relation
-from dotr.datalog.layers import Layers
-from dotr.datalog.pruning import Reach, reach
-from dotr.datalog.schema import (
-    Instantiated,
-    instantiate,
-    is_schema_class,
-    is_schema_predicate,
-    stream_schema,
+from dotr.datalog.closing import (
+    BACKGROUND_LIMIT,
+    Closed,
+    close_background,
+    overflow,
+    rows_of,
+    triples_of,
 )
-from dotr.datalog.strata import check_recursion, check_rules, stratify
-from dotr.errors import DataError, Diagnostic, ProgramError, Severity
+from dotr.datalog.layers import Layers
+from dotr.datalog.schema import is_schema_class, is_schema_predicate, stream_schema
+from dotr.errors import DataError, Diagnostic
 from dotr.ir import DatalogRule
-from dotr.joins.body import Absent, Pattern
+from dotr.joins.body import Pattern
 from dotr.joins.describe import describe
 from dotr.joins.planner import plan
-from dotr.joins.relations import (
-    ALL,
-    CLASH,
-    Relation,
-    class_relation,
-    is_aggregate,
-    is_clash,
-    is_class,
-    relation_name,
-)
+from dotr.joins.relations import ALL, CLASH, Relation, class_relation, is_aggregate, is_clash, is_class
 from dotr.joins.store import Store, Table
-from dotr.rdf.background import Background
-from dotr.rdf.overlay import Changes
 from dotr.rdf.terms import RDF_TYPE, Term, Triple
 
-BACKGROUND_LIMIT = 20_000_000
 INSTANT_LIMIT = 1_000_000
 
-Tables = dict[Relation, list[tuple[Term, ...]]]
 Told = Callable[[Term, Term], None]
 
 
@@ -61,8 +47,8 @@ class Materialiser:
     """Owns the closed background and the overlay of the open instant.
 
     `rules`: all rules, entailment included. `background`: canonical triples. `needed`: relations that queries
-    read (joins/relations.py); None keeps everything (`--materialize all`). `closed`: a background that an
-    earlier materialiser with the same arguments has closed (`save`), instead of closing again.
+    read (joins/relations.py); None keeps everything (`--materialize all`). `closed`: a background closed
+    under the same rules and needs (closing.py), instead of closing one.
 
     Raises ProgramError for rules that are unsafe, not stratifiable, need not end, or derive too much (D4001).
     """
@@ -70,25 +56,26 @@ class Materialiser:
     def __init__(
         self,
         rules: Sequence[DatalogRule],
-        background: Collection[Triple],
+        background: Collection[Triple] = (),
         *,
+        closed: Closed | None = None,
         needed: Iterable[Relation] | None = None,
         limits: Limits = Limits(),
         counting: bool = False,
     ) -> None:
-        _refuse(check_rules(rules))
-        wanted = None if needed is None else tuple(needed)
-        index, tables, self._clashes = self._closed(rules, background, wanted, limits.background)
-        self.background = index
+        if closed is None:
+            closed = close_background(rules, background, needed, limits.background)
+        self.closed = closed
+        self.background = closed.index
+        self.reach = closed.reach
         self.store = Store(
-            index,
-            volatile=_volatile(self._clauses, index),
-            static=self.instantiated.watched,
-            arities={a.relation: a.arity for a in self._clauses.all_aggregations},
+            closed.index,
+            volatile=closed.volatile,
+            static=closed.instantiated.watched,
+            arities={a.relation: a.arity for a in closed.clauses.all_aggregations},
             counting=counting,
         )
-        self.store.tables.update((relation, Table(rows)) for relation, rows in tables.items())
-        self._explicit = self._explicit_rows(background)
+        self.store.tables.update((relation, Table(rows)) for relation, rows in closed.tables.items())
         self._layers = self._make_layers(limits.instant)
         self._tell: dict[Term, Told] = {RDF_TYPE: self._tell_type}
         self._tell_class: dict[Term, Callable[[Term], None]] = {}
@@ -120,18 +107,18 @@ class Materialiser:
     def state(self) -> Iterator[Triple]:
         """Everything that holds now, each triple once (pruned: of the relations that queries reach)."""
         overlay = self.store.overlay
-        gone = {triple for changes in overlay.touched for triple in _triples(changes, changes.removed)}
+        gone = {triple for changes in overlay.touched for triple in triples_of(changes, changes.removed)}
         for triple in self.background:
             if triple not in gone:
                 yield triple
-        yield from dict.fromkeys(t for changes in overlay.touched for t in _triples(changes, changes.added))
+        yield from dict.fromkeys(t for changes in overlay.touched for t in triples_of(changes, changes.added))
 
     def clashes(self) -> list[Diagnostic]:
         """What inconsistency rules found, in the background and at the open instant; D3101 each."""
-        found = dict.fromkeys(self._clashes)
+        found = dict.fromkeys(self.closed.clashes)
         for changes in self.store.overlay.touched:
             if is_clash(changes.relation):
-                found.update(dict.fromkeys(_rows(changes, changes.added)))
+                found.update(dict.fromkeys(rows_of(changes, changes.added)))
         return [_clash(triple) for triple in sorted(found)]
 
     # -- what is told
@@ -139,7 +126,7 @@ class Materialiser:
     def _teller(self, predicate: Term) -> Told:
         """The function for a predicate's triples, remembered where the program bounds their number."""
         layers = self._layers
-        if self.instantiated.over and is_schema_predicate(predicate):
+        if self.closed.instantiated.over and is_schema_predicate(predicate):
             return self._tell.setdefault(predicate, _refuser(predicate))
         if predicate in self.reach.relations or layers.writers.knows(predicate):
             return self._tell.setdefault(predicate, self._told(predicate))
@@ -170,7 +157,7 @@ class Materialiser:
     def _class_teller(self, class_: Term) -> Callable[[Term], None]:
         relation = class_relation(class_)
         layers = self._layers
-        if self.instantiated.over and is_schema_class(class_):
+        if self.closed.instantiated.over and is_schema_class(class_):
             refuse = _refuser(RDF_TYPE)
             return self._tell_class.setdefault(class_, lambda subject: refuse(subject, class_))
         if relation in self.reach.relations or layers.writers.knows(relation):
@@ -183,62 +170,26 @@ class Materialiser:
 
     # -- deployment
 
-    def _closed(
-        self,
-        rules: Sequence[DatalogRule],
-        background: Collection[Triple],
-        needed: tuple[Relation, ...] | None,
-        limit: int,
-    ) -> tuple[Background, Tables, list[Triple]]:
-        """Instantiate, prune, stratify and close; again where the closure has schema that was not known."""
-        schema: set[Triple] = set()
-        while True:
-            self.instantiated: Instantiated = instantiate(rules, background, _close_plainly, schema)
-            _refuse(check_recursion(self.instantiated.rules))
-            self.reach: Reach = reach(self.instantiated.rules, self._wanted(needed))
-            self._clauses: Clauses = translate(stratify(self.reach.rules))
-            keeps = self.reach.keeps
-            index = Background(triple for triple in background if keeps(triple))
-            tables, clashes = _close(self._clauses, index, limit)
-            missed = self.instantiated.missed(index)
-            if not missed:
-                return index, tables, clashes
-            schema |= missed
-
-    def _wanted(self, needed: tuple[Relation, ...] | None) -> list[Relation]:
-        """What must be kept: what queries read, clashes, and the schema that instantiation rests on."""
-        if needed is None:
-            return [ALL]
-        heads = {atom_relation(h) for rule in self.instantiated.rules for h in rule.heads}
-        clashes = sorted(relation for relation in heads if is_clash(relation))
-        return [*needed, *clashes, *sorted(self.instantiated.watched)]
-
-    def _explicit_rows(self, background: Collection[Triple]) -> frozenset[Triple]:
-        volatile = self.store.volatile
-        if not volatile:
-            return frozenset()
-        return frozenset(t for t in background if _relation(t) in volatile)
-
     def _is_explicit(self, relation: Relation, row: tuple[Term, ...]) -> bool:
         if is_aggregate(relation):
             return False
         if is_class(relation):
-            return (row[0], RDF_TYPE, relation[2:]) in self._explicit
-        return (row[0], relation, row[1]) in self._explicit
+            return (row[0], RDF_TYPE, relation[2:]) in self.closed.explicit
+        return (row[0], relation, row[1]) in self.closed.explicit
 
     def _make_layers(self, limit: int) -> Layers:
         unions = frozenset(self.reach.relations & {ALL, RDF_TYPE})
         known = frozenset(
-            self.reach.relations | {h.pattern.relation for c in self._clauses.all for h in c.heads}
+            self.reach.relations | {h.pattern.relation for c in self.closed.clauses.all for h in c.heads}
         )
-        refuse = {relation: _derived_schema(relation) for relation in self.instantiated.watched}
+        refuse = {relation: _derived_schema(relation) for relation in self.closed.instantiated.watched}
         return Layers(
-            self._clauses,
+            self.closed.clauses,
             self.store,
             unions=unions,
             known=known,
             limit=limit,
-            overflow=_overflow(self._clauses, limit),
+            overflow=overflow(self.closed.clauses, limit),
             explicit=self._is_explicit,
             refuse=refuse,
         )
@@ -246,94 +197,13 @@ class Materialiser:
     def describe(self, shorten: Callable[[Term], str] = str) -> str:
         """Every rule as the plans its atoms start, for `dotr plan`."""
         parts = []
-        for clause in self._clauses.all:
+        for clause in self.closed.clauses.all:
             for i, item in enumerate(clause.items):
                 if isinstance(item, Pattern):
                     rest = clause.items[:i] + clause.items[i + 1 :]
                     found = plan(rest, clause.outputs, self.store, trigger=item, as_set=True)
                     parts.append(f"stratum {clause.stratum}: {describe(found, shorten)}")
         return "\n".join(parts)
-
-
-def _refuse(found: Sequence[Diagnostic]) -> None:
-    errors = [diagnostic for diagnostic in found if diagnostic.severity is Severity.ERROR]
-    if errors:
-        raise ProgramError(errors)
-
-
-def _close_plainly(rules: Sequence[DatalogRule], triples: Collection[Triple]) -> list[Triple]:
-    """The closure of positive rules over a schema."""
-    index = Background(triples)
-    _close(translate(stratify(rules)), index, BACKGROUND_LIMIT)
-    return list(index)
-
-
-def _close(clauses: Clauses, index: Background, limit: int) -> tuple[Tables, list[Triple]]:
-    """Add to an index of explicit triples what the clauses derive; rows of aggregates, and clashes."""
-    if not clauses.all:
-        return {}, []
-    arities = {a.relation: a.arity for a in clauses.all_aggregations}
-    store = Store(index, arities=arities)
-    read = {
-        pattern.relation
-        for items in ([c.items for c in clauses.all] + [a.items for a in clauses.all_aggregations])
-        for item in items
-        if isinstance(pattern := item.pattern if isinstance(item, Absent) else item, Pattern)
-    }
-    layers = Layers(
-        clauses,
-        store,
-        unions=frozenset(read & {ALL, RDF_TYPE}),
-        known=None,
-        limit=limit,
-        overflow=_overflow(clauses, limit),
-        explicit=lambda relation, row: False,
-    )
-    tables = layers.close()
-    touched = [changes for changes in store.overlay.touched if changes.relation not in (ALL, RDF_TYPE)]
-    index.extend(triple for changes in touched for triple in _triples(changes, changes.added))
-    clashes = [t for changes in touched if is_clash(changes.relation) for t in _rows(changes, changes.added)]
-    return tables, clashes
-
-
-def _volatile(clauses: Clauses, index: Background) -> set[Relation]:
-    """Relations whose rows in the background may fall: somewhere below is a NOT or AGGREGATE."""
-    store = Store(index)
-    found: set[Relation] = {a.relation for a in clauses.all_aggregations}
-    changed = True
-    while changed:
-        changed = False
-        for clause in clauses.all:
-            shaky = any(
-                isinstance(item, Absent) or (isinstance(item, Pattern) and item.relation in found)
-                for item in clause.items
-            )
-            if not shaky:
-                continue
-            for head in clause.heads:
-                relation = head.pattern.relation
-                if relation not in found and store.filled(relation):
-                    more = {relation, ALL} | ({RDF_TYPE} if is_class(relation) else set())
-                    changed = changed or not more <= found
-                    found |= more
-    return found
-
-
-def _overflow(clauses: Clauses, limit: int) -> Callable[[Changes], None]:
-    def overflow(changes: Changes) -> None:
-        relation = changes.relation
-        rules = [c.rule for c in clauses.all if any(h.pattern.relation in (relation, ALL) for h in c.heads)]
-        raise ProgramError(
-            Diagnostic(
-                "D4001",
-                f"a rule derives more than {limit} facts of {relation_name(relation)}",
-                rules[0].span if rules else None,
-                notes=tuple(f"another rule that derives them: {rule.span}" for rule in rules[1:4]),
-                hint="join the atoms of its body through shared variables",
-            )
-        )
-
-    return overflow
 
 
 def _refuser(predicate: Term) -> Told:
@@ -353,24 +223,6 @@ def _derived_schema(relation: Relation) -> Callable[..., None]:
 
 def _ignore(*_: Term) -> None:
     return None
-
-
-def _relation(triple: Triple) -> Relation:
-    return class_relation(triple[2]) if triple[1] == RDF_TYPE else triple[1]
-
-
-def _triples(changes: Changes, rows: Iterable[object]) -> list[Triple]:
-    """Rows of a relation as triples of the state: aggregates and clashes are none."""
-    return [] if is_aggregate(changes.relation) or is_clash(changes.relation) else _rows(changes, rows)
-
-
-def _rows(changes: Changes, rows: Iterable[object]) -> list[Triple]:
-    relation = changes.relation
-    if relation == ALL:
-        return list(rows)  # type: ignore[arg-type]  # rows of three columns
-    if is_class(relation):
-        return [(row, RDF_TYPE, relation[2:]) for row in rows]  # type: ignore[misc]  # bare terms
-    return [(row[0], relation, row[1]) for row in rows]  # type: ignore[index]  # pairs
 
 
 def _clash(triple: Triple) -> Diagnostic:

@@ -30,6 +30,7 @@ from dotr.ir import (
     TimeOf,
     Var,
 )
+from dotr.joins.relations import is_clash
 from dotr.joins.variables import expression_variables
 from dotr.rdf.terms import Term, Triple, is_iri, is_literal
 
@@ -150,10 +151,10 @@ def _leaf(leaf: Var | Attribute | TimeOf) -> Getter:
 
 
 def _heads(rule: DatalogRule, binding: Binding) -> Iterator[Triple]:
-    """The heads under a binding; what is no triple is not derived."""
+    """The heads under a binding; what is no triple, or reports a clash, is not derived."""
     for head in rule.heads:
         s, p, o = (_term(node, binding) for node in (head.subject, head.predicate, head.object))
-        if is_iri(p) and not is_literal(s):
+        if is_iri(p) and not is_literal(s) and not is_clash(p):
             yield s, p, o
 
 

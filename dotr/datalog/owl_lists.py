@@ -60,6 +60,14 @@ def list_rules(background: Collection[Triple]) -> tuple[DatalogRule, ...]:
     return tuple(rules)
 
 
+def is_list_triple(triple: Triple) -> bool:
+    """Whether `list_rules` looks at the triple."""
+    _, predicate, object_ = triple
+    if predicate == RDF_TYPE:
+        return object_ in _KINDS
+    return predicate in (_FIRST, _REST) or predicate in _EXPANSIONS or predicate in _MEMBERS
+
+
 def _members(
     head: Term, first: dict[Term, list[Term]], rest: dict[Term, list[Term]], axiom: Triple
 ) -> list[Term]:

@@ -41,7 +41,8 @@ OWL_CASES = cases("""
 :C owl:allValuesFrom :D ; owl:onProperty :p . :a a :C ; :p :b => :b a :D
 :C owl:hasValue 5 ; owl:onProperty :p . :a a :C . :b :p 5 => :a :p 5 . :b a :C
 :C owl:maxCardinality 1 ; owl:onProperty :p . :a a :C ; :p :b, :c => :b owl:sameAs :c
-:C owl:maxQualifiedCardinality 1 ; owl:onProperty :p ; owl:onClass :D . :a a :C ; :p :b, :c . :b a :D . :c a :D
+:C owl:maxQualifiedCardinality 1 ; owl:onProperty :p ; owl:onClass :D . :a a :C ; :p :b, :c .
+    :b a :D . :c a :D
     => :b owl:sameAs :c
 :C owl:equivalentClass :D . :a a :C . :b a :D => :a a :D . :b a :C . :C rdfs:subClassOf :D
 :C a owl:Class . :a a :C => :a a owl:Thing . owl:Nothing rdfs:subClassOf :C

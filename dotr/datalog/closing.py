@@ -1,0 +1,307 @@
+"""Close a background under a program: instantiate, prune, stratify, derive, index; save and load the result.
+
+Place:   what materialiser.py stands on. A deployment keeps the bytes under `fingerprint`, so that a restart
+         or a Spark worker loads the index instead of closing again.
+Method:  the strata run over an empty overlay (layers.py): each rule once over what is there, then semi-naive;
+         what was derived joins the index. Where rules with variable heads derive schema that instantiation
+         did not know, it is done again with that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from dotr.datalog.clauses import Clauses, translate
+from dotr.datalog.dependency import atom_relation
+from dotr.datalog.layers import Layers
+from dotr.datalog.owl_lists import is_list_triple
+from dotr.datalog.pruning import Reach, reach
+from dotr.datalog.schema import SAME_AS, Instantiated, instantiate, is_schema_predicate
+from dotr.datalog.strata import check_recursion, check_rules, stratify
+from dotr.errors import Diagnostic, EngineError, ProgramError, Severity
+from dotr.ir import DatalogRule
+from dotr.joins.body import Absent, Pattern
+from dotr.joins.relations import (
+    ALL,
+    Relation,
+    class_relation,
+    is_aggregate,
+    is_clash,
+    is_class,
+    relation_name,
+)
+from dotr.joins.store import Store
+from dotr.rdf.background import Background, content_hash, many
+from dotr.rdf.overlay import Changes
+from dotr.rdf.terms import RDF_TYPE, Term, Triple
+
+BACKGROUND_LIMIT = 20_000_000
+
+Tables = dict[Relation, list[tuple[Term, ...]]]
+
+_MAGIC = b"dotr closed 1\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """A closed background and the program it was closed under.
+
+    `tables`: rows of aggregates. `clashes`: what inconsistency rules found. `volatile`: relations whose rows
+    may fall at an instant, `explicit` their triples that the background states. `lists`: the triples of OWL
+    list axioms, which `owl_lists.list_rules` turns into rules.
+    """
+
+    index: Background
+    instantiated: Instantiated
+    reach: Reach
+    clauses: Clauses
+    tables: Tables
+    clashes: tuple[Triple, ...]
+    volatile: frozenset[Relation]
+    explicit: frozenset[Triple]
+    lists: tuple[Triple, ...]
+
+    def save(self) -> bytes:
+        """Everything but the program, as bytes."""
+        parts = [
+            self.index.save(),
+            _lines(sorted(self.explicit)),
+            _lines(self.lists),
+            _lines(self.clashes),
+            _lines((relation, *row) for relation, rows in self.tables.items() for row in rows),
+        ]
+        return _MAGIC + b"".join(b"%d\n" % len(part) + part for part in parts)
+
+
+def close_background(
+    rules: Sequence[DatalogRule],
+    background: Collection[Triple],
+    needed: Iterable[Relation] | None = None,
+    limit: int = BACKGROUND_LIMIT,
+) -> Closed:
+    """Close `background`; `needed` are the relations that queries read, None for all.
+
+    Raises ProgramError for rules that are unsafe, not stratifiable, need not end, or derive more than `limit`
+    rows of a relation (D4001).
+    """
+    refuse(check_rules(rules))
+    wanted = None if needed is None else tuple(needed)
+    schema: set[Triple] = set()
+    while True:
+        instantiated = instantiate(rules, background, _close_plainly, schema)
+        found, clauses = _program(instantiated, wanted)
+        index = Background(triple for triple in background if found.keeps(triple))
+        tables, clashes = _derive(clauses, index, limit)
+        missed = instantiated.missed(index)
+        if not missed:
+            break
+        schema |= missed
+    volatile = _volatile(clauses, index)
+    explicit = frozenset(t for t in background if _relation(t) in volatile) if volatile else frozenset()
+    lists = tuple(triple for triple in background if is_list_triple(triple))
+    return Closed(index, instantiated, found, clauses, tables, tuple(clashes), volatile, explicit, lists)
+
+
+def saved_lists(data: bytes) -> tuple[Triple, ...]:
+    """The OWL list axioms of a saved background: rules for them are to be among those it is loaded with."""
+    return tuple((s, p, o) for s, p, o in _rows(_parts(data)[2]))
+
+
+def load_background(
+    rules: Sequence[DatalogRule], data: bytes, needed: Iterable[Relation] | None = None
+) -> Closed:
+    """What `Closed.save` wrote, under the same rules and needs (who keeps the bytes compares `fingerprint`).
+
+    Raises EngineError D5101 for bytes that are damaged or of another version.
+    """
+    parts = _parts(data)
+    index = Background.load(parts[0])
+    instantiated = instantiate(rules, tuple(_schema_of(index)), _as_it_is)
+    found, clauses = _program(instantiated, None if needed is None else tuple(needed))
+    tables: Tables = {aggregation.relation: [] for aggregation in clauses.all_aggregations}
+    for relation, *row in _rows(parts[4]):
+        tables[relation].append(tuple(row))
+    explicit = frozenset((s, p, o) for s, p, o in _rows(parts[1]))
+    clashes = tuple((s, p, o) for s, p, o in _rows(parts[3]))
+    return Closed(
+        index,
+        instantiated,
+        found,
+        clauses,
+        tables,
+        clashes,
+        _volatile(clauses, index),
+        explicit,
+        tuple((s, p, o) for s, p, o in _rows(parts[2])),
+    )
+
+
+def fingerprint(
+    rules: Sequence[DatalogRule], background: Collection[Triple], needed: Iterable[Relation] | None
+) -> str:
+    """A name for what `close_background` gives with these arguments."""
+    wanted = ["*"] if needed is None else sorted(needed)
+    text = "\n".join([*map(repr, rules), content_hash(background), *wanted])
+    return blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def _program(instantiated: Instantiated, needed: tuple[Relation, ...] | None) -> tuple[Reach, Clauses]:
+    """What is left of the rules when only `needed`, clashes and the schema instantiated over matter."""
+    refuse(check_recursion(instantiated.rules))
+    wanted: list[Relation] = [ALL]
+    if needed is not None:
+        heads = {atom_relation(head) for rule in instantiated.rules for head in rule.heads}
+        clashes = sorted(relation for relation in heads if is_clash(relation))
+        wanted = [*needed, *clashes, *sorted(instantiated.watched)]
+    found = reach(instantiated.rules, wanted)
+    return found, translate(stratify(found.rules))
+
+
+def _schema_of(index: Background) -> Iterator[Triple]:
+    """Schema triples, and sameAs, which rules may wait for."""
+    for predicate, column in index.forward.items():
+        if predicate == RDF_TYPE:
+            for class_, subjects in index.backward[RDF_TYPE].items():
+                if class_.startswith("<http://www.w3.org/"):
+                    yield from ((subject, RDF_TYPE, class_) for subject in many(subjects))
+        elif predicate == SAME_AS or is_schema_predicate(predicate):
+            yield from ((s, predicate, o) for s, objects in column.items() for o in many(objects))
+
+
+def _as_it_is(_: Sequence[DatalogRule], triples: Collection[Triple]) -> Collection[Triple]:
+    return triples  # a loaded background is closed
+
+
+def _lines(rows: Iterable[Iterable[Term]]) -> bytes:
+    """One row a line; terms have neither tabs nor line ends in them."""
+    return "\n".join("\t".join(row) for row in rows).encode()
+
+
+def _rows(part: bytes) -> list[list[Term]]:
+    return [line.split("\t") for line in part.decode().split("\n")] if part else []
+
+
+def _parts(data: bytes) -> list[bytes]:
+    found: list[bytes] = []
+    at = len(_MAGIC)
+    try:
+        if data[:at] != _MAGIC:
+            raise ValueError
+        while at < len(data):
+            end = data.index(b"\n", at)
+            size = int(data[at:end])
+            found.append(data[end + 1 : end + 1 + size])
+            at = end + 1 + size
+        if len(found) != 5 or at != len(data):
+            raise ValueError
+    except ValueError:
+        raise EngineError(
+            Diagnostic("D5101", "a saved background is damaged or of another version", hint="close it again")
+        ) from None
+    return found
+
+
+def refuse(found: Sequence[Diagnostic]) -> None:
+    """Raise ProgramError with the errors among findings."""
+    errors = [diagnostic for diagnostic in found if diagnostic.severity is Severity.ERROR]
+    if errors:
+        raise ProgramError(errors)
+
+
+def _close_plainly(rules: Sequence[DatalogRule], triples: Collection[Triple]) -> list[Triple]:
+    """The closure of positive rules over a schema."""
+    index = Background(triples)
+    _derive(translate(stratify(rules)), index, BACKGROUND_LIMIT)
+    return list(index)
+
+
+def _derive(clauses: Clauses, index: Background, limit: int) -> tuple[Tables, list[Triple]]:
+    """Add to an index of explicit triples what the clauses derive; rows of aggregates, and clashes."""
+    if not clauses.all:
+        return {}, []
+    arities = {a.relation: a.arity for a in clauses.all_aggregations}
+    store = Store(index, arities=arities)
+    read = {
+        pattern.relation
+        for items in ([c.items for c in clauses.all] + [a.items for a in clauses.all_aggregations])
+        for item in items
+        if isinstance(pattern := item.pattern if isinstance(item, Absent) else item, Pattern)
+    }
+    layers = Layers(
+        clauses,
+        store,
+        unions=frozenset(read & {ALL, RDF_TYPE}),
+        known=None,
+        limit=limit,
+        overflow=overflow(clauses, limit),
+        explicit=lambda relation, row: False,
+    )
+    tables = layers.close()
+    touched = [changes for changes in store.overlay.touched if changes.relation not in (ALL, RDF_TYPE)]
+    index.extend(triple for changes in touched for triple in triples_of(changes, changes.added))
+    clashes = [
+        t for changes in touched if is_clash(changes.relation) for t in rows_of(changes, changes.added)
+    ]
+    return tables, clashes
+
+
+def _volatile(clauses: Clauses, index: Background) -> frozenset[Relation]:
+    """Relations whose rows in the background may fall: somewhere below is a NOT or AGGREGATE."""
+    store = Store(index)
+    found: set[Relation] = {a.relation for a in clauses.all_aggregations}
+    changed = True
+    while changed:
+        changed = False
+        for clause in clauses.all:
+            shaky = any(
+                isinstance(item, Absent) or (isinstance(item, Pattern) and item.relation in found)
+                for item in clause.items
+            )
+            if not shaky:
+                continue
+            for head in clause.heads:
+                relation = head.pattern.relation
+                if relation not in found and store.filled(relation):
+                    more = {relation, ALL} | ({RDF_TYPE} if is_class(relation) else set())
+                    changed = changed or not more <= found
+                    found |= more
+    return frozenset(found)
+
+
+def overflow(clauses: Clauses, limit: int) -> Callable[[Changes], None]:
+    """What is called when a relation has `limit` derived rows: raises ProgramError D4001."""
+
+    def stop(changes: Changes) -> None:
+        relation = changes.relation
+        rules = [c.rule for c in clauses.all if any(h.pattern.relation in (relation, ALL) for h in c.heads)]
+        raise ProgramError(
+            Diagnostic(
+                "D4001",
+                f"a rule derives more than {limit} facts of {relation_name(relation)}",
+                rules[0].span if rules else None,
+                notes=tuple(f"another rule that derives them: {rule.span}" for rule in rules[1:4]),
+                hint="join the atoms of its body through shared variables",
+            )
+        )
+
+    return stop
+
+
+def _relation(triple: Triple) -> Relation:
+    return class_relation(triple[2]) if triple[1] == RDF_TYPE else triple[1]
+
+
+def triples_of(changes: Changes, rows: Iterable[object]) -> list[Triple]:
+    """Rows of a relation as triples of the state: aggregates and clashes are none."""
+    return [] if is_aggregate(changes.relation) or is_clash(changes.relation) else rows_of(changes, rows)
+
+
+def rows_of(changes: Changes, rows: Iterable[object]) -> list[Triple]:
+    relation = changes.relation
+    if relation == ALL:
+        return list(rows)  # type: ignore[arg-type]  # rows of three columns
+    if is_class(relation):
+        return [(row, RDF_TYPE, relation[2:]) for row in rows]  # type: ignore[misc]  # bare terms
+    return [(row[0], relation, row[1]) for row in rows]  # type: ignore[index]  # pairs
