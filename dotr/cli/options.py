@@ -131,7 +131,7 @@ def output_options(formats: tuple[str, ...] = FORMATS) -> Callable[[F], F]:
             "--format",
             "format_",
             type=click.Choice(list(formats)),
-            help="How to write (default: text on a terminal, else jsonl).",
+            help="How to write (default: by the name of -o, text on a terminal, else jsonl).",
         ),
         click.option("-o", "--output", metavar="FILE", help="Write to a file instead of standard output."),
         click.option("--overwrite", is_flag=True, help="Let -o replace a file that exists."),

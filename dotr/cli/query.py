@@ -14,7 +14,8 @@ import click
 import pyoxigraph as ox
 
 from dotr.cli.options import output_options, reading, rules_options, source_options
-from dotr.cli.render import note
+from dotr.cli.render import counted, note
+from dotr.cli.run import Letters, chosen_format, different_files
 from dotr.connectors.background import read_background
 from dotr.connectors.documents import decode, format_of, unreadable
 from dotr.connectors.notation import Notation, json_terms
@@ -78,12 +79,17 @@ def command(
     select = parse_query(_query_text(query), query, program.prefixes)
     instant = None
     if at is not None:
-        instant = _instant(sources, at, options, Refusals(on_error == "fail"))
+        different_files(output, on_error)
+        with Letters(on_error, overwrite) as dead:
+            refusals = dead.refusals()
+            instant = _instant(sources, at, options, refusals)
+        if refusals.count and not quiet:
+            note(f"{counted(refusals.count, 'document')} refused")
         if instant.graphs == 0 and not quiet:
             note(f"no graph came at {instant.clock.text(instant.time)}: the answer is that of an empty one")
     answer = _answer(program, triples, select, instant, verify)
     out = open_output(output, overwrite) if output else StreamOutput(sys.stdout.buffer)
-    text = (format_ or ("text" if output is None and sys.stdout.isatty() else "jsonl")) == "text"
+    text = chosen_format(format_, output) == "text"
     if isinstance(answer, bool):
         out.write(f"{str(answer).lower()}\n" if text else f'{{"boolean":{str(answer).lower()}}}\n')
     elif text:

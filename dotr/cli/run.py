@@ -5,6 +5,7 @@ Place:   drives one Pipeline in this process; nothing outlives it.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -26,7 +27,7 @@ from dotr.connectors.refusals import Refusals
 from dotr.connectors.rules import read_rules_text
 from dotr.connectors.sinks import Formatter, formatter, late_line
 from dotr.connectors.sources import Sources, TimedGraph, live
-from dotr.errors import DataError, Diagnostic
+from dotr.errors import DataError, Diagnostic, UsageError
 from dotr.events import Time
 from dotr.ir import Program
 from dotr.lang import load_program
@@ -66,6 +67,7 @@ def command(
     many), a folder, a glob, or - for standard input; each may be gzipped.
     """
     options = reading(base, time_path, time_unit, max_document)
+    different_files(output, on_error, late)
     program = load_program([rules, *more_rules], read_rules_text)
     triples = read_background([*program.background, *background], base, max_document)
     with Letters(on_error, overwrite) as dead, Letters(late, overwrite) as delayed:
@@ -94,6 +96,17 @@ def chosen_format(format_: str | None, output: str | None) -> str:
 
 
 _SUFFIXES = {".jsonl": "jsonl", ".trig": "trig", ".nq": "nquads", ".txt": "text"}
+
+
+def different_files(output: str | None, *policies: str) -> None:
+    """Raise UsageError D4113 if two of `-o` and the `file=PATH` of policies are one file."""
+    letters = [policy.removeprefix("file=") for policy in policies if policy.startswith("file=")]
+    paths = [os.path.realpath(path) for path in (output, *letters) if path is not None]
+    for path in paths:
+        if paths.count(path) > 1 and (os.path.isfile(path) or not os.path.exists(path)):
+            raise UsageError(
+                Diagnostic("D4113", f"two outputs go to one file, `{path}`", hint="give each its own")
+            )
 
 
 @dataclass(slots=True)

@@ -84,3 +84,10 @@ def test_entailment_holds_in_queries_too(dotr: Dotr) -> None:
     Path("rooms.rq").write_text("SELECT ?r { ?r a :Room }")
     ran = dotr("query", "onto.dotr", "1.ttl", "--at", "1", "rooms.rq", "--format", "text", "--verify")
     assert ran.out == "?r\n:lab1\n"
+
+
+def test_refused_documents_go_where_they_are_asked_to(dotr: Dotr) -> None:
+    Path("log.jsonl").write_text('{"time": 10, "graph": ""}\nnonsense\n')
+    ran = dotr("query", "fire.dotr", "log.jsonl", "--at", "10", "hot.rq", "--on-error", "file=dead.jsonl")
+    assert (ran.code, json.loads(Path("dead.jsonl").read_text())["document"]) == (1, "nonsense")
+    assert "1 document refused" in ran.err

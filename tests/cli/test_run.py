@@ -107,6 +107,12 @@ def test_an_unsorted_stream_is_fatal_with_a_hint_unless_disorder_is_allowed(dotr
     assert "1 late" in dropped.err
 
 
+def test_two_outputs_are_never_one_file(dotr: Dotr) -> None:
+    ran = dotr("run", "fire.dotr", "events", "-o", "x", "--late", "file=./x", "--overwrite")
+    assert (ran.code, Path("x").exists(), "D4113" in ran.err) == (2, False, True)
+    assert dotr("run", "fire.dotr", "events", "--late", "file=y", "--on-error", "file=y").code == 2
+
+
 def test_late_graphs_in_a_file_can_be_fed_again(dotr: Dotr) -> None:
     lines = [{"time": 12, "graph": SMOKE}, {"time": 10, "graph": HOT}]
     Path("log.jsonl").write_text("\n".join(map(json.dumps, lines)))

@@ -270,6 +270,13 @@ PAGES: Final = (
         "dotr query fire.dotr events/ --at 12 now.rq",
     ),
     _page(
+        "D4113",
+        "two outputs go to one file",
+        "Each would write over the other.",
+        "dotr run … -o events.jsonl --late file=events.jsonl",
+        "dotr run … -o events.jsonl --late file=late.jsonl",
+    ),
+    _page(
         "D4120",
         "an empty slice",
         "A slice of time is longer than nothing.",
