@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dotr.errors import Diagnostic, EngineError
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 _LOCAL_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """For small local jobs: starts and warms up 20–40 % quicker."""
+
+_LOGGING = Path(__file__).with_name("log4j2.properties")
 
 
 def session(master: str | None = None, **conf: str) -> SparkSession:
@@ -73,9 +76,8 @@ def _settings(master: str) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": str(cores * 8),
         "spark.sql.files.minPartitionNum": str(cores * 8),
-        "spark.driver.extraJavaOptions": _LOCAL_JVM,
+        "spark.driver.extraJavaOptions": f'{_LOCAL_JVM} "-Dlog4j2.configurationFile={_LOGGING.as_uri()}"',
         "spark.sql.warehouse.dir": "file:///nonexistent",
-        "spark.log.level": "ERROR",
     }
 
 
