@@ -23,7 +23,6 @@ from dotr.events import Clock, Fact, RawMatch, Time
 from dotr.ir.expressions import Const, Expression
 from dotr.ir.rules import Absent, Between, Binding, Choose, Selection, Summarise
 from dotr.rdf.terms import Term
-from dotr.rdf.values import Number
 from dotr.tesla import aggregation, negation, selection
 from dotr.tesla.buckets import own_condition
 from dotr.tesla.columns import Column
@@ -145,7 +144,7 @@ class _Writer:
         if plan.threshold is None:
             source.line(f"hi0 = {source.name('count', len(self.plans))}")
             return
-        cut = source.name("cut", bisect_right if plan.threshold.inclusive else bisect_left)
+        cut = source.name("cut", bisect_right if plan.threshold.measure.inclusive else bisect_left)
         source.line(f"size = {source.name('measure', measured(plan.threshold.measure))}(f0[1])")
         source.line("if size is None: continue")
         source.line(f"hi0 = {cut}({source.name('limits', self.limits[0])}, size)")
@@ -305,9 +304,9 @@ class _Writer:
         return consume
 
 
-def _limits(plans: Sequence[RulePlan]) -> dict[int, list[Number]]:
+def _limits(plans: Sequence[RulePlan]) -> dict[int, list[int]]:
     """Limits of the members, in order: of the trigger under 0, of conjuncts under their number."""
-    found: dict[int, list[Number]] = {}
+    found: dict[int, list[int]] = {}
     for plan in plans:
         thresholds = [plan.threshold, *(step.threshold for step in plan.steps)]
         for number, threshold in enumerate(thresholds):

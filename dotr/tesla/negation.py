@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dotr.rdf.values import Number
 from dotr.tesla import selection
 from dotr.tesla.columns import Column
 from dotr.tesla.plan import Latest, Stairs, Step
@@ -20,7 +19,7 @@ from dotr.tesla.thresholds import none_above
 
 
 def write(
-    source: Source, scope: Scope, step: Step, column: Column[Any], limits: Sequence[Number], number: int
+    source: Source, scope: Scope, step: Step, column: Column[Any], limits: Sequence[int], number: int
 ) -> None:
     """`continue` where there is a candidate; with `limits`, narrow the range to members without one."""
     bucket = selection.find(source, scope, step, column, number)

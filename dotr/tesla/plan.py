@@ -23,7 +23,6 @@ from typing import TypeAlias, assert_never
 from dotr.events import Time
 from dotr.ir.expressions import Const, Expression
 from dotr.ir.rules import Absent, Between, Choose, Conjunct, Every, Rule, Selection, Summarise, Within
-from dotr.rdf.values import Number
 from dotr.tesla.conditions import as_own, conjunction, equality, names, parts
 from dotr.tesla.references import depths
 from dotr.tesla.template import faults
@@ -121,7 +120,7 @@ class RulePlan:
     threshold: Threshold | None = None
 
     @property
-    def limits(self) -> tuple[Number, ...]:
+    def limits(self) -> tuple[int, ...]:
         """The limits of its thresholds, the trigger's first."""
         found = [self.threshold, *(step.threshold for step in self.steps)]
         return tuple(t.limit for t in found if t is not None)

@@ -15,7 +15,6 @@ from contextlib import contextmanager
 from typing import Any, assert_never
 
 from dotr.ir.rules import Between, Choose, Selection, Within
-from dotr.rdf.values import Number
 from dotr.tesla.columns import Column
 from dotr.tesla.plan import Latest, Stairs, Step
 from dotr.tesla.scope import Scope
@@ -29,7 +28,7 @@ def write(
     step: Step,
     conjunct: Choose,
     column: Column[Any],
-    limits: Sequence[Number],
+    limits: Sequence[int],
     number: int,
 ) -> None:
     """Bind `f<n>` (LAST, FIRST) or the list `c<n>` (EACH, k > 1); `continue` where there is none.
@@ -88,11 +87,11 @@ def find(source: Source, scope: Scope, step: Step, column: Column[Any], number: 
 
 
 def stairs(
-    source: Source, scope: Scope, step: Step, search: Callable[..., Any], limits: Sequence[Number]
+    source: Source, scope: Scope, step: Step, search: Callable[..., Any], limits: Sequence[int]
 ) -> Callable[[str], str]:
     """Source of a search of thresholds.py over a bucket, for the members in range."""
     lo, hi = scope.range
-    inclusive = step.threshold is not None and step.threshold.inclusive
+    inclusive = step.threshold is not None and step.threshold.measure.inclusive
     cut = source.name("cut", bisect_right if inclusive else bisect_left)
     since = oldest(source, scope, step)
     rising = source.name("limits", limits)

@@ -77,12 +77,12 @@ def _shape(plan: RulePlan) -> Hashable:
             plain(step.residual),
             plain(step.conjunct.argument) if isinstance(step.conjunct, Summarise) else None,
             step.itself and names[step.itself],
-            step.threshold and (step.threshold.measure, step.threshold.inclusive),
+            step.threshold and step.threshold.measure,
         )
         for step in plan.steps
     )
     trigger = rule.trigger.duration if isinstance(rule.trigger, Every) else plan.stream
-    first = plan.threshold and (plan.threshold.measure, plan.threshold.inclusive)
+    first = plan.threshold and plan.threshold.measure
     bindings = tuple(None if isinstance(b.expression, Const) else plain(b.expression) for b in rule.bindings)
     return trigger, plan.ticks, plan.epoch, first, steps, plain(rule.where), bindings, faults(rule)
 

@@ -2,29 +2,35 @@
 
 Place:   plan.py finds them in ON and in filters handed over by extract.py (`Filtered`); columns.py keeps
          stairs over them; sharing.py orders rules by them.
-Method:  a threshold is normalised to "greater passes": `<` by a change of sign. Only constants whose
-         comparison with every number is exact are thresholds, so that values and limits sort together.
-Why not: any constant. 0.1 as a decimal is not the double 0.1, and `<` between a double and a decimal
-         rounds the decimal first: sorting them exactly would answer differently in the last place.
+Method:  a threshold is normalised to "greater passes": `<` by a change of sign. Limits are integers of 10⁻¹⁸,
+         and so is what a value measures: an integer or decimal its own size, a double the place where limits
+         that round to doubles it passes give way to others. So one bisection tells who passes, exactly as
+         `<` does, which between a double and a decimal rounds the decimal first.
+Why not: comparing Python's numbers, which is exact: the double 0.1 is greater than the decimal 0.1, but does
+         not pass `> 0.1`.
 """
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 from dotr.events import Fact, Time
 from dotr.ir.expressions import Attribute, Call, Const, Expression
+from dotr.rdf.memo import Memo
 from dotr.rdf.terms import Term
-from dotr.rdf.values import Number, decode
+from dotr.rdf.values import EXACT, Single, decode
 from dotr.tesla.conditions import OWN
 
 _MIRRORED = {">": "<", "<": ">", ">=": "<=", "<=": ">="}
-_EXACT = 2**53
-"""Below it every integer is a double, so that `=` and `<` are exact whatever the other number's type."""
+_SCALE = 10**18
+_BEYOND = 10**60
+"""Greater than every limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,30 +49,32 @@ class Filtered:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """How an attribute is measured against thresholds: `sign` −1 where less passes more easily."""
+    """How an attribute is measured against thresholds: `sign` −1 where less passes more easily; `inclusive`
+    where equal passes.
+    """
 
     place: int
     sign: int
+    inclusive: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """A value passes if it is greater than `limit` after multiplication by the measure's sign, or equal and
-    `inclusive`."""
+    """A value passes if what it measures is greater than `limit`, or equal where that passes."""
 
     measure: Measure
-    limit: Number
-    inclusive: bool
+    limit: int
 
 
 def is_threshold(operator: str, constant: Term) -> bool:
-    """Whether comparisons with it can be shared: an integer or decimal that a double holds exactly."""
+    """Whether comparisons with it can be shared: an integer, or a decimal of at most 15 digits.
+
+    (Those round to the nearest double; longer ones as the full engine happens to round them.)
+    """
     value = decode(constant)
     if operator not in _MIRRORED or isinstance(value, bool):
         return False
-    if isinstance(value, int):
-        return abs(value) <= _EXACT
-    return isinstance(value, Decimal) and abs(value) <= _EXACT and Decimal(float(value)) == value
+    return isinstance(value, int) or (isinstance(value, Decimal) and len(str(value)) <= 16)
 
 
 def comparison(place: int, operator: str, constant: Term) -> Expression:
@@ -90,32 +98,63 @@ def threshold(place: int, operator: str, constant: Term) -> Threshold | None:
     """Attribute number `place` compared with a constant, None where `is_threshold` does not hold."""
     if not is_threshold(operator, constant):
         return None
-    value: Any = decode(constant)
-    greater = operator[0] == ">"
-    limit = value if greater else _negated(value)
-    return Threshold(Measure(place, 1 if greater else -1), limit, operator[-1] == "=")
+    sign = 1 if operator[0] == ">" else -1
+    return Threshold(Measure(place, sign, operator[-1] == "="), sign * _scaled(decode(constant)))
 
 
-def _negated(number: Any) -> Number:
-    """−number, exactly: Decimal's own minus rounds to 28 digits."""
-    return number.copy_negate() if type(number) is Decimal else -number
+def _scaled(value: Any) -> int:
+    """An integer or decimal in units of 10⁻¹⁸."""
+    return int(EXACT.scaleb(value, 18)) if type(value) is Decimal else int(value) * _SCALE
 
 
-def measured(measure: Measure) -> Callable[[Sequence[Term | None]], Number | None]:
-    """A function from a fact's values to what thresholds are compared with; None passes none."""
-    place, sign = measure.place, measure.sign
+def measured(measure: Measure) -> Callable[[Sequence[Term | None]], int | None]:
+    """A function from a fact's values to what is compared with limits; None passes none."""
+    place, table = measure.place, _table(measure.sign, measure.inclusive)
 
-    def value(values: Sequence[Term | None]) -> Number | None:
+    def value(values: Sequence[Term | None]) -> int | None:
         term = values[place]
-        if term is None or term[-1] != ">":
-            return None
-        number: Any = decode(term)
-        kind = type(number)
-        if (kind is int or kind is float or kind is Decimal) and number == number:
-            return number if sign == 1 else _negated(number)
-        return None
+        return None if term is None else table[term]
 
     return value
+
+
+@lru_cache(maxsize=4)
+def _table(sign: int, inclusive: bool) -> Memo[Term, int | None]:
+    """What terms measure."""
+
+    def measure(term: Term) -> int | None:
+        value = decode(term)
+        match value:
+            case bool():
+                return None
+            case int() | Decimal():
+                return sign * _scaled(value)
+            case Single():
+                raise AssertionError("facts of queries hold doubles, no floats")
+            case float() if value == value:
+                return _edge(sign * value, inclusive)
+            case _:
+                return None
+
+    return Memo(measure)
+
+
+def _edge(value: float, inclusive: bool) -> int:
+    """What a double measures: the limits below it (up to it, if inclusive) are those it passes.
+
+    It passes a limit if the double nearest to that is less (not greater, if inclusive).
+    """
+    if math.isinf(value):
+        return _BEYOND if value > 0 else -_BEYOND
+    other = math.nextafter(value, math.inf if inclusive else -math.inf)
+    if math.isinf(other):
+        return _BEYOND if other > 0 else -_BEYOND
+    (a, b), (c, d) = value.as_integer_ratio(), other.as_integer_ratio()
+    middle = (a * d + c * b) * _SCALE // (2 * b * d)
+    nearest = middle / _SCALE
+    if inclusive:
+        return middle if nearest <= value else middle - 1
+    return middle + 1 if nearest < value else middle
 
 
 class Flight:
@@ -128,9 +167,9 @@ class Flight:
 
     def __init__(self) -> None:
         self.facts: list[Fact] = []
-        self.measures: list[Number] = []
+        self.measures: list[int] = []
 
-    def add(self, fact: Fact, measure: Number) -> None:
+    def add(self, fact: Fact, measure: int) -> None:
         """A later fact; what it measures up to is forgotten. O(1) amortised."""
         measures, facts = self.measures, self.facts
         while measures and measures[-1] <= measure:
@@ -147,7 +186,7 @@ class Flight:
 
 
 def latest_above(
-    flight: Flight, since: Time, lo: int, hi: int, limits: Sequence[Number], cut: Callable[..., int]
+    flight: Flight, since: Time, lo: int, hi: int, limits: Sequence[int], cut: Callable[..., int]
 ) -> list[tuple[Fact, int, int]]:
     """For the members `lo` ≤ i < `hi`: (their latest fact above `limits[i]`, from, to), in ranges.
 
@@ -170,7 +209,7 @@ def latest_above(
 
 
 def none_above(
-    flight: Flight, since: Time, lo: int, hi: int, limits: Sequence[Number], cut: Callable[..., int]
+    flight: Flight, since: Time, lo: int, hi: int, limits: Sequence[int], cut: Callable[..., int]
 ) -> int:
     """The first of the members `lo` ≤ i < `hi` that has no fact above its limit; `hi` if all have."""
     oldest = bisect_left(flight.facts, (since,))

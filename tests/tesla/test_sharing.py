@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from dotr.events import Fact
 from dotr.ir import Const, Program, Rule
+from dotr.rdf.canonical import canonical
 from dotr.rdf.terms import XSD, Term, integer
+from dotr.tesla.buckets import own_condition
 from dotr.tesla.engine import TeslaDetector
 from dotr.tesla.oracle import LiteralDetector
-from dotr.tesla.thresholds import Filtered, is_threshold
+from dotr.tesla.thresholds import Filtered, comparison, is_threshold, measured, threshold
 from tests.tesla.building import (
     CLOCK,
     A,
@@ -65,18 +70,57 @@ def test_thresholds_that_do_not_rise_together_are_answered_apart() -> None:
         assert engine.at(t, content) == oracle.at(t, content)
 
 
-def test_constants_that_doubles_cannot_hold_are_no_thresholds() -> None:
-    def typed(text: str, name: str) -> Term:
-        return f'"{text}"^^<{XSD}{name}>'
+def typed(text: str, name: str) -> Term:
+    return f'"{text}"^^<{XSD}{name}>'
 
+
+def test_only_short_exact_constants_are_thresholds() -> None:
     assert is_threshold(">", integer(20))
+    assert is_threshold(">", integer(2**63 - 1))
     assert is_threshold("<=", typed("-0.5", "decimal"))
-    assert not is_threshold(">", typed("0.1", "decimal"))
+    assert is_threshold(">", typed("101.0010", "decimal"))
+    assert not is_threshold(">", typed("0.1234567890123456", "decimal"))
     assert not is_threshold(">", typed("0.5", "double"))
-    assert not is_threshold(">", integer(2**53 + 1))
     assert not is_threshold("=", integer(1))
     assert not is_threshold(">", '"20"')
     assert not is_threshold(">", typed("true", "boolean"))
+
+
+NUMBERS = st.one_of(
+    st.integers(-(2**63), 2**63 - 1).map(integer),
+    st.integers(-30, 30).map(integer),
+    st.decimals(-100, 100, places=2).map(lambda d: canonical(typed(f"{d:f}", "decimal"))),
+    st.decimals(-2, 2, places=18).map(lambda d: canonical(typed(f"{d:f}", "decimal"))),
+    st.floats().map(
+        lambda f: canonical(typed(repr(f).replace("inf", "INF").replace("nan", "NaN"), "double"))
+    ),
+    st.sampled_from([0.1, 0.5, 1.1, 2.675, -0.1, 1e22, 5e-324, 2.0**63, 2.0**53 + 2]).map(
+        lambda f: canonical(typed(repr(f), "double"))
+    ),
+    st.sampled_from([A, '"1"', typed("true", "boolean"), typed("x", "integer")]),
+)
+LIMITS = st.one_of(
+    st.integers(-(2**63), 2**63 - 1).map(integer),
+    st.integers(2**53 - 3, 2**53 + 3).map(integer),
+    st.integers(-30, 30).map(integer),
+    st.decimals(-100, 100, places=3).map(lambda d: canonical(typed(f"{d:f}", "decimal"))),
+    st.sampled_from(["0.1", "0.5", "1.1", "2.675", "-0.1", "0.00000000000001"]).map(
+        lambda t: typed(t, "decimal")
+    ),
+)
+
+
+@given(NUMBERS, LIMITS, st.sampled_from([">", ">=", "<", "<="]))
+@settings(max_examples=500)
+def test_a_value_passes_a_threshold_as_it_passes_the_comparison(
+    value: Term, limit: Term, operator: str
+) -> None:
+    found = threshold(0, operator, limit)
+    assert found is not None
+    measure = measured(found.measure)((value,))
+    inclusive = found.measure.inclusive
+    passes = measure is not None and (measure >= found.limit if inclusive else measure > found.limit)
+    assert passes == own_condition(comparison(0, operator, limit), CLOCK)((0, (value,), 0, ""))
 
 
 def test_each_rule_takes_the_latest_fact_above_its_own_limit() -> None:

@@ -62,6 +62,7 @@ VALUES: tuple[Term | None, ...] = (
     *(integer(i) for i in (0, 1, 1, 2, 3)),
     f'"0.5"^^<{XSD}decimal>',
     f'"1.5"^^<{XSD}double>',
+    f'"0.1"^^<{XSD}double>',
 )
 ODD_VALUES: tuple[Term | None, ...] = (
     *VALUES,
@@ -145,6 +146,7 @@ LIMITS: tuple[Term, ...] = (
     *(integer(i) for i in (0, 1, 1, 1, 2, 2, -1)),
     *(f'"{text}"^^<{XSD}decimal>' for text in ("0.5", "0.5", "1.25", "-0.5")),
     f'"0.1"^^<{XSD}decimal>',
+    f'"0.1234567890123456"^^<{XSD}decimal>',
     f'"1.5"^^<{XSD}double>',
     A,
 )
