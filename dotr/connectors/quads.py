@@ -5,7 +5,10 @@ Method:  a document of up to 4 MiB is grouped whole. A longer one is streamed wh
          graphs stand together with their stamp directly before or after (our own output: before); else it is
          read whole, up to `--max-document`. N-Quads are cut at lines here, so that every graph knows its
          line and the byte behind it; TriG is read by pyoxigraph as it comes.
-Bad input: D2012 a stray triple in the default graph · D2013 a graph whose quads do not stand together.
+         An unreadable line of N-Quads takes the graphs of the lines before and after it with it: it may
+         have been theirs.
+Bad input: D2012 a stray triple in the default graph · D2013 a graph whose quads do not stand together ·
+           D2019 a graph beside an unreadable line.
 """
 
 from __future__ import annotations
@@ -37,7 +40,9 @@ _BLOCK = 1 << 18
 _CHUNK = 20_000
 
 Placed: TypeAlias = tuple[Quad, int, int]
-"""A quad, its line (0 unknown), and the number of bytes up to the end of that line."""
+"""A quad, its line (0 unknown), and the number of bytes up to the end of that line.
+
+A line that cannot be read, where that is forgiven, is a quad without predicate, its object the line."""
 
 
 @dataclass(slots=True)
@@ -52,9 +57,15 @@ class Block:
     named: bool = False
     whole: bool = False
     """Whether the document was grouped whole: `end` then counts graphs, not bytes."""
+    spoiled: bool = False
+    """Whether a line that cannot be read stands beside one of its own."""
+    unreadable: str | None = None
+    """That line: then this is no graph."""
 
     def text(self) -> str:
-        """The block as N-Quads, for a dead letter."""
+        """The block as N-Quads, for a dead letter; of what is no graph the line."""
+        if self.unreadable is not None:
+            return self.unreadable
         own = (f"{s} {p} {o} {self.name} .\n" for s, p, o in self.triples)
         return "".join(chain((f"{s} {p} {o} .\n" for s, p, o in self.about), own))
 
@@ -89,21 +100,24 @@ def quad_blocks(
     whole: int = WHOLE,
     line: int = 1,
     offset: int = 0,
+    forgiving: bool = False,
 ) -> Iterator[Block]:
     """The named graphs of a document, in document order. Raises DataError.
 
-    `whole` 0 is for pipes: nothing is waited for. `head` are bytes already read from `file`; `line` and
-    `offset` say where they stand in it.
+    `forgiving` makes blocks of unreadable N-Quads lines instead. `whole` 0 is for pipes: nothing is waited
+    for. `head` are bytes already read from `file`; `line` and `offset` say where they stand in it.
     """
     while len(head) <= whole:
         more = read_some(file, whole + 1 - len(head), name)
         if not more:
-            yield from _numbered(group_whole(_small(head, format_, name, base, line, offset), name))
+            yield from _numbered(
+                group_whole(_small(head, format_, name, base, line, offset, forgiving), name)
+            )
             return
         head += more
     reader = Joined(head, file, name)
     if format_ is Format.NQUADS:
-        placed = _lines(reader.read, name, line, offset)
+        placed = _lines(reader.read, name, line, offset, forgiving)
     else:
         chunk = _CHUNK if whole else 1  # of a pipe every quad is taken as it comes
         placed = ((quad, 0, 0) for quad in stream_quads(reader, format_, name, base, chunk))
@@ -119,21 +133,23 @@ def _numbered(blocks: Iterator[Block]) -> Iterator[Block]:
 
 
 def _small(
-    content: bytes, format_: Format, name: str, base: str | None, line: int, offset: int
+    content: bytes, format_: Format, name: str, base: str | None, line: int, offset: int, forgiving: bool
 ) -> Iterator[Placed]:
     if format_ is Format.NQUADS:
         parts = iter((content, b""))
-        return _lines(lambda _size: next(parts), name, line, offset)
+        return _lines(lambda _size: next(parts), name, line, offset, forgiving)
     return ((quad, 0, 0) for quad in parse_quads(decode(content, name), format_, name, base))
 
 
-def _lines(read: Callable[[int], bytes], name: str, line: int, offset: int) -> Iterator[Placed]:
+def _lines(
+    read: Callable[[int], bytes], name: str, line: int, offset: int, forgiving: bool
+) -> Iterator[Placed]:
     """N-Quads, one quad a line, with places. Quads before an error come out before it is raised."""
-    return chain.from_iterable(_line_blocks(read, name, line, offset))
+    return chain.from_iterable(_line_blocks(read, name, line, offset, forgiving))
 
 
 def _line_blocks(
-    read: Callable[[int], bytes], name: str, line: int, offset: int
+    read: Callable[[int], bytes], name: str, line: int, offset: int, forgiving: bool
 ) -> Iterator[Iterator[Placed]]:
     rest = b""
     while True:
@@ -142,14 +158,16 @@ def _line_blocks(
         cut = content.rfind(b"\n") + 1 if block else len(content)
         content, rest = content[:cut], content[cut:]
         if content:
-            yield placed_lines(content, name, line, offset)
+            yield placed_lines(content, name, line, offset, forgiving)
             line += content.count(b"\n")
             offset += len(content)
         if not block:
             return
 
 
-def placed_lines(content: bytes, name: str, line: int, offset: int) -> Iterator[Placed]:
+def placed_lines(
+    content: bytes, name: str, line: int, offset: int, forgiving: bool = False
+) -> Iterator[Placed]:
     """The quads of whole N-Quads lines. Raises DataError at the first bad line, after the quads before it."""
     raw = content.split(b"\n")
     if not raw[-1]:
@@ -158,27 +176,65 @@ def placed_lines(content: bytes, name: str, line: int, offset: int) -> Iterator[
     try:
         quads = parse_quads(decode(content, name), Format.NQUADS, name)
     except DataError:
-        return _until_bad(raw, ends, name, line)
+        return _line_by_line(raw, ends, name, line, forgiving)
     numbers: Sequence[int] = range(line, line + len(raw))
     if len(quads) != len(raw):
         told = [i for i, text in enumerate(raw) if (bare := text.strip()) and bare[:1] != b"#"]
         if len(told) != len(quads):
-            raise DataError(
-                Diagnostic("D2001", f"`{name}` has several statements in one line", place=f"{name}:{line}")
-            )
+            return _line_by_line(raw, ends, name, line, forgiving)
         numbers, ends = [line + i for i in told], [ends[i] for i in told]
     return zip(quads, numbers, ends, strict=True)
 
 
-def _until_bad(raw: Sequence[bytes], ends: Sequence[int], name: str, line: int) -> Iterator[Placed]:
-    """Line by line up to the one that is bad, whose error is raised."""
+def _line_by_line(
+    raw: Sequence[bytes], ends: Sequence[int], name: str, line: int, forgiving: bool
+) -> Iterator[Placed]:
+    """The same where a line is bad: up to it, or (`forgiving`) with it as a quad without predicate."""
     for number, (text, end) in enumerate(zip(raw, ends, strict=True), line):
         try:
-            quads = parse_quads(decode(text, name), Format.NQUADS, name)
-        except DataError as error:
-            raise _moved(error, name, number) from None
+            quads = _parsed(text, name, number)
+        except DataError:
+            if not forgiving:
+                raise
+            quads = [("", "", text.decode("utf-8", "surrogateescape"), "")]
         for quad in quads:
             yield quad, number, end
+
+
+def _parsed(text: bytes, name: str, line: int) -> list[Quad]:
+    """The quad of one line, if there is one. Raises DataError."""
+    try:
+        quads = parse_quads(decode(text, name), Format.NQUADS, name)
+    except DataError as error:
+        raise _moved(error, name, line) from None
+    if len(quads) > 1:
+        raise DataError(
+            Diagnostic(
+                "D2001",
+                f"`{name}` has several statements in one line",
+                place=f"{name}:{line}",
+                hint="part them",
+            )
+        )
+    return quads
+
+
+def refused_lines(block: Block, name: str) -> DataError:
+    """Why a block that is unreadable or spoiled is refused."""
+    if block.unreadable is not None:
+        try:
+            _parsed(block.unreadable.encode("utf-8", "surrogateescape"), name, block.line)
+        except DataError as error:
+            return error
+    return DataError(
+        Diagnostic(
+            "D2019",
+            f"graph {block.name} stands beside a line that cannot be read",
+            place=_at(name, block.line),
+            notes=("the line may have been one of its quads",),
+            hint="mend the line and feed the graph again",
+        )
+    )
 
 
 def _moved(error: DataError, name: str, line: int) -> DataError:
@@ -210,20 +266,34 @@ def _streamed(items: Iterator[Placed], reader: Joined, name: str, limit: int) ->
 def group_whole(items: Iterable[Placed], name: str) -> Iterator[Block]:
     """Group the quads of a document by graph name, wherever they stand; blocks in order of appearance."""
     blocks: dict[Term, Block] = {}  # of every graph name and every subject of the default graph, as they come
+    spoiled: set[Term] = set()
+    last, beside = "", False
     for (s, p, o, g), line, _end in items:
-        block = blocks.get(g or s)
+        if not p:
+            blocks[f"!{line}"] = Block("", line=line, named=True, unreadable=o)
+            spoiled.add(last)
+            beside = True
+            continue
+        last = g or s
+        if beside:
+            spoiled.add(last)
+            beside = False
+        block = blocks.get(last)
         if block is None:
-            block = blocks[g or s] = Block(g or s, line=line)
+            block = blocks[last] = Block(last, line=line)
         if g:
             block.named = True
             block.triples.append((s, p, o))
         else:
             block.about.append((s, p, o))
-    graphs = [block for block in blocks.values() if block.named or _stamped(block.about)]
+    for key in spoiled - {""}:
+        blocks[key].spoiled = True
+    graphs = [block for block in blocks.values() if block.named or block.spoiled or _stamped(block.about)]
     if blocks and not graphs:
         raise _only_default(name)
     if len(graphs) < len(blocks):
-        stray = next(block for block in blocks.values() if not block.named and not _stamped(block.about))
+        kept = {id(block) for block in graphs}
+        stray = next(block for block in blocks.values() if id(block) not in kept)
         raise _stray(stray.about[0], name, stray.line)
     yield from graphs
 
@@ -235,12 +305,20 @@ def group_adjacent(items: Iterable[Placed], name: str) -> Iterator[Block]:
     """
     block: Block | None = None
     pending: list[tuple[Triple, int, int]] = []
+    bad = _Unreadable()
     name_ = ""  # of the block while its quads may go on
     for (s, p, o, g), line, end in items:
         if g and g == name_ and block is not None:
             block.triples.append((s, p, o))
             block.end = end
-        elif not g:
+            continue
+        if not p:
+            name_ = ""
+            bad.line(o, line, end, pending[-1][0][0] if pending else block.name if block is not None else "")
+            continue
+        if bad.beside:
+            bad.next(g or s)
+        if not g:
             name_ = ""
             pending.append(((s, p, o), line, end))
         elif block is not None and g == block.name:
@@ -253,19 +331,56 @@ def group_adjacent(items: Iterable[Placed], name: str) -> Iterator[Block]:
             block.end = end
         else:
             new = Block(g, [(s, p, o)], [], line, end)
-            if len(pending) == 1 and pending[0][0][0] == g and block is not None:  # as our own output is
-                new.about.append(pending[0][0])
+            if len(pending) == 1 and pending[0][0][0] == g and block is not None and not bad.any:
+                new.about.append(pending[0][0])  # as our own output is
                 new.line = pending[0][1]
                 yield block
             else:
-                yield from _distributed(block, new, pending, name)
+                yield from _distributed(block, new, pending, name, bad)
             pending.clear()
             block, name_ = new, g
-    yield from _distributed(block, None, pending, name)
+    yield from _distributed(block, None, pending, name, bad)
+
+
+@dataclass(slots=True)
+class _Unreadable:
+    """Owns the unreadable lines not yet told, and the names of the graphs that they spoil."""
+
+    lines: list[Block] = field(default_factory=list)
+    spoiled: set[Term] = field(default_factory=set)
+    beside: bool = False
+
+    @property
+    def any(self) -> bool:
+        return bool(self.lines or self.spoiled)
+
+    def line(self, text: str, line: int, end: int, before: Term) -> None:
+        self.lines.append(Block("", line=line, end=end, unreadable=text))
+        self.spoiled.add(before)
+        self.beside = True
+
+    def next(self, after: Term) -> None:
+        self.spoiled.add(after)
+        self.beside = False
+
+    def told(self, block: Block | None, after: Block | None) -> Iterator[Block]:
+        """A block that is complete, marked if it is spoiled, and the unreadable lines behind it."""
+        if block is not None:
+            block.spoiled = block.name in self.spoiled
+            yield block
+        for line in self.lines:
+            line.end = max(line.end, block.end if block is not None else 0)
+            yield line
+        self.lines.clear()
+        self.spoiled &= {after.name} if after is not None else set()
 
 
 def _distributed(
-    before: Block | None, after: Block | None, pending: list[tuple[Triple, int, int]], name: str
+    before: Block | None,
+    after: Block | None,
+    pending: list[tuple[Triple, int, int]],
+    name: str,
+    bad: _Unreadable,
 ) -> Iterator[Block]:
     """Give the default graph's triples between two blocks to them; yield `before`, then the empty graphs."""
     others: dict[Term, list[tuple[Triple, int, int]]] = {}
@@ -279,13 +394,14 @@ def _distributed(
             after.about.append(triple)
         else:
             others.setdefault(triple[0], []).append(row)
-    if before is not None:
-        yield before
+    spoiled = set(bad.spoiled)
+    yield from bad.told(before, after)
     for subject, rows in others.items():
         about = [row[0] for row in rows]
-        if not _stamped(about):
+        empty = Block(subject, about=about, line=rows[0][1], end=rows[-1][2], spoiled=subject in spoiled)
+        if not _stamped(about) and not empty.spoiled:
             raise _stray(about[0], name, rows[0][1])
-        yield Block(subject, about=about, line=rows[0][1], end=rows[-1][2])
+        yield empty
 
 
 def _stamped(about: list[Triple]) -> bool:

@@ -41,7 +41,7 @@ from dotr.connectors.documents import (
 )
 from dotr.connectors.jsonlines import parse_line, raw_lines
 from dotr.connectors.messages import Carried, Message, is_message_log, split_messages
-from dotr.connectors.quads import WHOLE, Block, group_whole, quad_blocks
+from dotr.connectors.quads import WHOLE, Block, group_whole, quad_blocks, refused_lines
 from dotr.connectors.refusals import Refusals
 from dotr.connectors.times import UNITS, Ladder
 from dotr.errors import DataError, Diagnostic
@@ -531,7 +531,16 @@ class Reader:
         line = self._line(start)
         whole = options.whole if os.path.isfile(self.file) else 0
         blocks = quad_blocks(
-            tap, format_, self.name, options.base, options.max_document, head, whole, line, start
+            tap,
+            format_,
+            self.name,
+            options.base,
+            options.max_document,
+            head,
+            whole,
+            line,
+            start,
+            forgiving=not self.refusals.fail,
         )
         try:
             for block in blocks:
@@ -551,6 +560,9 @@ class Reader:
     def _stamped_block(self, block: Block) -> Item:
         triples = list(dict.fromkeys(block.triples)) if len(block.triples) > 1 else block.triples
         how = "graph" if block.whole else "byte"
+        if block.spoiled or block.unreadable is not None:
+            content = block.text().encode("utf-8", "surrogateescape")
+            return self._refused(refused_lines(block, self.name), content, how, block.end)
         stamped = self.ladder.stamped(block.about, block.name)
         if stamped is not None:
             self._last = stamped

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import io
 import json
@@ -422,3 +423,48 @@ def test_a_limit_keeps_what_was_appended_for_later(write: Write) -> None:
     assert (end.how, end.end) == ("byte", len(first))
     rest = Sources([folder], bookmarks={f"{folder}/a.nq": Bookmark("byte", len(first))})
     assert [(graph.time // 1_000_000, graph.line) for graph in rest] == [(3, 5)]
+
+
+@pytest.mark.parametrize("whole", [0, 1 << 22])
+@pytest.mark.parametrize(
+    ("at", "lost"),
+    [
+        (0, {0}),  # before the first stamp: it may have been about the first graph
+        (1, {0}),  # between a stamp and its quads
+        (2, {0, 1}),  # behind the quads of one graph, before the stamp of the next
+        (3, {1}),
+        (6, {2}),  # at the end
+    ],
+)
+def test_an_unreadable_quad_takes_only_the_graphs_beside_it_with_it(
+    write: Write, whole: int, at: int, lost: set[int]
+) -> None:
+    lines = quads((0, "a"), (1, "b"), (2, "c")).splitlines()
+    lines.insert(at, "un\udcffreadable")
+    content = "\n".join(lines).encode("utf-8", "surrogateescape") + b"\n"
+    letters: list[str] = []
+    refusals = Refusals(fail=False, sink=letters.append)
+    sources = Sources([write(a_nq=content)], SourceOptions(whole=whole), refusals)
+    assert set(times(sources)) == {0, 1, 2} - lost
+    found = [json.loads(letter) for letter in letters]
+    assert sorted(letter["code"] for letter in found) == ["D2002", *["D2019"] * len(lost)]
+    assert [letter["place"].endswith(f"a.nq:{at + 1}:3") for letter in found].count(True) == 1
+    assert b"".join(base64.b64decode(letter.get("base64", "")) for letter in found) == b"un\xffreadable"
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from("ab")), max_size=6), st.sets(st.integers(0, 14)))
+def test_no_graph_beside_an_unreadable_line_gets_through(
+    graphs: list[tuple[int, str]], bad: set[int]
+) -> None:
+    lines = [(line, i // 2) for i, line in enumerate(quads(*graphs).splitlines())]
+    for place in sorted(bad):
+        lines.insert(place, ("unreadable", -1))
+    around = zip(lines, [("", -1), *lines], [*lines[1:], ("", -1)], strict=False)
+    beside = {graph for (line, _), *others in around for _, graph in others if line == "unreadable"}
+    text = "".join(f"{line}\n" for line, _ in lines).encode()
+    for whole in (0, 1 << 22):
+        blocks = list(quad_blocks(io.BytesIO(text), Format.NQUADS, "x.nq", whole=whole, forgiving=True))
+        clean = {int(b.name[6:-1]) for b in blocks if not b.spoiled and b.unreadable is None}
+        assert not clean & beside
+        assert clean >= set(range(len(graphs))) - beside - {graph for graph in beside if graph < 0}
+        assert sum(b.unreadable is not None for b in blocks) == sum(line == "unreadable" for line, _ in lines)
