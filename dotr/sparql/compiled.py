@@ -35,6 +35,7 @@ class CompiledQuery:
         self._width = len(translated.outputs)
         self._static: Counter[Row] | None = None
         self._changes: list[Change] | None = None
+        self._outputs: Counter[Row] | None = None
 
     def static(self) -> Counter[Row]:
         """The answers of the background, before what depends on the time; computed once."""
@@ -58,6 +59,24 @@ class CompiledQuery:
         """Whether the static answers are the same at every instant."""
         return self._late is None
 
+    def moved(self) -> list[Change]:
+        """`changes` of a timeless query over its outputs, of what DISTINCT leaves if it says so."""
+        moved = consolidated((self._output(row), n) for row, n in self.changes())
+        if not self.translated.distinct:
+            return moved
+        if self._outputs is None:
+            self._outputs = Counter()
+            for row, n in self.static().items():
+                self._outputs[self._output(row)] += n
+        before = self._outputs
+        flips = ((row, (before[row] + n > 0) - (before[row] > 0)) for row, n in moved)
+        return [(row, flip) for row, flip in flips if flip]
+
+    def standing(self) -> list[Row]:
+        """The answers of the background alone, of a timeless query, as `answers` has them."""
+        rows = list(map(self._output, self.static().elements()))
+        return self._ordered(rows) if self.translated.order else rows
+
     def answers(self) -> list[Row]:
         """The answers at this instant over `outputs`, repeats kept; in order and cut if the query says so."""
         if self.translated.order:
@@ -74,11 +93,17 @@ class CompiledQuery:
 
     def _rows(self) -> Iterable[Row]:
         counts = self.static()
+        rows: Iterable[Row]
         if changes := self.changes():
-            counts = counts.copy()
-            for row, count in changes:
-                counts[row] += count
-        rows: Iterable[Row] = counts.elements()
+            if counts:
+                counts = counts.copy()
+                for row, count in changes:
+                    counts[row] += count
+                rows = counts.elements()
+            else:
+                rows = [row for row, count in changes for _ in range(count)]
+        else:
+            rows = counts.elements()
         return rows if self._late is None else self._late(rows)
 
     def _ordered(self, rows: list[Row]) -> list[Row]:

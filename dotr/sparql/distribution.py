@@ -141,6 +141,17 @@ class Distribution:
                 return False
         return True
 
+    def split(self, rows: Iterable[Row]) -> Iterator[tuple[tuple[str, ...], list[Row]]]:
+        """Lists of rows as attributes and the streams that get them; no list is empty."""
+        if self.base:
+            found = [(self._everybody, list(rows))]
+        else:
+            found = [(group.streams, own) for group, own in self.share(rows)]
+        for streams, own in found:
+            if own:
+                own = list(dict.fromkeys(own)) if self._distinct else own
+                yield streams, list(map(attributes, own))
+
     def facts(self, rows: Sequence[Row], time: Time, result: dict[str, list[Fact]]) -> None:
         """Put the facts of every member that has some into `result`; with a base, the base's alone.
 

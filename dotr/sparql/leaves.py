@@ -21,11 +21,21 @@ from dotr.joins.planner import Plan, Probe, delta_views, plan, withdrawn_views
 from dotr.joins.relations import ALL, Relation, is_class
 from dotr.joins.store import Store
 from dotr.joins.variables import substitute_expression
-from dotr.joins.walk import walk
 from dotr.rdf.terms import Term
 from dotr.sparql.algebra import Conjunction, Step, constants_of, mentioned, pattern_names, possible
 from dotr.sparql.full import Explosion
-from dotr.sparql.operators import Change, Compute, Lookup, Row, Seed, Test, Watched, picker
+from dotr.sparql.operators import (
+    Change,
+    Compute,
+    Lookup,
+    Row,
+    Seed,
+    Test,
+    Watched,
+    agrees,
+    picker,
+    seeded,
+)
 from dotr.sparql.rewriting import Rewriter
 
 _UNBOUND = Call("COALESCE", ())
@@ -175,7 +185,9 @@ class Leaf:
         return list(self.deltas)
 
     def lookup(self, names: Sequence[str]) -> Lookup:
-        given = tuple(sorted(names))
+        given = tuple(sorted(self._bound.intersection(names)))
+        if len(given) < len(names):  # some are constants here
+            return seeded(self, names)
         finders = {view: self._finder(view, given) for view in (View.OLD, View.NEW)}
         order = [names.index(name) for name in given]
         same = order == list(range(len(order)))
@@ -199,17 +211,15 @@ class Leaf:
 
     def rows(self, view: View, seed: Seed) -> list[Row]:
         given = tuple(sorted(self._bound.intersection(seed)))
-        finder = self._finders.get((view, given))
-        values = [seed[name] for name in given]
         found: list[Row] = []
-        out = bounded(found, self._limit)
-        if finder is not None:
-            finder.run(out, *values)
-        elif view is View.NEW:  # nobody said so in time: the overlay may lack an index
-            found += walk(plan(self.items, self.outputs, self._store, given=given), self._store, values)
-        else:
-            self._finder(view, given).run(out, *values)
-        return found if self.finish is None else self.finish(found)
+        self._finder(view, given).run(bounded(found, self._limit), *[seed[name] for name in given])
+        if self.finish is not None:
+            found = self.finish(found)
+        if len(given) < len(seed):
+            columns = [(i, n) for i, n in enumerate(self.schema) if n in seed and n not in self._bound]
+            if columns:
+                found = [row for row in found if agrees(row, columns, seed)]
+        return found
 
     def changes(self) -> list[Change]:
         found: list[Change] = []
@@ -356,8 +366,6 @@ class ExistsLeaf:
         given = tuple(name for name, _ in bound)
         known = [value for _, value in bound if value is not None]
         finders = self._finders.get((view, given))
-        if finders is None and view is View.NEW:  # not prepared: the overlay may lack an index
-            return any(walk(self._plan(b, view, given), self._store, known) for b in self._branches)
         if finders is None:
             finders = self._finders[view, given] = [self._lazy(b, view, given) for b in self._branches]
         return any(finder.run(*known) for finder in finders)

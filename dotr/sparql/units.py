@@ -8,17 +8,19 @@ Method:  a unit says which relations can change its answers and is woken by them
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
 from dotr.events import Fact, Time
 from dotr.ir import Select
 from dotr.joins.relations import Relation
+from dotr.rdf.order import TermKey, values_key
 from dotr.sparql.compiled import CompiledQuery
-from dotr.sparql.distribution import Distribution
+from dotr.sparql.distribution import Distribution, facts_of
 from dotr.sparql.full import Explosion, FullQuery
 from dotr.sparql.leaves import Delta, Leaf, bounded
-from dotr.sparql.operators import Row
+from dotr.sparql.operators import Change, Row
 from dotr.sparql.state import FullState
 
 Reader: TypeAlias = Callable[[], None]
@@ -112,7 +114,9 @@ class Incremental(Unit):
         self.query = query
         self.leaves = leaves
         self.always = bool(query.static())
-        self._static: Standing | None = None
+        self._standing: Standing | None = None
+        plain = not (query.translated.distinct and distribution.index is not None)
+        self._mergeable = self.always and plain and not query.translated.order
 
     def readers(self, woken: Woken) -> Iterable[tuple[Relation, Reader]]:
         for relation in dict.fromkeys(watched.relation for watched in self.query.watched):
@@ -121,10 +125,11 @@ class Incremental(Unit):
     def facts(self, time: Time, result: dict[str, list[Fact]]) -> None:
         woken, self.woken = self.woken, False
         query = self.query
-        if query.timeless and not (woken and query.changes()):
-            if self._static is None:
-                self._static = Standing(self.distribution, query.answers())
-            self._static.facts(time, result)
+        changes = query.changes() if woken else []
+        if query.timeless and (not changes or self._mergeable):
+            if self._standing is None:
+                self._standing = Standing(self.distribution, query.standing())
+            self._standing.facts(time, query.moved() if changes else (), result)
         else:
             self.distribution.facts(query.answers(), time, result)
         query.forget()
@@ -135,22 +140,53 @@ class Incremental(Unit):
 
 
 class Standing:
-    """Owns the static facts of a unit, without their time."""
+    """Owns the static facts of a unit, without their time: per list of streams, sorted, with ordinals."""
 
     def __init__(self, distribution: Distribution, rows: list[Row]) -> None:
-        made: dict[str, list[Fact]] = {}
-        distribution.facts(rows, 0, made)
-        lists: dict[int, tuple[list[tuple[Row, int]], list[str]]] = {}
-        for stream, facts in made.items():
-            pairs = [(values, ordinal) for _, values, ordinal, _ in facts]
-            lists.setdefault(id(facts), (pairs, []))[1].append(stream)
-        self._lists = list(lists.values())
+        self._distribution = distribution
+        self._lists = {
+            streams: [(values, ordinal) for _, values, ordinal, _ in facts_of(own, 0)]
+            for streams, own in distribution.split(rows)
+        }
+        self._keys: dict[tuple[str, ...], list[tuple[TermKey, ...]]] = {}
 
-    def facts(self, time: Time, result: dict[str, list[Fact]]) -> None:
-        for pairs, streams in self._lists:
+    def facts(self, time: Time, changes: Iterable[Change], result: dict[str, list[Fact]]) -> None:
+        """The facts at an instant that adds to the rows and takes from them."""
+        moved = self._moved(changes) if changes else {}
+        for streams, pairs in self._lists.items():
             facts: list[Fact] = [(time, values, ordinal, "") for values, ordinal in pairs]
-            for stream in streams:
+            if streams in moved:
+                self._merge(streams, facts, time, moved.pop(streams))
+            if facts:
+                for stream in streams:
+                    result[stream] = facts
+        for streams, counts in moved.items():
+            facts = facts_of((row for row, n in counts.items() for _ in range(n)), time)
+            for stream in streams if facts else ():
                 result[stream] = facts
+
+    def _moved(self, changes: Iterable[Change]) -> dict[tuple[str, ...], dict[Row, int]]:
+        """Changes by the streams they reach, over attributes."""
+        moved: dict[tuple[str, ...], dict[Row, int]] = {}
+        for sign in (1, -1):
+            rows = (row for row, n in changes for _ in range(n * sign))
+            for streams, own in self._distribution.split(rows):
+                counts = moved.setdefault(streams, {})
+                for row in own:
+                    counts[row] = counts.get(row, 0) + sign
+        return moved
+
+    def _merge(
+        self, streams: tuple[str, ...], facts: list[Fact], time: Time, counts: Mapping[Row, int]
+    ) -> None:
+        """Put the rows that changed where they belong, from the last to the first, so that places stay."""
+        keys = self._keys.get(streams)
+        if keys is None:
+            keys = self._keys[streams] = [values_key(values) for values, _ in self._lists[streams]]
+        for key, row in sorted(((values_key(row), row) for row in counts), reverse=True):
+            start, end = bisect_left(keys, key), bisect_right(keys, key)
+            number = end - start + counts[row]
+            facts[start:end] = [(time, row, ordinal, "") for ordinal in range(number)]
 
 
 class Whole(Unit):
@@ -172,7 +208,7 @@ class Whole(Unit):
         self._relations = tuple(relations)
         self._state = state
         self._limit = limit
-        self._static: Standing | None = None
+        self._standing: Standing | None = None
         self.always = True
 
     def readers(self, woken: Woken) -> Iterable[tuple[Relation, Reader]]:
@@ -185,10 +221,10 @@ class Whole(Unit):
             self._state.enter()
             self.distribution.facts(self._answers(), time, result)
             return
-        if self._static is None:
+        if self._standing is None:
             self._state.leave()
-            self._static = Standing(self.distribution, self._answers())
-        self._static.facts(time, result)
+            self._standing = Standing(self.distribution, self._answers())
+        self._standing.facts(time, (), result)
 
     def _answers(self) -> list[Row]:
         return self.query.solutions(self._state.store, self._state.now, self._limit)
