@@ -15,7 +15,7 @@ from dotr.events import Clock
 from dotr.extract import LiteralExtractor
 from dotr.ir import Call, Const, Filter, Group, Select, Var
 from dotr.lang import parse_datalog, parse_query
-from dotr.rdf.terms import Triple
+from dotr.rdf.terms import RDF_TYPE, Triple
 from dotr.sparql.extraction import Extractor, needed, why_full
 from dotr.sparql.printing import query_text
 from dotr.sparql.scope import visible
@@ -178,3 +178,50 @@ def test_an_unknown_function_is_an_error_for_every_row(path: str) -> None:
     extractor = Extractor({"Q": query(text)}, store)
     enter(store, [(ex("a"), ex("p"), number(1)), (ex("b"), ex("p"), number(2))])
     assert extractor.facts(0, number(0)) == {"Q": [(0, (ex("a"), None), 0, "")]}
+
+
+ROOMS = [(ex(f"room{i}"), RDF_TYPE, ex("Room")) for i in range(500)]
+
+
+def test_minus_looks_at_constants_of_inline_data() -> None:
+    text = "SELECT ?y ?x { ?y :q ?x MINUS { VALUES ?x { :a } BIND(?x AS ?u) } }"
+    store = closed([])
+    extractor = Extractor({"Q": query(text)}, store)
+    enter(store, [(ex("b"), ex("q"), number(0)), (ex("b"), ex("q"), ex("a"))])
+    assert extractor.facts(0, number(0)) == {"Q": [(0, (ex("b"), number(0)), 0, "")]}
+
+
+def test_static_facts_are_merged_with_what_an_instant_changes_and_come_back() -> None:
+    text = "SELECT ?room ?v { ?room a :Room OPTIONAL { ?o :in ?room ; :val ?v } }"
+    store = closed(ROOMS)
+    extractor = Extractor({"Q": query(text)}, store)
+    enter(store, [])
+    before = extractor.facts(0, number(0))["Q"]
+    enter(store, [(ex("o"), ex("in"), ex("room7")), (ex("o"), ex("val"), number(1))])
+    during = extractor.facts(0, number(0))["Q"]
+    assert [f for f in during if f not in before] == [(0, (ex("room7"), number(1)), 0, "")]
+    assert [f for f in before if f not in during] == [(0, (ex("room7"), None), 0, "")]
+    enter(store, [])
+    assert extractor.facts(0, number(0))["Q"] == before
+
+
+def test_optional_over_a_background_looks_at_the_rows_an_instant_touches() -> None:
+    text = "SELECT ?room ?v { ?room a :Room OPTIONAL { ?o :in ?room ; :val ?v } }"
+    store = closed(ROOMS, counting=True)
+    extractor = Extractor({"Q": query(text)}, store)
+    graph = [(ex("o"), ex("in"), ex("room7")), (ex("o"), ex("val"), number(1))]
+    for _ in range(2):
+        enter(store, graph)
+        store.visits[0] = 0
+        assert len(extractor.facts(0, number(0))["Q"]) == len(ROOMS)
+    assert store.visits[0] < 20
+
+
+def test_a_right_side_wakes_nothing_that_the_background_has_no_left_side_for() -> None:
+    text = "SELECT ?o ?u { ?o :val ?v OPTIONAL { ?o :unit ?u } }"
+    store = closed([])
+    extractor = Extractor({"Q": query(text)}, store)
+    assert store.changes(ex("unit")).readers == []
+    assert len(store.changes(ex("val")).readers) == 1
+    enter(store, [(ex("o"), ex("val"), number(1)), (ex("o"), ex("unit"), ex("C"))])
+    assert extractor.facts(0, number(0)) == {"Q": [(0, (ex("o"), ex("C")), 0, "")]}
