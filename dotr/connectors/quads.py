@@ -59,15 +59,14 @@ class Block:
     """Whether the document was grouped whole: `end` then counts graphs, not bytes."""
     spoiled: bool = False
     """Whether a line that cannot be read stands beside one of its own."""
-    unreadable: str | None = None
-    """That line: then this is no graph."""
+    unreadable: list[tuple[str, int]] = field(default_factory=list)
+    """Such lines directly before one of its own, with their numbers; without a name they end the document."""
 
     def text(self) -> str:
-        """The block as N-Quads, for a dead letter; of what is no graph the line."""
-        if self.unreadable is not None:
-            return self.unreadable
-        own = (f"{s} {p} {o} {self.name} .\n" for s, p, o in self.triples)
-        return "".join(chain((f"{s} {p} {o} .\n" for s, p, o in self.about), own))
+        """The block as N-Quads, for a dead letter, behind the unreadable lines before it."""
+        lost = (f"{line}\n" for line, _number in self.unreadable)
+        about = (f"{s} {p} {o} .\n" for s, p, o in self.about)
+        return "".join(chain(lost, about, (f"{s} {p} {o} {self.name} .\n" for s, p, o in self.triples)))
 
 
 class Joined:
@@ -220,10 +219,10 @@ def _parsed(text: bytes, name: str, line: int) -> list[Quad]:
 
 
 def refused_lines(block: Block, name: str) -> DataError:
-    """Why a block that is unreadable or spoiled is refused."""
-    if block.unreadable is not None:
+    """Why a spoiled block is refused."""
+    for text, line in block.unreadable:
         try:
-            _parsed(block.unreadable.encode("utf-8", "surrogateescape"), name, block.line)
+            _parsed(text.encode("utf-8", "surrogateescape"), name, line)
         except DataError as error:
             return error
     return DataError(
@@ -267,17 +266,14 @@ def group_whole(items: Iterable[Placed], name: str) -> Iterator[Block]:
     """Group the quads of a document by graph name, wherever they stand; blocks in order of appearance."""
     blocks: dict[Term, Block] = {}  # of every graph name and every subject of the default graph, as they come
     spoiled: set[Term] = set()
-    last, beside = "", False
+    last: Term = ""
+    lost: list[tuple[str, int]] = []  # unreadable lines since the last that is not
     for (s, p, o, g), line, _end in items:
         if not p:
-            blocks[f"!{line}"] = Block("", line=line, named=True, unreadable=o)
+            lost.append((o, line))
             spoiled.add(last)
-            beside = True
             continue
         last = g or s
-        if beside:
-            spoiled.add(last)
-            beside = False
         block = blocks.get(last)
         if block is None:
             block = blocks[last] = Block(last, line=line)
@@ -286,8 +282,14 @@ def group_whole(items: Iterable[Placed], name: str) -> Iterator[Block]:
             block.triples.append((s, p, o))
         else:
             block.about.append((s, p, o))
+        if lost:
+            spoiled.add(last)
+            block.unreadable += lost
+            lost = []
     for key in spoiled - {""}:
         blocks[key].spoiled = True
+    if lost:
+        blocks["!"] = Block("", line=lost[0][1], spoiled=True, unreadable=lost)
     graphs = [block for block in blocks.values() if block.named or block.spoiled or _stamped(block.about)]
     if blocks and not graphs:
         raise _only_default(name)
@@ -316,7 +318,7 @@ def group_adjacent(items: Iterable[Placed], name: str) -> Iterator[Block]:
             name_ = ""
             bad.line(o, line, end, pending[-1][0][0] if pending else block.name if block is not None else "")
             continue
-        if bad.beside:
+        if bad.lines:
             bad.next(g or s)
         if not g:
             name_ = ""
@@ -340,39 +342,44 @@ def group_adjacent(items: Iterable[Placed], name: str) -> Iterator[Block]:
             pending.clear()
             block, name_ = new, g
     yield from _distributed(block, None, pending, name, bad)
+    yield from bad.rest()
 
 
 @dataclass(slots=True)
 class _Unreadable:
-    """Owns the unreadable lines not yet told, and the names of the graphs that they spoil."""
+    """Owns the unreadable lines that are not told yet, and the names of the graphs that they spoil."""
 
-    lines: list[Block] = field(default_factory=list)
-    spoiled: set[Term] = field(default_factory=set)
-    beside: bool = False
+    lines: list[tuple[str, int]] = field(default_factory=list)
+    end: int = 0
+    spoiled: dict[Term, list[tuple[str, int]]] = field(default_factory=dict)
 
     @property
     def any(self) -> bool:
         return bool(self.lines or self.spoiled)
 
     def line(self, text: str, line: int, end: int, before: Term) -> None:
-        self.lines.append(Block("", line=line, end=end, unreadable=text))
-        self.spoiled.add(before)
-        self.beside = True
+        """An unreadable line, behind one of the graph `before`."""
+        self.lines.append((text, line))
+        self.end = end
+        if before:
+            self.spoiled.setdefault(before, [])
 
     def next(self, after: Term) -> None:
-        self.spoiled.add(after)
-        self.beside = False
-
-    def told(self, block: Block | None, after: Block | None) -> Iterator[Block]:
-        """A block that is complete, marked if it is spoiled, and the unreadable lines behind it."""
-        if block is not None:
-            block.spoiled = block.name in self.spoiled
-            yield block
-        for line in self.lines:
-            line.end = max(line.end, block.end if block is not None else 0)
-            yield line
+        """The next line that can be read is of the graph `after`: that one tells them."""
+        self.spoiled.setdefault(after, []).extend(self.lines)
         self.lines.clear()
-        self.spoiled &= {after.name} if after is not None else set()
+
+    def told(self, block: Block) -> Block:
+        """A block that is complete, marked if it is spoiled."""
+        lost = self.spoiled.pop(block.name, None)
+        if lost is not None:
+            block.spoiled, block.unreadable = True, lost
+        return block
+
+    def rest(self) -> Iterator[Block]:
+        """Unreadable lines at the end of the document, behind all graphs."""
+        if self.lines:
+            yield Block("", line=self.lines[0][1], end=self.end, spoiled=True, unreadable=self.lines)
 
 
 def _distributed(
@@ -394,11 +401,11 @@ def _distributed(
             after.about.append(triple)
         else:
             others.setdefault(triple[0], []).append(row)
-    spoiled = set(bad.spoiled)
-    yield from bad.told(before, after)
+    if before is not None:
+        yield bad.told(before)
     for subject, rows in others.items():
         about = [row[0] for row in rows]
-        empty = Block(subject, about=about, line=rows[0][1], end=rows[-1][2], spoiled=subject in spoiled)
+        empty = bad.told(Block(subject, about=about, line=rows[0][1], end=rows[-1][2]))
         if not _stamped(about) and not empty.spoiled:
             raise _stray(about[0], name, rows[0][1])
         yield empty

@@ -560,7 +560,7 @@ class Reader:
     def _stamped_block(self, block: Block) -> Item:
         triples = list(dict.fromkeys(block.triples)) if len(block.triples) > 1 else block.triples
         how = "graph" if block.whole else "byte"
-        if block.spoiled or block.unreadable is not None:
+        if block.spoiled:
             content = block.text().encode("utf-8", "surrogateescape")
             return self._refused(refused_lines(block, self.name), content, how, block.end)
         stamped = self.ladder.stamped(block.about, block.name)

@@ -267,6 +267,35 @@ def test_a_bad_line_of_a_long_quad_stream_is_met_again_and_nothing_before_it(sta
     assert feed(state, ["in.nq"], options=streamed).totals.graphs == 11
 
 
+@pytest.mark.parametrize("whole", [1, 1 << 22])
+def test_garbage_in_a_quad_stream_is_told_once_wherever_a_feed_is_stopped(
+    state: str, tmp_path: Path, whole: int
+) -> None:
+    stamp = "<http://www.w3.org/ns/prov#generatedAtTime>"
+    text = ""
+    for i in range(40):
+        text += f"<urn:g{i}> {stamp} {integer(i)} .\n" + "garbage\n" * (i % 7 == 3)
+        text += f"<urn:o> <urn:x:room> <urn:x:a> <urn:g{i}> .\n" + "rubbish\n" * (i % 5 == 2)
+        text += f"<urn:o> <urn:x:celsius> {integer(70)} <urn:g{i}> .\n" + "junk\n\n" * (i % 11 == 4)
+    Path("in.nq").write_text(text + "the end")
+    options = SourceOptions(whole=whole)
+    (tmp_path / "other").mkdir()
+    quiet = feed(
+        deploy(tmp_path / "other"), ["in.nq"], ["o.nq"], letters="o.dead", options=options, every=10**9
+    )
+    assert quiet.totals.refused == Path("o.dead").read_text().count("\n") > 12
+    stops = 0
+    while True:
+        try:
+            feed(state, ["in.nq"], ["n.nq"], letters="n.dead", options=options, stopping=Stop(stops % 3))
+        except KeyboardInterrupt:
+            stops += 1
+        else:
+            break
+    assert Path("n.dead").read_bytes() == Path("o.dead").read_bytes()
+    assert Path("n.nq").read_bytes() == Path("o.nq").read_bytes()
+
+
 def test_a_line_that_is_still_being_written_is_left_for_later(state: str) -> None:
     Path("in.jsonl").write_text('{"time":1,"graph":""}\n{"time":2,"gra')
     growing = SourceOptions(growing=True)
