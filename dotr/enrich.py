@@ -12,12 +12,13 @@ from collections.abc import Collection, Iterable, Sequence
 
 import pyoxigraph as ox
 
+from dotr.datalog.closing import load_background, saved_lists
 from dotr.datalog.materialiser import Materialiser
 from dotr.datalog.oracle import closure
 from dotr.datalog.owl_lists import list_rules
 from dotr.errors import DataError
 from dotr.ir import DatalogRule, Entailment, Program
-from dotr.joins.relations import ALL
+from dotr.joins.relations import ALL, Relation
 from dotr.rdf.terms import Triple, to_oxigraph
 from dotr.sparql.extraction import needed
 
@@ -28,14 +29,27 @@ def enricher(program: Program, background: Collection[Triple], materialize_all: 
     Unless `materialize_all`, what no query can reach is neither derived nor kept.
     Raises ProgramError for the rules, DataError D3101 for a background that contradicts its ontology.
     """
-    wanted = needed(program.queries)
-    if materialize_all:
-        wanted |= {ALL}
+    wanted = _wanted(program, materialize_all)
     materialiser = Materialiser(rules_over(program, background), background, needed=wanted)
     clashes = materialiser.clashes()
     if clashes:
         raise DataError(clashes)
     return materialiser
+
+
+def reopened(program: Program, saved: bytes, materialize_all: bool = False) -> Materialiser:
+    """The enricher whose `closed.save()` gave these bytes, for the same program: nothing is closed again.
+
+    Raises EngineError D5101 for bytes that are damaged or of another version.
+    """
+    wanted = _wanted(program, materialize_all)
+    rules = rules_over(program, saved_lists(saved))
+    return Materialiser(rules, (), needed=wanted, closed=load_background(rules, saved, wanted))
+
+
+def _wanted(program: Program, materialize_all: bool) -> frozenset[Relation]:
+    wanted = needed(program.queries)
+    return wanted | {ALL} if materialize_all else wanted
 
 
 def rules_over(program: Program, background: Collection[Triple]) -> tuple[DatalogRule, ...]:

@@ -114,7 +114,7 @@ def warnings(program: Program, plan: Plan) -> list[Diagnostic]:
     reasons = [r for c in plan.components if program.rules[c.rules[0]].name in slow for r in c.reasons]
     return [
         Diagnostic(
-            "D4201",
+            "D4126",
             f"detection of `{'`, `'.join(slow)}` runs in one task",
             notes=tuple(dict.fromkeys(reasons)),
             hint="an equation with the trigger in every ON lets it run by key",

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from dotr.enrich import enricher
+from dotr.enrich import reopened
 from dotr.events import Clock, Fact, Time
 from dotr.ir import Program
 from dotr.pipeline import instant_triples
@@ -33,18 +33,20 @@ PLAIN = Treatment()
 class Extracting:
     """Owns the compiled queries and the closed background of one process.
 
-    Raises ProgramError and DataError as `enricher` and `Extractor` do.
+    `closed`: what `Materialiser.closed.save` of the driver gave. `background`: its explicit triples, which
+    only `--verify` looks at. Raises ProgramError as `Extractor` does.
     """
 
     def __init__(
         self,
         program: Program,
+        closed: bytes,
         background: Collection[Triple],
         clock: Clock,
         treatment: Treatment = PLAIN,
     ) -> None:
         self._clock = clock
-        self._enrich = enricher(program, background, treatment.materialize_all)
+        self._enrich = reopened(program, closed, treatment.materialize_all)
         self._extract = Extractor(program.queries, self._enrich.store)
         self._oracle = FactOracle(program, background, clock) if treatment.verify else None
 

@@ -16,6 +16,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
+from dotr.enrich import enricher
 from dotr.events import Clock
 from dotr.ir import Program
 from dotr.rdf.terms import Triple
@@ -28,9 +29,14 @@ _KEPT = 2
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One batch run, as shipped. `background` is compressed N-Triples; `key` the hash of everything."""
+    """One batch run, as shipped; `key` is the hash of everything.
+
+    `closed` is the closed and indexed background, compressed; `background` its explicit triples as compressed
+    N-Triples, empty where nobody verifies.
+    """
 
     program: Program
+    closed: bytes = field(repr=False)
     background: bytes = field(repr=False)
     clock: Clock
     layout: Layout
@@ -39,7 +45,7 @@ class Job:
 
     @property
     def triples(self) -> list[Triple]:
-        """The background as it was read: canonical, blank nodes labelled."""
+        """The explicit background, where somebody verifies."""
         return split_lines(zlib.decompress(self.background).decode())
 
 
@@ -50,11 +56,26 @@ def make_job(
     layout: Layout,
     treatment: Treatment = PLAIN,
 ) -> Job:
-    text = "".join([f"{s} {p} {o} .\n" for s, p, o in background]).encode()
+    """Close the background and pack everything.
+
+    Raises ProgramError for the rules, DataError D3101 for a background that contradicts its ontology.
+    """
+    closed = enricher(program, background, treatment.materialize_all).closed.save()
+    explicit = background if treatment.verify else ()
+    text = "".join([f"{s} {p} {o} .\n" for s, p, o in explicit]).encode()
     parts = (VERSION, program, clock, layout, treatment)
     hashed = blake2b(repr(parts).encode(), digest_size=16)
+    hashed.update(closed)
     hashed.update(text)
-    return Job(program, zlib.compress(text, 1), clock, layout, treatment, hashed.hexdigest())
+    return Job(
+        program,
+        zlib.compress(closed, 1),
+        zlib.compress(text, 1),
+        clock,
+        layout,
+        treatment,
+        hashed.hexdigest(),
+    )
 
 
 def split_lines(text: str) -> list[Triple]:
@@ -73,7 +94,8 @@ class Worker:
     def __init__(self, job: Job) -> None:
         self.job = job
         self.router = Router(job.program, job.layout)
-        self.extracting = Extracting(job.program, job.triples, job.clock, job.treatment)
+        closed = zlib.decompress(job.closed)
+        self.extracting = Extracting(job.program, closed, job.triples, job.clock, job.treatment)
 
     def detecting(self) -> Detecting:
         """Fresh counters for each task; the rules are cheap to build beside the background."""
