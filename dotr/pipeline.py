@@ -17,7 +17,7 @@ from typing import Any
 from dotr.detect import DETECTORS, Detector
 from dotr.emit import Emitter
 from dotr.enrich import enricher
-from dotr.errors import DataError, Diagnostic, EngineError, ProgramError
+from dotr.errors import DataError, Diagnostic, DotrError, EngineError, ProgramError
 from dotr.events import Clock, Composite, Fact, RawMatch, Time
 from dotr.ir import Entailment, Every, Program
 from dotr.rdf.blanks import label_stream
@@ -269,11 +269,14 @@ class Pipeline:
         assert self.clock is not None, "begin() comes before the first graph"
         assert self._detect is not None
         triples = instant_triples(graphs, time) if graphs else []
-        self._enrich.instant(triples)
+        try:
+            self._enrich.instant(triples)
+        except DotrError as error:
+            raise type(error)(self._placed(error.diagnostics, time)) from None
         try:
             facts = self._extract.facts(time, self.clock.term(time))
             if self._ontology and (clashes := self._enrich.clashes()):
-                raise DataError([replace(clash, place=f"@ {self.clock.text(time)}") for clash in clashes])
+                raise DataError(self._placed(clashes, time))
         finally:
             self._enrich.forget()
         matches = self._detect.detect(time, facts, graphs is not None)
@@ -282,6 +285,11 @@ class Pipeline:
         self._last = time
         self._count(graphs is not None, facts, matches)
         return self._emit.composites(matches) if matches else []
+
+    def _placed(self, found: Iterable[Diagnostic], time: Time) -> list[Diagnostic]:
+        """Findings about an instant, with its time for a place."""
+        assert self.clock is not None
+        return [one if one.place else replace(one, place=f"@ {self.clock.text(time)}") for one in found]
 
     def _count(self, graph: bool, facts: Mapping[str, Sequence[Fact]], matches: Sequence[RawMatch]) -> None:
         counts = self._counts

@@ -16,8 +16,9 @@ from tempfile import NamedTemporaryFile
 import click
 
 from dotr.cli.render import note
+from dotr.connectors.outputs import unwritable
 from dotr.connectors.rules import read_rules_text
-from dotr.errors import DataError, Diagnostic, DotrError, EngineError, ProgramError
+from dotr.errors import DataError, Diagnostic, DotrError, ProgramError
 from dotr.lang.printer import format_text
 from dotr.source import Source
 
@@ -78,7 +79,4 @@ def _replace(path: str, text: str) -> None:
         if temporary:
             with suppress(OSError):
                 os.unlink(temporary)
-        reason = (error.strerror or str(error)).lower()
-        raise EngineError(
-            Diagnostic("D4001", f"cannot write {path}: {reason}", place=path, hint="use --stdout")
-        ) from None
+        raise unwritable(path, error) from None

@@ -8,6 +8,7 @@ Why not: click's own error output: it knows neither places nor hints, and one co
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ import click
 
 from dotr import __version__
 from dotr.cli import render
+from dotr.connectors.outputs import unwritable
 from dotr.errors import (
     DataError,
     Diagnostic,
@@ -130,6 +132,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
         render.note("stopped")
         return 130
     except Exception as error:
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            render.errors(unwritable("standard output", error))
+            return 4
         if os.environ.get("DOTR_TRACEBACK"):
             raise
         render.errors(_our_fault(error))

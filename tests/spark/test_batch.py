@@ -197,7 +197,7 @@ def test_a_rule_that_runs_in_one_task_says_so(rules: Path, log: Path, tmp_path: 
     rules.write_text(RULES.replace("ON Heat.?room = Smoke.?room", "") + "CONSUMING Heat", encoding="utf-8")
     result = batch(rules, log, tmp_path / "out")
     assert result.exit_code == 0
-    assert "warning[D4201]: detection of `Fire` runs in one task" in result.output
+    assert "warning[D4126]: detection of `Fire` runs in one task" in result.output
 
 
 def test_an_empty_log_gives_an_empty_finished_output(rules: Path, tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def expected_rows(lines: list[str], clock: Clock) -> list[tuple[Any, ...]]:
     return sorted(rows)
 
 
-@pytest.mark.filterwarnings("ignore:warning.D4201")  # rules of one task are meant to say so
+@pytest.mark.filterwarnings("ignore:warning.D4126")  # rules of one task are meant to say so
 @pytest.mark.parametrize("case", golden_cases(), ids=lambda case: f"{case.parent.name}/{case.name}")
 def test_golden_cases_hold_on_spark(case: Path, spark: Any) -> None:
     program, background, options = loaded(case)

@@ -187,10 +187,11 @@ PAGES: Final = (
     ),
     _page(
         "D4001",
-        "an output cannot be written",
-        "The disk is full, or the folder is not yours.",
-        "dotr run fire.dotr events/ -o /nowhere/out.jsonl",
-        "dotr run fire.dotr events/ -o out.jsonl",
+        "a rule that derives too much",
+        "Every atom without a variable in common multiplies what a rule derives. The message names the\n"
+        "relation.",
+        ":near(?a, ?b) :- :Room(?a), :Room(?b) .",
+        ":near(?a, ?b) :- :Room(?a), :floor(?a, ?f), :Room(?b), :floor(?b, ?f) .",
     ),
     _page(
         "D4002",
@@ -299,6 +300,13 @@ PAGES: Final = (
     ),
     _page(
         "D4201",
+        "an output cannot be written",
+        "The disk is full, or the folder is not yours.",
+        "dotr run fire.dotr events/ -o /nowhere/out.jsonl",
+        "dotr run fire.dotr events/ -o out.jsonl",
+    ),
+    _page(
+        "D4126",
         "detection in one task",
         "A consuming rule without a key can be cut neither by key nor by time.",
         "AND LAST A WITHIN 5 min FROM B … CONSUMING A",
