@@ -16,7 +16,7 @@ from dotr.expressions.operators import Truth
 from dotr.rdf.memo import Memo
 from dotr.rdf.order import values_key
 from dotr.rdf.terms import XSD_FLOAT, Term
-from dotr.rdf.values import Value, decode
+from dotr.rdf.values import Value, decode, number, single
 from dotr.sparql.filters import HOLDS, ComparisonIndex
 from dotr.sparql.full import widened
 from dotr.sparql.operators import Row
@@ -47,6 +47,12 @@ def attributes(row: Row) -> Row:
 
 Shares: TypeAlias = Callable[[str, Term], bool]
 """Whether who reads the facts can itself tell those that pass `operator constant`."""
+
+
+def _survives_widening(constant: Term) -> bool:
+    """Whether comparing an xsd:float with it is comparing the xsd:double that the float becomes in a fact."""
+    value = number(constant)
+    return value is not None and single(float(value)) == value
 
 
 class Group:
@@ -92,7 +98,8 @@ class Distribution:
             ]
             if shares is not None and not self._others and self._place < width == len(columns):
                 operator = self.first.operator
-                if all(shares(operator, group.constants[0]) for group in self.groups):
+                constants = [group.constants[0] for group in self.groups]
+                if all(shares(operator, c) and _survives_widening(c) for c in constants):
                     self.base = f"{self.groups[0].streams[0]}|any"
         self._everybody = tuple(stream for group in self.groups for stream in group.streams)
         if self.base:

@@ -13,7 +13,6 @@ from dotr.ir import (
     Alternative,
     Element,
     Expression,
-    Group,
     Inverse,
     NegatedSet,
     Path,
@@ -43,11 +42,6 @@ def relations_of(select: Select) -> frozenset[Relation]:
     walk = Rewriter(same, lambda nested: walk.select(nested), look)
     walk.select(select)
     return frozenset(found)
-
-
-def relations_of_group(group: Group) -> frozenset[Relation]:
-    """The same for a group alone."""
-    return relations_of(Select((), group))
 
 
 def _of_pattern(pattern: TriplePattern) -> Iterator[Relation]:

@@ -286,18 +286,31 @@ def _reads(step: Step) -> frozenset[str]:
     return mentioned(step.expression if isinstance(step, Bind) else step.condition)
 
 
+def _filtered_only(where: Group, place: int) -> set[str]:
+    """Variables that the elements behind a place read in filters but do not bind."""
+    behind = [e for e in where.elements[place + 1 :] if not isinstance(e, Filter)]
+    filters = [e for e in where.elements[place + 1 :] if isinstance(e, Filter)]
+    return names_of_group(Group(tuple(filters))) - names_of_group(Group(tuple(behind)))
+
+
 def _split_time(where: Group, grouped: bool) -> tuple[tuple[Element, ...], list[Step]]:
     """The outermost group without what depends on NOW(): binds that nothing but filters read, and filters."""
     binds: list[Step] = []
     rest: list[Element] = []
     made: set[str] = set()
-    for element in where.elements:
+    sure: set[str] = set()  # bound by patterns before, so that nothing behind can change them
+    for place, element in enumerate(where.elements):
         if isinstance(element, Bind) and (
             asks_time(element.expression) or mentioned(element.expression) & made
         ):
+            behind = names_of_group(Group(where.elements[place + 1 :]))
+            if (mentioned(element.expression) & behind) - sure - made - _filtered_only(where, place):
+                raise Refused("NOW() in a BIND that reads a variable bound behind it")
             binds.append(element)
             made.add(element.variable.name)
         else:
+            if isinstance(element, Triples):
+                sure |= names_of_group(Group((element,)))
             rest.append(element)
     filters: list[Step] = []
     early: list[Element] = []

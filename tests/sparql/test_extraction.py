@@ -225,3 +225,21 @@ def test_a_right_side_wakes_nothing_that_the_background_has_no_left_side_for() -
     assert len(store.changes(ex("val")).readers) == 1
     enter(store, [(ex("o"), ex("val"), number(1)), (ex("o"), ex("unit"), ex("C"))])
     assert extractor.facts(0, number(0)) == {"Q": [(0, (ex("o"), ex("C")), 0, "")]}
+
+
+def test_a_bind_with_the_time_does_not_see_what_is_bound_behind_it() -> None:
+    text = "SELECT ?x ?v { ?x :p ?y BIND(COALESCE(?z, NOW()) AS ?v) OPTIONAL { ?x :q ?z } }"
+    assert why_full(query(text)) == "NOW() in a BIND that reads a variable bound behind it"
+    store = closed([])
+    extractor = Extractor({"Q": query(text)}, store)
+    enter(store, [(ex("a"), ex("p"), ex("b")), (ex("a"), ex("q"), ex("c"))])
+    assert extractor.facts(3, number(3)) == {"Q": [(3, (ex("a"), number(3)), 0, "")]}
+
+
+@pytest.mark.parametrize(("constants", "together"), [((60, 45), True), ((16777216, 16777217), False)])
+def test_thresholds_reach_detection_together_only_if_floats_compare_alike(
+    constants: tuple[int, int], together: bool
+) -> None:
+    queries = {f"Hot{c}": query(f"SELECT ?o ?v {{ ?o :val ?v FILTER(?v >= {c}) }}") for c in constants}
+    extractor = Extractor(queries, closed([]), shares=lambda operator, constant: True)
+    assert bool(extractor.filtered) is together
