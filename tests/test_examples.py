@@ -32,7 +32,6 @@ def sessions() -> list[tuple[str, str, str]]:
 
 
 def run(folder: Path, command: str, **environment: str) -> bytes:
-    command, *filters = command.split(" | ")
     program, *arguments = shlex.split(command)
     assert program == "dotr"
     done = subprocess.run(
@@ -43,8 +42,6 @@ def run(folder: Path, command: str, **environment: str) -> bytes:
         check=False,
     )
     assert done.returncode == 0, done.stderr.decode()
-    for filter_ in filters:
-        done = subprocess.run(shlex.split(filter_), input=done.stdout, capture_output=True, check=True)
     return done.stdout
 
 
