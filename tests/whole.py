@@ -1,0 +1,407 @@
+"""Random whole programs as text, with background and stream: small, rich in ties and coincidences.
+
+A program is drawn with meaning (names that exist, variables that are bound, layers of negation), so that most
+of them deploy; the checks refuse the others. Every operator of the three languages can stand beside every
+other. All is chosen by one Random: a seed is a case, and hypothesis may hold the dice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+HEADER = "PREFIX : <ex:>\nPREFIX xsd: <http://www.w3.org/2001/XMLSchema#>\n"
+TURTLE = "@prefix : <ex:> . @prefix xsd: <http://www.w3.org/2001/XMLSchema#> . "
+RDFS = "PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#>\n"
+
+ENTITIES = (":a", ":a", ":b", ":c")
+LINKS = (":p", ":q")
+CLASSES = (":A", ":B")
+NUMBERS = ("0", "1", "1", "2", "3", "1.0", "0.5", "1e0", "2.5e0")
+ODD = (
+    '"x"',
+    '"b"@en',
+    "true",
+    '"1"^^xsd:float',
+    '"NaN"^^xsd:double',
+    '"INF"^^xsd:double',
+    "9223372036854775807",
+    '"2026-01-01T00:00:00Z"^^xsd:dateTime',
+    '"2026-01-01T01:00:00+01:00"^^xsd:dateTime',
+    '"z"^^xsd:integer',
+)
+ORDER = ((":p", ":q"), (":q", ":d0"), (":d0", ":d1"))
+LITERALS = NUMBERS * 2 + ODD
+
+
+@dataclass(frozen=True)
+class Graph:
+    time: int
+    text: str
+    cut: bool
+    """Whether a snapshot is taken, and another engine goes on from it, before this graph."""
+
+
+@dataclass(frozen=True)
+class Whole:
+    rules: str
+    datalog: str
+    background: str
+    stream: Sequence[Graph] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        stream = "\n".join(f"@{graph.time} {graph.text}" for graph in self.stream)
+        parts = {"Datalog": self.datalog, "background": self.background, "stream": stream}
+        return self.rules + "".join(f"\n--- {name}\n{text}" for name, text in parts.items())
+
+
+def one(r: Random, *of: str) -> str:
+    return r.choice(of)
+
+
+def often(r: Random, tenths: int) -> bool:
+    """True so many times in ten; shrinks to False."""
+    return r.randint(1, 10) > 10 - tenths
+
+
+def wholes(r: Random) -> Whole:
+    datalog = datalogs(r)
+    return Whole(programs(r), datalog, backgrounds(r, "subProperty" in datalog), streams(r))
+
+
+# --- graphs
+
+
+def triples(r: Random, blank: bool) -> str:
+    subject = one(r, *ENTITIES, *(("_:x", "_:y") if blank else ()))
+    match r.randint(0, 5):
+        case 0 | 1:
+            return f"{subject} :v {one(r, *LITERALS)} ."
+        case 2:
+            return f"{subject} a {one(r, *CLASSES)} ."
+        case 3 if blank:
+            return f"{subject} {one(r, *LINKS)} {one(r, '_:x', '_:y', *ENTITIES)} ."
+        case _:
+            return f"{subject} {one(r, *LINKS)} {one(r, *ENTITIES, *ENTITIES, '1')} ."
+
+
+def backgrounds(r: Random, schema: bool) -> str:
+    found = [triples(r, blank=False) for _ in range(r.randint(0, 6))]
+    if schema:
+        found += [f"{below} rdfs:subPropertyOf {above} ." for below, above in ORDER if often(r, 4)]
+    return "@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> . " + TURTLE + " ".join(found)
+
+
+def streams(r: Random) -> list[Graph]:
+    time = r.choice((0, 1, -2))
+    found = []
+    for _ in range(r.choice((1, 3, 5, 7, 9, 9))):
+        graph = [triples(r, blank=True) for _ in range(r.choice((0, 1, 2, 3, 4, 6, 8)))]
+        found.append(Graph(time, TURTLE + " ".join(graph), often(r, 2)))
+        time += r.choice((1, 1, 0, 2, 5))
+    return found
+
+
+# --- Datalog
+
+
+def datalogs(r: Random) -> str:
+    rules: list[str] = []
+    schema = often(r, 2)
+    if schema:
+        rules.append("[?x, ?q, ?y] :- [?p, rdfs:subPropertyOf, ?q], [?x, ?p, ?y] .")
+    for layer in range(r.randint(0, 3)):
+        for _ in range(r.randint(1, 2)):
+            rules.append(datalog_rules(r, layer))
+    return HEADER + (RDFS if schema else "") + "\n".join(rules) + "\n" if rules else ""
+
+
+def atoms(r: Random, layer: int, variables: Sequence[str], own: bool = False) -> str:
+    """A positive or negated atom over stream relations and the derived ones below `layer` (or of it)."""
+    upto = layer + 1 if own else layer
+    links = [*LINKS, ":v", *(f":d{i}" for i in range(upto))]
+    classes = [*CLASSES, *(f":D{i}" for i in range(upto))]
+    subject = one(r, *variables)
+    match r.randint(0, 8):
+        case 0 | 1:
+            return f"{one(r, *classes)}({subject})"
+        case 2:
+            return f"[{one(r, ':a', subject)}, {one(r, *links)}, {one(r, *variables)}]"
+        case 3:
+            return f"[{subject}, {one(r, *links)}, {one(r, ':b', '1', *variables)}]"
+        case _:
+            return f"{one(r, *links)}({subject}, {one(r, *variables)})"
+
+
+def datalog_rules(r: Random, layer: int) -> str:
+    head_link = f":d{layer}"
+    if often(r, 2):
+        functions = (
+            "COUNT(?y)",
+            "SUM(?y)",
+            "MIN(?y)",
+            "MAX(?y)",
+            "AVG(?y)",
+            "COUNT(DISTINCT ?y)",
+            "COUNT(*)",
+        )
+        function = one(r, *functions)
+        first = atoms(r, layer, ("?x", "?y"))
+        second = f"{one(r, *LINKS, ':v')}(?x, ?y)"
+        inner = ", ".join([second, first][: r.randint(1, 2)])
+        return f"[?x, {head_link}, ?n] :- AGGREGATE({inner} ON ?x BIND {function} AS ?n) ."
+    first = f"{one(r, *LINKS, ':v', *(f':d{i}' for i in range(layer + 1)))}(?x, ?y)"
+    body = [first]
+    for _ in range(r.randint(0, 2)):
+        body.append(atoms(r, layer, ("?x", "?y", "?z"), own=True))
+    bound = [v for v in ("?x", "?y", "?z") if any(v in atom for atom in body)]
+    if often(r, 3):
+        body.append(f"NOT {atoms(r, layer, (*bound, '?w'))}")
+    if often(r, 2):
+        body.append(f"FILTER({conditions(r, bound).replace('NOW()', '1')})")
+    ends = list(bound)
+    if often(r, 1):
+        body.append(f"BIND({one(r, *bound)} + 1 AS ?s)")
+        ends = ["?s"]
+    head = f"{head_link}({one(r, *bound)}, {one(r, *ends)})"
+    if often(r, 3):
+        head = f":D{layer}({one(r, *bound)})"
+    if often(r, 1):
+        head += f", {head_link}({one(r, *bound)}, :c)"
+    return f"{head} :- {', '.join(body)} ."
+
+
+# --- expressions
+
+
+def conditions(r: Random, leaves: Sequence[str], depth: int = 1) -> str:
+    left = one(r, *leaves)
+    match r.randint(0, 9 if depth else 6):
+        case 0 | 1:
+            return f"{left} {one(r, '>', '<', '>=', '<=', '=', '!=')} {one(r, *NUMBERS)}"
+        case 2:
+            return f"{left} {one(r, '=', '!=', '<')} {one(r, *leaves)}"
+        case 3:
+            return f"{left} {one(r, '=', '!=', '<=')} {one(r, *LITERALS, *ENTITIES)}"
+        case 4:
+            among = f"{one(r, *LITERALS)}, {one(r, *ENTITIES)}, {one(r, *leaves)}"
+            return f"{left} {one(r, 'IN', 'NOT IN')} ({among})"
+        case 5:
+            tests = ("isIRI(@)", "isNumeric(@)", "STRLEN(STR(@)) < 4", "isBlank(@)", "sameTerm(@, @@)")
+            return (
+                one(r, *tests, "DATATYPE(@) = xsd:integer").replace("@@", one(r, *leaves)).replace("@", left)
+            )
+        case 6:
+            return f"{values(r, leaves)} {one(r, '=', '<', '>=')} {values(r, leaves)}"
+        case 7:
+            return f"!({conditions(r, leaves, depth - 1)})"
+        case _:
+            joined = one(r, "&&", "||")
+            return f"({conditions(r, leaves, depth - 1)} {joined} {conditions(r, leaves, depth - 1)})"
+
+
+def values(r: Random, leaves: Sequence[str]) -> str:
+    left = one(r, *leaves)
+    match r.randint(0, 9):
+        case 0:
+            return one(r, *LITERALS, *ENTITIES)
+        case 1:
+            return f"({left} {one(r, '+', '-', '*', '/')} {one(r, *leaves, '1', '2.0', '0')})"
+        case 2:
+            return f"COALESCE({left}, {one(r, *leaves, *ENTITIES)})"
+        case 3:
+            return f"IF({conditions(r, leaves, 0)}, {left}, {one(r, *leaves, '1')})"
+        case 4:
+            calls = ("STR(@)", "ABS(@)", "xsd:double(@)", "xsd:integer(@)", "LANG(@)", "CONCAT(STR(@), 'x')")
+            return one(r, *calls, "xsd:string(@)", "ROUND(@)", "-@", "NOW()").replace("@", left)
+        case _:
+            return left
+
+
+# --- queries: all project ?k ?v
+
+
+def patterns(r: Random, variables: Sequence[str], full: bool) -> str:
+    subject = one(r, *variables, variables[0])
+    links = (*LINKS, ":v", ":v", ":d0", ":d1", ":d2")
+    match r.randint(0, 12):
+        case 0 | 1:
+            return f"{subject} a {one(r, *CLASSES, ':D0', ':D1', ':D2')} ."
+        case 2:
+            return f"{subject} {one(r, *links)} {one(r, '1', '1.0', '[]', *ENTITIES)} ."
+        case 3:
+            return f"{one(r, *ENTITIES)} {one(r, *links)} {one(r, *variables)} ."
+        case 4:
+            path = one(r, ":p/:q", "^:p", ":p|:q", "(:p|^:q)/:v", ":q/:v", "!:p", "!(:p|^:q|a)")
+            return f"{subject} {path} {one(r, *variables)} ."
+        case 5 if full:
+            path = one(r, ":p*", ":p+", "(:p|:q)+", ":p?/:v", "(:p/:q)*")
+            return f"{subject} {path} {one(r, *variables)} ."
+        case 6:
+            return f"{subject} {one(r, '?x', '?v', '?k')} {one(r, *variables)} ."
+        case _:
+            return f"{subject} {one(r, *links)} {one(r, *variables)} ."
+
+
+def groups(r: Random, full: bool, depth: int = 2) -> str:
+    variables = ("?k", "?v", "?k", "?v", "?x")
+    found = [patterns(r, variables, full) for _ in range(r.randint(1, 3))]
+
+    def inner() -> str:
+        return groups(r, full, depth - 1) if depth else patterns(r, variables, full)
+
+    for _ in range(r.choice((0, 0, 1, 1, 2))):
+        match r.randint(0, 9):
+            case 0 | 1 | 2:
+                found.append(f"FILTER({conditions(r, ('?k', '?v', '?x'))})")
+            case 3:
+                found.append(f"OPTIONAL {{ {inner()} }}")
+            case 4:
+                found.append(f"{{ {inner()} }} UNION {{ {inner()} }}")
+            case 5:
+                found.append(f"MINUS {{ {inner()} }}")
+            case 6:
+                found.append(f"FILTER {one(r, 'NOT EXISTS', 'EXISTS')} {{ {inner()} }}")
+            case 7:
+                found.append(f"BIND({values(r, ('?k', '?v', '?x'))} AS ?y{depth}{len(found)})")
+            case 8:
+                found.append(f"VALUES (?k ?x) {{ ({one(r, *ENTITIES)} UNDEF) (UNDEF {one(r, *LITERALS)}) }}")
+            case _ if full and depth:
+                kind = one(r, "", "DISTINCT")
+                found.append(f"{{ SELECT {kind} ?k (MAX(?v) AS ?m) WHERE {{ {inner()} }} GROUP BY ?k }}")
+            case _:
+                found.append(f"{{ {inner()} }}")
+    return " ".join(found)
+
+
+def queries(r: Random) -> str:
+    full = often(r, 2)
+    group = groups(r, full)
+    free = group.replace("?v", "?u")
+    match r.randint(0, 9):
+        case 0:
+            function = one(r, "COUNT", "SUM", "AVG", "MIN", "MAX")
+            inner = one(r, "?x", "DISTINCT ?x", "?x")
+            having = one(r, "", "", "HAVING(COUNT(*) > 1)", "HAVING(?v > 0)", "HAVING(MAX(?x) > 1)")
+            return f"{{ SELECT ?k ({function}({inner}) AS ?v) WHERE {{ {free} }} GROUP BY ?k {having} }}"
+        case 1:
+            free = free.replace("?k", "?g")
+            return f"{{ SELECT (COUNT(*) AS ?k) (SUM(?x) AS ?v) WHERE {{ {free} }} }}"
+        case 2:
+            return f"{{ SELECT ?k ({values(r, ('?u', '?x'))} AS ?v) WHERE {{ {free} }} }}"
+        case 3:
+            key = one(r, "?v", "DESC(?v)", "?x ?k", f"({values(r, ('?v', '?x'))})")
+            return f"{{ SELECT ?k ?v WHERE {{ {group} }} ORDER BY {key} LIMIT {one(r, '1', '2', '3')} }}"
+        case 4:
+            return f"{{ SELECT DISTINCT ?k ?v WHERE {{ {group} }} }}"
+        case _:
+            return f"{{ SELECT ?k ?v WHERE {{ {group} }} }}"
+
+
+def simple_queries(r: Random) -> str:
+    """Queries that often have answers, many of one shape."""
+    links = [f"?k {link} ?v" for link in (":v", ":v", ":p", ":q", ":d0", ":d1")]
+    longer = ("?k :v ?v . ?k a :A", "?k :p ?x . ?x :v ?v", "?k a :D0 . OPTIONAL { ?k :v ?v }")
+    group = one(r, *links, *longer, "?k a :A . BIND(1 AS ?v)")
+    limit = f" FILTER(?v {one(r, '>', '>=', '<')} {one(r, *NUMBERS)})" if often(r, 4) else ""
+    return f"{{ SELECT ?k ?v WHERE {{ {group} {limit} }} }}"
+
+
+# --- rules
+
+
+def programs(r: Random) -> str:
+    shared = [f"Q{i}" for i in range(r.randint(1, 3))]
+    parts = [f"QUERY {name} := {queries(r) if often(r, 4) else simple_queries(r)}" for name in shared]
+    count = r.randint(1, 4)
+    for number in range(count):
+        parts.append(rules(r, number, count, shared))
+    return HEADER + "\n\n".join(parts) + "\n"
+
+
+def events(r: Random, name: str, number: int, count: int, shared: Sequence[str], trigger: bool) -> str:
+    kind = r.randint(0, 9)
+    if kind >= 8 and number + (not trigger) > 0:
+        last = number - 1 if trigger else count - 1
+        return f"{name} := R{r.randint(0, last)}"
+    if kind >= 5:
+        return f"{name} := {queries(r) if often(r, 1 if trigger else 3) else simple_queries(r)}"
+    return f"{name} := {one(r, *shared)}"
+
+
+def rules(r: Random, number: int, count: int, shared: Sequence[str]) -> str:
+    tick = often(r, 2)
+    if tick:
+        trigger = f"EVERY {r.randint(1, 3)} s AS S"
+    else:
+        trigger = events(r, "S", number, count, shared, trigger=True)
+    leaves = [] if tick else ["S.?k", "S.?v"]
+    known, chosen, lines = ["S"], [], []
+    totals: list[str] = []
+    for i in range(r.randint(0, 3)):
+        name = f"X{i}"
+        event = events(r, name, number, count, shared, trigger=False)
+        ahead = event.split()[-1] in [f"R{other}" for other in range(number, count)]
+        strict = "BEFORE" if ahead else one(r, "FROM", "FROM", "BEFORE")
+        window = f"WITHIN {r.choice((0, 1, 2, 3, 3, 5, 8))} s {strict} {one(r, *known)}"
+        mine = [f"{name}.?k", f"{name}.?v"]
+        on = joins(r, mine, leaves, totals, known, name)
+        kind = r.randint(0, 7)
+        if kind >= 5 and len(known) > 1 and often(r, 3):
+            window = f"BETWEEN {known[-1]} AND {one(r, *known[:-1])}"
+        if kind <= 4:
+            selection = one(r, "EACH", "LAST", "FIRST", "LAST 2", "FIRST 3", "LAST")
+            lines.append(f"AND {selection} {event} {window} {on}")
+            known.append(name)
+            chosen.append(name)
+            leaves = [*leaves, *mine]
+        elif kind == 5:
+            lines.append(f"AND NOT {event} {window} {on}")
+        else:
+            what = one(r, f"{name}.?v", f"{name}.?v", f"DISTINCT {name}.?v", values(r, [*mine, *leaves]))
+            function = f"{one(r, 'COUNT', 'SUM', 'AVG', 'MIN', 'MAX')}({what})"
+            if often(r, 2):
+                function = "COUNT(*)"
+            lines.append(f"AND {function} AS ?t{i} OVER {event} {window} {on}")
+            totals = [*totals, f"?t{i}"]
+    all_leaves = [*leaves, *totals, *(f"{n}.time" for n in known)]
+    if often(r, 2):
+        lines.append(f"WHERE {conditions(r, all_leaves)}")
+    give = [gifts(r, [*leaves, *leaves, *totals] or ["S.time"], known) for _ in range(2)]
+    lines.append(f"WITH ?k := {give[0]}, ?v := {give[1]}")
+    if chosen and often(r, 4):
+        lines.append(f"CONSUMING {', '.join(r.sample(chosen, r.randint(1, len(chosen))))}")
+    whole = "dotr_e a :E ; :k ?k ; :v ?v"
+    template = one(r, whole, whole, whole, "dotr_e :x 1", "?k :is dotr_e . dotr_f :v ?v", "dotr_e ?k ?v")
+    return f"RULE R{number} DEFINE {{ {template} }}\nFROM {trigger}\n" + "\n".join(lines)
+
+
+def joins(
+    r: Random,
+    mine: Sequence[str],
+    leaves: Sequence[str],
+    totals: Sequence[str],
+    known: Sequence[str],
+    name: str,
+) -> str:
+    parts = []
+    if leaves and often(r, 4):
+        parts.append(f"{mine[0]} = {one(r, leaves[0], leaves[0], *leaves)}")
+    if often(r, 2):
+        parts.append(conditions(r, [*mine, *mine, *leaves, *totals]))
+    if often(r, 1):
+        parts.append(f"{name}.time {one(r, '<', '!=')} {one(r, *known)}.time")
+    return f"ON {' && '.join(parts)}" if parts else ""
+
+
+def gifts(r: Random, leaves: Sequence[str], known: Sequence[str]) -> str:
+    match r.randint(0, 9):
+        case 0:
+            return f"{known[0]}.time - {one(r, *known)}.time"
+        case 1 | 2:
+            return values(r, leaves)
+        case 3:
+            return f"COALESCE({one(r, *leaves)}, 0)"
+        case _:
+            return one(r, *leaves)
