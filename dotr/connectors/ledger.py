@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 
 from dotr.connectors.documents import open_document, read_some
+from dotr.connectors.graphs import START, Bookmark, Item, Mark
 from dotr.connectors.journal import Journal, SourceRow
-from dotr.connectors.sources import Bookmark, Item, Mark, parts_of
+from dotr.connectors.reader import parts_of
 
 _PART = 1 << 20
 
@@ -54,7 +55,7 @@ class Ledger:
         plan = Plan()
         for file in files:
             row = self.journal.source(_key(file)) if os.path.isfile(file) else None
-            rest = _START if row is None else self._rest(file, row)
+            rest = START if row is None else self._rest(file, row)
             if rest is None:
                 continue
             plan.files.append(file)
@@ -71,7 +72,7 @@ class Ledger:
                 size += len(part)
             more = bool(read_some(document, 1, file))
         if size != row.size or hashed.hexdigest() != row.hash or (row.how == "whole" and more):
-            return _START
+            return START
         if row.finished and not more:
             return None
         if row.how == "byte" and row.end == size:
@@ -134,9 +135,6 @@ class Ledger:
                 hashed.update(part)
                 size += len(part)
         return size, hashed.hexdigest()
-
-
-_START = Bookmark("byte", 0)
 
 
 def _key(file: str) -> str:
