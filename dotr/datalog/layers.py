@@ -77,6 +77,10 @@ class Layers:
         self._finders: dict[tuple[int, str], Finder] = {}
         self._rederivers: dict[Relation, list[tuple[Pattern, tuple[str, ...], Finder]]] = {}
         self._upper = range(1, len(self._layers))
+        self.waiting = self._work[0]
+        """Rows of the lowest stratum that wait to be joined; with one stratum and none waiting, there is
+        nothing to `run`."""
+        self.several = len(self._layers) > 1
 
     # -- an instant
 
@@ -90,17 +94,13 @@ class Layers:
         if self.writers.late:
             self._refill()
 
-    def forget(self) -> None:
-        """Back to the background, also in the middle of an instant that failed."""
-        touched = self.store.overlay.touched
-        for changes in touched:
-            changes.forget()
-        touched.clear()
-        self.writers.late.clear()
-        if self._upper:
-            self.told.clear()
+    def abandon(self) -> None:
+        """Forget an instant that failed half-way."""
         for work in self._work:
             work.clear()
+        self.writers.late.clear()
+        self.store.overlay.forget()
+        self.told.clear()
 
     def _refill(self) -> None:
         """Indexes made while rows were waiting have some of them twice: make them again, once."""

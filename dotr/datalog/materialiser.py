@@ -77,6 +77,10 @@ class Materialiser:
         )
         self.store.tables.update((relation, Table(rows)) for relation, rows in closed.tables.items())
         self._layers = self._make_layers(limits.instant)
+        self._waiting = self._layers.waiting
+        self._several = self._layers.several
+        self._late = self._layers.writers.late
+        self._touched = self.store.overlay.touched
         self._tell: dict[Term, Told] = {RDF_TYPE: self._tell_type}
         self._tell_class: dict[Term, Callable[[Term], None]] = {}
 
@@ -95,14 +99,20 @@ class Materialiser:
                 if told is None:
                     told = self._teller(predicate)
                 told(subject, object_)
-            self._layers.run()
+            if self._waiting or self._several or self._late:
+                self._layers.run()
         except BaseException:
-            self.forget()
+            self._layers.abandon()
             raise
 
     def forget(self) -> None:
-        """Close the instant: K is that of the background again."""
-        self._layers.forget()
+        """Close the instant: K is that of the background again. O(what the instant touched)."""
+        touched = self._touched
+        for changes in touched:
+            changes.forget()
+        touched.clear()
+        if self._several:
+            self._layers.told.clear()
 
     def state(self) -> Iterator[Triple]:
         """Everything that holds now, each triple once (pruned: of the relations that queries reach)."""

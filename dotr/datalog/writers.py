@@ -209,15 +209,6 @@ class Writers:
         changes.added[key] = None
         changes.enter(row)
 
-    def enter_unions(self, subject: Term, predicate: Term, object_: Term) -> None:
-        """Note a new triple in the unions that are kept."""
-        if predicate == RDF_TYPE and RDF_TYPE in self._unions:
-            pair = (subject, object_)
-            self._keep(self.store.changes(RDF_TYPE), pair, pair)
-        if ALL in self._unions:
-            row = (subject, predicate, object_)
-            self._keep(self.store.changes(ALL), row, row)
-
     def _unions_of(self, relation: Relation) -> list[Relation]:
         if is_clash(relation):
             return []
@@ -297,19 +288,22 @@ class Writers:
         return [f"    t = {get}.get(s)", test]
 
     def _index_lines(self, relation: Relation, names: Names) -> list[str]:
-        changes = self.store.changes(relation)
-        lines = []
-        for columns, index in changes.indexes.items():
-            bound = names.bind(index, "I")
-            key, value = ("s", "o") if columns == (0,) else ("o", "s")
+        """Enter a new row of (s) or (s, o) into the relation's indexes, and into the unions that are kept."""
+        lines = _enter_lines(self.store.changes(relation), ["s", "o"], "", names)
+        for union in self._unions_of(relation):
+            changes = self.store.changes(union)
+            subject, predicate, object_ = self._triple(relation, names)
+            row = [subject, object_] if union == RDF_TYPE else [subject, predicate, object_]
+            whole = names.bind(changes, "CH")
+            touch = names.bind(self.store.overlay.touched.append, "TOUCH")
             lines += [
-                f"    x = {bound}.get({key})",
-                f"    if x is None: {bound}[{key}] = [{value}]",
-                f"    else: x.append({value})",
+                f"    if {whole}.idle:",
+                f"        {whole}.idle = False",
+                f"        {touch}({whole})",
+                f"    w = ({', '.join(row)})",
+                f"    {names.bind(changes.added, 'A')}[w] = None",
+                *_enter_lines(changes, row, "w", names),
             ]
-        if self._unions_of(relation):
-            enter = names.bind(self.enter_unions, "ENTER")
-            lines.append(f"    {enter}({', '.join(self._triple(relation, names))})")
         return lines
 
     def _triple(self, relation: Relation, names: Names) -> tuple[str, str, str]:
@@ -472,12 +466,20 @@ class Writers:
     # -- indexes that a plan asks for late
 
     def _watch(self, relation: Relation) -> None:
-        self.store.changes(relation).extended = self._extended
+        for kept in (relation, *self._unions_of(relation)):
+            self.store.changes(kept).extended = self._extended
 
     def _extended(self, changes: Changes, columns: tuple[int, ...]) -> None:
         """Rewrite the functions of a relation in place, so that everybody who holds them has the new ones."""
         self.late.append((changes, columns))
-        relation = changes.relation
+        if changes.relation in self._unions:
+            for relation in list(self._names):
+                if changes.relation in self._unions_of(relation):
+                    self._rewrite(relation)
+        else:
+            self._rewrite(changes.relation)
+
+    def _rewrite(self, relation: Relation) -> None:
         for names, function, adds in self._names.get(relation, ()):
             if adds:
                 source = self._adder_source(relation, names)
@@ -488,6 +490,22 @@ class Writers:
             if isinstance(function, FunctionType) and isinstance(made, FunctionType):
                 function.__code__ = made.__code__
                 function.__dict__.update(made.__dict__)
+
+
+def _enter_lines(changes: Changes, columns: Sequence[str], row: str, names: Names) -> list[str]:
+    """Source that puts a row into every index; `row` names the whole of it, for indexes that hold that."""
+    lines = []
+    for places, index in changes.indexes.items():
+        bound = names.bind(index, "I")
+        keys = [columns[place] for place in places]
+        key = keys[0] if len(keys) == 1 else f"({', '.join(keys)})"
+        value = columns[1 - places[0]] if changes.arity == 2 else row
+        lines += [
+            f"    x = {bound}.get({key})",
+            f"    if x is None: {bound}[{key}] = [{value}]",
+            f"    else: x.append({value})",
+        ]
+    return lines
 
 
 class _Direct:

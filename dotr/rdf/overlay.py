@@ -27,7 +27,7 @@ class Changes:
     yet.
     """
 
-    __slots__ = ("added", "arity", "extended", "idle", "indexes", "readers", "relation", "removed")
+    __slots__ = ("_clear", "added", "arity", "extended", "idle", "indexes", "readers", "relation", "removed")
 
     def __init__(self, relation: str, arity: int) -> None:
         self.relation = relation
@@ -37,6 +37,7 @@ class Changes:
         self.indexes: dict[tuple[int, ...], Index] = {}
         self.readers: list[Any] = []
         self.idle = True
+        self._clear: tuple[Callable[[], None], ...] = (self.added.clear,)
         self.extended: Callable[[Changes, tuple[int, ...]], None] | None = None
 
     def index(self, columns: tuple[int, ...]) -> Index:
@@ -47,6 +48,7 @@ class Changes:
         found = self.indexes.get(columns)
         if found is None:
             found = self.indexes[columns] = {}
+            self._clear = (*self._clear, found.clear)
             self.fill(columns)
             if self.extended is not None:
                 self.extended(self, columns)
@@ -66,9 +68,8 @@ class Changes:
 
     def forget(self) -> None:
         """Empty. Who removes rows clears `idle`; generated code that only adds leaves it alone."""
-        self.added.clear()
-        for index in self.indexes.values():
-            index.clear()
+        for clear in self._clear:
+            clear()
         if not self.idle:
             self.removed.clear()
             self.idle = True
