@@ -13,16 +13,14 @@ Bad input: D2012 a stray triple in the default graph · D2013 a graph whose quad
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import accumulate, chain
-from typing import TypeAlias
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import chain
 
 from dotr.connectors.documents import (
     MAX_DOCUMENT,
     STREAM_BASE,
     Format,
-    Quad,
     Readable,
     decode,
     parse_quads,
@@ -30,19 +28,14 @@ from dotr.connectors.documents import (
     stream_quads,
     too_large,
 )
+from dotr.connectors.quad_lines import Placed, parsed_line, quad_lines
 from dotr.errors import DataError, Diagnostic
 from dotr.rdf.terms import PROV_GENERATED_AT_TIME, Term, Triple
 
 WHOLE = 4 * 1024 * 1024
 """Bytes up to which a document of quads is always grouped whole."""
 
-_BLOCK = 1 << 18
 _CHUNK = 20_000
-
-Placed: TypeAlias = tuple[Quad, int, int]
-"""A quad, its line (0 unknown), and the number of bytes up to the end of that line.
-
-A line that cannot be read, where that is forgiven, is a quad without predicate, its object the line."""
 
 
 @dataclass(slots=True)
@@ -116,7 +109,7 @@ def quad_blocks(
         head += more
     reader = Joined(head, file, name)
     if format_ is Format.NQUADS:
-        placed = _lines(reader.read, name, line, offset, forgiving)
+        placed = quad_lines(reader.read, name, line, offset, forgiving)
     else:
         chunk = _CHUNK if whole else 1  # of a pipe every quad is taken as it comes
         placed = ((quad, 0, 0) for quad in stream_quads(reader, format_, name, base, chunk))
@@ -136,93 +129,15 @@ def _small(
 ) -> Iterator[Placed]:
     if format_ is Format.NQUADS:
         parts = iter((content, b""))
-        return _lines(lambda _size: next(parts), name, line, offset, forgiving)
+        return quad_lines(lambda _size: next(parts), name, line, offset, forgiving)
     return ((quad, 0, 0) for quad in parse_quads(decode(content, name), format_, name, base))
-
-
-def _lines(
-    read: Callable[[int], bytes], name: str, line: int, offset: int, forgiving: bool
-) -> Iterator[Placed]:
-    """N-Quads, one quad a line, with places. Quads before an error come out before it is raised."""
-    return chain.from_iterable(_line_blocks(read, name, line, offset, forgiving))
-
-
-def _line_blocks(
-    read: Callable[[int], bytes], name: str, line: int, offset: int, forgiving: bool
-) -> Iterator[Iterator[Placed]]:
-    rest = b""
-    while True:
-        block = read(_BLOCK)
-        content = rest + block
-        cut = content.rfind(b"\n") + 1 if block else len(content)
-        content, rest = content[:cut], content[cut:]
-        if content:
-            yield placed_lines(content, name, line, offset, forgiving)
-            line += content.count(b"\n")
-            offset += len(content)
-        if not block:
-            return
-
-
-def placed_lines(
-    content: bytes, name: str, line: int, offset: int, forgiving: bool = False
-) -> Iterator[Placed]:
-    """The quads of whole N-Quads lines. Raises DataError at the first bad line, after the quads before it."""
-    raw = content.split(b"\n")
-    if not raw[-1]:
-        raw.pop()
-    ends = [offset + end + number for number, end in enumerate(accumulate(map(len, raw)), 1)]
-    try:
-        quads = parse_quads(decode(content, name), Format.NQUADS, name)
-    except DataError:
-        return _line_by_line(raw, ends, name, line, forgiving)
-    numbers: Sequence[int] = range(line, line + len(raw))
-    if len(quads) != len(raw):
-        told = [i for i, text in enumerate(raw) if (bare := text.strip()) and bare[:1] != b"#"]
-        if len(told) != len(quads):
-            return _line_by_line(raw, ends, name, line, forgiving)
-        numbers, ends = [line + i for i in told], [ends[i] for i in told]
-    return zip(quads, numbers, ends, strict=True)
-
-
-def _line_by_line(
-    raw: Sequence[bytes], ends: Sequence[int], name: str, line: int, forgiving: bool
-) -> Iterator[Placed]:
-    """The same where a line is bad: up to it, or (`forgiving`) with it as a quad without predicate."""
-    for number, (text, end) in enumerate(zip(raw, ends, strict=True), line):
-        try:
-            quads = _parsed(text, name, number)
-        except DataError:
-            if not forgiving:
-                raise
-            quads = [("", "", text.decode("utf-8", "surrogateescape"), "")]
-        for quad in quads:
-            yield quad, number, end
-
-
-def _parsed(text: bytes, name: str, line: int) -> list[Quad]:
-    """The quad of one line, if there is one. Raises DataError."""
-    try:
-        quads = parse_quads(decode(text, name), Format.NQUADS, name)
-    except DataError as error:
-        raise _moved(error, name, line) from None
-    if len(quads) > 1:
-        raise DataError(
-            Diagnostic(
-                "D2001",
-                f"`{name}` has several statements in one line",
-                place=f"{name}:{line}",
-                hint="part them",
-            )
-        )
-    return quads
 
 
 def refused_lines(block: Block, name: str) -> DataError:
     """Why a spoiled block is refused."""
     for text, line in block.unreadable:
         try:
-            _parsed(text.encode("utf-8", "surrogateescape"), name, line)
+            parsed_line(text.encode("utf-8", "surrogateescape"), name, line)
         except DataError as error:
             return error
     return DataError(
@@ -234,13 +149,6 @@ def refused_lines(block: Block, name: str) -> DataError:
             hint="mend the line and feed the graph again",
         )
     )
-
-
-def _moved(error: DataError, name: str, line: int) -> DataError:
-    """The same error, its place being line 1 of a text that is line `line` of the file."""
-    first = error.diagnostics[0]
-    column = first.place.rpartition(":")[2] if first.place.startswith(f"{name}:1:") else ""
-    return DataError(replace(first, place=f"{name}:{line}:{column}".rstrip(":")))
 
 
 def _streamed(items: Iterator[Placed], reader: Joined, name: str, limit: int) -> Iterator[Block]:
