@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from dotr.events import Fact, Time
-from dotr.ir import Program
+from dotr.ir import Every, Program, Window, Within
 from dotr.spark.keys import bucket
 from dotr.spark.plan import Group, Plan
 from dotr.spark.slices import Slices
@@ -80,6 +80,7 @@ class Router:
     def __init__(self, program: Program, layout: Layout) -> None:
         self._layout = layout
         self._numbers = {name: number for number, name in enumerate(program.queries)}
+        self._needs = [_needs(program, group) for group in layout.plan.groups]
 
     def rows(self, time: Time, facts: Mapping[str, Sequence[Fact]]) -> list[FactRow]:
         """The rows of one instant, at most one a part.
@@ -91,8 +92,8 @@ class Router:
         lines = {
             name: [fact_line(self._numbers[name], fact) for fact in found] for name, found in facts.items()
         }
-        for group in self._layout.plan.groups:
-            mine = [name for name in lines if name in group.streams]
+        for group, needs in zip(self._layout.plan.groups, self._needs, strict=True):
+            mine = [name for name in lines if name in needs and needs[name].at(time, facts)]
             if not mine and not any(time % duration == 0 for duration in group.ticks):
                 continue
             buckets = self._layout.cuts[group.number].buckets
@@ -108,6 +109,59 @@ class Router:
             for part, number in self._layout.parts_of_instant(group, sorted(joined), time):
                 rows.append((part, time, joined[number]))
         return rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Need:
+    """When a group needs the facts of a stream: always, at multiples of `ticks`, or beside facts of
+    `streams`.
+    """
+
+    always: bool
+    ticks: frozenset[Time]
+    streams: frozenset[str]
+
+    def at(self, time: Time, facts: Mapping[str, Sequence[Fact]]) -> bool:
+        return (
+            self.always
+            or any(time % duration == 0 for duration in self.ticks)
+            or not self.streams.isdisjoint(facts)
+        )
+
+
+def _needs(program: Program, group: Group) -> dict[str, _Need]:
+    """Per stream of a group, when its facts can matter.
+
+    A position `WITHIN 0 s FROM` the trigger only looks at the trigger's own instant. What the background
+    answers at every instant is mostly used that way (`EACH Sensor WITHIN 0 s FROM Tick`), and would be most
+    of what is sent.
+    """
+    found: dict[str, _Need] = {}
+    for rule in (program.rules[i] for i in group.rules):
+        trigger = rule.trigger
+        momentary = {c.position.name for c in rule.conjuncts if _momentary(c.window, trigger.name)}
+        for position in rule.positions:
+            if position.chained:
+                continue
+            need = _Need(True, frozenset(), frozenset())
+            if position.name in momentary:
+                if isinstance(trigger, Every):
+                    need = _Need(False, frozenset((trigger.duration,)), frozenset())
+                elif not trigger.chained:
+                    need = _Need(False, frozenset(), frozenset((trigger.stream,)))
+            known = found.get(position.stream, _Need(False, frozenset(), frozenset()))
+            found[position.stream] = _Need(
+                known.always or need.always, known.ticks | need.ticks, known.streams | need.streams
+            )
+    return found
+
+
+def _momentary(window: Window, trigger: str) -> bool:
+    match window:
+        case Within(duration=0, reference=reference):
+            return reference == trigger
+        case _:
+            return False
 
 
 def fact_line(stream: int, fact: Fact) -> str:
