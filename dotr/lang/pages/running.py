@@ -135,6 +135,14 @@ PAGES: Final = (
         "dotr run fire.dotr events.parquet",
     ),
     _page(
+        "D2019",
+        "a graph beside an unreadable line",
+        "In N-Quads a line that cannot be read may have belonged to the graph before or after it, so neither "
+        "is taken as whole.",
+        "<urn:s> <urn:p> <urn:o> <urn:g> .\n<urn:s> <urn:p> <urn:o",
+        "<urn:s> <urn:p> <urn:o> <urn:g> .\n<urn:s> <urn:p> <urn:q> <urn:g> .",
+    ),
+    _page(
         "D2101",
         "a graph without a time",
         "The time is looked for in the order that the message lists. `--time-path IRI` names a property "
