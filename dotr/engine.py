@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pyoxigraph as ox
 
 from dotr.connectors.background import read_background
-from dotr.connectors.documents import Format, parse_triples
+from dotr.connectors.documents import Format, decode, parse_triples
 from dotr.connectors.rules import read_rules_text
 from dotr.connectors.sinks import format_jsonl
 from dotr.connectors.sources import SourceOptions, Sources
@@ -44,6 +44,12 @@ _DURATION_UNITS = {
     "minute": 60 * 10**6, "minutes": 60 * 10**6, "h": 3_600 * 10**6, "hour": 3_600 * 10**6,
     "hours": 3_600 * 10**6, "d": 86_400 * 10**6, "day": 86_400 * 10**6, "days": 86_400 * 10**6,
 }  # fmt: skip
+_IRI = r"<[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]*>"
+_BLANK = r"_:[^\s<>\"]+"
+_LITERAL = rf'"(?:[^"\\\n\r]|\\.)*"(?:@[A-Za-z]+(?:-[A-Za-z0-9]+)*|\^\^{_IRI})?'
+_TRIPLE = tuple(map(re.compile, (rf"{_IRI}|{_BLANK}", _IRI, rf"{_IRI}|{_BLANK}|{_LITERAL}")))
+_MOST = 2**63
+"""Times are less than so many microseconds away from 0."""
 _ISO_DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
 
 
@@ -58,6 +64,8 @@ def duration(value: timedelta | str | None) -> int:
         micros = value // timedelta(microseconds=1)
         if micros >= 0:
             return micros
+    elif not isinstance(value, str):
+        pass
     elif plain := _DURATION.fullmatch(value):
         if plain[2] in _DURATION_UNITS:
             return round(Decimal(plain[1]) * _DURATION_UNITS[plain[2]])
@@ -149,6 +157,8 @@ class Engine:
         self.program = program
         self._options = SourceOptions(unit=UNITS[time_unit])
         if base is not None:
+            if not re.fullmatch(_IRI, f"<{base}>"):
+                raise UsageError(Diagnostic("D4107", f"`{base}` is no absolute IRI", hint="give a whole IRI"))
             self._options = replace(self._options, base=base)
         self._unit, self._base = self._options.unit, self._options.base
         triples = read_background(program.background, self._base)
@@ -157,7 +167,7 @@ class Engine:
             program,
             triples,
             lateness=duration(lateness),
-            on_late=_late_policy(late),
+            on_late=self._late_policy(late),
             materialize_all=materialize == "all",
             verify=verify,
         )
@@ -180,6 +190,15 @@ class Engine:
         """
         try:
             state = json.loads(blob)
+            clock = state.get("clock")
+            if clock is not None and clock[0] and clock[1] != self._options.unit:
+                raise DataError(
+                    Diagnostic(
+                        "D2102",
+                        f"this snapshot counts time in {clock[1]} µs, this engine in {self._options.unit} µs",
+                        hint="give the engine the time_unit that the snapshot was taken with",
+                    )
+                )
             return self.pipeline.restore(state)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise EngineError(
@@ -202,6 +221,8 @@ class Engine:
         a graph that cannot be read and for a time of another kind than the first one's.
         """
         time, integer = (at * self._unit, True) if type(at) is int else self._time(at)
+        if not -_MOST <= time < _MOST:
+            raise _too_far(at)
         triples = parse_triples(graph, base=self._base) if type(graph) is str else self._triples(graph)
         pipeline = self.pipeline
         clock = pipeline.clock
@@ -213,6 +234,8 @@ class Engine:
     def advance(self, to: int | datetime | str) -> list[Event]:
         """Close everything up to and including `to`; a graph stamped so or earlier is late afterwards."""
         time, integer = self._time(to)
+        if not -_MOST <= time < _MOST:
+            raise _too_far(to)
         self._begin(Clock(integer, self._options.unit))
         return self._events(self.pipeline.advance(time))
 
@@ -274,13 +297,37 @@ class Engine:
 
     def _triples(self, graph: GraphLike) -> list[Triple]:
         if isinstance(graph, bytes):
-            graph = graph.decode()
+            graph = decode(graph, "<bytes>")
         if isinstance(graph, str):
             return parse_triples(graph, base=self._options.base)
         if hasattr(graph, "serialize") and hasattr(graph, "triples"):
-            return parse_triples(graph.serialize(format="nt", encoding="utf-8").decode(), Format.NTRIPLES)
+            return parse_triples(_ntriples(graph), Format.NTRIPLES)
+        if not isinstance(graph, Iterable):
+            raise _no_triple(graph)
         triples = [_own_triple(item) for item in graph]
         return list(dict.fromkeys(triples))
+
+    def _late_policy(self, late: str | LateGraph) -> LateGraph | None:
+        if callable(late):
+            return late
+        if late == "drop":
+            return None
+        if late == "fail":
+            return self._fail_late
+        raise UsageError(
+            Diagnostic("D4106", f"`{late}` is no policy for late graphs", hint="use drop or fail")
+        )
+
+    def _fail_late(self, time: Time, triples: Sequence[Triple]) -> None:
+        assert self.clock is not None, "only a closed instant has late graphs"
+        raise DataError(
+            Diagnostic(
+                "D2301",
+                f"this graph is for {self.clock.text(time)}, an instant that is already closed",
+                notes=(f"it has {len(triples)} triples",),
+                hint="allow for disorder with a lateness, or sort the input",
+            )
+        )
 
     def _events(self, composites: Iterable[Composite]) -> list[Event]:
         clock = self.pipeline.clock
@@ -289,11 +336,15 @@ class Engine:
 
 def _own_triple(item: Any) -> Triple:
     if isinstance(item, tuple) and len(item) == 3 and all(isinstance(term, str) for term in item):
-        if all(term[:1] in ("<", "_", '"') for term in item):
+        if all(form.fullmatch(term) for form, term in zip(_TRIPLE, item, strict=True)):
             return item[0], item[1], canonical(item[2])
     elif isinstance(item, ox.Quad | ox.Triple):
         return str(item.subject), str(item.predicate), canonical(str(item.object))
-    raise UsageError(
+    raise _no_triple(item)
+
+
+def _no_triple(item: Any) -> UsageError:
+    return UsageError(
         Diagnostic(
             "D4105",
             f"{item!r} is no triple",
@@ -302,24 +353,19 @@ def _own_triple(item: Any) -> Triple:
     )
 
 
-def _late_policy(late: str | LateGraph) -> LateGraph | None:
-    if callable(late):
-        return late
-    if late == "drop":
-        return None
-    if late == "fail":
-        return _fail_late
-    raise UsageError(Diagnostic("D4106", f"`{late}` is no policy for late graphs", hint="use drop or fail"))
+def _ntriples(graph: rdflib.Graph) -> str:
+    """Raises DataError D2001 for terms that rdflib takes and N-Triples does not know."""
+    try:
+        return graph.serialize(format="nt", encoding="utf-8").decode()
+    except Exception as error:  # rdflib raises just this
+        raise DataError(
+            Diagnostic("D2001", f"rdflib cannot write this graph: {error}", hint="mend the term")
+        ) from None
 
 
-def _fail_late(time: Time, triples: Sequence[Triple]) -> None:
-    raise DataError(
-        Diagnostic(
-            "D2301",
-            f"a graph for an instant that is already closed ({time} µs)",
-            notes=(f"it has {len(triples)} triples",),
-            hint="allow for disorder with a lateness, or sort the input",
-        )
+def _too_far(at: object) -> DataError:
+    return DataError(
+        Diagnostic("D2105", f"`{at}` lies beyond 64 bits of microseconds", hint="check the time_unit")
     )
 
 

@@ -258,6 +258,13 @@ PAGES: Final = (
         'Engine("fire.dotr", late="drop")',
     ),
     _page(
+        "D4107",
+        "a base that is no absolute IRI",
+        "Relative IRIs of documents are resolved against it.",
+        "Engine('fire.dotr', base='building')",
+        "Engine('fire.dotr', base='http://example.org/building')",
+    ),
+    _page(
         "D4110",
         "SOURCE and --at go together",
         "Without them a query sees the background alone.",
