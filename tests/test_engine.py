@@ -28,7 +28,7 @@ def engine(**options: Any) -> dotr.Engine:
         (True, "D4104"),
         (None, "D4104"),
         (date(2026, 1, 1), "D4104"),
-        (datetime(2026, 1, 1), "D2103"),  # noqa: DTZ001  # the point of this case
+        (datetime(2026, 1, 1), "D2103"),
         ("2026-01-01T00:00:00", "D2103"),
         ("noon", "D2105"),
         (10**30, "D2105"),
