@@ -17,6 +17,8 @@ from dotr.joins.emit import Names, make
 from dotr.rdf.terms import PROV_GENERATED_AT_TIME, Term, Triple
 from dotr.tesla.identity import match_hash
 
+_LONG = 64  # triples of a template
+
 Build: TypeAlias = tuple[tuple[Term | int, ...], ...]
 """Triples of nodes: a constant, or a place in (name, stamp, bindings…, further fresh names…)."""
 
@@ -154,7 +156,12 @@ def _quad_writer(rule: Rule, build: Build, suffixes: Sequence[str]) -> QuadWrite
 
 
 def _may_repeat(template: tuple[TemplateTriple, ...]) -> bool:
-    """Whether two triples of a template can become the same: no place holds two different constants."""
+    """Whether two triples of a template can become the same: no place holds two different constants.
+
+    A long template is taken to: pairs are too many to look at, and each event is looked through instead.
+    """
+    if len(template) > _LONG:
+        return True
 
     def apart(a: TemplateNode, b: TemplateNode) -> bool:
         if isinstance(a, TemplateVar) or isinstance(b, TemplateVar):

@@ -16,7 +16,8 @@ from typing import Any
 
 from dotr.datalog.clauses import Clause, Clauses
 from dotr.datalog.totals import Totals
-from dotr.datalog.writers import Trigger, Triggers, Work, Writers
+from dotr.datalog.triggers import Trigger, Triggers
+from dotr.datalog.writers import Work, Writers
 from dotr.ir import Node, Var
 from dotr.joins.body import Item, Pattern, View
 from dotr.joins.emit import Found, compile_plan

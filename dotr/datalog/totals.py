@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from dotr.datalog.clauses import Aggregation
-from dotr.datalog.writers import outside
+from dotr.datalog.triggers import outside
 from dotr.expressions.aggregates import summarise
 from dotr.ir import Var
 from dotr.joins.body import Absent, Item, Pattern, View

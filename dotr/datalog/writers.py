@@ -12,14 +12,13 @@ Method:  `add` drops what the background or the overlay has, notes the row and p
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, TypeAlias
 
 from dotr.datalog.clauses import Clause
-from dotr.datalog.dependency import components
-from dotr.ir import Node, Var
-from dotr.joins.body import Absent, Item, Pattern, bound_by
+from dotr.datalog.triggers import Direct, Trigger, Triggers
+from dotr.ir import Node
 from dotr.joins.emit import Block, Names, Value, make
 from dotr.joins.planner import Plan, plan
 from dotr.joins.relations import ALL, Relation, class_relation, is_aggregate, is_clash, is_class
@@ -28,57 +27,10 @@ from dotr.rdf.background import has
 from dotr.rdf.overlay import Changes
 from dotr.rdf.terms import RDF_TYPE, Term
 
-_DEEPEST = 40  # calls from one row of an instant to the next
-
 Adder: TypeAlias = Callable[..., None]
 Work: TypeAlias = list[tuple[Callable[..., None], Any, Any]]
 
 _INLINE = 6  # plans written into one function
-
-
-@dataclass(frozen=True, slots=True)
-class Trigger:
-    """A clause as seen from one of its atoms: a row of the atom starts it, `rest` is joined.
-
-    An absence is looked at again among `rest`: another row may stand for the one that came or went.
-    """
-
-    clause: Clause
-    atom: Pattern
-    rest: tuple[Item, ...]
-
-
-def outside(absent: Absent, items: Sequence[Item]) -> Pattern:
-    """The pattern of an absence as a trigger: what is existential in it gets names of its own."""
-    bound = bound_by(items)
-    columns = tuple(
-        Var("not " + node.name) if isinstance(node, Var) and node.name not in bound else node
-        for node in absent.pattern.columns
-    )
-    return Pattern(absent.pattern.relation, columns)
-
-
-@dataclass(slots=True)
-class Triggers:
-    """Clauses by the relation of each atom and the clause's stratum; absences apart."""
-
-    positive: dict[tuple[Relation, int], list[Trigger]] = field(default_factory=dict)
-    negative: dict[tuple[Relation, int], list[Trigger]] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, clauses: Sequence[Clause]) -> Triggers:
-        found = cls()
-        for clause in clauses:
-            for i, item in enumerate(clause.items):
-                rest = clause.items[:i] + clause.items[i + 1 :]
-                if isinstance(item, Pattern):
-                    key = (item.relation, clause.stratum)
-                    found.positive.setdefault(key, []).append(Trigger(clause, item, rest))
-                elif isinstance(item, Absent):
-                    key = (item.pattern.relation, clause.stratum)
-                    trigger = Trigger(clause, outside(item, clause.items), clause.items)
-                    found.negative.setdefault(key, []).append(trigger)
-        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +93,7 @@ class Writers:
         self._names: dict[Relation, list[tuple[Names, Callable[..., None], bool]]] = {}
         found = [*triggers.positive.values(), *triggers.negative.values()]
         self._derived = {h.pattern.relation for ts in found for t in ts for h in t.clause.heads}
-        self._direct = _Direct(triggers, level, bool(self._derived & {ALL, RDF_TYPE}))
+        self._direct = Direct(triggers, level, bool(self._derived & {ALL, RDF_TYPE}))
         self.late: list[tuple[Changes, tuple[int, ...]]] = []
 
     # -- adding
@@ -506,51 +458,3 @@ def _enter_lines(changes: Changes, columns: Sequence[str], row: str, names: Name
             f"    else: x.append({value})",
         ]
     return lines
-
-
-class _Direct:
-    """Owns what is known of relations whose rows may be joined as they are added.
-
-    What such a join derives is never read by the loops around it, because the relation is in no cycle; and
-    calls are not nested too deeply. Looked at from a relation on, when its first row comes.
-    """
-
-    def __init__(self, triggers: Triggers, level: Callable[[Relation], int], loose: bool) -> None:
-        self._triggers = triggers
-        self._level = level
-        self._loose = loose  # some head may be of any relation
-        self._depth: dict[Relation, int] = {}
-
-    def __contains__(self, relation: Relation) -> bool:
-        if self._loose:
-            return False
-        if relation not in self._depth:
-            self._explore(relation)
-        return self._depth[relation] > 0
-
-    def _explore(self, start: Relation) -> None:
-        """Depths of everything a row of `start` can lead to; 0 stands for a worklist."""
-        graph: dict[Relation, list[Relation]] = {}
-        todo = [start]
-        for relation in todo:
-            if relation not in graph and relation not in self._depth:
-                graph[relation] = self._next(relation)
-                todo += graph[relation]
-        for component in components(graph):
-            for relation in component:
-                if relation not in self._depth:
-                    alone = len(component) == 1 and relation not in graph[relation]
-                    below = 1 + max((self._depth.get(target, 0) for target in graph[relation]), default=0)
-                    direct = alone and below <= _DEEPEST and self._level(relation) == 0
-                    self._depth[relation] = below if direct else 0
-
-    def _next(self, relation: Relation) -> list[Relation]:
-        over = [relation, ALL] + ([RDF_TYPE] if is_class(relation) else [])
-        return list(
-            dict.fromkeys(
-                head.pattern.relation
-                for union in over
-                for trigger in self._triggers.positive.get((union, 0), ())
-                for head in trigger.clause.heads
-            )
-        )

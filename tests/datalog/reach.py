@@ -1,8 +1,8 @@
 """What the materialiser reaches, as ratios of one run: `DOTR_DATA=… python -m tests.datalog.reach`.
 
-LUBM closed under OWL 2 RL and RDFS, Department 0 beside owlrl, a million triples loaded and indexed, and the
-cost of a one-triple instant over growing backgrounds and rule sets. Times are of the processor, so that a busy
-machine disturbs them little.
+LUBM closed under OWL 2 RL and RDFS, Department 0 beside owlrl, a million triples loaded and indexed, and
+the cost of a one-triple instant over growing backgrounds and rule sets. Times are of the processor, so that
+a busy machine disturbs them little.
 """
 
 from __future__ import annotations
