@@ -104,6 +104,18 @@ class ArchiveFile:
         except OSError as error:
             raise _damaged(self.path, error) from None
 
+    def times(self, first: int = 0, end: int | None = None) -> Iterator[list[Time]]:
+        """The times in µs of the row groups `[first, end)`, without looking at graphs. Raises DataError."""
+        try:
+            for group in range(first, self.groups if end is None else end):
+                column = self._file.read_row_group(group, columns=["time"]).column("time")
+                times = batch_times(column, self.clock)
+                if None in times:
+                    raise missing(f"{self.path}, row group {group}, row {times.index(None) + 1}", "time")
+                yield [time for time in times if time is not None]
+        except OSError as error:
+            raise _damaged(self.path, error) from None
+
     def graphs(self, first: int = 0, end: int | None = None) -> Iterator[tuple[Time, list[Triple], str]]:
         """As `rows`, parsed. Raises DataError."""
         for time, graph, place in self.rows(first, end):

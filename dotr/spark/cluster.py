@@ -1,7 +1,8 @@
 """`--engine spark`: the batch on Spark, here or on a cluster.
 
 Place:   beside local.py; the same functions over batches, run by frames.py's stages.
-Method:  Parquet is read by Spark itself. Everything else is read once by tasks over splits of files, held on
+Method:  tasks over Parquet read row groups themselves, so that graphs never cross from JVM to Python: once
+         for the times, once to extract. Everything else is read once by tasks over splits of files, held on
          disk, and looked at twice: for its times, and for its graphs. Workers write the output themselves
          and report one row a task, so neither facts nor events ever come to the driver.
 """
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from time import monotonic
@@ -22,6 +23,7 @@ from dotr.connectors.parquet import SUFFIX
 from dotr.errors import DotrError
 from dotr.events import Clock
 from dotr.spark import frames
+from dotr.spark.archives import ExtractArchives, ReadGraphs, ReadTimes
 from dotr.spark.batch import PARTS, Report, Request, Tell, check_ticks, lay_out
 from dotr.spark.facts import marks
 from dotr.spark.job import make_job, ship
@@ -85,11 +87,14 @@ class _Run:
         request, report = self.request, self.report
         cores = max(1, int(self.spark.conf.get("spark.sql.shuffle.partitions") or 8) // 8)
         unit = self.clock.unit if self.clock.integer else 1
+        splits = self.request.log.splits
+        if self.request.log.fail and all(p.file.endswith(SUFFIX) for s in splits for p in s.pieces):
+            self._archives(cores, unit)
+            return
         log, kept = self._graphs(cores)
         try:
             with self._stage("read"):
-                if kept is not None:
-                    self._notes(kept)
+                self._notes(kept)
                 look = frames.look(log, unit, cores * PARTS)
             report.graphs, report.instants = look.graphs, look.instants
             report.first, report.last = look.first, look.last
@@ -97,26 +102,51 @@ class _Run:
                 return
             layout = lay_out(request.plan(), cores, look.quantiles, look.last, request.slice_length)
             job = ship(make_job(request.program, request.background, self.clock, layout, request.treatment))
-            base = request.log.options.base if kept is None else None
-            facts = frames.facts(frames.instants(log, look.repeated), job, self.clock, base)
+            facts = frames.facts(frames.instants(log, look.repeated), job, self.clock)
             rows = marks(layout, look.first)
             with self._stage("detect"):
                 done = frames.written(facts, rows, job, self.folder, request.format_).collect()
         finally:
-            if kept is not None:
-                kept.unpersist()
+            kept.unpersist()
+        self._sum_up(done)
+
+    def _sum_up(self, done: Sequence[Any]) -> None:
+        """Add what the tasks wrote to the report."""
+        report = self.report
         report.events = frames.counts_of(done)
         report.dropped = sum(row.dropped for row in done)
         report.parts = sum(row.parts for row in done)
         report.files = sorted(row.file for row in done if row.file)
 
-    def _graphs(self, cores: int) -> tuple[DataFrame, DataFrame | None]:
-        """(time in the log's unit, graph), and the frame that is held on disk for it, if one is."""
+    def _archives(self, cores: int, unit: int) -> None:
+        """The run over Parquet files: tasks read row groups themselves."""
+        request, report, splits = self.request, self.report, self.request.log.splits
+        tasks = self.spark.range(0, len(splits), 1, len(splits))
+        with self._stage("read"):
+            times = tasks.mapInArrow(ReadTimes(request.log), "time bigint")
+            look = frames.look(times, 1, cores * PARTS)
+            few = look.repeated <= frames.FEW
+            again = frozenset(frames.repeated_times(times)) if look.repeated and few else frozenset()
+        report.graphs, report.instants = look.graphs, look.instants
+        report.first, report.last = look.first, look.last
+        if look.first is None or look.last is None:
+            return
+        layout = lay_out(request.plan(), cores, look.quantiles, look.last, request.slice_length)
+        job = ship(make_job(request.program, request.background, self.clock, layout, request.treatment))
+        clock = Clock(integer=True, unit=1)  # these tasks give times in microseconds
+        if few:
+            facts = tasks.mapInArrow(ExtractArchives(request.log, job, again), frames.FACT_COLUMNS)
+        if look.repeated:
+            graphs = tasks.mapInArrow(ReadGraphs(request.log, again), "time bigint, graph string")
+            gathered = frames.facts(frames.gathered(graphs), job, clock, request.log.options.base)
+            facts = facts.unionByName(gathered) if few else gathered
+        with self._stage("detect"):
+            rows = marks(layout, look.first)
+            self._sum_up(frames.written(facts, rows, job, self.folder, request.format_).collect())
+
+    def _graphs(self, cores: int) -> tuple[DataFrame, DataFrame]:
+        """(time in the log's unit, graph), and the frame that is held on disk for it."""
         log = self.request.log
-        archives = sorted({p.file for split in log.splits for p in split.pieces if p.file.endswith(SUFFIX)})
-        others = [split for split in log.splits if not split.pieces[0].file.endswith(SUFFIX)]
-        if archives and not others and log.fail:
-            return self._archives(archives), None
         splits = spread(log.splits, cores * PARTS)
         read = _Read(replace(log, splits=splits), self.clock.unit if self.clock.integer else 1)
         from pyspark import StorageLevel  # noqa: PLC0415  # start-up
@@ -127,13 +157,6 @@ class _Run:
             .persist(StorageLevel.DISK_ONLY)
         )
         return kept.where("time IS NOT NULL").select("time", "graph"), kept
-
-    def _archives(self, files: list[str]) -> DataFrame:
-        from pyspark.sql import functions as f  # noqa: PLC0415  # start-up
-
-        frame = self.spark.read.parquet(*files)
-        time = f.col("time").cast("bigint") if self.clock.integer else f.unix_micros("time")
-        return frame.select(time.alias("time"), "graph")
 
     def _notes(self, kept: DataFrame) -> None:
         """Dead letters and how times were found, from the rows that are no graphs."""

@@ -104,12 +104,26 @@ def instants(frame: DataFrame, repeated: int) -> DataFrame:
     alone = frame.select("time", f.array("graph").alias("graphs"))
     if repeated == 0:
         return alone
-    gathered = f.collect_list("graph").alias("graphs")
     if repeated > FEW:
-        return frame.groupBy("time").agg(gathered)
+        return gathered(frame)
     times = frame.groupBy("time").agg(f.count("*").alias("n")).where("n > 1").select("time")
-    several = frame.join(f.broadcast(times), "time", "left_semi").groupBy("time").agg(gathered)
+    several = gathered(frame.join(f.broadcast(times), "time", "left_semi"))
     return alone.join(f.broadcast(times), "time", "left_anti").unionByName(several)
+
+
+def gathered(frame: DataFrame) -> DataFrame:
+    """(time, graph) as (time, graphs), by a shuffle of all graphs."""
+    from pyspark.sql import functions as f  # noqa: PLC0415  # start-up
+
+    return frame.groupBy("time").agg(f.collect_list("graph").alias("graphs"))
+
+
+def repeated_times(times: DataFrame) -> list[Time]:
+    """The times that come more than once, of which there are FEW."""
+    from pyspark.sql import functions as f  # noqa: PLC0415  # start-up
+
+    found = times.groupBy("time").agg(f.count("*").alias("n")).where("n > 1").select("time").collect()
+    return [row.time for row in found]
 
 
 def facts(instants: DataFrame, shipped: Shipped, clock: Clock, base: str | None = None) -> DataFrame:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import dotr.spark
+from dotr.connectors.parquet import ArchiveWriter
 from dotr.connectors.rules import read_rules_text
 from dotr.connectors.sources import SourceOptions, Sources
 from dotr.errors import UsageError
@@ -119,6 +120,25 @@ def test_a_batch_writes_what_one_process_prints(
     assert output(tmp_path, report) == expected
     assert (report.graphs, report.instants, report.first, report.last) == (240, 97, 0, 96_000_000)
     assert sum(report.rungs.values()) == 240
+
+
+@pytest.mark.parametrize("few", [100_000, 0])
+def test_archives_are_read_by_the_tasks_themselves(
+    story: Path, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    monkeypatch.setattr("dotr.spark.frames.FEW", few)
+    monkeypatch.setattr("dotr.connectors.parquet.ROWS", 25)
+    archive = ArchiveWriter(str(tmp_path / "log.parquet"), Clock())
+    for graph in Sources([str(story / "log")]):
+        archive.add(graph.time, graph.triples)
+    archive.close()
+    log = open_log([str(tmp_path / "log.parquet")], SourceOptions())
+    assert len(log.splits) == 10
+    program = load_program([str(story / "rules.dotr")], read_rules_text)
+    (tmp_path / "out").mkdir()
+    report = SparkRunner().run(Request(program, [], log), str(tmp_path / "out"), quiet)
+    assert output(tmp_path / "out", report) == of_one_process(story, SourceOptions())
+    assert (report.graphs, report.instants) == (240, 97)
 
 
 def test_the_data_source_reads_what_the_batch_reads(story: Path, spark: Any) -> None:
