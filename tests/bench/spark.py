@@ -164,7 +164,7 @@ class Watch:
         self._thread.join()
 
     def _look(self) -> None:
-        while not self._over.wait(0.5):
+        while not self._over.wait(3):
             workers = [
                 size for pid, (name, _, size) in tree().items() if "python" in name and pid != os.getpid()
             ]
