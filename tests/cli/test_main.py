@@ -85,14 +85,16 @@ def test_the_demo_can_be_taken_along(dotr: Dotr) -> None:
 
 
 def test_ctrl_c_ends_in_order_with_130(folder: Path) -> None:
-    command = [sys.executable, "-m", "dotr.cli.main", "run", "fire.dotr", "-"]
+    command = [sys.executable, "-m", "dotr.cli.main", "run", "fire.dotr", "-", "-o", "found.jsonl"]
     with subprocess.Popen(
         command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
         assert process.stdin is not None
         process.stdin.write(b'{"time":1,"graph":""}\n')
         process.stdin.flush()
-        time.sleep(1.0)
+        until = time.monotonic() + 60
+        while not list(folder.glob("found.jsonl*")) and time.monotonic() < until:
+            time.sleep(0.02)  # the output is opened when the rules are loaded and reading begins
         process.send_signal(signal.SIGINT)
         _out, err = process.communicate(timeout=20)
     assert process.returncode == 130
