@@ -87,7 +87,14 @@ def test_the_demo_can_be_taken_along(dotr: Dotr) -> None:
 def test_ctrl_c_ends_in_order_with_130(folder: Path) -> None:
     command = [sys.executable, "-m", "dotr.cli.main", "run", "fire.dotr", "-", "-o", "found.jsonl"]
     with subprocess.Popen(
-        command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        command,
+        cwd=folder,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(
+            signal.SIGINT, signal.default_int_handler
+        ),  # who runs us may ignore it
     ) as process:
         assert process.stdin is not None
         process.stdin.write(b'{"time":1,"graph":""}\n')
