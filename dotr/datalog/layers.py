@@ -90,6 +90,8 @@ class Layers:
         if self._work[0]:
             _drain(self._work[0])
         for stratum in self._upper:
+            if self.writers.late:
+                self._refill()  # before anything is counted above
             if self.store.overlay.touched:
                 self._layer(stratum)
         if self.writers.late:
