@@ -22,8 +22,6 @@ Fact: TypeAlias = tuple[Time, Values, int, str]
 
 A fact's identity is its stream's name (a query, or a rule under chaining) with the first three."""
 
-TIME, VALUES, ORDINAL, ID = 0, 1, 2, 3
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 

@@ -7,28 +7,15 @@ Method:  paper, sec. 4, "runtime (2)": queries run over the knowledge that holds
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import pyoxigraph as ox
 
 from dotr.events import Fact, Time
-from dotr.events import Values as Row
 from dotr.ir import Select
-from dotr.rdf.order import values_key
 from dotr.rdf.terms import Term
+from dotr.sparql.distribution import facts_of
 from dotr.sparql.full import FullQuery
-
-
-def facts_of(rows: Iterable[Row], time: Time) -> list[Fact]:
-    """Solutions as facts in canonical order: sorted by values, numbered from 0 among equal ones."""
-    facts: list[Fact] = []
-    last: Row | None = None
-    ordinal = 0
-    for row in sorted(rows, key=values_key):
-        ordinal = ordinal + 1 if row == last else 0
-        last = row
-        facts.append((time, row, ordinal, ""))
-    return facts
 
 
 class LiteralExtractor:

@@ -9,9 +9,7 @@ Method:  every file is one document: Turtle, N-Triples, RDF/XML, JSON-LD (no rem
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from hashlib import blake2b
 
 from dotr.connectors.documents import (
     MAX_DOCUMENT,
@@ -56,13 +54,3 @@ def read_background(paths: Sequence[str], base: str = STREAM_BASE, limit: int = 
             parsed = label_background(parsed, content_hash(content))
         triples.update(dict.fromkeys(parsed))
     return list(triples)
-
-
-def digest_background(paths: Sequence[str]) -> str:
-    """A hash of all files below `paths`: changes iff a file, its content or its order does."""
-    hashed = blake2b(digest_size=16)
-    for path in resolve(paths):
-        hashed.update(
-            os.path.basename(path).encode() + b"\0" + content_hash(read_bytes(path)).encode() + b"\0"
-        )
-    return hashed.hexdigest()

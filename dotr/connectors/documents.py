@@ -83,9 +83,6 @@ _OXIGRAPH = {
 _TURTLE, _N_TRIPLES = ox.RdfFormat.TURTLE, ox.RdfFormat.N_TRIPLES  # looked up once: a class attribute costs
 
 SUFFIXES = tuple(sorted(_SUFFIXES))
-STREAM_FORMATS = frozenset(
-    {Format.TURTLE, Format.NTRIPLES, Format.TRIG, Format.NQUADS, Format.JSONLINES},
-)
 QUAD_FORMATS = frozenset({Format.TRIG, Format.NQUADS, Format.JSONLD})
 
 _POSITION = re.compile(
@@ -250,12 +247,6 @@ def parse_triples(
     if "<<(" in lines or "--" in lines:
         refuse_rdf12((triple[2] for triple in triples), name)
     return triples if len(triples) < 2 else list(dict.fromkeys(triples))
-
-
-def read_triples(content: str | bytes, name: str = "<text>", base: str | None = STREAM_BASE) -> list[Triple]:
-    """The triples of a Turtle (or N-Triples) document in memory, as `parse_triples`. Raises DataError."""
-    text = decode(content, name) if isinstance(content, bytes) else content
-    return parse_triples(text, Format.TURTLE, name, base)
 
 
 def split_triples(text: str) -> list[Triple]:

@@ -1,6 +1,6 @@
 """Close a background under a program: instantiate, prune, stratify, derive, index; save and load the result.
 
-Place:   what materialiser.py stands on. A deployment keeps the bytes under `fingerprint`, so that a restart
+Place:   what materialiser.py stands on. Who keeps the bytes does so under `fingerprint`, so that a restart
          or a Spark worker loads the index instead of closing again.
 Method:  the strata run over an empty overlay (layers.py): each rule once over what is there, then semi-naive;
          what was derived joins the index. Where rules with variable heads derive schema that instantiation

@@ -66,10 +66,6 @@ def iri(value: str) -> Term:
     return f"<{value}>"
 
 
-def iri_value(term: Term) -> str:
-    return term[1:-1]
-
-
 def escape(lexical: str) -> str:
     """Escape a lexical form as pyoxigraph's N-Triples does (golden-tested against it)."""
     return lexical.translate(_ESCAPES)
@@ -118,11 +114,6 @@ def _unescape(text: str) -> str:
             out.append(chr(int(text[i + 2 : i + 2 + width], 16)))
             i += 2 + width
     return "".join(out)
-
-
-def from_oxigraph(term: ox.NamedNode | ox.BlankNode | ox.Literal) -> Term:
-    """A pyoxigraph term as ours, as it stands (not canonicalised)."""
-    return str(term)
 
 
 def to_oxigraph(term: Term) -> ox.NamedNode | ox.BlankNode | ox.Literal:

@@ -79,7 +79,7 @@ class Extractor:
     Raises ProgramError D1290 for a query that neither engine can run. `limit`: answers of one query at one
     instant beyond which ProgramError D4130 is raised. With `shares`, streams of one shape that differ in a
     comparison it takes have their facts under one name: `filtered` says for each the name, the attribute
-    compared, operator and constant; `same` names for a stream another one that always has its facts.
+    compared, operator and constant.
     """
 
     def __init__(
@@ -91,7 +91,6 @@ class Extractor:
         shares: Shares | None = None,
     ) -> None:
         self._shares = shares
-        self.same: dict[str, str] = {}
         self.filtered: dict[str, tuple[str, int, str, Term]] = {}
         self._queries = dict(queries)
         self._store = store
