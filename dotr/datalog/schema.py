@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from dotr.datalog.dependency import atom_relation, reads
 from dotr.datalog.facts import Facts
 from dotr.datalog.pruning import reach
-from dotr.errors import DataError, Diagnostic, Diagnostics
+from dotr.errors import Diagnostic, Diagnostics
 from dotr.events import Clock
 from dotr.expressions.evaluate import compile_condition
 from dotr.ir import AggregateAtom, Atom, BodyAtom, DatalogRule, FilterAtom, NotAtom, Var
@@ -95,7 +95,7 @@ class Instantiated:
     """Rules as they run. `over` says if anything was instantiated, and `watched` over which relations.
 
     `schema`: the triples instantiated over. When `over`, a stream may not bring schema triples
-    (`check_stream`) and no triple of a watched relation may be derived at an instant.
+    (the materialiser refuses them) and no triple of a watched relation may be derived at an instant.
     """
 
     rules: tuple[DatalogRule, ...]
@@ -145,13 +145,6 @@ def _plain(rule: DatalogRule) -> bool:
     return not any(isinstance(item, NotAtom | AggregateAtom) for item in rule.body) and not any(
         atom_relation(head) in (ALL, RDF_TYPE) for head in rule.heads
     )
-
-
-def check_stream(triples: Iterable[Triple]) -> None:
-    """Raise DataError D2601 for a schema triple in a stream graph; called where rules were instantiated."""
-    for triple in triples:
-        if is_schema_predicate(triple[1]) or (triple[1] == RDF_TYPE and is_schema_class(triple[2])):
-            raise DataError(stream_schema(triple))
 
 
 def stream_schema(triple: Triple, derived: bool = False) -> Diagnostic:
