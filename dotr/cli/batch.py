@@ -56,7 +56,11 @@ from dotr.tesla.digest import rule_digests
     help="Prefer to part detection by key or by time (default: auto).",
 )
 @click.option(
-    "--slice", "slice_", type=micros, metavar="DUR", help="Length of a slice of time (default: chosen)."
+    "--slice",
+    "slice_",
+    type=micros,
+    metavar="DUR",
+    help="Length of a slice of time, at least a 16th of what rules look back (default: chosen).",
 )
 @click.option(
     "--format", "format_", type=click.Choice(list(SUFFIXES)), default="jsonl", help="Default: jsonl."

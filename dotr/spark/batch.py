@@ -23,6 +23,14 @@ from dotr.spark.slices import Even, Slices, balanced_slices
 PARTS = 6
 """Parts for each core: enough to even out parts of different weight, few enough to be cheap."""
 
+LEAST = 16
+"""A slice that is asked for is made at least this part of its horizon long: of shorter ones every fact would
+be sent to so many that nothing else would be done.
+"""
+
+MOST = 10_000
+"""Slices of a log, at most."""
+
 Tell = Callable[[str, int, int, int], None]
 """Progress: (stage, tasks done, of, graphs done). 0: unknown."""
 
@@ -87,8 +95,8 @@ def check_ticks(program: Program, clock: Clock) -> None:
 def lay_out(
     plan: Plan, cores: int, quantiles: Sequence[Time], last: Time, slice_length: int | None
 ) -> Layout:
-    """The cuts of every group, from quantiles of the log's times; `slice_length` replaces what they
-    suggest.
+    """The cuts of every group, from quantiles of the log's times; `slice_length` replaces what they suggest,
+    within LEAST and MOST.
     """
     return Layout(plan, tuple(_cut(group, cores, quantiles, slice_length) for group in plan.groups), last)
 
@@ -97,8 +105,9 @@ def _cut(group: Group, cores: int, quantiles: Sequence[Time], slice_length: int 
     slices: Slices | None = None
     pieces = 1
     if group.horizon is not None and slice_length is not None:
-        slices = Even(slice_length)
-        pieces = max(1, (quantiles[-1] - quantiles[0]) // slice_length)
+        span = quantiles[-1] - quantiles[0]
+        slices = Even(max(slice_length, group.horizon // LEAST, span // MOST))
+        pieces = max(1, span // slices.length)
     elif group.horizon is not None:
         balanced = balanced_slices(quantiles, group.horizon)
         pieces = len(balanced.starts) + 1

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from dotr.ir import Every, Expression, Program
 from dotr.rdf.terms import XSD_FLOAT
+from dotr.spark.batch import LEAST, MOST, lay_out
 from dotr.spark.keys import bucket, stream_keys
 from dotr.spark.plan import By, describe, plan_batch, sequential
-from dotr.spark.slices import balanced_slices
+from dotr.spark.slices import Even, balanced_slices
 from tests.tesla.building import (
     absent,
     at,
@@ -182,3 +183,14 @@ def test_a_busy_hour_is_cut_into_more_slices() -> None:
     slices = balanced_slices(quiet + busy, 5 * SECOND)
     inside = [start for start in slices.starts if 6 * 3600 * SECOND < start < 7 * 3600 * SECOND]
     assert len(inside) == 17
+
+
+def test_a_slice_far_shorter_than_the_horizon_or_the_log_is_made_longer() -> None:
+    """A day's window in slices of two seconds sent every fact to 43,200 of them."""
+    day = 86_400_000_000
+    plan = plan_batch(program(rule("R", at("A"), each(at("B"), within(day, "A")))))
+    (cut,) = lay_out(plan, 2, [0, day], day, 2_000_000).cuts
+    assert cut.slices == Even(day // LEAST)
+    plan = plan_batch(program(rule("R", at("A"), each(at("B"), within(5, "A")))))
+    (cut,) = lay_out(plan, 2, [0, day], day, 1).cuts
+    assert cut.slices == Even(day // MOST)
