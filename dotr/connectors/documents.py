@@ -13,6 +13,7 @@ Bad input: D2001 cannot be read · D2002 no UTF-8 · D2003 no such file · D2004
 from __future__ import annotations
 
 import gzip
+import io
 import re
 import zlib
 from collections.abc import Iterator
@@ -20,7 +21,7 @@ from enum import Enum
 from hashlib import blake2b
 from itertools import islice
 from pathlib import PurePath
-from typing import IO, NoReturn, Protocol, TypeAlias, cast
+from typing import IO, Any, NoReturn, Protocol, TypeAlias, cast
 
 import pyoxigraph as ox
 
@@ -122,10 +123,17 @@ class Readable(Protocol):
     def read(self, size: int = -1, /) -> bytes: ...
 
 
-def open_document(path: str) -> IO[bytes]:
-    """A file for reading, decompressed if it is gzip (by its first bytes). Raises DataError D2003."""
+def open_document(path: str, content: bytes | None = None) -> IO[bytes]:
+    """A file for reading, decompressed if it is gzip (by its first bytes). Raises DataError D2003.
+
+    `content`: all of it, where it is in memory already.
+    """
     try:
-        plain = open(path, "rb")  # noqa: SIM115  # handed to the caller, who closes it
+        plain: io.BufferedReader[Any]
+        if content is None:
+            plain = open(path, "rb")  # noqa: SIM115  # handed to the caller, who closes it
+        else:
+            plain = io.BufferedReader(io.BytesIO(content))
         if plain.peek(2)[:2] == b"\x1f\x8b":
             return _Unzipped(plain)  # type: ignore[return-value]  # a GzipFile is a binary reader
         return plain

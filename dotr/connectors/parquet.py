@@ -9,6 +9,7 @@ Bad input: D2017 not such a file · D2018 a row without time or graph.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -71,17 +72,26 @@ def _no_archive(place: str, found: str) -> DataError:
 
 
 class ArchiveFile:
-    """One open Parquet file. Raises DataError D2017 when it is none, D2003 when it cannot be read."""
+    """One open Parquet file. Raises DataError D2017 when it is none, D2003 when it cannot be read.
 
-    def __init__(self, path: str, unit: int) -> None:
+    `content`: all of it, where it is in memory already; `path` is then only its name.
+    """
+
+    def __init__(self, path: str, unit: int, content: bytes | None = None) -> None:
         self.path = path
+        self._content = content
         try:
-            self._file = pq.ParquetFile(path)
+            self._file = pq.ParquetFile(path if content is None else pa.BufferReader(content))
         except pa.ArrowInvalid as error:
             raise _no_archive(path, str(error).splitlines()[0]) from None
         except OSError as error:
             raise _damaged(path, error) from None
         self.clock = archive_clock(self._file.schema_arrow, path, unit)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file."""
+        return os.path.getsize(self.path) if self._content is None else len(self._content)
 
     @property
     def groups(self) -> int:

@@ -82,6 +82,8 @@ class Reader:
     refusals: Refusals
     stdin: IO[bytes] | None = None
     bookmark: Bookmark = START
+    content: bytes | None = None
+    """All of the file, compressed or not, where somebody else fetched it: `file` is then only its name."""
     _last: Time | None = field(default=None, init=False)
     _prefixes: str = field(default="", init=False)
     _left: int = field(default=0, init=False)
@@ -104,13 +106,13 @@ class Reader:
             yield from self._read(Tap(self.stdin if self.stdin is not None else _standard_input()), None)
             return
         format_ = format_of(self.file)
-        if format_ is None and os.path.isfile(self.file):
+        if format_ is None and self._regular:
             raise unknown_format(self.file)
         if format_ is Format.PARQUET:
             yield from self._archive()
             return
         try:
-            file = open_document(self.file)
+            file = open_document(self.file, self.content)
         except DataError as error:
             yield self._refused(error, b"", "whole", 0)
             return
@@ -122,6 +124,11 @@ class Reader:
             except (OSError, EOFError) as error:
                 raise unreadable(self.file, OSError(*error.args)) from None
             yield from self._read(Tap(file, start, limit), format_)
+
+    @property
+    def _regular(self) -> bool:
+        """Whether the whole file is there, and ends; not so with a pipe."""
+        return self.content is not None or os.path.isfile(self.file)
 
     def _refused(self, error: DataError, content: bytes, how: str, end: int, carried: str = "") -> Mark:
         if self.refusals.fail:
@@ -207,7 +214,7 @@ class Reader:
 
     def _rest(self, tap: Tap, taken: int) -> bytes:
         limit = self.options.max_document
-        bounded = self.file.lower().endswith(".gz") or not os.path.isfile(self.file)
+        bounded = self.file.lower().endswith(".gz") or not self._regular
         parts: list[bytes] = []
         while part := read_some(tap, _PART if bounded else -1, self.name):
             parts.append(part)
@@ -220,7 +227,7 @@ class Reader:
         start, options = tap.count - len(head), self.options
         skip = self.bookmark.end if self.bookmark.how == "graph" else 0
         line = self._line(start)
-        whole = options.whole if os.path.isfile(self.file) else 0
+        whole = options.whole if self._regular else 0
         blocks = quad_blocks(
             tap,
             format_,
@@ -243,6 +250,8 @@ class Reader:
 
     def _original(self) -> bytes:
         """All of a refused file, as far as one document may go."""
+        if self.content is not None:
+            return self.content
         try:
             return read_bytes(self.file, self.options.max_document) if os.path.isfile(self.file) else b""
         except DataError:
@@ -321,7 +330,7 @@ class Reader:
         skip = self.bookmark.end if self.bookmark.how == "graph" else 0
         number = 0
         try:
-            archive = ArchiveFile(self.file, self.options.unit)
+            archive = ArchiveFile(self.file, self.options.unit, self.content)
             if self.ladder.clock is None:
                 self.ladder.clock = archive.clock
             for number, (time, triples, place) in enumerate(archive.graphs(), 1):
@@ -332,13 +341,13 @@ class Reader:
         except DataError as error:
             yield self._refused(error, b"", "whole", 0)
             return
-        yield Mark(self._last, self.name, "graph", number, size=os.path.getsize(self.file))
+        yield Mark(self._last, self.name, "graph", number, size=archive.size)
 
     def _line(self, start: int) -> int:
         """The number of the line at byte `start`. Reads what is before it."""
         if not start:
             return 1
-        with open_document(self.file) as file:
+        with open_document(self.file, self.content) as file:
             return 1 + sum(part.count(b"\n") for part in parts_of(file, start, self.name))
 
 
