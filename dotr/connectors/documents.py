@@ -129,11 +129,10 @@ def open_document(path: str, content: bytes | None = None) -> IO[bytes]:
     `content`: all of it, where it is in memory already.
     """
     try:
-        plain: io.BufferedReader[Any]
-        if content is None:
-            plain = open(path, "rb")  # noqa: SIM115  # handed to the caller, who closes it
-        else:
-            plain = io.BufferedReader(io.BytesIO(content))
+        # handed to the caller, who closes it
+        plain: io.BufferedReader[Any] = (
+            open(path, "rb") if content is None else io.BufferedReader(io.BytesIO(content))  # noqa: SIM115
+        )
         if plain.peek(2)[:2] == b"\x1f\x8b":
             return _Unzipped(plain)  # type: ignore[return-value]  # a GzipFile is a binary reader
         return plain
