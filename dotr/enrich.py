@@ -29,8 +29,8 @@ def enricher(program: Program, background: Collection[Triple], materialize_all: 
     Unless `materialize_all`, what no query can reach is neither derived nor kept.
     Raises ProgramError for the rules, DataError D3101 for a background that contradicts its ontology.
     """
-    wanted = _wanted(program, materialize_all)
-    materialiser = Materialiser(rules_over(program, background), background, needed=wanted)
+    relations = wanted(program, materialize_all)
+    materialiser = Materialiser(rules_over(program, background), background, needed=relations)
     clashes = materialiser.clashes()
     if clashes:
         raise DataError(clashes)
@@ -42,14 +42,15 @@ def reopened(program: Program, saved: bytes, materialize_all: bool = False) -> M
 
     Raises EngineError D5101 for bytes that are damaged or of another version.
     """
-    wanted = _wanted(program, materialize_all)
+    relations = wanted(program, materialize_all)
     rules = rules_over(program, saved_lists(saved))
-    return Materialiser(rules, (), needed=wanted, closed=load_background(rules, saved, wanted))
+    return Materialiser(rules, (), needed=relations, closed=load_background(rules, saved, relations))
 
 
-def _wanted(program: Program, materialize_all: bool) -> frozenset[Relation]:
-    wanted = needed(program.queries)
-    return wanted | {ALL} if materialize_all else wanted
+def wanted(program: Program, materialize_all: bool) -> frozenset[Relation]:
+    """The relations that the program's queries read; with `materialize_all`, all."""
+    relations = needed(program.queries)
+    return relations | {ALL} if materialize_all else relations
 
 
 def rules_over(program: Program, background: Collection[Triple]) -> tuple[DatalogRule, ...]:

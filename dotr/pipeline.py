@@ -16,7 +16,7 @@ from typing import Any
 
 from dotr.detect import DETECTORS, Detector
 from dotr.emit import Emitter
-from dotr.enrich import enricher
+from dotr.enrich import enricher, reopened
 from dotr.errors import DataError, Diagnostic, DotrError, EngineError, ProgramError
 from dotr.events import Clock, Composite, Fact, RawMatch, Time
 from dotr.ir import Entailment, Every, Program
@@ -50,7 +50,9 @@ class Pipeline:
     """Owns the state of one run: graphs not yet closed, the detector's memory, counters.
 
     `background` is what the program's BACKGROUND names, read, canonical, blank nodes labelled. `lateness` is
-    in microseconds. `on_late` is called with every late graph, which then is counted and forgotten.
+    in microseconds. `on_late` is called with every late graph, which then is counted and forgotten. `closed`
+    is what `closed_background` of another pipeline over the same program and background gave: it is not
+    closed again then, and `background` is looked at by `verify` alone.
     """
 
     def __init__(
@@ -63,12 +65,16 @@ class Pipeline:
         materialize_all: bool = False,
         detector: str = "tesla",
         verify: bool = False,
+        closed: bytes | None = None,
     ) -> None:
         self.program = program
         self.clock: Clock | None = None
         self._lateness = lateness
         self._on_late = on_late
-        self._enrich = enricher(program, background, materialize_all)
+        if closed is None:
+            self._enrich = enricher(program, background, materialize_all)
+        else:
+            self._enrich = reopened(program, closed, materialize_all)
         shares = is_threshold if detector == "tesla" else None
         self._extract = Extractor(program.queries, self._enrich.store, shares=shares)
         self._detector = detector
@@ -108,6 +114,10 @@ class Pipeline:
         self._detect = DETECTORS[self._detector](self.program, clock, filtered)
         if self._oracle is not None:
             self._oracle.begin(clock)
+
+    def closed_background(self) -> bytes:
+        """The closed, indexed background as bytes; the stream never changes it."""
+        return self._enrich.closed.save()
 
     @property
     def watermark(self) -> Time | None:

@@ -26,12 +26,12 @@ from dotr.cli.options import (
 )
 from dotr.cli.run import chosen_format
 from dotr.connectors.appending import AppendingFile
-from dotr.connectors.background import read_background
-from dotr.connectors.deployment import deployed_background, deployed_program, without
+from dotr.connectors.deployment import deployed_program
 from dotr.connectors.feeding import Feed, Sink, refuse_other_unit
 from dotr.connectors.journal import Journal
 from dotr.connectors.outputs import StreamOutput
 from dotr.connectors.pace import Idle, Pace
+from dotr.connectors.resuming import Added, resumed
 from dotr.connectors.rules import read_rules_text
 from dotr.connectors.sinks import FORMATS, formatter
 from dotr.connectors.sources import SourceOptions
@@ -40,7 +40,6 @@ from dotr.errors import Diagnostic, UsageError
 from dotr.events import Clock
 from dotr.ir import Program
 from dotr.lang import load_program
-from dotr.pipeline import Pipeline
 
 _LOOK = 0.25
 """Seconds between two looks at what is followed."""
@@ -103,12 +102,12 @@ def command(
         raise UsageError(
             Diagnostic("D4131", "--idle-advance needs a source that may be silent", hint="add --follow")
         )
+    feed: Feed
     with ExitStack() as stack:
         journal = stack.enter_context(Journal(folder))
         program = deployed_program(journal.deployed())
         if more_rules:
             program = _with_rules(journal, more_rules)
-        triples = deployed_background(journal) + read_background(background, base, max_document)
         state = journal.snapshot()
         stored = Clock(*state["clock"]) if state is not None and state["clock"] is not None else None
         unit = (
@@ -118,9 +117,10 @@ def command(
         )
         refuse_other_unit(stored, unit, folder)
         options = reading(base, time_path, next(n for n, u in UNITS.items() if u == unit), max_document)
-        pipeline = Pipeline(
+        pipeline = resumed(
+            journal,
             program,
-            triples,
+            Added(background, base, max_document),
             lateness=lateness,
             on_late=lambda when, graph: feed.late(when, graph),
             materialize_all=materialize == "all",
@@ -178,10 +178,11 @@ def _with_rules(journal: Journal, more: Sequence[str]) -> Program:
     """The deployed program with more rule files, for this feed alone."""
     deployed = journal.deployed()
     texts = deployed.texts or {}
-    program = load_program(
-        [*deployed.files, *more], lambda path: texts[path] if path in texts else read_rules_text(path)
+    return load_program(
+        [*deployed.files, *more],
+        lambda path: texts[path] if path in texts else read_rules_text(path),
+        deployed.removed,
     )
-    return without(program, deployed.removed)
 
 
 def _sinks(

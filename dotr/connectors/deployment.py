@@ -19,10 +19,12 @@ from pathlib import Path
 from dotr.connectors.background import read_background
 from dotr.connectors.documents import MAX_DOCUMENT, STREAM_BASE, split_triples
 from dotr.connectors.journal import Deployed, Journal, texts_of
+from dotr.connectors.resuming import closed_key
 from dotr.connectors.rules import read_rules_text
-from dotr.errors import DataError, Diagnostic, ProgramError, RefusedError, Severity
+from dotr.errors import DataError, Diagnostic, Diagnostics, ProgramError, RefusedError, Severity
 from dotr.ir import Program, Rule
 from dotr.lang import check_program, load_program
+from dotr.lang.loading import Loader
 from dotr.pipeline import Pipeline
 from dotr.rdf.terms import Triple
 from dotr.tesla.digest import rule_digests
@@ -51,7 +53,7 @@ class Proposal:
     """A deploy that was checked and compiled but not yet done."""
 
     deployed: Deployed
-    program: Program
+    pipeline: Pipeline
     background: tuple[Triple, ...]
     differences: tuple[Difference, ...]
     background_changed: tuple[int, int]
@@ -68,8 +70,7 @@ def deployed_program(deployed: Deployed) -> Program:
             raise FileNotFoundError(2, "not part of the deployment", path)
         return texts[path]
 
-    program = load_program(list(deployed.files), read) if deployed.files else Program()
-    return without(program, deployed.removed)
+    return load_program(list(deployed.files), read, deployed.removed) if deployed.files else Program()
 
 
 def deployed_background(journal: Journal) -> list[Triple]:
@@ -113,26 +114,28 @@ def propose(
     files = [*old.files, *(path for path in dict.fromkeys(given) if path not in old.files)]
     texts: dict[str, str] = {}
 
-    def read(path: str) -> str:
+    def fresh(path: str) -> str:
         if path not in texts:
-            stored = (old.texts or {}).get(path)
-            fresh = path in given or stored is None
-            texts[path] = read_rules_text(_found(path, home)) if fresh else stored or ""
+            texts[path] = read_rules_text(_found(path, home))
         return texts[path]
 
-    program, found = check_program(files, read)
+    def read(path: str) -> str:
+        if path not in texts and path in stored:
+            texts[path] = stored[path]
+        return fresh(path)
+
+    stored = old.texts or {}
+    Loader(fresh, Diagnostics()).paths(given)  # the files given, and all that these name, are read anew
+    removed = frozenset((file, rule) for file, rule in old.removed if file not in given)
+    program, found = check_program(files, read, removed)
     errors = [d for d in found if d.severity is Severity.ERROR]
     if errors:
         raise ProgramError(errors)
     if program is None:
-        program = load_program(files, read)  # says what the check does not count as an error
-    again = {rule.name for rule in program.rules if _file(rule) in given}
-    removed = old.removed - again
-    names = {rule.name for rule in program.rules}
-    new_program = without(program, removed)
+        program = load_program(files, read, removed)  # says what the check does not count as an error
     paths = [_found(path, home) for path in program.background]
     background = tuple(read_background([*paths, *more_background], base, limit))
-    Pipeline(new_program, background)  # compiles: what cannot run is told now
+    pipeline = Pipeline(program, background)  # compiles: what cannot run is told now
     before = deployed_program(old)
     was, now = set(deployed_background(journal)), set(background)
     text = texts_of(background)
@@ -140,20 +143,22 @@ def propose(
         Deployed(
             tuple(files),
             texts,
-            frozenset(removed & names),
+            removed,
             blake2b(text.encode(), digest_size=16).hexdigest(),
         ),
-        new_program,
+        pipeline,
         background,
-        differences(before, new_program),
+        differences(before, program),
         (len(now - was), len(was - now)),
-        tuple(d for d in found if d.severity is Severity.WARNING),
+        tuple(d for d in found if d.severity is Severity.WARNING and not (removed and d.code == "D1117")),
     )
 
 
 def commit_proposal(journal: Journal, proposal: Proposal) -> None:
     """Do what was proposed."""
-    journal.deploy(proposal.deployed, texts_of(proposal.background))
+    key = closed_key(proposal.pipeline.program, proposal.deployed.background)
+    closed = proposal.pipeline.closed_background()
+    journal.deploy(proposal.deployed, texts_of(proposal.background), (key, closed))
 
 
 def undeploy(journal: Journal, name: str) -> Program:
@@ -182,7 +187,7 @@ def undeploy(journal: Journal, name: str) -> Program:
             )
         )
     left = without(program, [name])
-    whole = replace(deployed, removed=deployed.removed | {name})
+    whole = replace(deployed, removed=deployed.removed | {(file, name) for file in deployed.files})
     journal.deploy(whole, journal.background())
     return left
 
@@ -237,7 +242,3 @@ def _found(path: str, home: Path) -> str:
     if path.startswith("dotr:") or os.path.isabs(path):
         return path
     return os.path.relpath(home / path)
-
-
-def _file(rule: Rule) -> str:
-    return rule.span.source.name if rule.span is not None else ""

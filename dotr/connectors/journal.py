@@ -19,25 +19,43 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from dotr.errors import DataError, Diagnostic, EngineError, RefusedError
 
-FORMAT = 1
-"""Of the tables. There is no older one; a newer one is refused."""
+FORMAT = 2
+"""Of the tables. Those of an older one are brought up to date (`_UPDATES`), a newer one is refused."""
 
 _TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE files (place INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE);
 CREATE TABLE texts (path TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE removed (rule TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE removed (rule TEXT NOT NULL, file TEXT NOT NULL, PRIMARY KEY (rule, file)) WITHOUT ROWID;
 CREATE TABLE background (id INTEGER PRIMARY KEY CHECK (id = 1), hash TEXT NOT NULL, triples BLOB NOT NULL);
+CREATE TABLE closed (id INTEGER PRIMARY KEY CHECK (id = 1), key TEXT NOT NULL, hash BLOB NOT NULL,
+                     content BLOB NOT NULL);
 CREATE TABLE state (id INTEGER PRIMARY KEY CHECK (id = 1), snapshot BLOB NOT NULL, status TEXT NOT NULL);
 CREATE TABLE sources (file TEXT PRIMARY KEY, how TEXT NOT NULL, "end" INTEGER NOT NULL, carried TEXT NOT NULL,
                       size INTEGER NOT NULL, hash TEXT NOT NULL, finished INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE outputs (path TEXT PRIMARY KEY, format TEXT NOT NULL, length INTEGER NOT NULL) WITHOUT ROWID;
 """
+
+_UPDATES = {
+    1: """
+ALTER TABLE removed RENAME TO removed_before;
+CREATE TABLE removed (rule TEXT NOT NULL, file TEXT NOT NULL, PRIMARY KEY (rule, file)) WITHOUT ROWID;
+INSERT INTO removed SELECT rule, path FROM removed_before, files;
+DROP TABLE removed_before;
+CREATE TABLE closed (id INTEGER PRIMARY KEY CHECK (id = 1), key TEXT NOT NULL, hash BLOB NOT NULL,
+                     content BLOB NOT NULL);
+"""
+}
+"""Format → the statements that make the next one of it."""
+
+CLOSED_LIMIT = 512 * 1024 * 1024
+"""Bytes of a closed background beyond which it is not kept, but closed again at every start."""
 
 
 class Disk:
@@ -77,11 +95,14 @@ class OutputRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Deployed:
-    """What is deployed: root files in order, the text of every rule file, rules taken out."""
+    """What is deployed: root files in order, the text of every rule file, rules taken out.
+
+    `removed`: (root file, rule name). Another file may have a rule of that name.
+    """
 
     files: tuple[str, ...] = ()
     texts: Mapping[str, str] | None = None
-    removed: frozenset[str] = frozenset()
+    removed: frozenset[tuple[str, str]] = frozenset()
     background: str = ""
     """The hash of the background's triples."""
 
@@ -128,7 +149,7 @@ class Journal:
             raise self._told(error) from None
         try:
             with self._guarded():
-                self._open(create and (not begun or self._bare()))
+                self._open(create and (not begun or self._bare()), exclusive)
         except BaseException:
             self.close()
             raise
@@ -141,7 +162,7 @@ class Journal:
         journal = cls.__new__(cls)
         journal.folder, journal.disk, journal._lock = Path(folder), Disk(), None
         journal._connection = sqlite3.connect(":memory:", isolation_level=None)
-        journal._open(new=True)
+        journal._open(new=True, exclusive=True)
         return journal
 
     def _locked(self) -> sqlite3.Connection:
@@ -167,7 +188,7 @@ class Journal:
         """Whether a deploy was ended before it had made the tables."""
         return self._connection.execute("SELECT 1 FROM sqlite_master").fetchone() is None
 
-    def _open(self, new: bool) -> None:
+    def _open(self, new: bool, exclusive: bool) -> None:
         connection = self._connection
         for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "journal_size_limit = 16777216"):
             connection.execute(f"PRAGMA {pragma}")
@@ -182,7 +203,10 @@ class Journal:
         found = connection.execute("SELECT value FROM meta WHERE key = 'format'").fetchone()
         if found is None:
             raise self._damaged("it does not say its version")
-        if found[0] != str(FORMAT):
+        if found[0] in {str(older) for older in _UPDATES}:
+            if exclusive:
+                self._update(int(found[0]))
+        elif found[0] != str(FORMAT):
             raise EngineError(
                 Diagnostic(
                     "D5203",
@@ -191,6 +215,16 @@ class Journal:
                     notes=("nothing was changed",),
                     hint="use the dotr that wrote it, or deploy anew with another --dir",
                 )
+            )
+
+    def _update(self, format_: int) -> None:
+        """Bring the tables of an older format up to date, in one transaction. State and positions stay."""
+        with self.transaction():
+            for older in range(format_, FORMAT):
+                for statement in _UPDATES[older].split(";")[:-1]:
+                    self.disk.execute(self._connection, statement)
+            self.disk.execute(
+                self._connection, "UPDATE meta SET value = ? WHERE key = 'format'", (str(FORMAT),)
             )
 
     def __enter__(self) -> Journal:
@@ -264,35 +298,70 @@ class Journal:
         with self._guarded():
             files = self._connection.execute("SELECT path FROM files ORDER BY place").fetchall()
             texts = self._connection.execute("SELECT path, text FROM texts").fetchall()
-            removed = self._connection.execute("SELECT rule FROM removed").fetchall()
+            removed = self._connection.execute("SELECT * FROM removed").fetchall()
             background = self._connection.execute("SELECT hash FROM background").fetchone()
+        paths = tuple(path for (path,) in files)
         return Deployed(
-            tuple(path for (path,) in files),
+            paths,
             dict(texts),
-            frozenset(rule for (rule,) in removed),
+            # a look at a deployment of format 1, which does not say of which file a rule was taken out
+            frozenset((file, rule) for rule, *of in removed for file in of or paths),
             background[0] if background else "",
         )
 
-    def deploy(self, deployed: Deployed, background: str) -> None:
-        """Replace what is deployed; `background` is its triples as N-Triples. One transaction."""
+    def deploy(self, deployed: Deployed, background: str, closed: tuple[str, bytes] | None = None) -> None:
+        """Replace what is deployed; `background` is its triples as N-Triples, `closed` as `keep_closed`.
+
+        One transaction, in which a closed background of before goes.
+        """
         execute, connection = self.disk.execute, self._connection
         with self.transaction():
-            for table in ("files", "texts", "removed", "background"):
+            for table in ("files", "texts", "removed", "background", "closed"):
                 execute(connection, f"DELETE FROM {table}")  # noqa: S608  # names of our own tables
             for path in deployed.files:
                 execute(connection, "INSERT INTO files (path) VALUES (?)", (path,))
             for path, text in sorted((deployed.texts or {}).items()):
                 execute(connection, "INSERT INTO texts VALUES (?, ?)", (path, text))
-            for rule in sorted(deployed.removed):
-                execute(connection, "INSERT INTO removed VALUES (?)", (rule,))
+            for file, rule in sorted(deployed.removed):
+                execute(connection, "INSERT INTO removed VALUES (?, ?)", (rule, file))
             packed = zlib.compress(background.encode(), 1)
             execute(connection, "INSERT INTO background VALUES (1, ?, ?)", (deployed.background, packed))
+            if closed is not None:
+                self._keep_closed(*closed)
 
     def background(self) -> str:
         """The background's triples as N-Triples, canonical, blank nodes labelled."""
         with self._guarded():
             found = self._connection.execute("SELECT triples FROM background").fetchone()
         return "" if found is None else self._unpacked(found[0])
+
+    def closed(self, key: str) -> bytes | None:
+        """The closed background that was kept under `key`; None when there is none, or it is damaged."""
+        with self._guarded():
+            found = self._connection.execute(
+                "SELECT hash, content FROM closed WHERE key = ?", (key,)
+            ).fetchone()
+        if found is None or _digest(found[1]) != found[0]:
+            return None
+        try:
+            return zlib.decompress(found[1])
+        except zlib.error:
+            return None
+
+    def keep_closed(self, key: str, content: bytes) -> None:
+        """Keep a closed background (`Pipeline.closed_background`) instead of the one kept before."""
+        with self.transaction():
+            self._keep_closed(key, content)
+
+    def _keep_closed(self, key: str, content: bytes) -> None:
+        packed = zlib.compress(content, 1)
+        if len(packed) > CLOSED_LIMIT:
+            return
+        self.disk.execute(
+            self._connection,
+            "INSERT OR REPLACE INTO closed VALUES (1, ?, ?, ?)",
+            (key, _digest(packed), packed),
+        )
 
     def _unpacked(self, content: bytes) -> str:
         try:
@@ -368,6 +437,10 @@ class Journal:
                 )
             for path, length in commit.outputs.items():
                 execute(connection, "UPDATE outputs SET length = ? WHERE path = ?", (length, path))
+
+
+def _digest(content: bytes) -> bytes:
+    return blake2b(content, digest_size=16).digest()
 
 
 def texts_of(lines: Iterable[tuple[str, str, str]]) -> str:

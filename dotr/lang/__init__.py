@@ -7,7 +7,7 @@ Method:  tokens.py → base.py → expressions.py → sparql.py → dlog.py, dot
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from dotr.datalog.strata import check_rules
 from dotr.errors import Diagnostic, Diagnostics, ProgramError, Severity
@@ -23,13 +23,16 @@ from dotr.source import Source
 __all__ = ["Reader", "check_program", "load_program", "parse_datalog", "parse_program", "parse_query"]
 
 
-def check_program(paths: Sequence[str], read: Reader) -> tuple[Program | None, list[Diagnostic]]:
+def check_program(
+    paths: Sequence[str], read: Reader, removed: Collection[tuple[str, str]] = ()
+) -> tuple[Program | None, list[Diagnostic]]:
     """The program of all files together, or None, and everything found, errors, warnings and infos.
 
     The program is None when there are errors, and when a file is a library whose parameters have no value.
+    `removed`: rules to pass over, as (file of `paths`, name).
     """
     found = Diagnostics()
-    loader = Loader(read, found)
+    loader = Loader(read, found, removed)
     loader.paths(paths)
     program = _resolve(loader, found)
     loader.unused_prefixes()
@@ -39,10 +42,10 @@ def check_program(paths: Sequence[str], read: Reader) -> tuple[Program | None, l
     return program, _sorted(found.found)
 
 
-def load_program(paths: Sequence[str], read: Reader) -> Program:
-    """The program of all files together. Raises ProgramError with every error."""
+def load_program(paths: Sequence[str], read: Reader, removed: Collection[tuple[str, str]] = ()) -> Program:
+    """The program of all files together, without `removed`. Raises ProgramError with every error."""
     found = Diagnostics()
-    loader = Loader(read, found)
+    loader = Loader(read, found, removed)
     loader.paths(paths)
     return _finish(loader, found)
 

@@ -8,7 +8,7 @@ Method:  language.md, sec. 2, "pattern libraries". A library is parsed anew for 
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -80,10 +80,17 @@ def join(file: str, path: str) -> str:
 
 
 class Loader:
-    """Owns what has been read so far, and the stack of imports that are being read."""
+    """Owns what has been read so far, and the stack of imports that are being read.
 
-    def __init__(self, read: Reader | None, found: Diagnostics) -> None:
+    `removed`: (file, name) of rules to pass over, as a deployment has them that were taken out of it; the
+    file is the one given by the user, whichever library the rule stands in.
+    """
+
+    def __init__(
+        self, read: Reader | None, found: Diagnostics, removed: Collection[tuple[str, str]] = ()
+    ) -> None:
         self.loaded = Loaded()
+        self._removed = removed
         self._read = read
         self._found = found
         self._stack: list[str] = []
@@ -175,7 +182,8 @@ class Loader:
         for statement in file.statements:
             match statement:
                 case QuerySyntax() | RuleSyntax():
-                    self.loaded.definitions.append((unit, statement))
+                    if (self._stack[0], unit.prefix + statement.name.text) not in self._removed:
+                        self.loaded.definitions.append((unit, statement))
                 case BackgroundSyntax(paths):
                     for path in paths:
                         self.loaded.background[join(unit.path, path.text)] = None

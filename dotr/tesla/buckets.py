@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, Protocol, assert_never
 
 from dotr.events import Clock, Fact, Time
@@ -25,6 +27,15 @@ from dotr.tesla.totals import Joined, Running, running
 def fact_key(fact: Fact) -> tuple[Any, ...]:
     """Canonical order of the facts of one stream: time, values, ordinal."""
     return fact[0], values_key(fact[1]), fact[2]
+
+
+def in_order(facts: Iterable[Fact]) -> list[Fact]:
+    """Facts of one stream in canonical order. What has its time to itself needs no key of its values."""
+    found: list[Fact] = []
+    for _, at_once in groupby(sorted(facts, key=itemgetter(0)), itemgetter(0)):
+        group = list(at_once)
+        found += group if len(group) == 1 else sorted(group, key=fact_key)
+    return found
 
 
 class Kind(Protocol[B]):

@@ -16,7 +16,7 @@ from typing import Any, Generic, assert_never, cast
 
 from dotr.events import Clock, Fact, Time
 from dotr.ir.expressions import Attribute, Expression
-from dotr.tesla.buckets import Kind, TotalKind, fact_key, kind_of, own_condition, own_getter
+from dotr.tesla.buckets import Kind, TotalKind, in_order, kind_of, own_condition, own_getter
 from dotr.tesla.conditions import conjunction
 from dotr.tesla.keys import B, Key, KeyIndex, PartialKey
 from dotr.tesla.plan import ColumnSpec, Latest, Log, Stairs, Total
@@ -104,7 +104,7 @@ class Column(Generic[B]):
             for dump in dumps
             for time, values, ordinal, id_ in dump["facts"]
         }
-        self.insert(sorted(facts, key=fact_key))
+        self.insert(in_order(facts))
 
     def _miss(self, key: PartialKey, fact: Fact) -> None:
         """A fact whose key `table` does not have: new, ambiguous, or one that equals nothing."""

@@ -121,3 +121,42 @@ def test_a_library_is_told_how_to_be_used(dotr: Dotr) -> None:
     Path("library.dotr").write_text("PARAMETER ?patience\n" + TWO)
     ran = dotr("deploy", "library.dotr")
     assert (ran.code, ran.out) == (3, "")
+
+
+def test_a_rule_that_was_taken_out_may_be_defined_by_another_file(dotr: Dotr) -> None:
+    Path("two.dotr").write_text(TWO)
+    Path("other.dotr").write_text(TWO.split("RULE Alarm")[0].replace("Smoke", "Gas"))
+    dotr("deploy", "two.dotr")
+    assert "error[D1104]" in dotr("deploy", "other.dotr").err
+    dotr("undeploy", "Alarm")
+    dotr("undeploy", "Fire")
+    ran = dotr("deploy", "other.dotr")
+    assert (ran.code, lines(ran.out)) == (0, ["+ Fire new"])
+    graph = "@prefix : <urn:x:> . [] a :Gas ; :room 1 ."
+    Path("in.jsonl").write_text(json.dumps({"time": 1, "graph": graph}) + "\n")
+    assert json.loads(dotr("feed", "in.jsonl").out)["rule"] == "Fire"
+    again = dotr("deploy", "two.dotr")  # its rules are back, and one of them is there twice
+    assert (again.code, "error[D1104]" in again.err) == (3, True)
+    dotr("undeploy", "Fire")
+    assert lines(dotr("deploy", "two.dotr").out) == ["+ Fire new", "+ Alarm new"]
+
+
+def test_a_rule_of_a_library_is_taken_out_under_the_name_of_its_import(dotr: Dotr) -> None:
+    Path("library.dotr").write_text(TWO)
+    Path("uses.dotr").write_text("IMPORT <library.dotr> AS East IMPORT <library.dotr> AS West")
+    dotr("deploy", "uses.dotr")
+    assert dotr("undeploy", "East_Alarm").code == 0
+    assert dotr("undeploy", "East_Fire").code == 0
+    report = json.loads(dotr("status", "--format", "json").out)
+    assert [rule["rule"] for rule in report["rules"]] == ["West_Fire", "West_Alarm"]
+
+
+def test_a_redeploy_reads_the_files_that_the_given_one_names(dotr: Dotr) -> None:
+    dotr("deploy", "fire.dotr")
+    Path("two.dotr").write_text(TWO.replace("Fire", "Blaze"))
+    Path("rooms.dlog").write_text(Path("rooms.dlog").read_text().replace(":is_in_room(?c", ":lies_in(?c"))
+    assert lines(dotr("deploy", "two.dotr", "--dry-run").out)[0].startswith("= Fire the same")
+    assert lines(dotr("deploy", "fire.dotr").out) == [
+        "~ Fire Datalog rules that its queries reach changed: starts with nothing remembered"
+    ]
+    assert dotr("feed", "events").out == ""

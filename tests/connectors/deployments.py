@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from dotr.connectors.appending import AppendingFile
-from dotr.connectors.deployment import commit_proposal, deployed_background, deployed_program, propose
+from dotr.connectors.deployment import commit_proposal, deployed_program, propose
 from dotr.connectors.feeding import Feed, Sink
 from dotr.connectors.journal import Disk, Journal
 from dotr.connectors.pace import Pace
+from dotr.connectors.resuming import resumed
 from dotr.connectors.sinks import formatter
 from dotr.connectors.sources import SourceOptions
-from dotr.pipeline import Pipeline
 
 RULES = """
 PREFIX : <urn:x:>
@@ -98,9 +98,7 @@ def feed(
     """
     with Journal(state, disk=disk) as journal:
         program = deployed_program(journal.deployed())
-        pipeline = Pipeline(
-            program, deployed_background(journal), on_late=lambda time, graph: feeding.late(time, graph)
-        )
+        pipeline = resumed(journal, program, on_late=lambda time, graph: feeding.late(time, graph))
         snapshot = journal.snapshot()
         if snapshot is not None:
             pipeline.restore(snapshot)
