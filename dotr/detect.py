@@ -24,7 +24,9 @@ class Detector(Protocol):
     def detect(
         self, time: Time, facts: Mapping[str, Sequence[Fact]], graph: bool = True
     ) -> Sequence[RawMatch]:
-        """The matches triggered at `time`, in output order; `graph` False marks an instant of ticks alone."""
+        """The matches triggered at `time`, which `in_order` puts into output order; `graph` False marks an
+        instant of ticks alone.
+        """
 
     def next_tick(self, after: Time) -> Time | None:
         """The earliest tick later than `after`, None without EVERY rules or before the first instant."""

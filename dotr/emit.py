@@ -8,10 +8,12 @@ Method:  paper, sec. 4, "output translation"; fresh names are content hashes (la
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import groupby
+from typing import TypeAlias, overload
 
-from dotr.events import Composite, Fact, RawMatch
+from dotr.events import Clock, Composite, RawMatch, in_order
 from dotr.ir import Every, Fresh, Program, Rule, TemplateNode, TemplateTriple, TemplateVar
 from dotr.joins.emit import Names, make
 from dotr.rdf.terms import PROV_GENERATED_AT_TIME, Term, Triple
@@ -22,38 +24,111 @@ _LONG = 64  # triples of a template
 Build: TypeAlias = tuple[tuple[Term | int, ...], ...]
 """Triples of nodes: a constant, or a place in (name, stamp, bindings…, further fresh names…)."""
 
-QuadWriter: TypeAlias = Callable[[str, tuple[Term, ...], str], str]
-"""(id, values of WITH, stamp) → N-Quads."""
+Writer: TypeAlias = Callable[[Iterable[int], str, tuple[Term, ...], str], list[str]]
+"""(rules, hash of what they matched, values of WITH, stamp) → the N-Quads of each rule's event. Raises
+KeyError for a rule whose template has another form."""
+
+
+class Emission(Sequence[Composite]):
+    """The events of one instant, in output order: a sequence whose items are made when they are asked for.
+
+    `len` costs what the matches do; an event costs its object and, once for all rules that matched the same
+    facts, its hash.
+    """
+
+    __slots__ = ("_emitter", "_events", "matches")
+
+    def __init__(self, emitter: Emitter, matches: Sequence[RawMatch]) -> None:
+        self.matches = matches
+        self._emitter = emitter
+        self._events: list[Composite] | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.matches)
+
+    def __len__(self) -> int:
+        return sum([len(match[0]) for match in self.matches])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]  # a sequence of values
+
+    def rules(self) -> set[int]:
+        """The places of the rules that have an event."""
+        return {rule for match in self.matches for rule in match[0]}
+
+    @overload
+    def __getitem__(self, place: int) -> Composite: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Composite]: ...
+    def __getitem__(self, place: int | slice) -> Composite | list[Composite]:
+        return self._made()[place]
+
+    def __iter__(self) -> Iterator[Composite]:
+        return iter(self._made())
+
+    def _made(self) -> list[Composite]:
+        events = self._events
+        if events is None:
+            events = self._events = self._emitter.composites(self.matches)
+        return events
+
+    def nquads(self, clock: Clock) -> str:
+        """All events as N-Quads, one after the other. See RuleTemplate.quads."""
+        return self._emitter.nquads(self.matches, clock)
 
 
 class Emitter:
     """Turns the matches of a program's rules into composite events. Stateless."""
 
     def __init__(self, program: Program) -> None:
-        self._templates = tuple(RuleTemplate(rule) for rule in program.rules)
+        self._templates = tuple(RuleTemplate(rule, index) for index, rule in enumerate(program.rules))
+        _share_writers(self._templates)
+        self.nothing = Emission(self, ())
 
-    def composites(self, matches: Iterable[RawMatch]) -> list[Composite]:
-        """The events of one instant's matches. O(facts of a match), for its name, which is hashed once for
+    def emission(self, matches: Sequence[RawMatch]) -> Emission:
+        """The events of one instant's matches."""
+        return Emission(self, matches)
+
+    def composites(self, matches: Sequence[RawMatch]) -> list[Composite]:
+        """The events of one instant's matches, in output order. O(facts of a match), for its name, once for
         all rules that matched the same facts.
         """
-        hashes: dict[tuple[Fact, ...], str] = {}
-        events: list[Composite] = []
         templates = self._templates
-        last: tuple[Fact, ...] | None = None
-        name = ""
-        for match in matches:
-            rule, time, facts, _ = match
-            if facts != last:  # a run of rules over the same facts compares by pointers
-                last = facts
-                name = hashes.get(facts, "")
-                if not name:
-                    name = hashes[facts] = match_hash(time, facts)
-            template = templates[rule]
-            events.append(Composite(template, template.prefix + name, match))
-        return events
+        if len(matches) == 1:
+            match = matches[0]
+            name = match_hash(match[1], match[2])
+            return [
+                Composite(template, template.prefix + name, match)
+                for template in [templates[rule] for rule in sorted(match[0])]
+            ]
+        names = {id(match): match_hash(match[1], match[2]) for match in matches}
+        return [
+            Composite(templates[rule], templates[rule].prefix + names[id(match)], match)
+            for rule, match in in_order(matches)
+        ]
+
+    def nquads(self, matches: Sequence[RawMatch], clock: Clock) -> str:
+        """The events of one instant's matches as N-Quads, in output order, without making them."""
+        stamp = clock.term(matches[0][1])
+        templates = self._templates
+        if len(matches) == 1:
+            rules, time, facts, values = matches[0]
+            with suppress(KeyError):
+                return "".join(
+                    templates[rules[0]].write(sorted(rules), match_hash(time, facts), values, stamp)
+                )
+        names = {id(match): match_hash(match[1], match[2]) for match in matches}
+        return "".join(
+            [
+                templates[rule].write((rule,), names[id(match)], match[3], stamp)[0]
+                for rule, match in in_order(matches)
+            ]
+        )
 
     def composite(self, match: RawMatch) -> Composite:
-        """The event of one match."""
+        """The event of one match of one rule."""
         return self.composites((match,))[0]
 
 
@@ -62,15 +137,19 @@ class RuleTemplate:
 
     __slots__ = (
         "_build",
-        "_suffixes",
+        "_index",
+        "build",
         "positions",
         "prefix",
-        "quads",
         "rule",
+        "suffixes",
         "variables",
+        "write",
     )
 
-    def __init__(self, rule: Rule) -> None:
+    def __init__(self, rule: Rule, index: int) -> None:
+        self._index = index
+        self.write: Writer = self._write
         trigger = rule.trigger
         first = (trigger.name, ()) if isinstance(trigger, Every) else (trigger.name, trigger.variables)
         self.rule = rule.name
@@ -78,16 +157,16 @@ class RuleTemplate:
         self.variables = rule.variables
         self.positions = (first, *((c.position.name, c.position.variables) for c in rule.chosen))
         fresh = _fresh_names(rule)
-        self._suffixes = tuple(suffix for suffix in fresh.values() if suffix)
+        self.suffixes = tuple(suffix for suffix in fresh.values() if suffix)
         may_repeat = _may_repeat(rule.template)
         slot = _slots(rule, fresh)
         self._build = tuple(
             tuple(slot(node) for node in (t.subject, t.predicate, t.object)) for t in rule.template
         )
-        self.quads = self._repeating_quads if may_repeat else _quad_writer(rule, self._build, self._suffixes)
+        self.build = None if may_repeat else self._build
 
     def graph(self, id_: str, bindings: tuple[Term, ...]) -> tuple[Triple, ...]:
-        values = (f"<{id_}>", "", *bindings, *[f"<{id_}{suffix}>" for suffix in self._suffixes])
+        values = (f"<{id_}>", "", *bindings, *[f"<{id_}{suffix}>" for suffix in self.suffixes])
         triples: dict[Triple, None] = {}
         for s, p, o in self._build:
             triple = (
@@ -98,10 +177,19 @@ class RuleTemplate:
             triples[triple] = None
         return tuple(triples)
 
-    def _repeating_quads(self, id_: str, bindings: tuple[Term, ...], stamp: str) -> str:
-        name = f"<{id_}>"
-        head = f"{name} {PROV_GENERATED_AT_TIME} {stamp} .\n"
-        return head + "".join([f"{s} {p} {o} {name} .\n" for s, p, o in self.graph(id_, bindings)])
+    def quads(self, id_: str, bindings: tuple[Term, ...], stamp: str) -> str:
+        """An event as N-Quads: its stamp in the default graph, then its quads in template order."""
+        return self.write((self._index,), id_[len(self.prefix) :], bindings, stamp)[0]
+
+    def _write(self, rules: Iterable[int], name: str, bindings: tuple[Term, ...], stamp: str) -> list[str]:
+        """For a template in which two triples can become one."""
+        texts = []
+        for _ in rules:
+            id_ = self.prefix + name
+            node = f"<{id_}>"
+            lines = [f"{s} {p} {o} {node} .\n" for s, p, o in self.graph(id_, bindings)]
+            texts.append(f"{node} {PROV_GENERATED_AT_TIME} {stamp} .\n{''.join(lines)}")
+        return texts
 
 
 def _fresh_names(rule: Rule) -> dict[str, str]:
@@ -129,30 +217,94 @@ def _slots(rule: Rule, fresh: dict[str, str]) -> Callable[[TemplateNode], Term |
     return slot
 
 
-def _quad_writer(rule: Rule, build: Build, suffixes: Sequence[str]) -> QuadWriter:
-    """The N-Quads of an event as one generated f-string: constants come in by name, values by place."""
-    names = Names()
+def _share_writers(templates: Sequence[RuleTemplate]) -> None:
+    """Give templates that differ in constants alone one function that writes their events."""
+    forms: dict[Hashable, dict[int, tuple[RuleTemplate, list[_Piece]]]] = {}
+    for index, template in enumerate(templates):
+        if template.build is not None:
+            pieces = _pieces(template.build, len(template.variables), template.suffixes)
+            form = len(template.variables), tuple(p if isinstance(p, int) else "" for p in pieces)
+            forms.setdefault(form, {})[index] = template, pieces
+    for members in forms.values():
+        writer = _quad_writer(members)
+        for template, _ in members.values():
+            template.write = writer
 
-    def piece(node: Term | int) -> str:
-        if not isinstance(node, int):
-            return "{" + names.constant(node) + "}"
-        if node < 2:
-            return ("{n}", "{t}")[node]
-        place = node - 2
-        if place < len(rule.variables):
-            return f"{{b{place}}}"
-        return "{i}" + "{" + names.constant(suffixes[place - len(rule.variables)] + ">") + "}"
 
-    lines = ["{n} {STAMPED} {t} .\\n"]
+_Piece: TypeAlias = int | str
+"""Of an event's text: constant text, or what differs: `_NAME`, `_PREFIX`, `_STAMP`, or a value's place."""
+
+_NAME, _PREFIX, _STAMP = -1, -2, -3
+
+
+def _pieces(build: Build, values: int, suffixes: Sequence[str]) -> list[_Piece]:
+    """The text of an event: constants and what comes in between, by turns as far as possible."""
+    pieces: list[_Piece] = []
+
+    def add(*more: _Piece) -> None:
+        for piece in more:
+            if isinstance(piece, str) and pieces and isinstance(pieces[-1], str):
+                pieces[-1] += piece
+            else:
+                pieces.append(piece)
+
+    add(_NAME, f" {PROV_GENERATED_AT_TIME} ", _STAMP, " .\n")
     for triple in build:
-        s, p, o = ("<" * piece(node).startswith("{i}") + piece(node) for node in triple)
-        lines.append(f"{s} {p} {o} {{n}} .\\n")
-    names.namespace["STAMPED"] = PROV_GENERATED_AT_TIME
-    unpack = "".join(f"b{i}, " for i in range(len(rule.variables)))
-    source = "def quads(i, b, t):\n    n = f'<{i}>'\n"
-    if unpack:
-        source += f"    {unpack}= b\n"
-    return make("quads", f"{source}    return f'{''.join(lines)}'\n", names)
+        for node in triple:
+            if not isinstance(node, int):
+                add(f"{node} ")
+            elif node < 2 + values:
+                add((_NAME, _STAMP)[node] if node < 2 else node - 2, " ")
+            else:
+                add(_PREFIX, f"{suffixes[node - 2 - values]}> ")
+        add(_NAME, " .\n")
+    return pieces
+
+
+def _quad_writer(members: Mapping[int, tuple[RuleTemplate, list[_Piece]]]) -> Writer:
+    """One generated loop over rules of one form. What does not depend on the rule is put together before it;
+    constants come in by name.
+    """
+    names = Names()
+    template, pieces = next(iter(members.values()))
+    columns: list[list[str]] = [[f"<{t.prefix}" for t, _ in members.values()]]
+    parts: list[str] = []  # of the f-string; a part that is the same for all rules begins with `s`
+    for place, piece in enumerate(pieces):
+        if isinstance(piece, int):
+            parts.append({_NAME: "n", _PREFIX: "i", _STAMP: "st"}.get(piece, f"s{piece}"))
+            continue
+        column = [str(other[place]) for _, other in members.values()]
+        if len(set(column)) == 1:
+            parts.append(f"s{names.constant(column[0])}")
+            names.namespace[parts[-1]] = column[0]
+        else:
+            parts.append(f"k{len(columns)}")
+            columns.append(column)
+    names.namespace["OF"] = dict(zip(members, zip(*columns, strict=True), strict=True))
+    lines = ["def quads(rules, h, b, st):"]
+    if template.variables:
+        lines.append(f"    {''.join(f's{i}, ' for i in range(len(template.variables)))}= b")
+    text: list[str] = []
+    for shared, run in groupby(parts, key=lambda part: part[0] == "s"):
+        found = list(run)
+        if shared and len(found) > 1:
+            lines.append(f"    e{len(lines)} = f'{_fields(found)}'")
+            found = [f"e{len(lines) - 1}"]
+        text += found
+    known = "".join(f"k{i}, " for i in range(len(columns)))
+    lines += [
+        "    out = []",
+        "    for r in rules:",
+        f"        {known}= OF[r]",
+        "        i = k0 + h",
+        "        n = i + '>'",
+    ]
+    lines += [f"        out.append(f'{_fields(text)}')", "    return out", ""]
+    return make("quads", "\n".join(lines), names)
+
+
+def _fields(names: Iterable[str]) -> str:
+    return "".join(f"{{{name}}}" for name in names)
 
 
 def _may_repeat(template: tuple[TemplateTriple, ...]) -> bool:

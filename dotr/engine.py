@@ -13,16 +13,17 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, overload
 
 import pyoxigraph as ox
 
 from dotr.connectors.background import read_background
 from dotr.connectors.documents import Format, decode, parse_triples
 from dotr.connectors.rules import read_rules_text
-from dotr.connectors.sinks import format_jsonl
+from dotr.connectors.sinks import format_jsonl, nquads
 from dotr.connectors.sources import SourceOptions, Sources
 from dotr.connectors.times import UNITS, TimeError, parse_datetime
+from dotr.emit import Emission
 from dotr.errors import DataError, Diagnostic, EngineError, UsageError
 from dotr.events import Clock, Composite, Time
 from dotr.ir import Program
@@ -214,7 +215,7 @@ class Engine:
     def counters(self) -> Counters:
         return self.pipeline.counters
 
-    def push(self, graph: GraphLike, at: int | datetime | str) -> list[Event]:
+    def push(self, graph: GraphLike, at: int | datetime | str) -> Events:
         """Take one graph stamped `at`; return the events of the instants that its stamp closes.
 
         `at`: an int in the run's unit, an aware datetime, or ISO 8601 text with a zone. Raises DataError for
@@ -229,9 +230,9 @@ class Engine:
         if clock is None or clock.integer is not integer:
             self._begin(Clock(integer, self._options.unit))
         events = pipeline.push(time, triples)
-        return self._events(events) if events else []
+        return Events(events, pipeline.clock) if events else NO_EVENTS  # type: ignore[arg-type]  # begun
 
-    def advance(self, to: int | datetime | str) -> list[Event]:
+    def advance(self, to: int | datetime | str) -> Events:
         """Close everything up to and including `to`; a graph stamped so or earlier is late afterwards."""
         time, integer = self._time(to)
         if not -_MOST <= time < _MOST:
@@ -239,7 +240,7 @@ class Engine:
         self._begin(Clock(integer, self._options.unit))
         return self._events(self.pipeline.advance(time))
 
-    def finish(self) -> list[Event]:
+    def finish(self) -> Events:
         """The end of input: close the last instant."""
         return self._events(self.pipeline.finish())
 
@@ -248,7 +249,7 @@ class Engine:
         for composites in self.replay(Sources([str(source) for source in sources], self._options)):
             yield from self._events(composites)
 
-    def replay(self, sources: Sources) -> Iterator[list[Composite]]:
+    def replay(self, sources: Sources) -> Iterator[Emission]:
         """Push every graph of `sources`, then finish; the composite events of each instant that closed."""
         pipeline = self.pipeline
         for graph in sources:
@@ -329,9 +330,9 @@ class Engine:
             )
         )
 
-    def _events(self, composites: Iterable[Composite]) -> list[Event]:
+    def _events(self, composites: Sequence[Composite]) -> Events:
         clock = self.pipeline.clock
-        return [Event(composite, clock) for composite in composites] if clock is not None else []
+        return Events(composites, clock) if clock is not None else NO_EVENTS
 
 
 def _own_triple(item: Any) -> Triple:
@@ -422,6 +423,56 @@ class Event:
     def __repr__(self) -> str:
         values = " ".join(f"{name}={term}" for name, term in self.composite.bindings)
         return f"<{self.rule} @ {self._clock.text(self.composite.time)} {values}>"
+
+
+class Events(Sequence[Event]):
+    """Events in output order; each is made when it is asked for. `+` makes lists of them."""
+
+    __slots__ = ("_clock", "_composites", "_made")
+
+    def __init__(self, composites: Sequence[Composite], clock: Clock) -> None:
+        self._composites = composites
+        self._clock = clock
+        self._made: list[Event] | None = None
+
+    def _events(self) -> list[Event]:
+        if self._made is None:
+            self._made = [Event(composite, self._clock) for composite in self._composites]
+        return self._made
+
+    def __len__(self) -> int:
+        return len(self._composites)
+
+    @overload
+    def __getitem__(self, place: int) -> Event: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Event]: ...
+    def __getitem__(self, place: int | slice) -> Event | list[Event]:
+        return self._events()[place]
+
+    def __iter__(self) -> Iterator[Event]:
+        return iter(self._events())
+
+    def __add__(self, other: Iterable[Event]) -> list[Event]:
+        return [*self, *other]
+
+    def __radd__(self, other: Iterable[Event]) -> list[Event]:
+        return [*other, *self]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and self._events() == list(other)
+
+    __hash__ = None  # type: ignore[assignment]  # a sequence of values
+
+    def nquads(self) -> str:
+        """All of them as N-Quads, as `dotr run --format nquads` prints them: the quickest way out."""
+        return nquads(self._composites, self._clock)
+
+    def __repr__(self) -> str:
+        return repr(self._events())
+
+
+NO_EVENTS: Final = Events((), Clock())
 
 
 def rdflib_term(term: Term) -> rdflib.term.Node:

@@ -15,7 +15,7 @@ from heapq import heappop, heappush
 from typing import Any
 
 from dotr.detect import DETECTORS, Detector
-from dotr.emit import Emitter
+from dotr.emit import Emission, Emitter
 from dotr.enrich import enricher, reopened
 from dotr.errors import DataError, Diagnostic, DotrError, EngineError, ProgramError
 from dotr.events import Clock, Composite, Fact, RawMatch, Time
@@ -140,7 +140,7 @@ class Pipeline:
         events = {rule.name: count for rule, count in zip(self.program.rules, self._events, strict=True)}
         return replace(self._counts, dropped=dropped, events=events)
 
-    def push(self, time: Time, triples: Iterable[Triple]) -> list[Composite]:
+    def push(self, time: Time, triples: Iterable[Triple]) -> Sequence[Composite]:
         """Take one graph; return the events of the instants that its timestamp closes.
 
         `triples` are canonical terms, blank nodes as the document had them.
@@ -200,7 +200,7 @@ class Pipeline:
         if self._open is None or bound > self._open:
             self._open = bound
 
-    def drain(self) -> Iterator[list[Composite]]:
+    def drain(self) -> Iterator[Emission]:
         """Run the instants that are closed and have not run yet, in time order; the events of each.
 
         An error at an instant ends the iteration there; what was yielded before stands.
@@ -265,7 +265,7 @@ class Pipeline:
             self._oracle.restore(state["oracle"])
         return self._detect.restore(state["detect"])
 
-    def _ticks_before(self, bound: Time) -> Iterator[list[Composite]]:
+    def _ticks_before(self, bound: Time) -> Iterator[Emission]:
         """Run the ticks that are due after the last instant and before `bound`, at which no graph came."""
         if self._detect is None or self._last is None:
             return
@@ -274,7 +274,7 @@ class Pipeline:
             yield self._instant(tick, None)
             tick = self._detect.next_tick(tick)
 
-    def _instant(self, time: Time, graphs: list[list[Triple]] | None) -> list[Composite]:
+    def _instant(self, time: Time, graphs: list[list[Triple]] | None) -> Emission:
         """The four steps, at one instant. `graphs` None is a tick at which no graph came."""
         assert self.clock is not None, "begin() comes before the first graph"
         assert self._detect is not None
@@ -294,7 +294,7 @@ class Pipeline:
             self._oracle.check(time, triples, graphs is not None, matches)
         self._last = time
         self._count(graphs is not None, facts, matches)
-        return self._emit.composites(matches) if matches else []
+        return self._emit.emission(matches) if matches else self._emit.nothing
 
     def _placed(self, found: Iterable[Diagnostic], time: Time) -> list[Diagnostic]:
         """Findings about an instant, with its time for a place."""
@@ -311,7 +311,8 @@ class Pipeline:
             counts.facts += len(found)
         events = self._events
         for match in matches:
-            events[match[0]] += 1
+            for rule in match[0]:
+                events[rule] += 1
 
 
 def instant_triples(graphs: Sequence[list[Triple]], time: Time) -> list[Triple]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from dotr.enrich import LiteralEnricher, rules_over
 from dotr.errors import Diagnostic, EngineError
-from dotr.events import Clock, Match, RawMatch, Time
+from dotr.events import Clock, Match, RawMatch, Time, in_order
 from dotr.extract import LiteralExtractor
 from dotr.ir import Program
 from dotr.rdf.terms import Triple
@@ -48,7 +48,8 @@ class Oracle:
     def check(self, time: Time, triples: Sequence[Triple], graph: bool, found: Sequence[RawMatch]) -> None:
         """Raise EngineError D4090 unless `found` is what the literal reading finds at `time`."""
         expected = self.matches(time, triples, graph)
-        for number, (right, ours) in enumerate(zip_longest(expected, found)):
+        engine = [(rule, *match[1:]) for rule, match in in_order(found)]
+        for number, (right, ours) in enumerate(zip_longest(expected, engine)):
             if right != ours:
                 rule = self.program.rules[(right or ours)[0]].name
                 raise EngineError(

@@ -193,17 +193,16 @@ class Replay:
                 pipeline.begin(clock)
             pipeline.accept(graph.time, graph.triples)
             for events in pipeline.drain():
-                for event in events:
-                    out.write(write(event, clock))
-                if events and at_once:
-                    out.flush()
+                if events:
+                    out.write(write(events, clock))
+                    if at_once:
+                        out.flush()
             if not count & 63:
                 progress.update(count, sum(pipeline.counters.events.values()), clock.text(graph.time))
         pipeline.close_all()
         for events in pipeline.drain():
             assert pipeline.clock is not None
-            for event in events:
-                out.write(write(event, pipeline.clock))
+            out.write(write(events, pipeline.clock))
 
     def late(self, time: Time, graph: Sequence[Triple]) -> None:
         """The policy for a graph whose instant is closed."""

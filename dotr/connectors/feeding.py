@@ -23,8 +23,9 @@ from dotr.connectors.refusals import Refusals, dead_letter
 from dotr.connectors.sinks import Formatter, late_line
 from dotr.connectors.sources import Item, Mark, SourceOptions, Sources, TimedGraph, live, resolve
 from dotr.connectors.watching import Watch
+from dotr.emit import Emission
 from dotr.errors import DataError, Diagnostic, RefusedError
-from dotr.events import Clock, Composite, Time
+from dotr.events import Clock, Time
 from dotr.pipeline import Pipeline
 from dotr.rdf.terms import Triple
 
@@ -200,12 +201,14 @@ class Feed:
             assert clock is not None
             self._emit(events, clock)
 
-    def _emit(self, events: Sequence[Composite], clock: Clock) -> None:
+    def _emit(self, events: Emission, clock: Clock) -> None:
+        if not events:
+            return
         for sink in self.sinks:
-            for event in events:
-                sink.output.write(sink.write(event, clock))
-        for event in events:
-            self._status["last"][event.rule] = event.time
+            sink.output.write(sink.write(events, clock))
+        last, time = self._status["last"], events.matches[0][1]
+        for rule in events.rules():
+            last[self.pipeline.program.rules[rule].name] = time
         self.totals.events += len(events)
 
     def _silence(self) -> None:

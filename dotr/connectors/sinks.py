@@ -15,11 +15,12 @@ from json.encoder import encode_basestring as json_string
 from typing import TypeAlias
 
 from dotr.connectors.notation import Notation, json_terms
+from dotr.emit import Emission
 from dotr.events import Clock, Composite, Fact, Time
 from dotr.rdf.terms import PROV_GENERATED_AT_TIME, XSD, Triple
 
-Formatter: TypeAlias = Callable[[Composite, Clock], str]
-"""An event as the characters that go to the sink, line ends included."""
+Formatter: TypeAlias = Callable[[Sequence[Composite], Clock], str]
+"""Events as the characters that go to the sink, line ends included."""
 
 FORMATS = ("text", "jsonl", "trig", "nquads")
 
@@ -28,12 +29,12 @@ def formatter(name: str, prefixes: Mapping[str, str]) -> tuple[str, Formatter]:
     """(what stands at the head of an output, how an event is written) of one of FORMATS."""
     if name == "text":
         short = Notation({"xsd": XSD, **prefixes}, fresh=True)
-        return "", lambda event, clock: f"{text(event, clock, short)}\n"
+        return "", lambda events, clock: "".join([f"{text(event, clock, short)}\n" for event in events])
     if name == "jsonl":
-        return "", lambda event, clock: f"{format_jsonl(event, clock)}\n"
+        return "", lambda events, clock: "".join([f"{format_jsonl(event, clock)}\n" for event in events])
     if name == "trig":
         notation = Notation(_with_prov(prefixes))
-        return notation.header(), lambda event, clock: trig(event, clock, notation)
+        return notation.header(), lambda events, clock: "".join([trig(e, clock, notation) for e in events])
     if name == "nquads":
         return "", nquads
     raise ValueError(name)
@@ -78,9 +79,13 @@ def _turtle(graph: tuple[Triple, ...], notation: Notation) -> str:
     return "".join(out)
 
 
-def nquads(event: Composite, clock: Clock) -> str:
-    """The stamp in the default graph, then the event's quads in template order."""
-    return event.template.quads(event.id, event.bound, clock.term(event.time))
+def nquads(events: Sequence[Composite], clock: Clock) -> str:
+    """Of each event the stamp in the default graph, then its quads in template order. The events of an
+    instant as the pipeline gives them are written without being made.
+    """
+    if isinstance(events, Emission):
+        return events.nquads(clock)
+    return "".join([e.template.quads(e.id, e.bound, clock.term(e.time)) for e in events])
 
 
 def format_jsonl(event: Composite, clock: Clock) -> str:

@@ -66,7 +66,7 @@ class Detecting:
             group, _bucket, slice_ = self._layout.owner(number)
             emitter = self._emitters[group]
             for matches in self._matches(self._layout.plan.groups[group], slice_, part):
-                self.done.events += len(matches)
+                self.done.events += sum(len(match[0]) for match in matches)
                 yield from emitter.composites(matches)
 
     def _matches(self, group: Group, slice_: int, rows: Iterator[FactRow]) -> Iterator[Sequence[RawMatch]]:

@@ -122,7 +122,11 @@ def _open(
 
     if format_ == "jsonl":
         return lambda events: file.writelines([f"{format_jsonl(event, clock)}\n" for event in events]), close
-    return lambda events: file.writelines([nquads(event, clock) for event in events]), close
+
+    def quads(events: Sequence[Composite]) -> None:
+        file.write(nquads(events, clock))
+
+    return quads, close
 
 
 class OutputFolder:

@@ -13,7 +13,7 @@ from typing import Any
 
 from dotr.enrich import LiteralEnricher, rules_over
 from dotr.errors import Diagnostic, EngineError
-from dotr.events import Clock, Fact, RawMatch, Time
+from dotr.events import Clock, Fact, RawMatch, Time, in_order
 from dotr.extract import LiteralExtractor
 from dotr.ir import Program
 from dotr.rdf.terms import Triple
@@ -53,7 +53,8 @@ class MatchOracle:
         self, time: Time, facts: Mapping[str, Sequence[Fact]], graph: bool, found: Sequence[RawMatch]
     ) -> None:
         """Raise EngineError D4090 unless `found` are the matches of the instant."""
-        for right, ours in zip_longest(self._detect.at(time, facts, graph), found):
+        engine = [(rule, *match[1:]) for rule, match in in_order(found)]
+        for right, ours in zip_longest(self._detect.at(time, facts, graph), engine):
             if right != ours:
                 rule = self._program.rules[(right or ours)[0]].name
                 raise _difference(f"rule `{rule}` at {self._clock.text(time)}", "match", right, ours)

@@ -63,8 +63,8 @@ def compile_group(
 ) -> Run:
     """The function of rules of one shape (sharing.py), most often of one.
 
-    `columns` serve their conjuncts; `drop` is told the rules of matches that have no graph. Matches of
-    several rules come in any order of rules. The function raises ProgramError D4010 when one rule has more
+    `columns` serve their conjuncts; `drop` is told the rules of matches that have no graph. What several
+    rules match alike is one entry. The function raises ProgramError D4010 when one rule has more
     than `limit` matches at an instant.
     """
     return _Writer(plans, columns, clock, limit, drop).function()
@@ -252,7 +252,7 @@ class _Writer:
     def _write_match(self) -> None:
         """The end of the innermost loop: drop what has no graph, append the rest."""
         source, rule = self.source, self.rule
-        rules = source.name("rules", [plan.index for plan in self.plans])
+        rules = source.name("rules", tuple(plan.index for plan in self.plans))
         lo, hi = self.scope.range
         members = f"{rules}[{lo}:{hi}]" if self.ranged else rules
         test = " or ".join(self._faults())
@@ -263,20 +263,19 @@ class _Writer:
         facts = "f0, " + "".join(f"{self.scope.locals[c.position.name]}, " for c in rule.chosen)
         values = "".join(f"{self.bound[i]}, " for i in range(len(rule.bindings)))
         if not self.ranged:
-            index = source.name("rule", self.plan.index)
-            source.line(f"out.append(({index}, time, ({facts}), ({values})))")
+            own_rule = source.name("rule", (self.plan.index,))
+            source.line(f"out.append(({own_rule}, time, ({facts}), ({values})))")
             return
-        source.line(f"facts_ = ({facts})")
         own = [
             i
             for i, b in enumerate(rule.bindings)
             if self.bound[i] == f"w{i}" and isinstance(b.expression, Const)
         ]
         if not own:
-            source.line(f"values = ({values})")
-            source.line(f"out += [(rule, time, facts_, values) for rule in {members}]")
+            source.line(f"out.append(({members}, time, ({facts}), ({values})))")
             return
-        rows = [(plan.index, *(_constant(plan, i) for i in own)) for plan in self.plans]
+        source.line(f"facts_ = ({facts})")
+        rows = [((plan.index,), *(_constant(plan, i) for i in own)) for plan in self.plans]
         names_ = ", ".join(["rule", *(f"w{i}" for i in own)])
         each = f"{source.name('members', rows)}[{lo}:{hi}]"
         source.line(f"out += [(rule, time, facts_, ({values})) for {names_} in {each}]")
@@ -326,7 +325,7 @@ def _explosion(
     plans: Sequence[RulePlan], clock: Clock, limit: int
 ) -> Callable[[Time, list[RawMatch], int], None]:
     def explode(time: Time, out: list[RawMatch], base: int) -> None:
-        counts = Counter(match[0] for match in out[base:])
+        counts = Counter(rule for match in out[base:] for rule in match[0])
         for plan in plans:
             if counts[plan.index] > limit:
                 raise ProgramError(

@@ -16,7 +16,7 @@ from operator import itemgetter
 from typing import Any, TypeAlias
 
 from dotr.errors import DataError, Diagnostic
-from dotr.events import Clock, Fact, Match, RawMatch, Time
+from dotr.events import Clock, Fact, Match, RawMatch, Time, in_order
 from dotr.ir.program import Program
 from dotr.rdf.order import values_key
 from dotr.rdf.terms import Term
@@ -32,7 +32,6 @@ MATCH_LIMIT = 1_000_000
 """Matches of one rule at one instant that are an explosion."""
 
 _RANK = itemgetter(0)
-_RULE = itemgetter(0)
 
 _Pending: TypeAlias = tuple[Fill, Sequence[Fact]]
 _Woken: TypeAlias = tuple[int, Group, Sequence[Fact]]
@@ -78,10 +77,10 @@ class TeslaDetector:
 
     def at(self, time: Time, facts: Mapping[str, Sequence[Fact]], graph: bool = True) -> list[Match]:
         """The matches at `time`, in output order; see `detect`."""
-        return [Match(*raw) for raw in self.detect(time, facts, graph)]
+        return [Match(rule, *raw[1:]) for rule, raw in in_order(self.detect(time, facts, graph))]
 
     def detect(self, time: Time, facts: Mapping[str, Sequence[Fact]], graph: bool = True) -> list[RawMatch]:
-        """The matches at `time` as plain tuples, in output order; times increase from call to call.
+        """The matches at `time` as plain tuples, to be put `in_order`; times increase from call to call.
 
         `facts`: stream → its facts of this instant in canonical order; streams without facts may be left
         out. `graph` False: only a tick is due, and only rules that see it are touched.
@@ -116,8 +115,6 @@ class TeslaDetector:
             for stream, new in triggers:
                 for _, group in stream.awake:
                     (group.run or network.compile(group))(time, new, out)
-            if network.reorders and len(out) > 1:
-                out.sort(key=_RULE)
             if defers:
                 for stream, new in defers:
                     for fill in stream.defers:
@@ -157,7 +154,7 @@ class TeslaDetector:
         return [(rank, g, tick) for every, stream in clocks if time % every == 0 for rank, g in stream.awake]
 
     def _run(self, time: Time, agenda: list[_Woken], deferred: list[_Pending]) -> list[RawMatch]:
-        """Run what woke, and what its composites wake, in dependency order; matches in output order."""
+        """Run what woke, and what its composites wake, in dependency order."""
         out: list[RawMatch] = []
         network = self.network
         agenda.sort(key=_RANK)
@@ -175,8 +172,6 @@ class TeslaDetector:
                 deferred += [(fill, composites) for fill in stream.defers]
                 for rank, woken in stream.awake:
                     insort(agenda, (rank, woken, composites), lo=place, key=_RANK)
-        if network.reorders:
-            out.sort(key=_RULE)
         for fill, new in deferred:
             fill(new)
         return out

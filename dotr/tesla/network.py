@@ -81,7 +81,6 @@ class Network:
     """Owns the streams, columns and groups of a program whose rules were deployed at `epochs`.
 
     `now` is the time of the instant being processed. `columns_of`: the columns of each rule's conjuncts.
-    `reorders`: matches come in another order than the output's.
     """
 
     def __init__(self, program: Program, options: Options, epochs: Sequence[int], now: Time | None) -> None:
@@ -101,7 +100,6 @@ class Network:
         order = evaluation_order(program)
         self.plans = self._plan(program, order)
         self.groups = groups(self.plans)
-        self.reorders = order != tuple(range(len(order))) or any(len(group) > 1 for group in self.groups)
         self.chains = any(p.chained for rule in program.rules for p in rule.positions)
         ranks = {index: rank for rank, index in enumerate(order)}
         for plans in self.groups:

@@ -64,6 +64,7 @@ def readings(text: str, congestion: set[str]) -> tuple[dict[str, str], dict[str,
 
 
 Triples: TypeAlias = list[tuple[str, str]]
+History: TypeAlias = tuple[deque[tuple[int, str, str]], ...]
 
 
 def events(rule: str, kind: str, time: int, keyed: Iterable[tuple[str, Triples]]) -> Iterator[str]:
@@ -74,8 +75,7 @@ def events(rule: str, kind: str, time: int, keyed: Iterable[tuple[str, Triples]]
         yield f"{event} {stamp}{event} {TYPE} <{OUT}{kind}> {event} .\n{body}"
 
 
-def q1(documents: Sequence[tuple[int, str]], congestion: set[str]) -> list[str]:
-    history: tuple[deque[tuple[int, str, str]], ...] = (deque(), deque())
+def q1(documents: Sequence[tuple[int, str]], congestion: set[str], history: History) -> list[str]:
     out: list[str] = []
     for time, text in documents:
         found, _ = readings(text, congestion)
@@ -94,7 +94,7 @@ def q1(documents: Sequence[tuple[int, str]], congestion: set[str]) -> list[str]:
     return out
 
 
-def q2(documents: Sequence[tuple[int, str]], congestion: set[str]) -> list[str]:
+def q2(documents: Sequence[tuple[int, str]], congestion: set[str], _: History) -> list[str]:
     out: list[str] = []
     for time, text in documents:
         found, report = readings(text, congestion)

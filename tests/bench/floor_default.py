@@ -32,10 +32,14 @@ def rooms(background: str) -> dict[str, str]:
     return {sensor: placed[thing] for sensor, thing in equips.items() if thing in placed}
 
 
-def run(documents: Sequence[tuple[int, str]], room_of: Mapping[str, str], names: Sequence[str]) -> list[str]:
-    """The N-Quads of every graph's events; `names` are the rules, in their order."""
+def run(
+    documents: Sequence[tuple[int, str]],
+    room_of: Mapping[str, str],
+    names: Sequence[str],
+    last: dict[str, tuple[int, str]],
+) -> list[str]:
+    """The N-Quads of every graph's events; `names` are the rules, in their order; `last` is the memory."""
     trigger = NAMESPACE + "read_valA"
-    last: dict[str, tuple[int, str]] = {}
     turtle = RdfFormat.TURTLE
     heads = [(f"<urn:dotr:{name}:", f"> {TYPE} <{NAMESPACE}{name}> <urn:dotr:{name}:") for name in names]
     at_room, has_value = f"> <{NAMESPACE}at_room> ", f"> <{NAMESPACE}value> "

@@ -17,6 +17,9 @@ from pyoxigraph import RdfFormat, parse
 
 from .floor_default import NAMESPACE, STAMP, TYPE, XSD_INTEGER
 
+History = dict[str, list[deque[tuple[int, str]]]]
+"""Per room and kind: the part of an event's name that a reading contributes, with its time."""
+
 
 def run(
     documents: Sequence[tuple[int, str]],
@@ -25,14 +28,13 @@ def run(
     length: int,
     each: bool,
     window: int,
+    history: History,
 ) -> list[str]:
-    """The N-Quads of every graph's events; `names` are the rules, in their order."""
+    """The N-Quads of every graph's events; `names` are the rules, in their order; `history` is the memory."""
     turtle = RdfFormat.TURTLE
     predicates = {f"{NAMESPACE}read_val{number}": number - 1 for number in range(1, length + 1)}
-    # per room and kind: the part of the name's text that a reading contributes, with its time
-    history: dict[str, list[deque[tuple[int, str]]]] = {
-        room: [deque(maxlen=None if each else 1) for _ in range(length)] for room in room_of.values()
-    }
+    for room in room_of.values():
+        history.setdefault(room, [deque(maxlen=None if each else 1) for _ in range(length)])
     heads = [(f"<urn:dotr:{name}:", f"> {TYPE} <{NAMESPACE}{name}> <urn:dotr:{name}:") for name in names]
     at_room, has_value = f"> <{NAMESPACE}at_room> ", f"> <{NAMESPACE}value> "
     out: list[str] = []

@@ -1,12 +1,13 @@
 """How a workload is run: by dotr, by the floors, by the naive loop; each from Turtle text to N-Quads text.
 
 Place:   one row of `prepare_…` functions. Each does what is done once (load, close, compile) and returns a
-         function from documents to the lines of their events; only that function is timed.
+         function from the next documents of the stream to the text of their events; only that is timed.
 """
 
 from __future__ import annotations
 
 import tempfile
+from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -14,7 +15,6 @@ from typing import Any, TypeAlias
 import pyoxigraph as ox
 
 import dotr
-from dotr.connectors.sinks import nquads
 
 from . import floor_citybench, floor_default, floor_sequence, naive
 from .workloads import Workload
@@ -41,10 +41,10 @@ def prepare_dotr(workload: Workload, **options: Any) -> Run:
     def run(documents: Documents) -> list[str]:
         push, out = engine.push, []
         for time, text in documents:
-            for event in push(text, at=time):
-                out.append(nquads(event.composite, engine.clock))
-        for event in engine.finish():
-            out.append(nquads(event.composite, engine.clock))
+            events = push(text, at=time)
+            if events:
+                out.append(events.nquads())
+        out.append(engine.finish().nquads())
         return out
 
     return run
@@ -70,7 +70,8 @@ def prepare_floor(workload: Workload) -> Run:
     """The default scenario; every rule's filter passes."""
     room_of = floor_default.rooms(workload.background)
     names = [pattern.name for pattern in workload.patterns]
-    return lambda documents: floor_default.run(documents, room_of, names)
+    last: dict[str, tuple[int, str]] = {}
+    return lambda documents: floor_default.run(documents, room_of, names, last)
 
 
 def prepare_floor_sequence(workload: Workload) -> Run:
@@ -78,13 +79,16 @@ def prepare_floor_sequence(workload: Workload) -> Run:
     names = [pattern.name for pattern in workload.patterns]
     conjuncts = workload.patterns[0].conjuncts
     each, window = conjuncts[0].selection == "EACH", conjuncts[0].seconds
-    return lambda documents: floor_sequence.run(documents, room_of, names, len(conjuncts) + 1, each, window)
+    history: floor_sequence.History = {}
+    length = len(conjuncts) + 1
+    return lambda documents: floor_sequence.run(documents, room_of, names, length, each, window, history)
 
 
 def prepare_floor_citybench(workload: Workload) -> Run:
     congestion = floor_citybench.levels(workload.background)
     query = {"q1": floor_citybench.q1, "q2": floor_citybench.q2}[workload.name]
-    return lambda documents: query(documents, congestion)
+    history: floor_citybench.History = (deque(), deque())
+    return lambda documents: query(documents, congestion, history)
 
 
 def parse_only(documents: Documents) -> list[str]:

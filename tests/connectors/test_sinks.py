@@ -97,7 +97,7 @@ def events(draw: st.DrawFn) -> Composite:
 
 def written(name: str, many: list[Composite], clock: Clock) -> str:
     head, write = formatter(name, PREFIXES)
-    return head + "".join(write(event, clock) for event in many)
+    return head + write(many, clock)
 
 
 SUFFIX = {"jsonl": ".jsonl", "trig": ".trig", "nquads": ".nq"}
