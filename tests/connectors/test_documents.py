@@ -63,6 +63,54 @@ def test_relative_iris_are_resolved_against_the_base_never_a_path(tmp_path: Path
 
 
 @pytest.mark.parametrize(
+    "iri",
+    [
+        "http://a/b/../c",
+        "http://a/./",
+        "urn:..",
+        "file:../x",
+        "http:x",
+        "HTTP://A:80/%7e",
+        "x:/..//b?/../c#/./d",
+    ],
+)
+def test_absolute_iris_stay_as_they_are_written_in_short_and_in_long_documents(iri: str) -> None:
+    text = f"PREFIX : <{iri}> <{iri}> : <urn:{iri}> ."
+    expected = [(f"<{iri}>", f"<{iri}>", f"<urn:{iri}>")]
+    long = f"{text} # {'-' * 10_000}"
+    bases = (None, "urn:dotr:stream", "http://h/p/q")
+    assert all(parse_triples(document, base=base) == expected for document in (text, long) for base in bases)
+    assert parse_quads(text, Format.TURTLE) == [(*expected[0], "")]
+
+
+@pytest.mark.parametrize("head", ["", "PREFIX p: <#>\n", "# a comment\n" * 500])
+def test_a_relative_iri_is_resolved_wherever_it_stands_and_refused_without_a_base(head: str) -> None:
+    text = f"{head}<urn:s> <urn:p> <urn:o> .\n<urn:s> <urn:p> <x> ."
+    assert parse_triples(text, base="http://h/p/q")[1] == ("<urn:s>", "<urn:p>", "<http://h/p/x>")
+    assert "--base" in refused("D2001", lambda: parse_triples(text, base=None))
+
+
+def test_a_document_without_triples_is_an_empty_graph() -> None:
+    assert parse_triples("") == parse_triples("# nothing\n", Format.NTRIPLES) == []
+
+
+def test_one_triple_is_read_as_it_is_among_others() -> None:
+    objects = [
+        "<urn:o>",
+        "_:b",
+        '"x"',
+        '"x y"',
+        '""',
+        '" "',
+        '"01"^^<urn:t>',
+        '"x y"@EN',
+        f'"01"^^<{XSD}int>',
+    ]
+    together = parse_triples("".join(f"<urn:s> <urn:p> {o} .\n" for o in objects))
+    assert [parse_triples(f"<urn:s> <urn:p> {o} .") for o in objects] == [[triple] for triple in together]
+
+
+@pytest.mark.parametrize(
     ("format_", "text"),
     [
         (Format.TURTLE, "PREFIX : <urn:x:> :a :b :c ."),
@@ -117,7 +165,14 @@ def test_a_byte_order_mark_is_no_content() -> None:
 
 @pytest.mark.parametrize(
     "object_",
-    ["<<( <urn:a> <urn:b> <urn:c> )>>", '"x"@en--ltr', "<urn:c> ~ <urn:d>", "<urn:c> {| <urn:p> 1 |}"],
+    [
+        "<<( <urn:a> <urn:b> <urn:c> )>>",
+        '"x"@en--ltr',
+        '1, "x y"@en--ltr',
+        '"--ltr", <<( <urn:a> <urn:b> 1 )>>',
+        "<urn:c> ~ <urn:d>",
+        "<urn:c> {| <urn:p> 1 |}",
+    ],
 )
 def test_terms_of_rdf_12_are_refused_by_name(object_: str) -> None:
     assert "RDF 1.2" in refused("D2004", lambda: parse_triples(f"<urn:a> <urn:b> {object_} ."))
