@@ -31,6 +31,10 @@ VERSION = 1
 """Of snapshots. A snapshot of another version is refused."""
 
 LateGraph = Callable[[Time, Sequence[Triple]], None]
+RefusedInstant = Callable[[Time, Sequence[list[Triple]], DotrError], None]
+
+REFUSABLE = frozenset({"D2601", "D3101", "D4001", "D4130"})
+"""What enrich and extract find wrong with an instant. Detection has seen nothing of it then."""
 
 
 @dataclass(slots=True)
@@ -50,9 +54,11 @@ class Pipeline:
     """Owns the state of one run: graphs not yet closed, the detector's memory, counters.
 
     `background` is what the program's BACKGROUND names, read, canonical, blank nodes labelled. `lateness` is
-    in microseconds. `on_late` is called with every late graph, which then is counted and forgotten. `closed`
-    is what `closed_background` of another pipeline over the same program and background gave: it is not
-    closed again then, and `background` is looked at by `verify` alone.
+    in microseconds. `on_late` is called with every late graph, which then is counted and forgotten.
+    `on_refused` is called with an instant that is in error (REFUSABLE): its time, its graphs and the error.
+    Unless it raises, the run goes on as if those graphs had never come; without it the error ends the run.
+    `closed` is what `closed_background` of another pipeline over the same program and background gave: it is
+    not closed again then, and `background` is looked at by `verify` alone.
     """
 
     def __init__(
@@ -62,6 +68,7 @@ class Pipeline:
         *,
         lateness: int = 0,
         on_late: LateGraph | None = None,
+        on_refused: RefusedInstant | None = None,
         materialize_all: bool = False,
         detector: str = "tesla",
         verify: bool = False,
@@ -71,6 +78,7 @@ class Pipeline:
         self.clock: Clock | None = None
         self._lateness = lateness
         self._on_late = on_late
+        self._on_refused = on_refused
         if closed is None:
             self._enrich = enricher(program, background, materialize_all)
         else:
@@ -83,7 +91,7 @@ class Pipeline:
         self._emit = Emitter(program)
         self._ticks = any(isinstance(rule.trigger, Every) for rule in program.rules)
         self._ontology = program.entailment is not Entailment.NONE
-        self._quick = lateness == 0 and not self._ticks
+        self._quick = lateness == 0 and not self._ticks and on_refused is None
         self._pending: dict[Time, list[list[Triple]]] = {}
         self._times: list[Time] = []  # heap of the keys of _pending
         self._open: Time | None = None  # everything before it is closed
@@ -213,7 +221,18 @@ class Pipeline:
             if self._ticks:
                 yield from self._ticks_before(times[0])
             time = heappop(times)
-            yield self._instant(time, self._pending.pop(time))
+            graphs = self._pending.pop(time)
+            if self._on_refused is None:
+                yield self._instant(time, graphs)
+                continue
+            try:
+                events = self._instant(time, graphs)
+            except (DataError, ProgramError) as error:
+                if error.diagnostics[0].code not in REFUSABLE:
+                    raise
+                self._on_refused(time, graphs, error)
+            else:
+                yield events
         if self._ticks:
             yield from self._ticks_before(bound)
 

@@ -123,6 +123,7 @@ def command(
             Added(background, base, max_document),
             lateness=lateness,
             on_late=lambda when, graph: feed.late(when, graph),
+            on_refused=lambda when, graphs, error: feed.refused(when, graphs, error),
             materialize_all=materialize == "all",
             verify=verify,
         )

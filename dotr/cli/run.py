@@ -22,12 +22,13 @@ from dotr.cli.options import (
     source_options,
 )
 from dotr.connectors.background import read_background
+from dotr.connectors.origins import Origins, told_of
 from dotr.connectors.outputs import FileOutput, Output, StreamOutput, open_output
 from dotr.connectors.refusals import Refusals
 from dotr.connectors.rules import read_rules_text
 from dotr.connectors.sinks import Formatter, formatter, late_line
-from dotr.connectors.sources import Sources, TimedGraph, live
-from dotr.errors import DataError, Diagnostic, UsageError
+from dotr.connectors.sources import Mark, Sources, TimedGraph, live
+from dotr.errors import DataError, Diagnostic, DotrError, UsageError
 from dotr.events import Time
 from dotr.ir import Program
 from dotr.lang import load_program
@@ -78,6 +79,7 @@ def command(
                 triples,
                 lateness=lateness,
                 on_late=lambda time, graph: replay.late(time, graph),
+                on_refused=lambda time, graphs, error: replay.refused(time, graphs, error),
                 materialize_all=materialize == "all",
                 verify=verify,
             ),
@@ -152,6 +154,7 @@ class Replay:
     sources: Sources
     pipeline: Pipeline
     delayed: Letters
+    origins: Origins = field(default_factory=Origins, init=False)
     _graph: TimedGraph | None = field(default=None, init=False)
     _late: int = field(default=0, init=False)
 
@@ -182,15 +185,23 @@ class Replay:
             render.note(self.summary(progress.seconds))
 
     def _replay(self, out: Output, write: Formatter, progress: render.Progress) -> None:
-        sources, pipeline = self.sources, self.pipeline
+        sources, pipeline, origins = self.sources, self.pipeline, self.origins
         at_once = live(sources.paths)
-        for count, graph in enumerate(sources, 1):
-            self._graph = graph
+        count = 0
+        for item in sources.items():
+            if isinstance(item, Mark):
+                origins.passed(item)
+                if item.error is not None:
+                    sources.refusals.take(item.error, item.content)
+                continue
+            count += 1
+            self._graph = graph = item
             clock = pipeline.clock
             if clock is None:
                 clock = sources.clock
                 assert clock is not None
                 pipeline.begin(clock)
+            origins.note(graph, pipeline.watermark)
             pipeline.accept(graph.time, graph.triples)
             for events in pipeline.drain():
                 if events:
@@ -203,6 +214,14 @@ class Replay:
         for events in pipeline.drain():
             assert pipeline.clock is not None
             out.write(write(events, pipeline.clock))
+
+    def refused(self, time: Time, graphs: Sequence[list[Triple]], error: DotrError) -> None:
+        """The policy for an instant that is in error."""
+        clock = self.pipeline.clock
+        assert clock is not None
+        if self.sources.refusals.fail:
+            raise told_of(error, self.origins.places(time, len(graphs)))
+        self.sources.refusals.set_aside(self.origins.letters(time, graphs, error, clock))
 
     def late(self, time: Time, graph: Sequence[Triple]) -> None:
         """The policy for a graph whose instant is closed."""

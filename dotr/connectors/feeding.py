@@ -17,6 +17,7 @@ from typing import Any
 from dotr.connectors.appending import AppendingFile
 from dotr.connectors.journal import Commit, Journal
 from dotr.connectors.ledger import Ledger
+from dotr.connectors.origins import Origins, told_of
 from dotr.connectors.outputs import StreamOutput
 from dotr.connectors.pace import Idle, Pace
 from dotr.connectors.refusals import Refusals, dead_letter
@@ -24,7 +25,7 @@ from dotr.connectors.sinks import Formatter, late_line
 from dotr.connectors.sources import Item, Mark, SourceOptions, Sources, TimedGraph, live, resolve
 from dotr.connectors.watching import Watch
 from dotr.emit import Emission
-from dotr.errors import DataError, Diagnostic, RefusedError
+from dotr.errors import DataError, Diagnostic, DotrError, RefusedError
 from dotr.events import Clock, Time
 from dotr.pipeline import Pipeline
 from dotr.rdf.terms import Triple
@@ -56,7 +57,8 @@ class Totals:
 class Feed:
     """Owns one feed of a deployment, from its last commit to the next ones.
 
-    `letters` and `delayed` take refused documents and late graphs, None drops them; `fail_on_error` and
+    `letters` and `delayed` take refused documents (and the graphs of refused instants) and late graphs, None
+    drops them; `fail_on_error` and
     `fail_on_late` end the feed instead. `stopping` is asked between
     graphs: then what was fed is committed and KeyboardInterrupt raised. `progress` is called now and then.
     """
@@ -76,6 +78,7 @@ class Feed:
     totals: Totals = field(default_factory=Totals, init=False)
     rungs: dict[str, int] = field(default_factory=dict, init=False)
     ledger: Ledger = field(init=False)
+    origins: Origins = field(default_factory=Origins, init=False)
     _status: dict[str, Any] = field(init=False)
     _item: Item | None = field(default=None, init=False)
 
@@ -84,6 +87,7 @@ class Feed:
         self._status = self.journal.status()
         self._status.setdefault("last", {})
         self._status.setdefault("refused", 0)
+        self.origins.restore(self._status.pop("origins", ()))
 
     # ------------------------------------------------------------------ the loop
 
@@ -125,6 +129,7 @@ class Feed:
         sources = Sources(files, self.options, Refusals(self.fail_on_error), bookmarks=bookmarks)
         sources.ladder.clock = self.pipeline.clock
         sources.ladder.rungs = self.rungs
+        self.origins.begin(bookmarks)
         return sources
 
     def _take(self, files: Sequence[str]) -> None:
@@ -149,6 +154,7 @@ class Feed:
             if isinstance(item, Mark):
                 if item.error is not None:
                     self._refuse(item.error, item.content)
+                self.origins.passed(item)
             else:
                 self._accept(item, sources.clock)
             self.ledger.consumed(item)
@@ -187,6 +193,7 @@ class Feed:
         if pipeline.clock is None:
             assert clock is not None
             pipeline.begin(clock)
+        self.origins.note(graph, pipeline.watermark)
         pipeline.accept(graph.time, graph.triples)
         self._drain()
         self.totals.graphs += 1
@@ -246,6 +253,18 @@ class Feed:
         if self.letters is not None:
             self.letters.write(dead_letter(error, content) + "\n")
 
+    def refused(self, time: Time, graphs: Sequence[list[Triple]], error: DotrError) -> None:
+        """The policy for an instant that is in error; the pipeline calls it."""
+        clock = self.pipeline.clock
+        assert clock is not None
+        if self.fail_on_error:
+            raise told_of(error, self.origins.places(time, len(graphs)))
+        self.totals.refused += len(graphs)
+        self._status["refused"] += len(graphs)
+        if self.letters is not None:
+            for letter in self.origins.letters(time, graphs, error, clock):
+                self.letters.write(letter + "\n")
+
     # ------------------------------------------------------------------ commits
 
     @property
@@ -283,6 +302,7 @@ class Feed:
             "dropped": counters.dropped,
             "events": dict(counters.events),
             "sizes": pipeline.sizes(),
+            "origins": self.origins.save(pipeline.watermark),
         }
 
     def close(self) -> None:

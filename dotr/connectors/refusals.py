@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from dotr.errors import DataError
+from dotr.errors import DataError, DotrError
 
 DeadLetter: TypeAlias = Callable[[str], None]
 """Takes one JSON line without its end."""
@@ -41,13 +41,27 @@ class Refusals:
         if self.sink is not None:
             self.sink(dead_letter(error, content))
 
+    def set_aside(self, letters: Iterable[str]) -> None:
+        """Graphs were refused at their instant, where `fail` is not the policy; a dead letter each."""
+        for letter in letters:
+            self.count += 1
+            if self.sink is not None:
+                self.sink(letter)
 
-def dead_letter(error: DataError, content: bytes) -> str:
-    """A refused document as one JSON line: place, code, diagnostic, document or (for other bytes) base64."""
+
+def dead_letter(
+    error: DotrError, content: bytes | None, place: str = "", more: Mapping[str, Any] | None = None
+) -> str:
+    """A refused document as one JSON line: place, code, diagnostic, document or (for other bytes) base64.
+
+    `place` is used instead of the diagnostic's; `more` stands between the diagnostic and the document, which
+    is left out where there is none any more.
+    """
     first = error.diagnostics[0]
-    line = {"place": first.place, "code": first.code, "diagnostic": str(error)}
-    try:
-        line["document"] = content.decode()
-    except UnicodeDecodeError:
-        line["base64"] = base64.b64encode(content).decode("ascii")
+    line = {"place": place or first.place, "code": first.code, "diagnostic": str(error), **(more or {})}
+    if content is not None:
+        try:
+            line["document"] = content.decode()
+        except UnicodeDecodeError:
+            line["base64"] = base64.b64encode(content).decode("ascii")
     return json.dumps(line, ensure_ascii=False, separators=(",", ":"))

@@ -98,7 +98,12 @@ def feed(
     """
     with Journal(state, disk=disk) as journal:
         program = deployed_program(journal.deployed())
-        pipeline = resumed(journal, program, on_late=lambda time, graph: feeding.late(time, graph))
+        pipeline = resumed(
+            journal,
+            program,
+            on_late=lambda time, graph: feeding.late(time, graph),
+            on_refused=lambda time, graphs, error: feeding.refused(time, graphs, error),
+        )
         snapshot = journal.snapshot()
         if snapshot is not None:
             pipeline.restore(snapshot)
