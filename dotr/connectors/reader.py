@@ -30,13 +30,14 @@ from dotr.connectors.documents import (
 from dotr.connectors.graphs import START, Bookmark, Item, Mark, SourceOptions, TimedGraph
 from dotr.connectors.jsonlines import parse_line, raw_lines
 from dotr.connectors.messages import Carried, Message, is_message_log, split_messages
-from dotr.connectors.quads import Block, group_whole, quad_blocks, refused_lines
+from dotr.connectors.pieces import Tape, pieces
+from dotr.connectors.quads import WHOLE, Block, group_whole, quad_blocks, refused_lines
 from dotr.connectors.refusals import Refusals
 from dotr.connectors.sniffing import SNIFF, guess, line_format, undecided
 from dotr.connectors.times import Ladder
 from dotr.errors import DataError
 from dotr.events import Time
-from dotr.rdf.terms import Triple
+from dotr.rdf.terms import Term, Triple
 
 _PART = 1 << 20
 
@@ -51,11 +52,16 @@ class Tap:
         self._file = file
         self._some = getattr(file, "read1", file.read)
         self.count = count
+        self.tape: Tape | None = None
+        self.ended = False
         self._limit = limit
 
     def read(self, size: int = -1) -> bytes:
         content: bytes = self._some(size) if size > 0 and not self._limit else self._limited(size)
         self.count += len(content)
+        self.ended = not content
+        if self.tape is not None:
+            self.tape.take(content)
         return content
 
     def _limited(self, size: int) -> bytes:
@@ -67,6 +73,39 @@ class Tap:
             return size
         left = max(0, self._limit - self.count)
         return left if size < 0 else min(size, left)
+
+
+class Originals:
+    """Owns what is needed to find the original bytes of a refused graph of a quad document."""
+
+    def __init__(self, tap: Tap, head: bytes, format_: Format, name: str, base: str) -> None:
+        self._before = tap.count - len(head)
+        self._tape = tap.tape = Tape(self._before, WHOLE if format_ is Format.TRIG else 0)
+        self._tape.take(head)
+        self._tap = tap
+        self._pieces: dict[Term, bytes] | None = None
+        self._document = format_, name, base
+
+    def passed(self, block: Block) -> None:
+        """A block is through."""
+        if not block.whole:
+            self._before = block.end
+            self._tape.passed(block.end)
+
+    def of(self, block: Block) -> bytes | None:
+        """The bytes of a block, None if they cannot be told from others, or the document is too long."""
+        if not block.whole:
+            return self._tape.between(self._before, block.end)
+        if self._pieces is None and self._tap.ended:
+            content = self._tape.everything()
+            self._pieces = {} if content is None else pieces(content, *self._document)
+        return (self._pieces or {}).get(block.name)
+
+
+def original_of(block: Block, originals: Originals | None) -> bytes:
+    """The bytes of a refused graph as they stand in its document, else the graph as N-Quads."""
+    found = None if originals is None else originals.of(block)
+    return block.text().encode("utf-8", "surrogateescape") if found is None else found
 
 
 @dataclass(slots=True)
@@ -240,10 +279,13 @@ class Reader:
             start,
             forgiving=not self.refusals.fail,
         )
+        originals = None if self.refusals.fail else Originals(tap, head, format_, self.name, options.base)
         try:
             for block in blocks:
                 if not block.whole or block.end > skip:
-                    yield self._stamped_block(block)
+                    yield self._stamped_block(block, originals)
+                if originals is not None:
+                    originals.passed(block)
         except DataError as error:
             content = self._original()
             yield self._refused(error, content, "whole", len(content))
@@ -257,12 +299,13 @@ class Reader:
         except DataError:
             return b""
 
-    def _stamped_block(self, block: Block) -> Item:
+    def _stamped_block(self, block: Block, originals: Originals | None = None) -> Item:
         triples = list(dict.fromkeys(block.triples)) if len(block.triples) > 1 else block.triples
         how = "graph" if block.whole else "byte"
         if block.spoiled:
-            content = block.text().encode("utf-8", "surrogateescape")
-            return self._refused(refused_lines(block, self.name), content, how, block.end)
+            return self._refused(
+                refused_lines(block, self.name), original_of(block, originals), how, block.end
+            )
         stamped = self.ladder.stamped(block.about, block.name)
         if stamped is not None:
             self._last = stamped
@@ -271,7 +314,7 @@ class Reader:
         try:
             time = self.ladder.time(triples, self.file, place, about=block.about, names=(block.name,))
         except DataError as error:
-            return self._refused(error, block.text().encode(), how, block.end)
+            return self._refused(error, original_of(block, originals), how, block.end)
         return self._graph(time, triples, block.line, how, block.end)
 
     def _json_lines(self, tap: Tap, head: bytes) -> Iterator[Item]:
