@@ -97,7 +97,7 @@ def source_options(function: F) -> F:
             type=policy("fail", "skip"),
             metavar="fail|skip|file=PATH",
             default="fail",
-            help="What happens to a document that cannot be read (default: fail).",
+            help="What happens to documents that cannot be read and instants in error (default: fail).",
         ),
     )
     return _decorated(function, options)
