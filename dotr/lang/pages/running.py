@@ -18,7 +18,8 @@ PAGES: Final = (
     _page(
         "D2001",
         "a document cannot be read",
-        "The parser's words stand in the message, with line and column.",
+        "The parser's words stand in the message, with line and column. Under `--on-error skip` and `file=`\n"
+        "the rest of a TriG file is refused with it.",
         "<urn:s> <urn:p> .",
         "<urn:s> <urn:p> 1 .",
     ),
@@ -189,7 +190,8 @@ PAGES: Final = (
     _page(
         "D2601",
         "schema triples in the stream",
-        "Rules with variable predicates were unfolded over the schema of the background.",
+        "Rules with variable predicates were unfolded over the schema of the background. Under\n"
+        "`--on-error skip` and `file=` the graphs of the instant are set aside.",
         '{"time": 1, "graph": ":Smoke rdfs:subClassOf :Alarm ."}',
         "BACKGROUND <schema.ttl>",
     ),
@@ -307,13 +309,6 @@ PAGES: Final = (
         "dotr batch fire.dotr --log log/ --out out/ --engine spark --master spark://host:7077",
     ),
     _page(
-        "D4130",
-        "no such code",
-        "Every message begins with a code, as D1310.",
-        "dotr check --explain D131",
-        "dotr check --explain D1310",
-    ),
-    _page(
         "D4201",
         "an output cannot be written",
         "The disk is full, or the folder is not yours.",
@@ -386,7 +381,8 @@ PAGES: Final = (
     _page(
         "D3101",
         "an inconsistent ontology",
-        "An inconsistent ontology entails everything. What is derived leaves the contradiction out.",
+        "An inconsistent ontology entails everything. What is derived leaves the contradiction out. At an\n"
+        "instant, `--on-error skip` and `file=` set its graphs aside.",
         ":door a :Open, :Shut . # and owl:disjointWith between them",
         ":door a :Open .",
     ),
@@ -456,8 +452,8 @@ PAGES: Final = (
     _page(
         "D5203",
         "a deployment of another format",
-        "It is read by the version that wrote it.",
-        "dotr feed events/   # with an older dotr",
+        "An older format is brought up to date by the first feed or deploy; a newer one is left alone.",
+        "dotr feed events/   # with an older dotr than the one that deployed",
         "dotr feed events/   # with the dotr that deployed",
     ),
     _page(
