@@ -9,7 +9,8 @@ import os
 import platform
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from datetime import UTC, datetime
 from importlib.metadata import version
 from time import monotonic
@@ -23,23 +24,30 @@ from dotr.cli.options import micros, program_options, reading, source_options
 from dotr.cli.run import Letters
 from dotr.connectors.background import read_background
 from dotr.connectors.rules import read_rules_text
+from dotr.connectors.sources import SourceOptions
 from dotr.errors import Diagnostic, UsageError
 from dotr.lang import load_program
 from dotr.spark.batch import Report, Request, Runner, run_file, warnings
 from dotr.spark.extracting import Treatment
-from dotr.spark.parts import SUFFIXES, OutputFolder
+from dotr.spark.parts import SUFFIXES, Folder, OutputFolder
+from dotr.spark.places import is_remote, plain_path
 from dotr.spark.plan import By, describe, plan_batch
-from dotr.spark.reading import open_log
+from dotr.spark.reading import Log, open_log
 from dotr.tesla.digest import rule_digests
 
 
 @click.command(short_help="Run rules over a historical log, in parallel.")
 @click.argument("rules", metavar="RULES")
 @click.option(
-    "--log", "logs", metavar="PATH", multiple=True, required=True, help="A file, folder or glob; repeatable."
+    "--log",
+    "logs",
+    metavar="PATH",
+    multiple=True,
+    required=True,
+    help="A file, folder or glob, or a URI that Spark knows (hdfs://…, s3a://…); repeatable.",
 )
 @click.argument("more_logs", metavar="[PATH...]", nargs=-1)
-@click.option("--out", metavar="DIR", required=True, help="The folder to write; must not exist.")
+@click.option("--out", metavar="DIR", required=True, help="The folder to write, or its URI; must not exist.")
 @click.option(
     "--engine",
     type=click.Choice(["spark", "local"]),
@@ -99,29 +107,38 @@ def command(
     if slice_ == 0:
         raise UsageError(Diagnostic("D4120", "--slice is empty", hint="give a duration such as 1h"))
     options = reading(base, time_path, time_unit, max_document)
+    places = [plain_path(place) for place in (*logs, *more_logs)]
     program = load_program([rules, *more_rules], read_rules_text)
     triples = read_background([*program.background, *background], base, max_document)
-    folder = OutputFolder(out, overwrite)
     plan = plan_batch(program, By(by))
-    runner = _runner(engine, master)
-    with Letters(on_error, overwrite) as dead:
-        log = open_log([*logs, *more_logs], options, dead.fails)
-        if not quiet:
-            for line in describe(program, plan):
-                render.note(line)
-        for diagnostic in warnings(program, plan):
-            render.say(diagnostic)
-        treatment = Treatment(materialize == "all", verify)
-        request = Request(program, triples, log, By(by), slice_, format_, treatment)
-        report = _run(request, runner, folder, quiet)
-        for letter in report.letters:
-            dead.keep(lambda letter=letter: letter)  # type: ignore[misc]  # mypy does not infer defaults
+    with closing(_runner(engine, master, [*places, plain_path(out)])) as runner:
+        folder = _folder(runner, plain_path(out), format_, overwrite)
+        with Letters(on_error, overwrite) as dead:
+            log = _log(runner, places, options, dead.fails)
+            if not quiet:
+                for line in describe(program, plan):
+                    render.note(line)
+            for diagnostic in warnings(program, plan):
+                render.say(diagnostic)
+            treatment = Treatment(materialize == "all", verify)
+            request = Request(program, triples, log, By(by), slice_, format_, treatment)
+            report = _run(request, runner, folder, quiet)
+            for letter in report.letters:
+                dead.keep(lambda letter=letter: letter)  # type: ignore[misc]  # mypy does not infer defaults
 
 
-def _runner(engine: str, master: str | None) -> Runner:
+def _runner(engine: str, master: str | None, places: Sequence[str]) -> Runner:
     if engine == "local":
         if master is not None:
             raise UsageError(Diagnostic("D4121", "--master is for --engine spark"))
+        for place in filter(is_remote, places):
+            raise UsageError(
+                Diagnostic(
+                    "D4127",
+                    f"`{place}` is not of this machine",
+                    hint="only --engine spark can follow it; copy it here, or leave --engine local out",
+                )
+            )
         from dotr.spark.local import LocalRunner  # noqa: PLC0415  # start-up: Arrow takes a third of a second
 
         return LocalRunner()
@@ -130,7 +147,31 @@ def _runner(engine: str, master: str | None) -> Runner:
     return SparkRunner(master)
 
 
-def _run(request: Request, runner: Runner, folder: OutputFolder, quiet: bool) -> Report:
+def _folder(runner: Runner, out: str, format_: str, overwrite: bool) -> Folder:
+    """The folder of the output, here or where only Spark can reach it."""
+    if not is_remote(out):
+        return OutputFolder(out, overwrite)
+    from dotr.spark.cluster import SparkRunner  # noqa: PLC0415  # start-up
+    from dotr.spark.remote_output import RemoteFolder  # noqa: PLC0415  # start-up
+
+    assert isinstance(runner, SparkRunner)
+    return RemoteFolder(runner.session(), out, format_, overwrite)
+
+
+def _log(runner: Runner, places: Sequence[str], options: SourceOptions, fail: bool) -> Log:
+    """The log, of which some may be here and some where only Spark can reach it."""
+    log = open_log([place for place in places if not is_remote(place)], options, fail)
+    remote = [place for place in places if is_remote(place)]
+    if not remote:
+        return log
+    from dotr.spark.cluster import SparkRunner  # noqa: PLC0415  # start-up
+    from dotr.spark.remote import open_remote  # noqa: PLC0415  # start-up
+
+    assert isinstance(runner, SparkRunner)
+    return open_remote(runner.session(), remote, log)
+
+
+def _run(request: Request, runner: Runner, folder: Folder, quiet: bool) -> Report:
     """Run, then give the output its name; a run that fails or is stopped leaves nothing."""
     begun, start = datetime.now(UTC), monotonic()
     progress = Stages(not quiet and sys.stderr.isatty())

@@ -9,6 +9,7 @@ Bad input: D2017 not such a file · D2018 a row without time or graph.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -26,7 +27,10 @@ SUFFIX = ".parquet"
 ROWS = 65_536
 """Graphs of one row group."""
 
-_UNIT = b"dotr.unit"
+UNIT_NOTE = "dotr.unit"
+
+_UNIT = UNIT_NOTE.encode()
+_SPARK = b"org.apache.spark.sql.parquet.row.metadata"
 
 
 def archive_schema(clock: Clock) -> pa.Schema:
@@ -34,7 +38,11 @@ def archive_schema(clock: Clock) -> pa.Schema:
     if not clock.integer:
         return pa.schema([("time", pa.timestamp("us", tz="UTC")), ("graph", pa.string())])
     name = next(name for name, size in UNITS.items() if size == clock.unit)
-    return pa.schema([("time", pa.int64()), ("graph", pa.string())], metadata={_UNIT: name})
+    # Spark hands on what a file says about itself only in its own words
+    time = {"name": "time", "type": "long", "nullable": True, "metadata": {UNIT_NOTE: name}}
+    graph = {"name": "graph", "type": "string", "nullable": True, "metadata": {}}
+    spark = json.dumps({"type": "struct", "fields": [time, graph]})
+    return pa.schema([("time", pa.int64()), ("graph", pa.string())], metadata={_UNIT: name, _SPARK: spark})
 
 
 def archive_clock(schema: pa.Schema, place: str, unit: int) -> Clock:
@@ -43,15 +51,15 @@ def archive_clock(schema: pa.Schema, place: str, unit: int) -> Clock:
     Raises DataError D2017 for other columns, D2103 for timestamps without a zone.
     """
     if {"time", "graph"} - set(schema.names):
-        raise _no_archive(place, f"columns {', '.join(schema.names)}")
+        raise no_archive(place, f"columns {', '.join(schema.names)}")
     time, graph = schema.field("time").type, schema.field("graph").type
     if not (pa.types.is_string(graph) or pa.types.is_large_string(graph)):
-        raise _no_archive(place, f"`graph` is {graph}")
+        raise no_archive(place, f"`graph` is {graph}")
     if pa.types.is_integer(time):
         noted = (schema.metadata or {}).get(_UNIT, b"").decode()
         return Clock(integer=True, unit=UNITS.get(noted, unit))
     if not pa.types.is_timestamp(time):
-        raise _no_archive(place, f"`time` is {time}")
+        raise no_archive(place, f"`time` is {time}")
     if time.tz is None:
         raise DataError(
             Diagnostic("D2103", "the timestamps have no time zone", place=place, hint="write them in UTC")
@@ -59,7 +67,8 @@ def archive_clock(schema: pa.Schema, place: str, unit: int) -> Clock:
     return Clock(integer=False)
 
 
-def _no_archive(place: str, found: str) -> DataError:
+def no_archive(place: str, found: str) -> DataError:
+    """A file, or the columns `found` in it, that are no log."""
     return DataError(
         Diagnostic(
             "D2017",
@@ -83,7 +92,7 @@ class ArchiveFile:
         try:
             self._file = pq.ParquetFile(path if content is None else pa.BufferReader(content))
         except pa.ArrowInvalid as error:
-            raise _no_archive(path, str(error).splitlines()[0]) from None
+            raise no_archive(path, str(error).splitlines()[0]) from None
         except OSError as error:
             raise _damaged(path, error) from None
         self.clock = archive_clock(self._file.schema_arrow, path, unit)

@@ -16,12 +16,11 @@ import pyarrow as pa
 
 from dotr.connectors.documents import Format, parse_triples
 from dotr.connectors.parquet import ArchiveFile
-from dotr.errors import DataError, Diagnostic
 from dotr.events import Time
 from dotr.spark import frames
 from dotr.spark.batches import Instant, extract, fact_batches
 from dotr.spark.job import Shipped
-from dotr.spark.reading import Log
+from dotr.spark.reading import Log, other_time
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -39,15 +38,7 @@ def rows_of(log: Log, batches: Batches) -> Iterator[tuple[Time, str, str]]:
 def _open(log: Log, path: str) -> ArchiveFile:
     archive = ArchiveFile(path, log.options.unit)
     if archive.clock != log.clock:
-        raise DataError(
-            Diagnostic(
-                "D2102",
-                "this file writes time in another way than the graphs before it",
-                place=path,
-                notes=("one run uses one kind of time, and one unit",),
-                hint="convert it anew from its source",
-            )
-        )
+        raise other_time(path)
     return archive
 
 

@@ -75,6 +75,8 @@ class Runner(Protocol):
 
     def run(self, request: Request, folder: str, tell: Tell) -> Report: ...
 
+    def close(self) -> None: ...
+
 
 def check_ticks(program: Program, clock: Clock) -> None:
     """Raise ProgramError D1409 when an EVERY is no multiple of the unit of integer time."""

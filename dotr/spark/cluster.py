@@ -17,58 +17,68 @@ from dataclasses import dataclass, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from dotr.connectors.parquet import SUFFIX
 from dotr.errors import DotrError
 from dotr.events import Clock
 from dotr.spark import frames
 from dotr.spark.archives import ExtractArchives, ReadGraphs, ReadTimes
 from dotr.spark.batch import PARTS, Report, Request, Tell, check_ticks, lay_out
-from dotr.spark.facts import marks
-from dotr.spark.job import make_job, ship
-from dotr.spark.reading import Log, ReadCounts, Split, read_split, spread
+from dotr.spark.facts import FactRow, marks
+from dotr.spark.job import Shipped, make_job, ship
+from dotr.spark.places import is_remote
+from dotr.spark.reading import ARCHIVE_RUNG, spread
+from dotr.spark.reads import READ_COLUMNS, ReadSplits
+from dotr.spark.remote import read_remote, union
+from dotr.spark.remote_output import write_remote
 from dotr.spark.sessions import session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-READ_COLUMNS = "time bigint, graph string, note string"
-"""`note` is set in the last row of a task, which has no graph: dead letters and how times were found."""
-
-_ROWS = 1024
-
 
 class SparkRunner:
-    """Runs on the session at `master`, or on the one that is there."""
+    """Owns the session it starts at `master`, until `close`; uses the one that is there if there is one."""
 
     name = "spark"
 
     def __init__(self, master: str | None = None) -> None:
         self._master = master
+        self._session: SparkSession | None = None
+        self._own = False
+        self._seconds = 0.0
+
+    def session(self) -> SparkSession:
+        """The session; starts it at the first call. Raises EngineError D4301, D4302."""
+        if self._session is None:
+            from pyspark.sql import SparkSession  # noqa: PLC0415  # start-up
+
+            start = monotonic()
+            self._own = SparkSession.getActiveSession() is None
+            self._session = session(self._master)
+            self._seconds = monotonic() - start
+        return self._session
+
+    def close(self) -> None:
+        """Stop the session if it is ours."""
+        if self._session is not None and self._own:
+            self._session.stop()
+        self._session = None
 
     def run(self, request: Request, folder: str, tell: Tell) -> Report:
-        """As `Runner.run`. `folder` must be one that every worker can write to."""
+        """As `Runner.run`. `folder` must be one that every worker can write to, or a URI that Spark knows."""
         report = Report()
         if request.log.clock is None:
             return report
         check_ticks(request.program, request.log.clock)
-        from pyspark.sql import SparkSession  # noqa: PLC0415  # start-up
-
-        own = SparkSession.getActiveSession() is None
-        start = monotonic()
         tell("start Spark", 0, 0, 0)
-        spark = session(self._master)
-        report.seconds["start"] = monotonic() - start
+        spark = self.session()
+        report.seconds["start"] = self._seconds
         try:
             _Run(request, report, spark, request.log.clock, folder, tell).run()
         except DotrError:
             raise
         except Exception as error:  # Py4J and gRPC raise what they like
             raise frames.mended(error) from None
-        finally:
-            if own:
-                spark.stop()
         return report
 
 
@@ -87,8 +97,7 @@ class _Run:
         request, report = self.request, self.report
         cores = max(1, int(self.spark.conf.get("spark.sql.shuffle.partitions") or 8) // 8)
         unit = self.clock.unit if self.clock.integer else 1
-        splits = self.request.log.splits
-        if self.request.log.fail and all(p.file.endswith(SUFFIX) for s in splits for p in s.pieces):
+        if self._only_archives():
             self._archives(cores, unit)
             return
         log, kept = self._graphs(cores)
@@ -105,10 +114,35 @@ class _Run:
             facts = frames.facts(frames.instants(log, look.repeated), job, self.clock)
             rows = marks(layout, look.first)
             with self._stage("detect"):
-                done = frames.written(facts, rows, job, self.folder, request.format_).collect()
+                self._write(facts, rows, job)
         finally:
             kept.unpersist()
-        self._sum_up(done)
+
+    def _only_archives(self) -> bool:
+        """Whether tasks can read all of the log by row groups, and nothing in it may be refused."""
+        log = self.request.log
+        here = (p.file.lower().endswith(SUFFIX) for s in log.splits for p in s.pieces)
+        return log.fail and log.remote is None and all(here)
+
+    def _write(self, facts: DataFrame, rows: Sequence[FactRow], job: Shipped) -> None:
+        """Detect and write: tasks write files themselves where they can, else Spark does."""
+        format_ = self.request.format_
+        if not is_remote(self.folder):
+            self._sum_up(frames.written(facts, rows, job, self.folder, format_).collect())
+            return
+        from pyspark import StorageLevel  # noqa: PLC0415  # start-up
+
+        found = frames.noted(facts, rows, job, format_, self.clock).persist(StorageLevel.DISK_ONLY)
+        try:
+            self.report.files = write_remote(found, self.folder, format_)
+            for row in found.where("note IS NOT NULL").select("note").collect():
+                note = json.loads(row.note)
+                self.report.dropped += note["dropped"]
+                self.report.parts += note["parts"]
+                for rule, count in note["counts"].items():
+                    self.report.events[rule] = self.report.events.get(rule, 0) + count
+        finally:
+            found.unpersist()
 
     def _sum_up(self, done: Sequence[Any]) -> None:
         """Add what the tasks wrote to the report."""
@@ -129,6 +163,7 @@ class _Run:
             again = frozenset(frames.repeated_times(times)) if look.repeated and few else frozenset()
         report.graphs, report.instants = look.graphs, look.instants
         report.first, report.last = look.first, look.last
+        report.rungs = {ARCHIVE_RUNG: look.graphs}
         if look.first is None or look.last is None:
             return
         layout = lay_out(request.plan(), cores, look.quantiles, look.last, request.slice_length)
@@ -141,21 +176,19 @@ class _Run:
             gathered = frames.facts(frames.gathered(graphs), job, clock, request.log.options.base)
             facts = facts.unionByName(gathered) if few else gathered
         with self._stage("detect"):
-            rows = marks(layout, look.first)
-            self._sum_up(frames.written(facts, rows, job, self.folder, request.format_).collect())
+            self._write(facts, marks(layout, look.first), job)
 
     def _graphs(self, cores: int) -> tuple[DataFrame, DataFrame]:
         """(time in the log's unit, graph), and the frame that is held on disk for it."""
         log = self.request.log
-        splits = spread(log.splits, cores * PARTS)
-        read = _Read(replace(log, splits=splits), self.clock.unit if self.clock.integer else 1)
         from pyspark import StorageLevel  # noqa: PLC0415  # start-up
 
-        kept = (
-            self.spark.range(0, len(splits), 1, len(splits))
-            .mapInArrow(read, READ_COLUMNS)
-            .persist(StorageLevel.DISK_ONLY)
-        )
+        made = read_remote(self.spark, log)
+        if log.splits:
+            splits = spread(log.splits, cores * PARTS)
+            tasks = self.spark.range(0, len(splits), 1, len(splits))
+            made.append(tasks.mapInArrow(ReadSplits(replace(log, splits=splits)), READ_COLUMNS))
+        kept = union(made).persist(StorageLevel.DISK_ONLY)
         return kept.where("time IS NOT NULL").select("time", "graph"), kept
 
     def _notes(self, kept: DataFrame) -> None:
@@ -193,39 +226,3 @@ def _tasks(spark: SparkSession) -> tuple[int, int]:
         return sum(s.numCompletedTasks for s in stages if s), sum(s.numTasks for s in stages if s)
     except Exception:  # progress is never a reason to fail
         return 0, 0
-
-
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """Reads the splits that a task's rows name."""
-
-    log: Log
-    unit: int
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return frames.told(lambda: self._rows(batches))
-
-    def _rows(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                yield from self._split(self.log.splits[number])
-
-    def _split(self, split: Split) -> Iterator[pa.RecordBatch]:
-        counts = ReadCounts()
-        times: list[int] = []
-        graphs: list[str] = []
-        size = 0
-        for time, graph in read_split(self.log, split, counts):
-            times.append(time // self.unit)
-            graphs.append(graph)
-            size += len(graph)
-            if len(times) >= _ROWS or size > 4_000_000:
-                yield _batch(times, graphs, [None] * len(times))
-                times, graphs, size = [], [], 0
-        note = json.dumps({"letters": counts.letters, "rungs": counts.rungs})
-        yield _batch([*times, None], [*graphs, None], [*([None] * len(times)), note])
-
-
-def _batch(times: list[Any], graphs: list[Any], notes: list[Any]) -> pa.RecordBatch:
-    columns = [pa.array(times, pa.int64()), pa.array(graphs, pa.string()), pa.array(notes, pa.string())]
-    return pa.RecordBatch.from_arrays(columns, names=["time", "graph", "note"])

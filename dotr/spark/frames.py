@@ -29,12 +29,12 @@ from dotr.errors import (
     UnsupportedError,
     UsageError,
 )
-from dotr.events import Clock, Time
+from dotr.events import Clock, Composite, Time
 from dotr.rdf.terms import Triple
 from dotr.spark.batches import Instant, extract, fact_batches, fact_rows
 from dotr.spark.facts import FactRow
 from dotr.spark.job import Shipped, split_lines
-from dotr.spark.parts import event_batch, write_events
+from dotr.spark.parts import event_batch, event_schema, event_text, write_events
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -48,6 +48,7 @@ graphs.
 
 FACT_COLUMNS = "part bigint, time bigint, facts string"
 EVENT_COLUMNS = "rule string, id string, bindings map<string,string>, match string, graph string"
+LINE_COLUMNS = "value string, note string"
 WRITTEN_COLUMNS = "file string, counts string, dropped bigint, parts bigint"
 
 _EVENTS = 1024
@@ -152,6 +153,20 @@ def written(
     return _by_part(facts, marks).mapInArrow(_Write(shipped, folder, format_), WRITTEN_COLUMNS)
 
 
+def noted_columns(format_: str, clock: Clock) -> str:
+    """The columns of `noted`: those of an event, or its text, and a note."""
+    return f"{_event_columns(clock)}, note string" if format_ == "parquet" else LINE_COLUMNS
+
+
+def noted(
+    facts: DataFrame, marks: Sequence[FactRow], shipped: Shipped, format_: str, clock: Clock
+) -> DataFrame:
+    """Shuffle by part and detect: one row an event, as Spark's writers want it, and one a task with a note
+    (JSON: counts, dropped, parts), in which everything else is null.
+    """
+    return _by_part(facts, marks).mapInArrow(_Note(shipped, format_), noted_columns(format_, clock))
+
+
 def _by_part(facts: DataFrame, marks: Sequence[FactRow]) -> DataFrame:
     if marks:
         spark: SparkSession = facts.sparkSession
@@ -174,24 +189,26 @@ class _Extract:
         for batch in batches:
             times = batch.column(0).to_pylist()
             if self.unit != 1 or None in times:
-                times = [self._micros(time) for time in times]
+                times = [micros(time, self.unit) for time in times]
             for time, graphs in zip(times, batch.column(1).to_pylist(), strict=True):
                 yield time, [read(graph, time) for graph in graphs]
-
-    def _micros(self, time: int | None) -> int:
-        if time is None:
-            raise missing("", "time")
-        if abs(time * self.unit) >= 2**63:
-            raise DataError(
-                Diagnostic("D2105", f"`{time}` lies beyond 64 bits of microseconds", hint="check time_unit")
-            )
-        return time * self.unit
 
     def _parsed(self, graph: str | None, time: Time) -> list[Triple]:
         place = f"the graph at {time} µs"
         if graph is None:
             raise missing(place, "graph")
         return parse_triples(graph, Format.NTRIPLES, place, self.base)
+
+
+def micros(time: int | None, unit: int) -> Time:
+    """A time column's value in microseconds. Raises DataError D2018, D2105."""
+    if time is None:
+        raise missing("", "time")
+    if abs(time * unit) >= 2**63:
+        raise DataError(
+            Diagnostic("D2105", f"`{time}` lies beyond 64 bits of microseconds", hint="check time_unit")
+        )
+    return time * unit
 
 
 def _trusted(graph: str, _time: Time) -> list[Triple]:
@@ -235,6 +252,46 @@ class _Write:
         types = [pa.string(), pa.string(), pa.int64(), pa.int64()]
         arrays = [pa.array(column, kind) for column, kind in zip(columns, types, strict=True)]
         yield pa.RecordBatch.from_arrays(arrays, names=["file", "counts", "dropped", "parts"])
+
+
+@dataclass(frozen=True, slots=True)
+class _Note:
+    shipped: Shipped
+    format_: str
+
+    def __call__(self, batches: Batches) -> Batches:
+        return told(lambda: self._rows(batches))
+
+    def _rows(self, batches: Batches) -> Batches:
+        worker = self.shipped.worker()
+        clock, detecting = worker.job.clock, worker.detecting()
+        schema = event_schema(clock) if self.format_ == "parquet" else pa.schema([("value", pa.string())])
+        counts: dict[str, int] = {}
+        waiting: list[Composite] = []
+
+        def batch(rows: pa.RecordBatch, note: str | None) -> pa.RecordBatch:
+            notes = pa.array([note] * rows.num_rows, pa.string())
+            return pa.RecordBatch.from_arrays(
+                [*rows.columns, notes], schema=schema.append(pa.field("note", pa.string()))
+            )
+
+        def taken() -> pa.RecordBatch:
+            if self.format_ == "parquet":
+                return event_batch(waiting, clock)
+            # Spark's writer ends lines
+            texts = [event_text([event], self.format_, clock)[:-1] for event in waiting]
+            return pa.RecordBatch.from_arrays([pa.array(texts, pa.string())], schema=schema)
+
+        for event in detecting.events(fact_rows(batches)):
+            counts[event.rule] = counts.get(event.rule, 0) + 1
+            waiting.append(event)
+            if len(waiting) >= _EVENTS:
+                yield batch(taken(), None)
+                waiting = []
+        yield batch(taken(), None)
+        note = {"counts": counts, "dropped": detecting.done.dropped, "parts": detecting.done.parts}
+        nothing = pa.RecordBatch.from_arrays([pa.nulls(1, f.type) for f in schema], schema=schema)
+        yield batch(nothing, json.dumps(note))
 
 
 def told(work: Callable[[], Batches]) -> Batches:

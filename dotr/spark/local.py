@@ -67,6 +67,9 @@ class LocalRunner:
     def _pool(self) -> Executor:
         return ProcessPoolExecutor(self._processes, mp_context=get_context("spawn"))
 
+    def close(self) -> None:
+        """Nothing outlives a run."""
+
     def run(self, request: Request, folder: str, tell: Tell) -> Report:
         """As `Runner.run`. Uses scratch space beside the output, about the size of the uncompressed log."""
         report = Report()
@@ -174,7 +177,7 @@ def _weight(split: Split) -> int:
     total = 0
     for piece in split.pieces:
         size = file_size(piece.file)
-        if piece.file.endswith(SUFFIX):
+        if piece.file.lower().endswith(SUFFIX):
             total += size * 8 // max(1, piece.end)
         elif piece.end:
             total += piece.end - piece.first

@@ -14,6 +14,7 @@ import shutil
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 from uuid import uuid4
 
 import pyarrow as pa
@@ -120,13 +121,32 @@ def _open(
         os.fsync(file.fileno())
         file.close()
 
+    def write(events: Sequence[Composite]) -> None:
+        file.write(event_text(events, format_, clock))
+
+    return write, close
+
+
+def event_text(events: Sequence[Composite], format_: str, clock: Clock) -> str:
+    """Events in a text format: their lines, with their ends."""
     if format_ == "jsonl":
-        return lambda events: file.writelines([f"{format_jsonl(event, clock)}\n" for event in events]), close
+        return "".join([f"{format_jsonl(event, clock)}\n" for event in events])
+    return nquads(events, clock)
 
-    def quads(events: Sequence[Composite]) -> None:
-        file.write(nquads(events, clock))
 
-    return quads, close
+def part_name(number: int, of: int, suffix: str) -> str:
+    """The name of an output file."""
+    return f"part-{number:0{max(5, len(str(of)))}}.{suffix}"
+
+
+class Folder(Protocol):
+    """Where a run's output grows and, when it is complete, gets its name."""
+
+    def open(self) -> str: ...
+
+    def finish(self, files: Sequence[str], run: str) -> None: ...
+
+    def abandon(self) -> None: ...
 
 
 class OutputFolder:
@@ -165,9 +185,9 @@ class OutputFolder:
         What stands at the old name is removed only now.
         """
         try:
-            width = max(5, len(str(len(files))))
             for number, file in enumerate(files):
-                (self.part / file).rename(self.part / f"part-{number:0{width}}{Path(file).suffix}")
+                suffix = Path(file).suffix.removeprefix(".")
+                (self.part / file).rename(self.part / part_name(number, len(files), suffix))
             for stray in self.part.iterdir():
                 if not stray.name.startswith("part-"):
                     _remove(stray)

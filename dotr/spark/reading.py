@@ -22,6 +22,8 @@ from dotr.events import Clock, Time
 from dotr.spark.batches import graph_text
 from dotr.spark.cuts import cuts, file_size
 
+ARCHIVE_RUNG = "the archive's own time"
+
 SPLIT = 32 * 1024 * 1024
 """Bytes of documents that one task reads, about."""
 
@@ -43,6 +45,22 @@ class Split:
 
 
 @dataclass(frozen=True, slots=True)
+class RemoteFile:
+    """A file that Spark reads: its URI as Spark writes it, and its bytes."""
+
+    file: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """Files that only Spark can reach, and the URIs that were asked for: files, folders and globs."""
+
+    places: tuple[str, ...]
+    files: tuple[RemoteFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Log:
     """A log as the driver sees it before anything runs."""
 
@@ -51,6 +69,8 @@ class Log:
     """None: there is no graph at all."""
     options: SourceOptions
     fail: bool = True
+    remote: Remote | None = None
+    """What only Spark can reach, beside the splits."""
 
 
 @dataclass(slots=True)
@@ -65,17 +85,17 @@ class ReadCounts:
 def open_log(paths: Sequence[str], options: SourceOptions, fail: bool = True) -> Log:
     """List a log and find out how it writes time. Reads one graph. Raises DataError."""
     files = resolve(paths)
-    clock = next((found for file in files if (found := _clock(file, options, fail)) is not None), None)
+    clock = next((found for file in files if (found := clock_of(file, options, fail)) is not None), None)
     return Log(tuple(_splits(files, options, fail)), clock, options, fail)
 
 
-def _clock(file: str, options: SourceOptions, fail: bool) -> Clock | None:
-    """How the first graph of a file writes time; None without one."""
+def clock_of(file: str, options: SourceOptions, fail: bool, content: bytes | None = None) -> Clock | None:
+    """How the first graph of a file writes time; None without one. `content` as in `Reading.rows`."""
     try:
-        if file.endswith(SUFFIX):
-            return ArchiveFile(file, options.unit).clock
+        if file.lower().endswith(SUFFIX):
+            return ArchiveFile(file, options.unit, content).clock
         ladder = Ladder(options.time_path, options.unit, options.base)
-        for _graph in Reader(file, options, ladder, Refusals(fail=fail)).graphs():
+        for _graph in Reader(file, options, ladder, Refusals(fail=fail), content=content).graphs():
             return ladder.clock
     except DataError:
         if fail:
@@ -87,7 +107,7 @@ def _splits(files: Sequence[str], options: SourceOptions, fail: bool) -> Iterato
     together: list[Piece] = []
     size = 0
     for file in files:
-        if file.endswith(SUFFIX):
+        if file.lower().endswith(SUFFIX):
             yield from (Split((piece,)) for piece in _row_groups(file, options, fail))
             continue
         bytes_ = file_size(file)
@@ -125,44 +145,71 @@ def spread(splits: Sequence[Split], tasks: int) -> tuple[Split, ...]:
     return tuple(found)
 
 
-def read_split(log: Log, split: Split, counts: ReadCounts) -> Iterator[tuple[Time, str]]:
-    """(time in µs, graph as dotr's own N-Triples) of one split. Raises DataError under the policy `fail`."""
-    assert log.clock is not None
-    letters: DeadLetter = counts.letters.append
-    refusals = Refusals(fail=log.fail, sink=letters)
-    ladder = Ladder(log.options.time_path, log.options.unit, log.options.base, log.clock)
-    for piece in split.pieces:
-        if piece.file.endswith(SUFFIX):
-            rows = _read_archive(log, piece, refusals)
+class Reading:
+    """Owns what one task reads of a log: how it found times, and what it refused.
+
+    Its methods give (time in µs, graph as dotr's own N-Triples) and count in `counts`, which is complete
+    when they have ended. They raise DataError under the policy `fail`.
+    """
+
+    def __init__(self, log: Log, counts: ReadCounts) -> None:
+        assert log.clock is not None
+        self.log, self.counts = log, counts
+        letters: DeadLetter = counts.letters.append
+        self.refusals = Refusals(fail=log.fail, sink=letters)
+        self.ladder = Ladder(log.options.time_path, log.options.unit, log.options.base, log.clock)
+
+    def rows(self, piece: Piece, content: bytes | None = None) -> Iterator[tuple[Time, str]]:
+        """The graphs of a piece of a file; `content` is all of the file where it was fetched already."""
+        if piece.file.lower().endswith(SUFFIX):
+            rows = self._archive(piece, content)
         else:
             part = Bookmark("byte", piece.first, limit=piece.end)
-            reader = Reader(piece.file, log.options, ladder, refusals, bookmark=part)
+            reader = Reader(
+                piece.file, self.log.options, self.ladder, self.refusals, bookmark=part, content=content
+            )
             rows = ((graph.time, graph_text(graph.triples)) for graph in reader.graphs())
         for row in rows:
-            counts.graphs += 1
+            self.counts.graphs += 1
             yield row
-    counts.rungs = dict(ladder.rungs)
+        self.counts.rungs = dict(self.ladder.rungs)
+
+    def _archive(self, piece: Piece, content: bytes | None) -> Iterator[tuple[Time, str]]:
+        try:
+            archive = ArchiveFile(piece.file, self.log.options.unit, content)
+            if archive.clock != self.log.clock:
+                raise other_time(piece.file)
+            for time, graph, place in archive.rows(piece.first, piece.end or None):
+                yield from self.graph(time, graph, place)
+        except DataError as error:
+            self.refusals.take(error, b"")
+
+    def graph(self, time: Time, graph: str, place: str) -> Iterator[tuple[Time, str]]:
+        """One row of an archive; nothing if its graph was refused."""
+        try:
+            triples = parse_triples(graph, Format.NTRIPLES, place, self.log.options.base)
+        except DataError as error:
+            self.refusals.take(error, graph.encode())
+            return
+        self.ladder.hit(ARCHIVE_RUNG)
+        yield time, graph_text(triples)
 
 
-def _read_archive(log: Log, piece: Piece, refusals: Refusals) -> Iterator[tuple[Time, str]]:
-    try:
-        archive = ArchiveFile(piece.file, log.options.unit)
-        if archive.clock != log.clock:
-            raise DataError(
-                Diagnostic(
-                    "D2102",
-                    "this file writes time in another way than the graphs before it",
-                    place=piece.file,
-                    notes=("one run uses one kind of time, and one unit",),
-                    hint="convert it anew from its source",
-                )
-            )
-        for time, graph, place in archive.rows(piece.first, piece.end or None):
-            try:
-                triples = parse_triples(graph, Format.NTRIPLES, place, log.options.base)
-            except DataError as error:
-                refusals.take(error, graph.encode())
-                continue
-            yield time, graph_text(triples)
-    except DataError as error:
-        refusals.take(error, b"")
+def read_split(log: Log, split: Split, counts: ReadCounts) -> Iterator[tuple[Time, str]]:
+    """(time in µs, graph as dotr's own N-Triples) of one split. Raises DataError under the policy `fail`."""
+    reading = Reading(log, counts)
+    for piece in split.pieces:
+        yield from reading.rows(piece)
+
+
+def other_time(place: str) -> DataError:
+    """An archive whose times are not written as those of the log's first graph."""
+    return DataError(
+        Diagnostic(
+            "D2102",
+            "this file writes time in another way than the graphs before it",
+            place=place,
+            notes=("one run uses one kind of time, and one unit",),
+            hint="convert it anew from its source",
+        )
+    )

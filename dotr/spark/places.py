@@ -1,0 +1,26 @@
+"""Where logs and outputs are: a path of this machine, or a URI that only Spark can follow.
+
+Place:   pure; the command line and reading.py ask before anything is opened.
+Method:  `file:` URIs are paths. A URI has a scheme of two letters or more (`C:/log` is a path of some
+         machines), and no file of that name is here.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from urllib.parse import unquote, urlsplit
+
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+
+
+def plain_path(place: str) -> str:
+    """`file:///a%20b` as a path; anything else as it is."""
+    if not place.lower().startswith("file:/"):
+        return place
+    return unquote(urlsplit(place).path)
+
+
+def is_remote(place: str) -> bool:
+    """Whether `place` is a URI of another scheme than `file`: hdfs://…, s3a://…"""
+    return _URI.match(place) is not None and plain_path(place) == place and not os.path.exists(place)

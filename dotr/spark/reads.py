@@ -1,0 +1,155 @@
+"""Tasks that read a log: files, bytes that Spark fetched, lines of large files, rows of large archives.
+
+Place:   cluster.py (files that workers can open) and remote.py (what only Spark can reach) map these.
+Method:  every task gives rows (time in the log's unit, graph, note); its last row has a note and no graph:
+         dead letters, and how times were found.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from dotr.connectors.jsonlines import Line, parse_line
+from dotr.connectors.parquet import missing
+from dotr.errors import DataError
+from dotr.events import Clock, Time
+from dotr.spark import frames
+from dotr.spark.batches import graph_text
+from dotr.spark.reading import Log, Piece, ReadCounts, Reading
+
+Batches = Iterator[pa.RecordBatch]
+Rows = Iterator[tuple[Time, str]]
+
+READ_COLUMNS = "time bigint, graph string, note string"
+
+_ROWS = 1024
+_CHARACTERS = 4_000_000
+
+
+def _noted(log: Log, rows_of: Callable[[Reading], Rows]) -> Batches:
+    """Rows in batches, then the note of the task."""
+    assert log.clock is not None
+    unit = log.clock.unit if log.clock.integer else 1
+    counts = ReadCounts()
+    times: list[int] = []
+    graphs: list[str] = []
+    size = 0
+    for time, graph in rows_of(Reading(log, counts)):
+        times.append(time // unit)
+        graphs.append(graph)
+        size += len(graph)
+        if len(times) >= _ROWS or size > _CHARACTERS:
+            yield _batch(times, graphs, [None] * len(times))
+            times, graphs, size = [], [], 0
+    note = json.dumps({"letters": counts.letters, "rungs": counts.rungs})
+    yield _batch([*times, None], [*graphs, None], [*([None] * len(times)), note])
+
+
+def _batch(times: list[Any], graphs: list[Any], notes: list[Any]) -> pa.RecordBatch:
+    columns = [pa.array(times, pa.int64()), pa.array(graphs, pa.string()), pa.array(notes, pa.string())]
+    return pa.RecordBatch.from_arrays(columns, names=["time", "graph", "note"])
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSplits:
+    """Reads the splits whose numbers come."""
+
+    log: Log
+
+    def __call__(self, batches: Batches) -> Batches:
+        return frames.told(lambda: _noted(self.log, lambda reading: self._rows(reading, batches)))
+
+    def _rows(self, reading: Reading, batches: Batches) -> Rows:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                for piece in self.log.splits[number].pieces:
+                    yield from reading.rows(piece)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadContents:
+    """Reads files that come whole: (path, content)."""
+
+    log: Log
+
+    def __call__(self, batches: Batches) -> Batches:
+        return frames.told(lambda: _noted(self.log, lambda reading: self._rows(reading, batches)))
+
+    def _rows(self, reading: Reading, batches: Batches) -> Rows:
+        for batch in batches:
+            for path, content in zip(batch.column(0), batch.column(1), strict=True):
+                yield from reading.rows(Piece(path.as_py()), content.as_py())
+
+
+@dataclass(frozen=True, slots=True)
+class ReadLines:
+    """Reads lines of JSON: (path as a URI, byte at which the block of the line begins, the line's bytes).
+
+    Spark hands out a file's block to one task, in order. Only in the first block are lines numbered from the
+    head of the file; elsewhere the place says behind which byte they are counted.
+    """
+
+    log: Log
+
+    def __call__(self, batches: Batches) -> Batches:
+        return frames.told(lambda: _noted(self.log, lambda reading: self._rows(reading, batches)))
+
+    def _rows(self, reading: Reading, batches: Batches) -> Rows:
+        block, number, path = ("", 0), 0, ""
+        for batch in batches:
+            columns = [batch.column(i).to_pylist() for i in range(3)]
+            for uri, start, content in zip(*columns, strict=True):
+                if (uri, start) != block:
+                    block, number = (uri, start), 0
+                    path = unquote(uri)
+                number += 1
+                if content.strip():
+                    name = f"{path}, behind byte {start}" if start else path
+                    yield from self._line(reading, path, name, Line(content, number, 0))
+
+    def _line(self, reading: Reading, path: str, name: str, line: Line) -> Rows:
+        try:
+            triples, said = parse_line(line, name, self.log.options.base)
+            own = None if said is None else ("the line's own time", said)
+            time = reading.ladder.time(triples, path, f"{name}:{line.number}", own)
+        except DataError as error:
+            reading.refusals.take(error, line.content)
+            return
+        reading.counts.graphs += 1
+        yield time, graph_text(triples)
+        reading.counts.rungs = reading.ladder.rungs
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRows:
+    """Reads the rows of an archive that Spark opened: (time in the clock's unit, graph)."""
+
+    log: Log
+    file: str
+
+    def __call__(self, batches: Batches) -> Batches:
+        return frames.told(lambda: _noted(self.log, lambda reading: self._rows(reading, batches)))
+
+    def _rows(self, reading: Reading, batches: Batches) -> Rows:
+        clock = self.log.clock or Clock()
+        unit = clock.unit if clock.integer else 1
+        for batch in batches:
+            for time, graph in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
+                place = f"{self.file}, a graph at {time}"
+                try:
+                    micros = frames.micros(time, unit)
+                    if graph is None:
+                        raise missing(place, "graph")
+                except DataError as error:
+                    reading.refusals.take(error, (graph or "").encode())
+                    continue
+                for row in reading.graph(micros, graph, place):
+                    reading.counts.graphs += 1
+                    yield row
+        reading.counts.rungs = reading.ladder.rungs
