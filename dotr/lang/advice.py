@@ -39,15 +39,28 @@ SHORT: Final = 1_000
 
 def advise(program: Program, found: Diagnostics) -> None:
     """Record warnings and infos about a program that is otherwise right."""
+    read = {position.stream for rule in program.rules for position in rule.positions if position.chained}
     for rule in program.rules:
         _windows(rule, found)
+        if not rule.template and rule.name not in read:
+            found.warning(
+                "D1311",
+                f"every event of `{rule.name}` is an empty graph, and no rule reads them",
+                _head(rule.span),
+                hint="write what the event is about: `DEFINE { dotr_x a :Fire }`",
+            )
     _comparisons(program, found)
     _twins(program, found)
 
 
 def _head(span: Span | None) -> Span | None:
-    """The word SELECT of a query: its whole span may be many lines."""
-    return None if span is None else Span(span.source, span.start, span.start + 6)
+    """The first word of a query or rule: its whole span may be many lines."""
+    if span is None:
+        return None
+    end = span.start
+    while end < span.end and span.source.text[end].isalpha():
+        end += 1
+    return Span(span.source, span.start, end)
 
 
 # -- windows ---------------------------------------------------------------------------------------

@@ -235,4 +235,13 @@ PAGES: Final = (
         _SMOKE + _FIRE + "WITH ?r := Smoke.?rom",
         _SMOKE + _FIRE + "WITH ?r := Smoke.?room",
     ),
+    Page(
+        "D1311",
+        "an event without a graph",
+        "A rule that others read may need no graph of its own: its WITH variables are what they see. Where "
+        "nobody reads it,\n"
+        "an event without a triple says nothing but its time.",
+        _SMOKE + "RULE Fire DEFINE { } FROM Smoke",
+        _SMOKE + "RULE Fire DEFINE { dotr_x a :Fire } FROM Smoke",
+    ),
 )
