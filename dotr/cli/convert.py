@@ -1,20 +1,31 @@
 """`dotr convert SOURCE… -o PATH`: streams from one format to another, Parquet among them.
 
-Place:   reads as every verb reads, in time order; writes through connectors/converting.py.
+Place:   reads as every verb reads, in time order; writes one file through connectors/converting.py, an
+         archive in parts through connectors/parquet.py.
+Method:  the parts of an archive are stretches of time of bounded size, which is what tasks read in parallel.
+Why not: folders named by date, which Spark would take for a column: days differ in size, and every row group
+         knows the times in it anyway.
 """
 
 from __future__ import annotations
 
+import json
 import sys
+from pathlib import PurePath
 
 import click
 
+from dotr import __version__
 from dotr.cli import render
 from dotr.cli.options import reading, source_options
 from dotr.cli.run import Letters
-from dotr.connectors.converting import TARGETS, Conversion
+from dotr.connectors.converting import TARGETS, Conversion, numbered
 from dotr.connectors.outputs import FileOutput
 from dotr.connectors.sources import Sources
+from dotr.events import Clock
+
+ABOUT = "_dotr_archive.json"
+"""Stands in every finished folder."""
 
 
 @click.command(short_help="Convert streams between formats.")
@@ -24,9 +35,9 @@ from dotr.connectors.sources import Sources
     "--output",
     metavar="PATH",
     required=True,
-    help=f"What to write: {' '.join(TARGETS)} (text also .gz).",
+    help=f"What to write: a file {' '.join(TARGETS)} (text also .gz), or a folder of Parquet files.",
 )
-@click.option("--overwrite", is_flag=True, help="Replace a file that exists.")
+@click.option("--overwrite", is_flag=True, help="Replace what exists.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress line, no summary.")
 @source_options
 def command(
@@ -40,34 +51,72 @@ def command(
     max_document: int,
     on_error: str,
 ) -> None:
-    """Write the graphs of SOURCEs, in time order, to one file; its name says the format.
+    """Write the graphs of SOURCEs, in time order, to one file whose name says the format, or to a folder.
 
-    Parquet is the archive: columns time (with its kind and unit) and graph (N-Triples). A .ttl becomes an RDF
-    Message Log. Whatever is written is a source again.
+    Parquet is the archive: columns time (with its kind and unit) and graph (N-Triples). A name without an
+    ending, or with a slash at its end, is a folder of Parquet files that many tasks read together: the best
+    form of a large log for dotr batch. A .ttl becomes an RDF Message Log. Whatever is written is a source
+    again.
     """
     options = reading(base, time_path, time_unit, max_document)
     progress = render.Progress(not quiet and sys.stderr.isatty())
     with Letters(on_error, overwrite) as dead:
         reader = Sources(sources, options, dead.refusals())
-        out = FileOutput(output, overwrite)
         try:
-            conversion = Conversion(output, str(out.part), out)
-            for graph in reader:
-                clock = reader.clock
-                assert clock is not None
-                conversion.add(graph.time, graph.triples, clock)
-                progress.update(conversion.count, 0, clock.text(graph.time))
-            conversion.close()
-            out.finish()
-        except BaseException:
-            out.discard()
-            raise
+            if output.endswith("/") or not PurePath(output).suffix:
+                count, what = _to_folder(reader, output, overwrite, progress)
+            else:
+                count, what = _to_file(reader, output, overwrite, progress), output
         finally:
             progress.clear()
     if not quiet:
-        parts = [f"{render.counted(conversion.count, 'graph')} to {output}"]
+        parts = [f"{render.counted(count, 'graph')} to {what}"]
         if reader.ladder.rungs:
             parts.append("time from " + ", ".join(reader.ladder.rungs))
         if reader.refusals.count:
             parts.append(f"{render.counted(reader.refusals.count, 'document')} refused")
         render.note("; ".join(parts) + f"; {progress.seconds:.1f} s")
+
+
+def _to_file(reader: Sources, output: str, overwrite: bool, progress: render.Progress) -> int:
+    """Returns the number of graphs; a conversion that fails leaves nothing."""
+    out = FileOutput(output, overwrite)
+    try:
+        conversion = Conversion(output, str(out.part), out)
+        for graph in reader:
+            clock = reader.clock
+            assert clock is not None
+            conversion.add(graph.time, graph.triples, clock)
+            progress.update(conversion.count, 0, clock.text(graph.time))
+        conversion.close()
+        out.finish()
+    except BaseException:
+        out.discard()
+        raise
+    return conversion.count
+
+
+def _to_folder(reader: Sources, output: str, overwrite: bool, progress: render.Progress) -> tuple[int, str]:
+    """As `_to_file`, and what it made."""
+    from dotr.connectors.parquet import ArchiveParts  # noqa: PLC0415  # start-up: Arrow takes a third of a second
+    from dotr.spark.parts import OutputFolder  # noqa: PLC0415  # start-up
+
+    out = OutputFolder(output, overwrite, ABOUT, "dotr convert")
+    folder = out.open()
+    count = 0
+    try:
+        archive: ArchiveParts | None = None
+        for count, graph in enumerate(reader, 1):
+            clock = reader.clock
+            assert clock is not None
+            archive = archive or ArchiveParts(folder, clock)
+            archive.add(graph.time, numbered(graph.triples))
+            progress.update(count, 0, clock.text(graph.time))
+        archive = archive or ArchiveParts(folder, Clock())
+        archive.close()
+        about = {"dotr": __version__, "graphs": count, "files": len(archive.files)}
+        out.finish(archive.files, json.dumps(about, indent=2) + "\n")
+    except BaseException:
+        out.abandon()
+        raise
+    return count, f"{render.counted(len(archive.files), 'file')} in {output}"

@@ -109,7 +109,8 @@ class Conversion:
                 Diagnostic(
                     "D4140",
                     f"what to write cannot be told from the name `{path}`",
-                    hint=f"the name ends in one of {' '.join(TARGETS)}; text formats also with .gz",
+                    hint=f"a file's name ends in one of {' '.join(TARGETS)}, of text formats also with .gz; "
+                    "that of a folder of Parquet files has no ending, or a slash",
                 )
             )
         self._part = part

@@ -24,8 +24,11 @@ from dotr.events import Clock, Time
 from dotr.rdf.terms import Triple
 
 SUFFIX = ".parquet"
-ROWS = 65_536
-"""Graphs of one row group."""
+ROWS = 32_768
+"""Graphs of one row group: enough for columns to compress, few enough for a small log to have several."""
+
+PART = 32 * 1024 * 1024
+"""Bytes of one file of an archive in parts, about: what one task can fetch whole."""
 
 UNIT_NOTE = "dotr.unit"
 
@@ -170,6 +173,7 @@ class ArchiveWriter:
     """Owns one Parquet file that is being written; `close` completes it."""
 
     def __init__(self, path: str, clock: Clock) -> None:
+        self.path = path
         self._schema = archive_schema(clock)
         self._unit = clock.unit if clock.integer else 1
         self._writer = pq.ParquetWriter(path, self._schema, compression="zstd")
@@ -177,14 +181,16 @@ class ArchiveWriter:
         self._graphs: list[str] = []
         self._size = 0
 
-    def add(self, time: Time, triples: list[Triple]) -> None:
-        """Append one graph; its time is in microseconds."""
+    def add(self, time: Time, triples: list[Triple]) -> bool:
+        """Append one graph; its time is in microseconds. Returns whether it ended a row group."""
         graph = "".join([f"{s} {p} {o} .\n" for s, p, o in triples])
         self._times.append(time // self._unit)
         self._graphs.append(graph)
         self._size += len(graph)
-        if len(self._times) >= ROWS or self._size >= 1 << 27:
-            self._flush()
+        if len(self._times) < ROWS and self._size < 1 << 27:
+            return False
+        self._flush()
+        return True
 
     def _flush(self) -> None:
         arrays = [pa.array(self._times, self._schema.field(0).type), pa.array(self._graphs, pa.string())]
@@ -195,3 +201,32 @@ class ArchiveWriter:
         if self._times:
             self._flush()
         self._writer.close()
+
+
+class ArchiveParts:
+    """Owns an archive in parts that is being written to a folder: files of about PART bytes, in time order
+    if the graphs come so. `close` completes the last; `files` are their names. Without graphs there is one
+    empty file, which is a log.
+    """
+
+    def __init__(self, folder: str, clock: Clock) -> None:
+        self._folder, self._clock = folder, clock
+        self._open: ArchiveWriter | None = None
+        self.files: list[str] = []
+
+    def add(self, time: Time, triples: list[Triple]) -> None:
+        """As `ArchiveWriter.add`."""
+        part = self._open = self._open or self._next()
+        if part.add(time, triples) and os.path.getsize(part.path) >= PART:
+            self.close()
+
+    def _next(self) -> ArchiveWriter:
+        self.files.append(f"{len(self.files):05}{SUFFIX}")
+        return ArchiveWriter(os.path.join(self._folder, self.files[-1]), self._clock)
+
+    def close(self) -> None:
+        if not self.files:
+            self._open = self._next()
+        if self._open is not None:
+            self._open.close()
+            self._open = None

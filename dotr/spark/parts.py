@@ -150,13 +150,19 @@ class Folder(Protocol):
 
 
 class OutputFolder:
-    """Owns `DIR.part` from the start of a run to `finish`, when it takes the name `DIR`.
+    """Owns `DIR.part` from the start of a run to `finish`, when it takes the name `DIR`. A finished folder
+    is known by its `run_file`.
 
     Raises RefusedError D5001 at once when DIR or DIR.part has something in it and `overwrite` is not set.
     """
 
-    def __init__(self, path: str, overwrite: bool) -> None:
+    def __init__(
+        self, path: str, overwrite: bool, run_file: str = RUN_FILE, verb: str = "dotr batch"
+    ) -> None:
+        self._run_file = run_file
         self.path = Path(path)
+        if not self.path.name:
+            raise _refused(f"`{path}` is no name for an output", self.path, "give another name")
         self.part = self.path.with_name(self.path.name + ".part")
         self._overwrite = overwrite
         for there in (self.path, self.part):
@@ -165,8 +171,8 @@ class OutputFolder:
             if not overwrite:
                 what = "was left by a run that did not finish" if there == self.part else "exists"
                 raise _refused(f"`{there}` {what}", there, "give another name, or --overwrite")
-            if not (there / RUN_FILE).is_file() and not (there / UNFINISHED).is_file():
-                raise _refused(f"`{there}` is no output of `dotr batch`", there, "give another name")
+            if not (there / run_file).is_file() and not (there / UNFINISHED).is_file():
+                raise _refused(f"`{there}` is no output of `{verb}`", there, "give another name")
 
     def open(self) -> str:
         """Make the folder of the unfinished run; returns its absolute path."""
@@ -180,7 +186,7 @@ class OutputFolder:
         return str(self.part.resolve())
 
     def finish(self, files: Sequence[str], run: str) -> None:
-        """Name the reported files, write RUN_FILE, and give the folder its name.
+        """Name the reported files, write the run file, and give the folder its name.
 
         What stands at the old name is removed only now.
         """
@@ -191,7 +197,7 @@ class OutputFolder:
             for stray in self.part.iterdir():
                 if not stray.name.startswith("part-"):
                     _remove(stray)
-            (self.part / RUN_FILE).write_text(run, encoding="utf-8")
+            (self.part / self._run_file).write_text(run, encoding="utf-8")
             if os.path.lexists(self.path):
                 _remove(self.path)
             self.part.rename(self.path)

@@ -111,3 +111,34 @@ def test_doctor_says_how_to_mend(dotr: Dotr, monkeypatch: pytest.MonkeyPatch) ->
 
 def _missing(name: str) -> str:
     raise PackageNotFoundError(name)
+
+
+def test_an_archive_in_parts_is_what_many_tasks_read(dotr: Dotr, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dotr.connectors.parquet.ROWS", 10)
+    monkeypatch.setattr("dotr.connectors.parquet.PART", 1)
+    lines = [json.dumps({"time": i, "graph": f"<urn:a> <urn:p> {i} ."}) for i in range(35)]
+    Path("in.jsonl").write_text("\n".join(lines))
+    found = dotr("convert", "in.jsonl", "-o", "archive")
+    assert found.code == 0
+    assert "35 graphs to 4 files in archive" in found.err
+    names = sorted(file.name for file in Path("archive").iterdir())
+    assert names == ["_dotr_archive.json", *(f"part-{i:05}.parquet" for i in range(4))]
+    times = [graph.time // 10**6 for name in names[1:] for graph in Sources([f"archive/{name}"])]
+    assert times == list(range(35))
+    assert contents("archive") == contents("in.jsonl")
+
+
+def test_an_archive_in_parts_is_complete_or_not_there(dotr: Dotr) -> None:
+    Path("in.jsonl").write_text('{"time":1,"graph":""}\nnonsense\n')
+    before = sorted(file.name for file in Path().iterdir())
+    assert dotr("convert", "in.jsonl", "-o", "archive/").code == 3
+    assert sorted(file.name for file in Path().iterdir()) == before
+    assert dotr("convert", "in.jsonl", "-o", "archive/", "--on-error", "skip").code == 0
+    assert dotr("convert", "in.jsonl", "-o", "archive/", "--on-error", "skip").code == 5
+    Path("in.jsonl").write_text("")
+    assert dotr("convert", "in.jsonl", "-o", "archive/", "--overwrite").code == 0
+    assert contents("archive") == []
+    Path("theirs").mkdir()
+    Path("theirs/thesis.txt").write_text("years of work")
+    assert dotr("convert", "in.jsonl", "-o", "theirs", "--overwrite").code == 5
+    assert dotr("convert", "in.jsonl", "-o", ".", "--overwrite").code == 5

@@ -323,6 +323,13 @@ PAGES: Final = (
         "AND LAST A WITHIN 5 min FROM B ON A.?room = B.?room … CONSUMING A",
     ),
     _page(
+        "D4127",
+        "a place that is not of this machine",
+        "The local engine opens files; only Spark follows `hdfs://`, `s3a://` and the like.",
+        "dotr batch fire.dotr --log hdfs:///log --out out/ --engine local",
+        "dotr batch fire.dotr --log hdfs:///log --out out/ --engine spark",
+    ),
+    _page(
         "D4301",
         "no Java",
         "Spark needs one; the local engine does the same work without.",
@@ -342,6 +349,27 @@ PAGES: Final = (
         "Its own words stand in the message, the whole story in Spark's log.",
         "dotr batch … --engine spark",
         "dotr batch … --engine local",
+    ),
+    _page(
+        "D4304",
+        "a process of the local engine died",
+        "Most likely memory ran out and the system ended it.",
+        "dotr batch … --engine local --slice 30d",
+        "dotr batch … --engine local --slice 1d",
+    ),
+    _page(
+        "D4305",
+        "a place that Spark cannot read",
+        "Its store must be known to Spark: libraries and settings, say in $SPARK_CONF_DIR/spark-defaults.conf.",
+        "dotr batch … --log s3a://bucket/log # without the library hadoop-aws",
+        "spark.jars.packages org.apache.hadoop:hadoop-aws:3.4.2 # in spark-defaults.conf",
+    ),
+    _page(
+        "D4306",
+        "a remote folder over Spark Connect",
+        "The driver names the files of an output, which Connect gives it no means to.",
+        "dotr batch … --master sc://host --out hdfs:///out",
+        "dotr.spark.detect(log, rules='fire.dotr').write.parquet('hdfs:///out')",
     ),
     _page(
         "D4999",
