@@ -17,10 +17,11 @@ from hashlib import blake2b
 from pathlib import Path
 
 from dotr.connectors.background import read_background
-from dotr.connectors.documents import MAX_DOCUMENT, STREAM_BASE, split_triples
+from dotr.connectors.documents import MAX_DOCUMENT, STREAM_BASE
 from dotr.connectors.journal import Deployed, Journal, texts_of
 from dotr.connectors.resuming import closed_key
 from dotr.connectors.rules import read_rules_text
+from dotr.connectors.written import split_triples
 from dotr.errors import DataError, Diagnostic, Diagnostics, ProgramError, RefusedError, Severity
 from dotr.ir import Program, Rule
 from dotr.lang import check_program, load_program

@@ -25,9 +25,8 @@ from typing import IO, Any, NoReturn, Protocol, TypeAlias, cast
 import pyoxigraph as ox
 from pyoxigraph import parse, serialize
 
+from dotr.connectors.written import Run, distinct_triples, literals, quad_runs, refuse_rdf12
 from dotr.errors import DataError, Diagnostic
-from dotr.rdf.canonical import canonical, canonical_literals
-from dotr.rdf.memo import Memo
 from dotr.rdf.terms import Term, Triple
 
 STREAM_BASE = "urn:dotr:stream"
@@ -95,7 +94,6 @@ _POSITION = re.compile(
     r"^Parser error at (?:byte \d+|line \d+ (?:column \d+|between columns \d+ and \d+)|[^:]*): "
 )
 _TRAILER = re.compile(r" \(line \d+\)$")
-_DIRECTION = re.compile(r'"@[A-Za-z0-9-]+--(?:ltr|rtl)$')
 _ENTITY = re.compile(r'<!ENTITY\s+([^\s%"]+)\s+"([^"]*)"')
 _ENTITY_USE = re.compile(r"&([^\s;&#]+);")
 _CHUNK = 20_000
@@ -252,20 +250,11 @@ def parse_triples(
         if len(terms) == 4:  # one triple, without a blank in its object
             subject, predicate, object_, _ = terms
             if object_[0] == '"' and object_[-1] != '"':
-                object_ = _literals[object_] or _refuse_rdf12(object_, name)
+                object_ = literals[object_] or refuse_rdf12(object_, name)
             return [(subject, predicate, object_)]
     else:
         lines = _ntriples(text, format_, name, base, skipped)
-    if "<<(" in lines:
-        _refuse_triple_terms(lines, name)
-    rows = lines.split(" .\n")
-    rows.pop()
-    found = {
-        (s, p, o if o[0] != '"' or o[-1] == '"' else _literals[o] or _refuse_rdf12(o, name)): None
-        for row in rows
-        for s, p, o in [row.split(" ", 2)]
-    }
-    return list(found)
+    return distinct_triples(lines, name)
 
 
 def _ntriples(text: str, format_: Format, name: str, base: str | None, skipped: int) -> str:
@@ -286,56 +275,28 @@ def _ntriples(text: str, format_: Format, name: str, base: str | None, skipped: 
         _refuse(error, text, format_, name, skipped)
 
 
-def split_triples(text: str) -> list[Triple]:
-    """The triples of N-Triples text as pyoxigraph writes it (one a line, single blanks, no comments), with
-    canonical objects; repeats stay.
-    """
-    rows = text.split(" .\n")
-    rows.pop()
-    memo = canonical_literals
-    return [
-        (s, p, o if o[0] != '"' or o[-1] == '"' else memo[o])
-        for row in rows
-        for s, p, o in [row.split(" ", 2)]
-    ]
-
-
-def split_quads(text: str, name: str) -> list[Quad]:
-    """The quads of N-Quads text as pyoxigraph writes it, objects canonical. Raises DataError D2004."""
-    out: list[Quad] = []
-    graph, tail = "", " ."
-    for line in text.split("\n"):
-        if not line:
-            continue
-        subject, predicate, rest = line.split(" ", 2)
-        if graph and rest.endswith(tail):  # quads of a graph stand together, as a rule
-            object_ = rest[: -len(tail)]
-        else:
-            cut = rest.find(" ", rest.rindex('"')) if rest[0] == '"' else rest.find(" ")
-            object_, graph = rest[:cut], rest[cut + 1 : -2]
-            tail = f" {graph} ."
-        if rest.startswith("<<"):
-            _refuse_rdf12(rest[:-2], name)
-        if object_[0] == '"' and object_[-1] != '"':
-            object_ = _literals[object_] or _refuse_rdf12(object_, name)
-        out.append((subject, predicate, object_, graph))
-    return out
+def parse_runs(text: str, format_: Format, name: str, base: str | None = STREAM_BASE) -> list[Run]:
+    """The quads of a whole document in document order, as `quad_runs`. Raises DataError."""
+    return quad_runs(_nquads(parse(text, _OXIGRAPH[format_], base_iri=base), text, format_, name), name)
 
 
 def parse_quads(
-    text: str, format_: Format, name: str = "<text>", base: str | None = STREAM_BASE, skipped: int = 0
+    text: str, format_: Format, name: str = "<text>", base: str | None = STREAM_BASE
 ) -> list[Quad]:
-    """The quads of a whole document in document order, as `parse_triples`. Raises DataError."""
+    """The quads of a whole document in document order. Raises DataError."""
+    return [(s, p, o, g) for g, triples in parse_runs(text, format_, name, base) for s, p, o in triples]
+
+
+def _nquads(parser: ox.QuadParser, text: str, format_: Format, name: str, skipped: int = 0) -> str:
     try:
-        lines = serialize(parse(text, _OXIGRAPH[format_], base_iri=base), None, _N_QUADS)
+        return serialize(parser, None, _N_QUADS).decode()  # type: ignore[union-attr]  # no output: bytes
     except SyntaxError as error:
         _refuse(error, text, format_, name, skipped)
-    return split_quads(lines.decode(), name)  # type: ignore[union-attr]  # without an output it returns bytes
 
 
-def stream_quads(
+def stream_runs(
     file: Readable, format_: Format, name: str, base: str | None = STREAM_BASE, chunk: int = _CHUNK
-) -> Iterator[Quad]:
+) -> Iterator[Run]:
     """The quads of a document as they are read, `chunk` at a time, in bounded memory.
 
     Quads that stand before an error come out before it is raised.
@@ -351,7 +312,7 @@ def stream_quads(
 
     while True:
         lines = serialize(until_error(), None, _N_QUADS)
-        yield from split_quads(lines.decode(), name)  # type: ignore[union-attr]
+        yield from quad_runs(lines.decode(), name)  # type: ignore[union-attr]
         if failure:
             _refuse(failure[0], "", format_, name, 0)
         if not lines:
@@ -360,45 +321,11 @@ def stream_quads(
 
 def parse_with_prefixes(
     text: str, format_: Format, name: str, base: str | None, skipped: int = 0
-) -> tuple[list[Quad], dict[str, str], str | None]:
-    """As `parse_quads`, with the prefixes and the base that hold at the end of the text."""
+) -> tuple[str, dict[str, str], str | None]:
+    """A document as N-Quads text, with the prefixes and the base that hold at its end. Raises DataError."""
     parser = parse(text, _OXIGRAPH[format_], base_iri=base)
-    try:
-        lines = serialize(parser, None, _N_QUADS)
-    except SyntaxError as error:
-        _refuse(error, text, format_, name, skipped)
-    quads = split_quads(lines.decode(), name)  # type: ignore[union-attr]
-    return quads, parser.prefixes, parser.base_iri
-
-
-def _literal(term: Term) -> Term:
-    """A literal with a language or datatype in canonical form, "" if it has a base direction."""
-    return "" if _DIRECTION.search(term) else canonical(term)
-
-
-_literals: Memo[Term, Term] = Memo(_literal)
-
-
-def _refuse_triple_terms(lines: str, name: str) -> None:
-    """Raise DataError D2004 if an object of N-Triples is a triple term."""
-    for line in lines.split("\n")[:-1]:
-        object_ = line.split(" ", 2)[2][:-2]
-        if object_.startswith("<<"):
-            _refuse_rdf12(object_, name)
-
-
-def _refuse_rdf12(term: Term, name: str) -> NoReturn:
-    """Raise DataError D2004: a triple term, or a string with a base direction."""
-    what = "a triple term" if term[0] == "<" else "a string with a base direction"
-    raise DataError(
-        Diagnostic(
-            "D2004",
-            f"`{name}` has {what} of RDF 1.2, which dotr does not read",
-            place=name,
-            label=term if len(term) < 200 else term[:200] + "…",
-            hint="write RDF 1.1: give the statement a node of its own, leave the direction out",
-        )
-    )
+    lines = _nquads(parser, text, format_, name, skipped)
+    return lines, parser.prefixes, parser.base_iri
 
 
 def _refuse(error: SyntaxError, text: str, format_: Format, name: str, skipped: int) -> NoReturn:

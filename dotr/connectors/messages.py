@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dotr.connectors.documents import (
     MAX_DOCUMENT,
@@ -27,6 +27,7 @@ from dotr.connectors.documents import (
     read_some,
     too_large,
 )
+from dotr.connectors.written import distinct_triples, quad_runs
 from dotr.errors import DataError, Diagnostic
 from dotr.rdf.terms import PROV_GENERATED_AT_TIME, Term, Triple
 
@@ -168,6 +169,17 @@ class Carried:
     base: str | None = STREAM_BASE
     prefixes: str = ""
     """`PREFIX` lines in one line, ready to stand before a message."""
+    bookmark: str = field(default="", init=False)
+    """All of it as one text, from which `resumed` goes on."""
+    _known: dict[str, str] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self.bookmark = f"{self.base or ''}\n{self.prefixes}"
+
+    @classmethod
+    def resumed(cls, bookmark: str) -> Carried:
+        base, _, prefixes = bookmark.partition("\n")
+        return cls(base or None, prefixes)
 
     def parse(
         self, message: Message, format_: Format, name: str
@@ -178,11 +190,20 @@ class Carried:
         Without named graphs the default graph is the graph; with them, default graph triples whose subject is
         one of the names are about it, and all others belong to the graph as well. Raises DataError.
         """
-        head = f"{self.prefixes}\n" if self.prefixes else ""
-        skipped = bool(head) - (message.line - 1)
-        quads, prefixes, base = parse_with_prefixes(head + message.text, format_, name, self.base, skipped)
-        self.base = base or self.base
-        self.prefixes = " ".join(f"PREFIX {prefix}: <{iri}>" for prefix, iri in sorted(prefixes.items()))
+        text = message.text
+        skipped = 1 - message.line
+        if self.prefixes:
+            text = f"{self.prefixes}\n{text}"
+            skipped += 1
+        lines, prefixes, base = parse_with_prefixes(text, format_, name, self.base, skipped)
+        if prefixes != self._known or (base is not None and base != self.base):
+            self._known = prefixes
+            self.base = base or self.base
+            self.prefixes = " ".join(f"PREFIX {prefix}: <{iri}>" for prefix, iri in sorted(prefixes.items()))
+            self.bookmark = f"{self.base or ''}\n{self.prefixes}"
+        if format_ is not Format.NQUADS and "{" not in message.text:
+            return distinct_triples(lines, name), [], []
+        quads = [(s, p, o, g) for g, rows in quad_runs(lines, name) for s, p, o in rows]
         names = list(dict.fromkeys(g for _s, _p, _o, g in quads if g))
         if names or _EMPTY_BLOCK.search(message.text):  # `<g> { }` leaves no quad
             stamped = [s for s, p, _o, g in quads if not g and p == PROV_GENERATED_AT_TIME]

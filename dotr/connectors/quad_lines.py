@@ -11,8 +11,10 @@ from dataclasses import replace
 from itertools import accumulate, chain
 from typing import TypeAlias
 
-from dotr.connectors.documents import Format, Quad, decode, parse_quads
+from dotr.connectors.documents import Format, Quad, decode, parse_quads, parse_runs
+from dotr.connectors.written import Run
 from dotr.errors import DataError, Diagnostic
+from dotr.rdf.terms import Term, Triple
 
 _BLOCK = 1 << 18
 
@@ -21,17 +23,20 @@ Placed: TypeAlias = tuple[Quad, int, int]
 
 A line that cannot be read, where that is forgiven, is a quad without predicate, its object the line."""
 
+PlacedRun: TypeAlias = tuple[Term, list[Triple], int, int]
+"""Quads that stand together (graph name, triples), the line of the first, the bytes up to behind the last."""
 
-def quad_lines(
+
+def line_runs(
     read: Callable[[int], bytes], name: str, line: int, offset: int, forgiving: bool
-) -> Iterator[Placed]:
+) -> Iterator[PlacedRun]:
     """N-Quads, one quad a line, with places. Quads before an error come out before it is raised."""
     return chain.from_iterable(_line_blocks(read, name, line, offset, forgiving))
 
 
 def _line_blocks(
     read: Callable[[int], bytes], name: str, line: int, offset: int, forgiving: bool
-) -> Iterator[Iterator[Placed]]:
+) -> Iterator[Iterator[PlacedRun]]:
     rest = b""
     while True:
         block = read(_BLOCK)
@@ -39,7 +44,7 @@ def _line_blocks(
         cut = content.rfind(b"\n") + 1 if block else len(content)
         content, rest = content[:cut], content[cut:]
         if content:
-            yield placed_lines(content, name, line, offset, forgiving)
+            yield _placed_runs(content, name, line, offset, forgiving)
             line += content.count(b"\n")
             offset += len(content)
         if not block:
@@ -50,36 +55,71 @@ def placed_lines(
     content: bytes, name: str, line: int, offset: int, forgiving: bool = False
 ) -> Iterator[Placed]:
     """The quads of whole N-Quads lines. Raises DataError at the first bad line, after the quads before it."""
-    raw = content.split(b"\n")
-    if not raw[-1]:
-        raw.pop()
-    ends = [offset + end + number for number, end in enumerate(accumulate(map(len, raw)), 1)]
-    try:
-        quads = parse_quads(decode(content, name), Format.NQUADS, name)
-    except DataError:
-        return _line_by_line(raw, ends, name, line, forgiving)
-    numbers: Sequence[int] = range(line, line + len(raw))
-    if len(quads) != len(raw):
-        told = [i for i, text in enumerate(raw) if (bare := text.strip()) and bare[:1] != b"#"]
-        if len(told) != len(quads):
-            return _line_by_line(raw, ends, name, line, forgiving)
-        numbers, ends = [line + i for i in told], [ends[i] for i in told]
-    return zip(quads, numbers, ends, strict=True)
+    lines = _Lines(content, line, offset)
+    runs = lines.runs(name)
+    if runs is None:
+        return lines.one_by_one(name, forgiving)
+    quads = [(s, p, o, g) for g, triples in runs for s, p, o in triples]
+    return ((quad, *lines.place(number)) for number, quad in enumerate(quads))
 
 
-def _line_by_line(
-    raw: Sequence[bytes], ends: Sequence[int], name: str, line: int, forgiving: bool
-) -> Iterator[Placed]:
-    """The same where a line is bad: up to it, or (`forgiving`) with it as a quad without predicate."""
-    for number, (text, end) in enumerate(zip(raw, ends, strict=True), line):
+def _placed_runs(content: bytes, name: str, line: int, offset: int, forgiving: bool) -> Iterator[PlacedRun]:
+    lines = _Lines(content, line, offset)
+    runs = lines.runs(name)
+    if runs is None:
+        for (s, p, o, g), number, end in lines.one_by_one(name, forgiving):
+            yield g, [(s, p, o)], number, end
+        return
+    place = lines.place
+    number = 0
+    for graph, triples in runs:
+        first = place(number)[0]
+        number += len(triples)
+        yield graph, triples, first, place(number - 1)[1]
+
+
+class _Lines:
+    """Owns whole lines of N-Quads, the first being line `line` of a file, at its byte `offset`."""
+
+    def __init__(self, content: bytes, line: int, offset: int) -> None:
+        self._content, self._line, self._offset = content, line, offset
+        self._raw = content.split(b"\n")
+        if not self._raw[-1]:
+            self._raw.pop()
+        self._ends = list(accumulate(map(len, self._raw)))
+        self._told: Sequence[int] = range(len(self._raw))
+        """Which lines have a quad."""
+
+    def runs(self, name: str) -> list[Run] | None:
+        """The quads of all lines, None if they must be looked at one by one."""
         try:
-            quads = parsed_line(text, name, number)
+            runs = parse_runs(decode(self._content, name), Format.NQUADS, name)
         except DataError:
-            if not forgiving:
-                raise
-            quads = [("", "", text.decode("utf-8", "surrogateescape"), "")]
-        for quad in quads:
-            yield quad, number, end
+            return None
+        count = sum([len(triples) for _graph, triples in runs])
+        if count != len(self._raw):
+            self._told = [
+                i for i, text in enumerate(self._raw) if (bare := text.strip()) and bare[:1] != b"#"
+            ]
+        return runs if count == len(self._told) else None
+
+    def place(self, number: int) -> tuple[int, int]:
+        """The line of a quad, counted from 0, and the bytes up to behind it."""
+        row = self._told[number]
+        return self._line + row, self._offset + self._ends[row] + row + 1
+
+    def one_by_one(self, name: str, forgiving: bool) -> Iterator[Placed]:
+        """The same where a line is bad: up to it, or (`forgiving`) with it as a quad without predicate."""
+        for row, text in enumerate(self._raw):
+            number = self._line + row
+            try:
+                quads = parsed_line(text, name, number)
+            except DataError:
+                if not forgiving:
+                    raise
+                quads = [("", "", text.decode("utf-8", "surrogateescape"), "")]
+            for quad in quads:
+                yield quad, number, self._offset + self._ends[row] + row + 1
 
 
 def parsed_line(text: bytes, name: str, line: int) -> list[Quad]:

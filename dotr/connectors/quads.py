@@ -13,6 +13,7 @@ Bad input: D2012 a stray triple in the default graph · D2013 a graph whose quad
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
@@ -23,12 +24,12 @@ from dotr.connectors.documents import (
     Format,
     Readable,
     decode,
-    parse_quads,
+    parse_runs,
     read_some,
-    stream_quads,
+    stream_runs,
     too_large,
 )
-from dotr.connectors.quad_lines import Placed, parsed_line, quad_lines
+from dotr.connectors.quad_lines import PlacedRun, line_runs, parsed_line
 from dotr.errors import DataError, Diagnostic
 from dotr.rdf.terms import PROV_GENERATED_AT_TIME, Term, Triple
 
@@ -66,15 +67,13 @@ class Joined:
     """A reader of the bytes already taken from a file, then of the rest; counts, and stops at `limit`."""
 
     def __init__(self, head: bytes, file: Readable, name: str, limit: int | None = None) -> None:
-        self._head, self._file, self._name = head, file, name
+        self._head, self._file, self._name = io.BytesIO(head), file, name
         self.limit = limit
         self._count = 0
 
     def read(self, size: int = -1) -> bytes:
-        if self._head:
-            part = self._head if size < 0 else self._head[:size]
-            self._head = self._head[len(part) :]
-        else:
+        part = self._head.read(size)
+        if not part:
             part = read_some(self._file, size, self._name)
         self._count += len(part)
         if self.limit is not None and self._count > self.limit:
@@ -109,10 +108,10 @@ def quad_blocks(
         head += more
     reader = Joined(head, file, name)
     if format_ is Format.NQUADS:
-        placed = quad_lines(reader.read, name, line, offset, forgiving)
+        placed = line_runs(reader.read, name, line, offset, forgiving)
     else:
         chunk = _CHUNK if whole else 1  # of a pipe every quad is taken as it comes
-        placed = ((quad, 0, 0) for quad in stream_quads(reader, format_, name, base, chunk))
+        placed = ((g, triples, 0, 0) for g, triples in stream_runs(reader, format_, name, base, chunk))
     blocks = _streamed(placed, reader, name, limit)
     yield from blocks if format_ is Format.NQUADS else _numbered(blocks)
 
@@ -126,11 +125,11 @@ def _numbered(blocks: Iterator[Block]) -> Iterator[Block]:
 
 def _small(
     content: bytes, format_: Format, name: str, base: str | None, line: int, offset: int, forgiving: bool
-) -> Iterator[Placed]:
+) -> Iterator[PlacedRun]:
     if format_ is Format.NQUADS:
         parts = iter((content, b""))
-        return quad_lines(lambda _size: next(parts), name, line, offset, forgiving)
-    return ((quad, 0, 0) for quad in parse_quads(decode(content, name), format_, name, base))
+        return line_runs(lambda _size: next(parts), name, line, offset, forgiving)
+    return ((g, triples, 0, 0) for g, triples in parse_runs(decode(content, name), format_, name, base))
 
 
 def refused_lines(block: Block, name: str) -> DataError:
@@ -151,18 +150,18 @@ def refused_lines(block: Block, name: str) -> DataError:
     )
 
 
-def _streamed(items: Iterator[Placed], reader: Joined, name: str, limit: int) -> Iterator[Block]:
+def _streamed(items: Iterator[PlacedRun], reader: Joined, name: str, limit: int) -> Iterator[Block]:
     """Blocks as they stand if the first one has the streaming shape, else grouped whole."""
-    taken: list[Placed] = []
+    taken: list[PlacedRun] = []
     named: Term = ""
     for item in items:
         taken.append(item)
-        graph = item[0][3]
+        graph = item[0]
         if named and graph and graph != named:
             break
         named = graph or named
-    stamped = {s for (s, p, _o, g), _l, _e in taken if not g and p == PROV_GENERATED_AT_TIME}
-    together = stamped <= {named, taken[-1][0][3]} if taken else True
+    stamped = {s for g, rows, _l, _e in taken for s, p, _o in rows if not g and p == PROV_GENERATED_AT_TIME}
+    together = stamped <= {named, taken[-1][0]} if taken else True
     if together:
         yield from group_adjacent(chain(taken, items), name)
     else:
@@ -170,26 +169,28 @@ def _streamed(items: Iterator[Placed], reader: Joined, name: str, limit: int) ->
         yield from _numbered(group_whole(chain(taken, items), name))
 
 
-def group_whole(items: Iterable[Placed], name: str) -> Iterator[Block]:
+def group_whole(items: Iterable[PlacedRun], name: str) -> Iterator[Block]:
     """Group the quads of a document by graph name, wherever they stand; blocks in order of appearance."""
     blocks: dict[Term, Block] = {}  # of every graph name and every subject of the default graph, as they come
     spoiled: set[Term] = set()
     last: Term = ""
     lost: list[tuple[str, int]] = []  # unreadable lines since the last that is not
-    for (s, p, o, g), line, _end in items:
-        if not p:
-            lost.append((o, line))
+    for g, rows, line, _end in items:
+        subject, predicate, object_ = rows[0]
+        if not predicate:
+            lost.append((object_, line))
             spoiled.add(last)
             continue
-        last = g or s
+        last = g or subject
         block = blocks.get(last)
         if block is None:
             block = blocks[last] = Block(last, line=line)
-        if g:
-            block.named = True
-            block.triples.append((s, p, o))
+        if not g:
+            block.about += rows
+        elif block.triples:
+            block.triples += rows
         else:
-            block.about.append((s, p, o))
+            block.named, block.triples = True, rows
         if lost:
             spoiled.add(last)
             block.unreadable += lost
@@ -208,7 +209,7 @@ def group_whole(items: Iterable[Placed], name: str) -> Iterator[Block]:
     yield from graphs
 
 
-def group_adjacent(items: Iterable[Placed], name: str) -> Iterator[Block]:
+def group_adjacent(items: Iterable[PlacedRun], name: str) -> Iterator[Block]:
     """Group quads that stand together, stamps directly before or after. One graph in memory at a time.
 
     A stamp about neither neighbour is an empty graph. Raises DataError D2012, D2013.
@@ -216,31 +217,25 @@ def group_adjacent(items: Iterable[Placed], name: str) -> Iterator[Block]:
     block: Block | None = None
     pending: list[tuple[Triple, int, int]] = []
     bad = _Unreadable()
-    name_ = ""  # of the block while its quads may go on
-    for (s, p, o, g), line, end in items:
-        if g and g == name_ and block is not None:
-            block.triples.append((s, p, o))
-            block.end = end
-            continue
-        if not p:
-            name_ = ""
-            bad.line(o, line, end, pending[-1][0][0] if pending else block.name if block is not None else "")
+    for g, rows, line, end in items:
+        subject, predicate, object_ = rows[0]
+        if not predicate:
+            about = pending[-1][0][0] if pending else block.name if block is not None else ""
+            bad.line(object_, line, end, about)
             continue
         if bad.lines:
-            bad.next(g or s)
+            bad.next(g or subject)
         if not g:
-            name_ = ""
-            pending.append(((s, p, o), line, end))
+            pending.append((rows[0], line, end))
         elif block is not None and g == block.name:
             if any(row[0][0] != g for row in pending):
                 raise _apart(g, name, line)
             block.about.extend(row[0] for row in pending)
             pending.clear()
-            name_ = g
-            block.triples.append((s, p, o))
+            block.triples += rows
             block.end = end
         else:
-            new = Block(g, [(s, p, o)], [], line, end)
+            new = Block(g, rows, [], line, end)
             if len(pending) == 1 and pending[0][0][0] == g and block is not None and not bad.any:
                 new.about.append(pending[0][0])  # as our own output is
                 new.line = pending[0][1]
@@ -248,7 +243,7 @@ def group_adjacent(items: Iterable[Placed], name: str) -> Iterator[Block]:
             else:
                 yield from _distributed(block, new, pending, name, bad)
             pending.clear()
-            block, name_ = new, g
+            block = new
     yield from _distributed(block, None, pending, name, bad)
     yield from bad.rest()
 

@@ -19,7 +19,7 @@ from dotr.connectors.documents import (
     decode,
     format_of,
     open_document,
-    parse_quads,
+    parse_runs,
     parse_triples,
     read_bytes,
     read_some,
@@ -231,10 +231,10 @@ class Reader:
             content += self._rest(tap, len(head))
             text = decode(content, self.name)
             if format_ in (Format.JSONLD, Format.TRIG):
-                quads = parse_quads(text, format_, self.name, self.options.base)
-                if any(quad[3] for quad in quads):
-                    blocks = list(group_whole(((quad, 0, 0) for quad in quads), self.name))
-                triples = list(dict.fromkeys((s, p, o) for s, p, o, _g in quads))
+                runs = parse_runs(text, format_, self.name, self.options.base)
+                triples = list(dict.fromkeys([triple for _g, rows in runs for triple in rows]))
+                if any(graph for graph, _rows in runs):
+                    blocks = list(group_whole(((g, rows, 0, 0) for g, rows in runs), self.name))
             else:
                 triples = parse_triples(text, format_, self.name, self.options.base)
             if not blocks:
@@ -338,16 +338,14 @@ class Reader:
             yield self._refused(error, b"", "whole", tap.count)
 
     def _messages(self, tap: Tap, head: bytes, format_: Format) -> Iterator[Item]:
-        start, carried = tap.count - len(head), Carried(self.options.base)
-        if start:
-            carried.base, _, carried.prefixes = self.bookmark.carried.partition("\n")
-            carried.base = carried.base or None
+        start = tap.count - len(head)
+        carried = Carried.resumed(self.bookmark.carried) if start else Carried(self.options.base)
         line = self._line(start)
         messages = split_messages(tap, self.name, self.options.max_document, head, line, start)
         try:
             for message in messages:
                 yield from self._message(message, carried, format_)
-                self._prefixes = f"{carried.base or ''}\n{carried.prefixes}"
+                self._prefixes = carried.bookmark
         except DataError as error:
             yield self._refused(error, b"", "whole", tap.count)
 
@@ -360,11 +358,9 @@ class Reader:
             place = f"{self.name}:{line}"
             time = self.ladder.time(triples, self.file, place, about=about, names=names)
         except DataError as error:
-            after = f"{carried.base or ''}\n{carried.prefixes}"
-            yield self._refused(error, message.text.encode(), "byte", message.end, after)
+            yield self._refused(error, message.text.encode(), "byte", message.end, carried.bookmark)
         else:
-            after = f"{carried.base or ''}\n{carried.prefixes}"
-            yield self._graph(time, triples, line, "byte", message.end, after)
+            yield self._graph(time, triples, line, "byte", message.end, carried.bookmark)
 
     def _archive(self) -> Iterator[Item]:
         """The rows of a Parquet archive."""

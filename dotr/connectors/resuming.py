@@ -17,9 +17,10 @@ from typing import Any
 
 from dotr import __version__
 from dotr.connectors.background import read_background
-from dotr.connectors.documents import MAX_DOCUMENT, STREAM_BASE, content_hash, read_bytes, split_triples
+from dotr.connectors.documents import MAX_DOCUMENT, STREAM_BASE, content_hash, read_bytes
 from dotr.connectors.journal import Journal
 from dotr.connectors.sources import resolve
+from dotr.connectors.written import split_triples
 from dotr.enrich import wanted
 from dotr.errors import EngineError
 from dotr.ir import Program
