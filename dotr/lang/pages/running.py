@@ -360,7 +360,7 @@ PAGES: Final = (
     _page(
         "D4305",
         "a place that Spark cannot read",
-        "Its store must be known to Spark: libraries and settings, say in $SPARK_CONF_DIR/spark-defaults.conf.",
+        "Spark must know its store: libraries and settings, say in $SPARK_CONF_DIR/spark-defaults.conf.",
         "dotr batch … --log s3a://bucket/log # without the library hadoop-aws",
         "spark.jars.packages org.apache.hadoop:hadoop-aws:3.4.2 # in spark-defaults.conf",
     ),
