@@ -9,7 +9,6 @@ Method:  paper, sec. 4, "output translation"; fresh names are content hashes (la
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from itertools import groupby
 from typing import TypeAlias, overload
 
@@ -74,8 +73,8 @@ class Emission(Sequence[Composite]):
             events = self._events = self._emitter.composites(self.matches)
         return events
 
-    def nquads(self, clock: Clock) -> str:
-        """All events as N-Quads, one after the other. See RuleTemplate.quads."""
+    def nquads(self, clock: Clock) -> list[str]:
+        """The N-Quads of each event, without making it. See RuleTemplate.quads."""
         return self._emitter.nquads(self.matches, clock)
 
 
@@ -109,23 +108,21 @@ class Emitter:
             for rule, match in in_order(matches)
         ]
 
-    def nquads(self, matches: Sequence[RawMatch], clock: Clock) -> str:
-        """The events of one instant's matches as N-Quads, in output order, without making them."""
+    def nquads(self, matches: Sequence[RawMatch], clock: Clock) -> list[str]:
+        """The N-Quads of each event of one instant's matches, in output order, without making the events."""
         stamp = clock.term(matches[0][1])
         templates = self._templates
         if len(matches) == 1:
             rules, time, facts, values = matches[0]
-            with suppress(KeyError):
-                return "".join(
-                    templates[rules[0]].write(sorted(rules), match_hash(time, facts), values, stamp)
-                )
+            try:
+                return templates[rules[0]].write(sorted(rules), match_hash(time, facts), values, stamp)
+            except KeyError:  # templates of several forms
+                pass
         names = {id(match): match_hash(match[1], match[2]) for match in matches}
-        return "".join(
-            [
-                templates[rule].write((rule,), names[id(match)], match[3], stamp)[0]
-                for rule, match in in_order(matches)
-            ]
-        )
+        return [
+            templates[rule].write((rule,), names[id(match)], match[3], stamp)[0]
+            for rule, match in in_order(matches)
+        ]
 
     def composite(self, match: RawMatch) -> Composite:
         """The event of one match of one rule."""
@@ -235,6 +232,7 @@ _Piece: TypeAlias = int | str
 """Of an event's text: constant text, or what differs: `_NAME`, `_PREFIX`, `_STAMP`, or a value's place."""
 
 _NAME, _PREFIX, _STAMP = -1, -2, -3
+_END = " .\n"
 
 
 def _pieces(build: Build, values: int, suffixes: Sequence[str]) -> list[_Piece]:
@@ -248,7 +246,7 @@ def _pieces(build: Build, values: int, suffixes: Sequence[str]) -> list[_Piece]:
             else:
                 pieces.append(piece)
 
-    add(_NAME, f" {PROV_GENERATED_AT_TIME} ", _STAMP, " .\n")
+    add(_NAME, f" {PROV_GENERATED_AT_TIME} ", _STAMP, _END)
     for triple in build:
         for node in triple:
             if not isinstance(node, int):
@@ -257,7 +255,7 @@ def _pieces(build: Build, values: int, suffixes: Sequence[str]) -> list[_Piece]:
                 add((_NAME, _STAMP)[node] if node < 2 else node - 2, " ")
             else:
                 add(_PREFIX, f"{suffixes[node - 2 - values]}> ")
-        add(_NAME, " .\n")
+        add(_NAME, _END)
     return pieces
 
 
@@ -281,6 +279,7 @@ def _quad_writer(members: Mapping[int, tuple[RuleTemplate, list[_Piece]]]) -> Wr
             parts.append(f"k{len(columns)}")
             columns.append(column)
     names.namespace["OF"] = dict(zip(members, zip(*columns, strict=True), strict=True))
+    names.namespace["END"] = _END
     lines = ["def quads(rules, h, b, st):"]
     if template.variables:
         lines.append(f"    {''.join(f's{i}, ' for i in range(len(template.variables)))}= b")
@@ -292,14 +291,15 @@ def _quad_writer(members: Mapping[int, tuple[RuleTemplate, list[_Piece]]]) -> Wr
             found = [f"e{len(lines) - 1}"]
         text += found
     known = "".join(f"k{i}, " for i in range(len(columns)))
+    whole = _fields(text).replace(f"{{n}}{{s{names.constant(_END)}}}{{n}}", "{m}")
+    lines += ["    out = []", "    for r in rules:", f"        {known}= OF[r]", "        i = k0 + h"]
     lines += [
-        "    out = []",
-        "    for r in rules:",
-        f"        {known}= OF[r]",
-        "        i = k0 + h",
         "        n = i + '>'",
+        "        m = f'{n}{END}{n}'",
+        f"        out.append(f'{whole}')",
+        "    return out",
+        "",
     ]
-    lines += [f"        out.append(f'{_fields(text)}')", "    return out", ""]
     return make("quads", "\n".join(lines), names)
 
 

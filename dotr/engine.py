@@ -49,8 +49,8 @@ _IRI = r"<[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]*>"
 _BLANK = r"_:[^\s<>\"]+"
 _LITERAL = rf'"(?:[^"\\\n\r]|\\.)*"(?:@[A-Za-z]+(?:-[A-Za-z0-9]+)*|\^\^{_IRI})?'
 _TRIPLE = tuple(map(re.compile, (rf"{_IRI}|{_BLANK}", _IRI, rf"{_IRI}|{_BLANK}|{_LITERAL}")))
-_MOST = 2**63
-"""Times are less than so many microseconds away from 0."""
+_LEAST, _MOST = -(2**63), 2**63
+"""Times are at most so many microseconds away from 0."""
 _ISO_DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
 
 
@@ -222,20 +222,20 @@ class Engine:
         a graph that cannot be read and for a time of another kind than the first one's.
         """
         time, integer = (at * self._unit, True) if type(at) is int else self._time(at)
-        if not -_MOST <= time < _MOST:
+        if not _LEAST <= time < _MOST:
             raise _too_far(at)
         triples = parse_triples(graph, base=self._base) if type(graph) is str else self._triples(graph)
         pipeline = self.pipeline
         clock = pipeline.clock
         if clock is None or clock.integer is not integer:
-            self._begin(Clock(integer, self._options.unit))
+            clock = self._begin(Clock(integer, self._unit))
         events = pipeline.push(time, triples)
-        return Events(events, pipeline.clock) if events else NO_EVENTS  # type: ignore[arg-type]  # begun
+        return Events(events, clock) if events else NO_EVENTS
 
     def advance(self, to: int | datetime | str) -> Events:
         """Close everything up to and including `to`; a graph stamped so or earlier is late afterwards."""
         time, integer = self._time(to)
-        if not -_MOST <= time < _MOST:
+        if not _LEAST <= time < _MOST:
             raise _too_far(to)
         self._begin(Clock(integer, self._options.unit))
         return self._events(self.pipeline.advance(time))
@@ -261,7 +261,7 @@ class Engine:
         pipeline.close_all()
         yield from pipeline.drain()
 
-    def _begin(self, clock: Clock) -> None:
+    def _begin(self, clock: Clock) -> Clock:
         mine = self.pipeline.clock
         if mine is None:
             self.pipeline.begin(clock)
@@ -275,6 +275,7 @@ class Engine:
                     hint="restamp one of the sources",
                 )
             )
+        return clock
 
     def _time(self, at: int | datetime | str) -> tuple[Time, bool]:
         if isinstance(at, bool) or not isinstance(at, int | datetime | str):
@@ -440,6 +441,9 @@ class Events(Sequence[Event]):
             self._made = [Event(composite, self._clock) for composite in self._composites]
         return self._made
 
+    def __bool__(self) -> bool:
+        return bool(self._composites)
+
     def __len__(self) -> int:
         return len(self._composites)
 
@@ -464,9 +468,12 @@ class Events(Sequence[Event]):
 
     __hash__ = None  # type: ignore[assignment]  # a sequence of values
 
-    def nquads(self) -> str:
-        """All of them as N-Quads, as `dotr run --format nquads` prints them: the quickest way out."""
-        return nquads(self._composites, self._clock)
+    def nquads(self) -> list[str]:
+        """Each as N-Quads, as `dotr run --format nquads` prints it: the quickest way out."""
+        composites = self._composites
+        if isinstance(composites, Emission):
+            return composites.nquads(self._clock)
+        return [nquads((composite,), self._clock) for composite in composites]
 
     def __repr__(self) -> str:
         return repr(self._events())

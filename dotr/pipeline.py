@@ -18,7 +18,7 @@ from dotr.detect import DETECTORS, Detector
 from dotr.emit import Emission, Emitter
 from dotr.enrich import enricher, reopened
 from dotr.errors import DataError, Diagnostic, DotrError, EngineError, ProgramError
-from dotr.events import Clock, Composite, Fact, RawMatch, Time
+from dotr.events import Clock, Composite, Time
 from dotr.ir import Entailment, Every, Program
 from dotr.rdf.blanks import label_stream
 from dotr.rdf.terms import Triple
@@ -92,7 +92,8 @@ class Pipeline:
         self._ticks = any(isinstance(rule.trigger, Every) for rule in program.rules)
         self._ontology = program.entailment is not Entailment.NONE
         self._quick = lateness == 0 and not self._ticks and on_refused is None
-        self._pending: dict[Time, list[list[Triple]]] = {}
+        self._graphs: list[list[Triple]] = []  # those of the latest instant, while it is open
+        self._pending: dict[Time, list[list[Triple]]] = {}  # those of earlier instants, likewise
         self._times: list[Time] = []  # heap of the keys of _pending
         self._open: Time | None = None  # everything before it is closed
         self._latest: Time | None = None  # greatest timestamp seen
@@ -117,7 +118,7 @@ class Pipeline:
                         "use a multiple, or a finer --time-unit",
                     )
                 )
-        self.clock = clock
+        self.clock = self._enrich.store.moment.clock = clock
         filtered = {stream: Filtered(*filter_) for stream, filter_ in self._extract.filtered.items()}
         self._detect = DETECTORS[self._detector](self.program, clock, filtered)
         if self._oracle is not None:
@@ -154,14 +155,13 @@ class Pipeline:
         `triples` are canonical terms, blank nodes as the document had them.
         """
         graph = triples if isinstance(triples, list) else list(triples)
-        before = self._latest
-        if self._quick and before is not None and self._open == before < time and len(self._times) == 1:
+        before, graphs = self._latest, self._graphs
+        if self._quick and graphs and time > before:  # type: ignore[operator]  # there are graphs of it
             # what nearly every graph does: close the one open instant and open its own
-            self._latest = self._open = self._times[0] = time
+            self._graphs = [graph]
+            self._latest = self._open = time
             self._counts.graphs += 1
-            graphs = self._pending.pop(before)
-            self._pending[time] = [graph]
-            return self._instant(before, graphs)
+            return self._instant(before, graphs)  # type: ignore[arg-type]
         self.accept(time, graph)
         return self._drained()
 
@@ -195,14 +195,21 @@ class Pipeline:
                 self._on_late(time, graph)
             return
         self._counts.graphs += 1
-        if time in self._pending:
-            self._pending[time].append(graph)
-            return
-        self._pending[time] = [graph]
-        heappush(self._times, time)
-        if self._latest is None or time > self._latest:
-            self._latest = time
+        latest = self._latest
+        if latest is None or time > latest:
+            if self._graphs:
+                assert latest is not None, "graphs have a time"
+                self._pending[latest] = self._graphs
+                heappush(self._times, latest)
+            self._latest, self._graphs = time, [graph]
             self._close_before(time - self._lateness)
+        elif time == latest:
+            self._graphs.append(graph)
+        elif time in self._pending:
+            self._pending[time].append(graph)
+        else:
+            self._pending[time] = [graph]
+            heappush(self._times, time)
 
     def _close_before(self, bound: Time) -> None:
         if self._open is None or bound > self._open:
@@ -217,6 +224,9 @@ class Pipeline:
         if bound is None:
             return
         times = self._times
+        if self._graphs and self._latest is not None and self._latest < bound:
+            self._pending[self._latest], self._graphs = self._graphs, []
+            heappush(times, self._latest)
         while times and times[0] < bound:
             if self._ticks:
                 yield from self._ticks_before(times[0])
@@ -247,12 +257,17 @@ class Pipeline:
             "times": [self._open, self._latest, self._last],
             "pending": [
                 [time, [[list(triple) for triple in graph] for graph in graphs]]
-                for time, graphs in sorted(self._pending.items())
+                for time, graphs in self._still_open()
             ],
             "counters": asdict(self.counters),
             "detect": None if self._detect is None else self._detect.snapshot(),
             "oracle": None if self._oracle is None else self._oracle.snapshot(),
         }
+
+    def _still_open(self) -> list[tuple[Time, list[list[Triple]]]]:
+        """Instants that have not run, in order, each with its graphs."""
+        latest = [] if self._latest is None or not self._graphs else [(self._latest, self._graphs)]
+        return sorted(self._pending.items()) + latest
 
     def restore(self, state: Mapping[str, Any]) -> Restored:
         """Go on where `state` was taken. Says which rules kept their state, start empty, or are gone.
@@ -274,6 +289,7 @@ class Pipeline:
         self._pending = {
             time: [[(s, p, o) for s, p, o in graph] for graph in graphs] for time, graphs in state["pending"]
         }
+        self._graphs = self._pending.pop(self._latest, [])
         self._times = sorted(self._pending)
         if state["clock"] is None:
             return Restored((), tuple(rule.name for rule in self.program.rules), ())
@@ -295,43 +311,49 @@ class Pipeline:
 
     def _instant(self, time: Time, graphs: list[list[Triple]] | None) -> Emission:
         """The four steps, at one instant. `graphs` None is a tick at which no graph came."""
-        assert self.clock is not None, "begin() comes before the first graph"
-        assert self._detect is not None
-        triples = instant_triples(graphs, time) if graphs else []
+        detector, enrich = self._detect, self._enrich
+        assert detector is not None, "begin() comes before the first graph"
+        triples = graphs[0] if graphs else []
+        if graphs is not None and len(graphs) > 1:
+            triples = instant_triples(graphs, time)
+        else:
+            for subject, _, object_ in triples:
+                if subject[0] == "_" or object_[0] == "_":
+                    triples = instant_triples((triples,), time)
+                    break
         try:
-            self._enrich.instant(triples)
+            enrich.instant(triples)
         except DotrError as error:
             raise type(error)(self._placed(error.diagnostics, time)) from None
         try:
-            facts = self._extract.facts(time, self.clock.term(time))
-            if self._ontology and (clashes := self._enrich.clashes()):
+            facts = self._extract.facts(time)
+            if self._ontology and (clashes := enrich.clashes()):
                 raise DataError(self._placed(clashes, time))
         finally:
-            self._enrich.forget()
-        matches = self._detect.detect(time, facts, graphs is not None)
+            enrich.forget()
+        matches = detector.detect(time, facts, graphs is not None)
         if self._oracle is not None:
             self._oracle.check(time, triples, graphs is not None, matches)
         self._last = time
-        self._count(graphs is not None, facts, matches)
-        return self._emit.emission(matches) if matches else self._emit.nothing
+        counts = self._counts
+        if graphs is not None:
+            counts.instants += 1
+        else:
+            counts.ticks += 1
+        if facts:
+            counts.facts += sum([len(found) for found in facts.values()])
+        if not matches:
+            return self._emit.nothing
+        events = self._events
+        for rules, *_ in matches:
+            for rule in rules:
+                events[rule] += 1
+        return self._emit.emission(matches)
 
     def _placed(self, found: Iterable[Diagnostic], time: Time) -> list[Diagnostic]:
         """Findings about an instant, with its time for a place."""
         assert self.clock is not None
         return [one if one.place else replace(one, place=f"@ {self.clock.text(time)}") for one in found]
-
-    def _count(self, graph: bool, facts: Mapping[str, Sequence[Fact]], matches: Sequence[RawMatch]) -> None:
-        counts = self._counts
-        if graph:
-            counts.instants += 1
-        else:
-            counts.ticks += 1
-        for found in facts.values():
-            counts.facts += len(found)
-        events = self._events
-        for match in matches:
-            for rule in match[0]:
-                events[rule] += 1
 
 
 def instant_triples(graphs: Sequence[list[Triple]], time: Time) -> list[Triple]:

@@ -84,7 +84,7 @@ def nquads(events: Sequence[Composite], clock: Clock) -> str:
     instant as the pipeline gives them are written without being made.
     """
     if isinstance(events, Emission):
-        return events.nquads(clock)
+        return "".join(events.nquads(clock))
     return "".join([e.template.quads(e.id, e.bound, clock.term(e.time)) for e in events])
 
 

@@ -56,6 +56,9 @@ class Derive:
             lines.append(f"if {' and '.join(tests)}: {call}" if tests else call)
         return lines
 
+    def tail(self, names: Names) -> list[str]:
+        return []
+
 
 class Writers:
     """Owns the generated functions of one store.

@@ -5,7 +5,7 @@ Place:   Datalog bodies and basic graph patterns are translated to this; planner
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias, assert_never
@@ -13,6 +13,7 @@ from typing import TypeAlias, assert_never
 from dotr.ir import Atom, BindAtom, Expression, FilterAtom, Node, NotAtom, Var
 from dotr.joins.relations import Relation, columns_of, relation_of
 from dotr.joins.variables import expression_variables, nodes_variables
+from dotr.rdf.terms import Term
 
 
 class View(StrEnum):
@@ -66,11 +67,15 @@ class Assign:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A condition that the caller brings: a function of the values of `variables`. `label` describes it."""
+    """A condition that the caller brings: a function of the values of `variables`. `label` describes it.
+
+    `table`, for one variable: a table that fills itself and has something true where the function is true.
+    """
 
     function: Callable[..., bool]
     variables: tuple[str, ...]
     label: str = "test"
+    table: Mapping[Term, object] | None = None
 
 
 Item: TypeAlias = Pattern | Absent | Guard | Assign | Check

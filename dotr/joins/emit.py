@@ -70,6 +70,12 @@ class Names:
         return self.bind(term, "K")
 
 
+class Wakeable(Protocol):
+    """Whoever has something to do at an instant."""
+
+    woken: bool
+
+
 class Sink(Protocol):
     """What to do with a solution."""
 
@@ -90,6 +96,10 @@ class Sink(Protocol):
         """
         ...
 
+    def tail(self, names: Names) -> list[str]:
+        """Source lines at the end of the function."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Rows:
@@ -100,7 +110,47 @@ class Rows:
 
     def lines(self, outputs: Sequence[Node], annotation: str, value: Value, names: Names) -> list[str]:
         columns = [value(node) for node in outputs] + ([annotation] if annotation else [])
-        return [f"out(({', '.join(columns)}{',' if len(columns) == 1 else ''}))"]
+        return [f"out({row_of(columns)})"]
+
+    def tail(self, names: Names) -> list[str]:
+        return []
+
+
+@dataclass(frozen=True, slots=True)
+class Collect:
+    """Append every solution to `rows` as a tuple; when there is one, put `reader` on the list `woken`, once.
+
+    `most`: how many rows `rows` may hold before `explode` is called, which raises; None for any number.
+    """
+
+    rows: list[Any]
+    reader: Wakeable
+    woken: list[Any]
+    most: int | None
+    explode: Callable[[], object]
+    parameters: tuple[str, ...] = ()
+    found: bool = False
+
+    def lines(self, outputs: Sequence[Node], annotation: str, value: Value, names: Names) -> list[str]:
+        lines = [f"{names.bind(self.rows.append, 'OUT')}({row_of([value(node) for node in outputs])})"]
+        if self.most is not None:
+            size = f"{names.bind(len, 'LEN')}({names.bind(self.rows, 'ROWS')})"
+            explode = f"{names.bind(self.explode, 'EXPLODE')}()"
+            lines.append(f"if {size} > {names.bind(self.most, 'MOST')}: {explode}")
+        return lines
+
+    def tail(self, names: Names) -> list[str]:
+        reader = names.bind(self.reader, "READER")
+        return [
+            f"if {names.bind(self.rows, 'ROWS')} and not {reader}.woken:",
+            f"    {reader}.woken = True",
+            f"    {names.bind(self.woken.append, 'WAKE')}({reader})",
+        ]
+
+
+def row_of(columns: Sequence[str]) -> str:
+    """Source of a tuple."""
+    return f"({', '.join(columns)}{',' if len(columns) == 1 else ''})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +162,9 @@ class Found:
 
     def lines(self, outputs: Sequence[Node], annotation: str, value: Value, names: Names) -> list[str]:
         return ["return True"]
+
+    def tail(self, names: Names) -> list[str]:
+        return ["return False"]
 
 
 _CODE: dict[str, CodeType] = {}
@@ -155,8 +208,8 @@ def compile_plan(
     block.write(plan, columns)
     head = f"def run({', '.join((*sink.parameters, *columns, *noted))}):\n"
     body = "\n".join(block.lines) or "    pass"
-    tail = "\n    return False\n" if sink.found else "\n"
-    return make("run", head + body + tail, names)
+    tail = "".join(f"\n    {line}" for line in sink.tail(names))
+    return make("run", f"{head}{body}{tail}\n", names)
 
 
 class Block:
@@ -287,7 +340,10 @@ class Block:
                     self.guard(f"not {self.names.bind(test, 'G')}({self._arguments(names)})")
                 case Check():
                     values = ", ".join(self._env[name] for name in step.variables)
-                    self.guard(f"not {self.names.bind(step.function, 'G')}({values})")
+                    if step.table is None:
+                        self.guard(f"not {self.names.bind(step.function, 'G')}({values})")
+                    else:
+                        self.guard(f"not {self.names.bind(step.table, 'T')}[{values}]")
                 case Assign():
                     self._assign(step)
                 case _:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
-from dotr.events import Clock
+from dotr.events import Clock, Time
 from dotr.expressions.evaluate import compile_condition, compile_expression
 from dotr.ir import Attribute, Expression, TimeOf, Var
 from dotr.joins.body import Assign, Guard
@@ -20,13 +20,22 @@ Leaf = Callable[[Var | Attribute | TimeOf], Callable[[Any], Term | None]]
 
 
 class Moment:
-    """Owns what `NOW()` is in guards. The caller sets `now` before an instant; None is an error."""
+    """Owns what `NOW()` is in guards: `time` as `clock` writes it, unless a caller sets `now` itself."""
 
-    __slots__ = ("clock", "now")
+    __slots__ = ("_now", "clock", "time")
 
     def __init__(self) -> None:
-        self.now: Term | None = None
+        self._now: Term | None = None
         self.clock = Clock()
+        self.time: Time = 0
+
+    @property
+    def now(self) -> Term | None:
+        return self.clock.term(self.time) if self._now is None else self._now
+
+    @now.setter
+    def now(self, term: Term | None) -> None:
+        self._now = term
 
     def read(self, _: object) -> Term | None:
         return self.now

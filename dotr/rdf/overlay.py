@@ -23,7 +23,7 @@ class Changes:
 
     `added` maps new rows to their annotation (None in the plain case), `removed` holds rows of the background
     that do not hold. Readers may keep the dicts: `forget` empties them in place. `readers` are called by
-    nobody here; whoever runs queries finds in it the functions that this relation wakes. `idle`: not touched
+    nobody here; whoever runs queries finds in it what this relation wakes. `idle`: not touched
     yet.
     """
 

@@ -104,6 +104,8 @@ class Distribution:
         self._everybody = tuple(stream for group in self.groups for stream in group.streams)
         if self.base:
             self._everybody = (self.base,)
+        self.everybody = self._everybody if self.base or self.index is None else ()
+        """Who gets every row as it is, if no row must be looked at for that."""
         self._streams: Memo[Term, tuple[str, ...]] = Memo(
             self._streams_for, limit=max(256, (1 << 21) // max(1, len(self._everybody)))
         )

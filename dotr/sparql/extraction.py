@@ -106,19 +106,22 @@ class Extractor:
             self._add(shape, members)
         self._always = [unit for unit in self.units if unit.always]
 
-    def facts(self, time: Time, now: Term) -> dict[str, list[Fact]]:
+    def facts(self, time: Time, now: Term | None = None) -> dict[str, list[Fact]]:
         """Stream → facts, in canonical order, of the instant the store is at; no stream without facts.
 
-        Raises ProgramError D4130 when a query has more answers than the limit.
+        `now`: what NOW() is, if not `time` as the clock of `store.moment` writes it. Raises ProgramError D4130 when a query has more answers than the limit.
         """
-        self._store.moment.now = now
+        moment = self._store.moment
+        moment.time = time
+        if now is not None:
+            moment.now = now
         result: dict[str, list[Fact]] = {}
         woken = self._woken
         unit: Unit | None = None
         try:
             for changes in self._store.overlay.touched:
-                for read in changes.readers:
-                    read()
+                for reader in changes.readers:
+                    reader.run()
             for unit in self._always:
                 if not unit.woken:
                     unit.facts(time, result)
@@ -209,4 +212,5 @@ def _checks(distribution: Distribution, branch: Conjunction) -> list[Check]:
     index = distribution.index
     if index is None or distribution.first.variable not in pattern_names(branch.patterns):
         return []
-    return [Check(index.any, (distribution.first.variable,), f"some {distribution.first.operator} constant")]
+    first = distribution.first
+    return [Check(index.any, (first.variable,), f"some {first.operator} constant", index.members)]

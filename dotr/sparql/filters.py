@@ -41,7 +41,7 @@ HOLDS: Final[dict[str, Callable[[Value, Value], Truth]]] = {
 
 
 class ComparisonIndex:
-    """Owns the constants of one comparison, one a member."""
+    """Owns the constants of one comparison, one a member. `members`: what `passing` and `any` look up."""
 
     def __init__(self, operator: str, constants: Sequence[Term]) -> None:
         holds = HOLDS[operator]
@@ -51,15 +51,15 @@ class ComparisonIndex:
             find = _listed(holds, [(decode(c), i) for i, c in enumerate(constants)])
         else:
             find = _thresholds(operator, constants)
-        self._members: Memo[Term, Members] = Memo(find, limit=max(256, (1 << 21) // max(1, len(constants))))
+        self.members: Memo[Term, Members] = Memo(find, limit=max(256, (1 << 21) // max(1, len(constants))))
 
     def passing(self, term: Term | None) -> Members:
         """The members whose comparison is true of a value; none is of an unbound one."""
-        return () if term is None else self._members[term]
+        return () if term is None else self.members[term]
 
     def any(self, term: Term) -> bool:
         """Whether there is one: a guard for the join."""
-        return self._members[term] != ()
+        return self.members[term] != ()
 
 
 def _listed(

@@ -121,7 +121,7 @@ class Leaf:
         columns: Sequence[str] | None = None,
         limit: int = NO_LIMIT,
     ) -> None:
-        self._store = store
+        self.store = store
         self._limit = limit
         self._bound = pattern_names(conjunction.patterns)
         constants = constants_of(conjunction.steps)
@@ -142,20 +142,20 @@ class Leaf:
         if not isinstance(item, Pattern):
             return 2, 0
         bound = sum(not isinstance(node, Var) for node in item.columns)
-        rows = self._store.rows(item.relation) if item.relation != ALL else 1
+        rows = self.store.rows(item.relation) if item.relation != ALL else 1
         return (1 if rows else 0), (0 if is_class(item.relation) else 1 if bound else 2)
 
     def _plans(self, view: View, views: Callable[[Sequence[Item], int], dict[int, View]]) -> Iterator[Delta]:
         for place, item in enumerate(self.items):
-            if not isinstance(item, Pattern) or item.relation in self._store.static:
+            if not isinstance(item, Pattern) or item.relation in self.store.static:
                 continue
-            if view is View.REMOVED and (self.barren or item.relation not in self._store.volatile):
+            if view is View.REMOVED and (self.barren or item.relation not in self.store.volatile):
                 continue
-            made = plan(self.items, self.outputs, self._store, views=views(self.items, place), first=place)
-            self._store.changes(item.relation)
+            made = plan(self.items, self.outputs, self.store, views=views(self.items, place), first=place)
+            self.store.changes(item.relation)
             if not self._dead(made):
-                self._store.prepare(made)
-                yield Delta(item.relation, view, made, self._store)
+                self.store.prepare(made)
+                yield Delta(item.relation, view, made, self.store)
 
     def _dead(self, made: Plan) -> bool:
         """Whether a step asks the background for a relation that it does not have."""
@@ -163,7 +163,7 @@ class Leaf:
             isinstance(step, Probe)
             and step.view in (View.OLD, View.KEPT)
             and step.pattern.relation != ALL
-            and not self._store.rows(step.pattern.relation)
+            and not self.store.rows(step.pattern.relation)
             for step in made.steps
         )
 
@@ -178,8 +178,8 @@ class Leaf:
 
     def _fruitful(self) -> bool:
         """Whether the background alone has an answer, as far as the kernel says."""
-        made = plan(self.items, (), self._store, view=View.OLD, as_set=True)
-        return not self._dead(made) and bool(compile_plan(made, self._store, Found())())
+        made = plan(self.items, (), self.store, view=View.OLD, as_set=True)
+        return not self._dead(made) and bool(compile_plan(made, self.store, Found())())
 
     def watch(self) -> list[Watched]:
         return list(self.deltas)
@@ -203,10 +203,10 @@ class Leaf:
     def _finder(self, view: View, given: tuple[str, ...]) -> Lazy:
         finder = self._finders.get((view, given))
         if finder is None:
-            made = plan(self.items, self.outputs, self._store, given=given, view=view)
+            made = plan(self.items, self.outputs, self.store, given=given, view=view)
             if view is View.NEW:
-                self._store.prepare(made)
-            finder = self._finders[view, given] = Lazy(made, self._store)
+                self.store.prepare(made)
+            finder = self._finders[view, given] = Lazy(made, self.store)
         return finder
 
     def rows(self, view: View, seed: Seed) -> list[Row]:
@@ -237,16 +237,16 @@ class Leaf:
 class Lazy:
     """A plan that is compiled when it is first run."""
 
-    __slots__ = ("_sink", "_store", "plan", "run")
+    __slots__ = ("_sink", "plan", "run", "store")
 
     def __init__(self, made: Plan, store: Store, sink: Sink | None = None) -> None:
         self.plan = made
-        self._store = store
+        self.store = store
         self._sink = sink
         self.run: Callable[..., Any] = self._first
 
     def _first(self, *arguments: Any) -> Any:
-        self.run = compile_plan(self.plan, self._store, self._sink)
+        self.run = compile_plan(self.plan, self.store, self._sink)
         return self.run(*arguments)
 
 
@@ -345,7 +345,7 @@ class ExistsLeaf:
     def __init__(
         self, branches: Sequence[Conjunction], store: Store, schema: Sequence[str], certain: frozenset[str]
     ) -> None:
-        self._store = store
+        self.store = store
         self._branches = branches
         read = {name for branch in branches for name in _all_names(branch)}
         self._read = [(name, i) for i, name in enumerate(schema) if name in read]
@@ -373,8 +373,8 @@ class ExistsLeaf:
     def _lazy(self, branch: Conjunction, view: View, given: Sequence[str]) -> Lazy:
         made = self._plan(branch, view, given)
         if view is View.NEW:
-            self._store.prepare(made)
-        return Lazy(made, self._store, Found())
+            self.store.prepare(made)
+        return Lazy(made, self.store, Found())
 
     def _plan(self, branch: Conjunction, view: View, given: Sequence[str]) -> Plan:
         known = pattern_names(branch.patterns).union(given)
@@ -382,7 +382,7 @@ class ExistsLeaf:
         items += [
             Guard(without(step.condition, known)) for step in branch.steps if not isinstance(step, Bind)
         ]
-        return plan(items, (), self._store, given=given, view=view, as_set=True)
+        return plan(items, (), self.store, given=given, view=view, as_set=True)
 
 
 def _all_names(branch: Conjunction) -> frozenset[str]:

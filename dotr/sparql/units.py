@@ -10,20 +10,36 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping
-from typing import TypeAlias
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
 
 from dotr.events import Fact, Time
 from dotr.ir import Select
+from dotr.joins.emit import Collect
 from dotr.joins.relations import Relation
 from dotr.rdf.order import TermKey, values_key
 from dotr.sparql.compiled import CompiledQuery
-from dotr.sparql.distribution import Distribution, facts_of
+from dotr.sparql.distribution import Distribution, attributes, facts_of
 from dotr.sparql.full import Explosion, FullQuery
-from dotr.sparql.leaves import Delta, Leaf, bounded
+from dotr.sparql.leaves import Delta, Lazy, Leaf, bounded
 from dotr.sparql.operators import Change, Row
 from dotr.sparql.state import FullState
 
-Reader: TypeAlias = Callable[[], None]
+
+class Reader(Protocol):
+    """`run()`: look at what the instant added to a relation."""
+
+    @property
+    def run(self) -> Callable[[], None]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A reader that is a plain function."""
+
+    run: Callable[[], None]
+
+
 Woken: TypeAlias = "list[Unit]"
 
 
@@ -57,7 +73,7 @@ class Unit:
                 self.woken = True
                 woken.append(self)
 
-        return wake
+        return Told(wake)
 
 
 class Direct(Unit):
@@ -70,6 +86,7 @@ class Direct(Unit):
         self.leaves = leaves
         self._rows: list[Row] = []
         self._limit = limit
+        self._everybody = distribution.everybody if all(leaf.finish is None for leaf in leaves) else ()
 
     def readers(self, woken: Woken) -> Iterable[tuple[Relation, Reader]]:
         for leaf in self.leaves:
@@ -77,27 +94,48 @@ class Direct(Unit):
                 yield delta.relation, self._reader(leaf, delta, woken)
 
     def _reader(self, leaf: Leaf, delta: Delta, woken: Woken) -> Reader:
+        """The delta's rows appended to ours; its function is made when it is first called."""
+        if leaf.finish is None:
+            most = None if len(leaf.patterns) == 1 else self._limit
+            return Lazy(delta.plan, leaf.store, Collect(self._rows, self, woken, most, self._explode))
+        return self._finishing(leaf, delta, woken)
+
+    def _finishing(self, leaf: Leaf, delta: Delta, woken: Woken) -> Reader:
         rows, finish = self._rows, leaf.finish
-        out = rows.append if len(leaf.patterns) == 1 else bounded(rows, self._limit)
+        out = bounded(rows, self._limit)
 
         def read() -> None:
             before = len(rows)
             try:
                 delta.run(out)
             except Explosion:
-                raise Explosion(self) from None
-            if len(rows) > before:
-                if finish is not None:
-                    rows[before:] = finish(rows[before:])
-                if rows and not self.woken:
-                    self.woken = True
-                    woken.append(self)
+                self._explode()
+            if finish is not None and len(rows) > before:
+                rows[before:] = finish(rows[before:])
+            if rows and not self.woken:
+                self.woken = True
+                woken.append(self)
 
-        return read
+        return Told(read)
+
+    def _explode(self) -> None:
+        raise Explosion(self)
 
     def facts(self, time: Time, result: dict[str, list[Fact]]) -> None:
-        self.distribution.facts(self._rows, time, result)
-        self.rest()
+        rows = self._rows
+        self.woken = False
+        if len(rows) == 1 and self._everybody:  # as nearly always
+            row = rows.pop()
+            for term in row:
+                if term[-2] == "t":  # type: ignore[index]  # bound; may be an xsd:float
+                    row = attributes(row)
+                    break
+            facts: list[Fact] = [(time, row, 0, "")]
+            for stream in self._everybody:
+                result[stream] = facts
+            return
+        self.distribution.facts(rows, time, result)
+        rows.clear()
 
     def rest(self) -> None:
         self.woken = False

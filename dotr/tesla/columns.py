@@ -21,7 +21,7 @@ from dotr.tesla.conditions import conjunction
 from dotr.tesla.keys import B, Key, KeyIndex, PartialKey
 from dotr.tesla.plan import ColumnSpec, Latest, Log, Stairs, Total
 from dotr.tesla.source import Source
-from dotr.tesla.thresholds import measured
+from dotr.tesla.thresholds import table_of
 
 
 class Column(Generic[B]):
@@ -137,11 +137,20 @@ class Column(Generic[B]):
                     source.line(f"if bucket is None: {miss}(key, fact)")
                     source.line("else: bucket.append(fact)")
                 case Stairs(measure=measure):
-                    source.line(f"size = {source.name('measure', measured(measure))}(fact[1])")
+                    source.line(f"term = fact[1][{measure.place}]")
+                    source.line("if term is None: continue")
+                    source.line(f"size = {source.name('size', table_of(measure))}[term]")
                     source.line("if size is None: continue")
                     source.line(f"bucket = {table}.get(key)")
-                    source.line(f"if bucket is None: {miss}(key, fact)")
-                    source.line("else: bucket.add(fact, size)")
+                    with source.block("if bucket is None"):
+                        source.line(f"{miss}(key, fact)")
+                        source.line("continue")
+                    source.line("facts_, sizes = bucket.facts, bucket.measures")  # Flight.add, in place
+                    with source.block("while sizes and sizes[-1] <= size"):
+                        source.line("sizes.pop()")
+                        source.line("facts_.pop()")
+                    source.line("sizes.append(size)")
+                    source.line("facts_.append(fact)")
                 case Total():
                     add = source.name("add", self.kind.add)
                     source.line(f"bucket = {table}.get(key)")

@@ -31,7 +31,7 @@ from dotr.tesla.plan import RulePlan, Stairs, Step
 from dotr.tesla.scope import Scope
 from dotr.tesla.source import Source
 from dotr.tesla.template import faults
-from dotr.tesla.thresholds import measured
+from dotr.tesla.thresholds import table_of
 
 Run: TypeAlias = Callable[[Time, Sequence[Fact], list[RawMatch]], None]
 """(instant, trigger facts in canonical order, where matches are appended in output order)."""
@@ -145,7 +145,10 @@ class _Writer:
             source.line(f"hi0 = {source.name('count', len(self.plans))}")
             return
         cut = source.name("cut", bisect_right if plan.threshold.measure.inclusive else bisect_left)
-        source.line(f"size = {source.name('measure', measured(plan.threshold.measure))}(f0[1])")
+        measure = plan.threshold.measure
+        source.line(f"term = f0[1][{measure.place}]")
+        source.line("if term is None: continue")
+        source.line(f"size = {source.name('size', table_of(measure))}[term]")
         source.line("if size is None: continue")
         source.line(f"hi0 = {cut}({source.name('limits', self.limits[0])}, size)")
         source.line("if not hi0: continue")

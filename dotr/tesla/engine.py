@@ -102,8 +102,8 @@ class TeslaDetector:
         triggers: list[tuple[Stream, Sequence[Fact]]] = []
         defers: list[tuple[Stream, Sequence[Fact]]] = []
         for name, new in facts.items():
-            if name in streams and new:
-                stream = streams[name]
+            stream = streams.get(name)
+            if stream is not None and new:
                 for fill in stream.fills:
                     fill(new)
                 if stream.triggers:

@@ -8,13 +8,16 @@ Why not: random names (the paper's). A replay, a restart and a Spark worker woul
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from hashlib import blake2b
+from typing import Any
 
 from dotr.events import Fact, Match, Time
 from dotr.ir.rules import Rule
 
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
 _TRIPLES = [a + b + c for a in _ALPHABET for b in _ALPHABET for c in _ALPHABET]
+_lines: Callable[[tuple[Any, ...]], str] = "\n".join
 _HALVES = (1 << 30) - 1  # small ints: two table look-ups of 15 bits each
 
 
@@ -26,17 +29,27 @@ def match_hash(time: Time, facts: tuple[Fact, ...]) -> str:
     Injective before hashing: one line a number pair or term; no N-Triples term holds a raw newline, starts
     with a digit or sign, or is empty (which stands for unbound).
     """
-    lines = [str(time)]
-    for when, values, ordinal, _ in facts:
-        lines.append(f"{when} {ordinal}")
-        lines += [value or "" for value in values]
-    bits = int.from_bytes(blake2b("\n".join(lines).encode(), digest_size=15).digest(), "big")
+    try:
+        text = f"{time}"
+        for when, values, ordinal, _ in facts:
+            text = f"{text}\n{when} {ordinal}\n{_lines(values)}" if values else f"{text}\n{when} {ordinal}"
+    except TypeError:  # an unbound value
+        text = _with_unbound(time, facts)
+    bits = int.from_bytes(blake2b(text.encode(), digest_size=15).digest(), "big")
     a, b, c, d = bits >> 90, bits >> 60 & _HALVES, bits >> 30 & _HALVES, bits & _HALVES
     t = _TRIPLES
     return (
         f"{t[a >> 15]}{t[a & 32767]}{t[b >> 15]}{t[b & 32767]}"
         f"{t[c >> 15]}{t[c & 32767]}{t[d >> 15]}{t[d & 32767]}"
     )
+
+
+def _with_unbound(time: Time, facts: tuple[Fact, ...]) -> str:
+    lines = [str(time)]
+    for when, values, ordinal, _ in facts:
+        lines.append(f"{when} {ordinal}")
+        lines += [value or "" for value in values]
+    return "\n".join(lines)
 
 
 def match_id(rule: Rule, match: Match) -> str:

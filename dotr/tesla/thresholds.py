@@ -107,9 +107,14 @@ def _scaled(value: Any) -> int:
     return int(EXACT.scaleb(value, 18)) if type(value) is Decimal else int(value) * _SCALE
 
 
+def table_of(measure: Measure) -> Memo[Term, int | None]:
+    """What terms measure: a table that fills itself. See `measured`."""
+    return _table(measure.sign, measure.inclusive)
+
+
 def measured(measure: Measure) -> Callable[[Sequence[Term | None]], int | None]:
     """A function from a fact's values to what is compared with limits; None passes none."""
-    place, table = measure.place, _table(measure.sign, measure.inclusive)
+    place, table = measure.place, table_of(measure)
 
     def value(values: Sequence[Term | None]) -> int | None:
         term = values[place]

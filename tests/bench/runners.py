@@ -43,8 +43,8 @@ def prepare_dotr(workload: Workload, **options: Any) -> Run:
         for time, text in documents:
             events = push(text, at=time)
             if events:
-                out.append(events.nquads())
-        out.append(engine.finish().nquads())
+                out += events.nquads()
+        out += engine.finish().nquads()
         return out
 
     return run

@@ -58,7 +58,7 @@ def test_rules_of_different_shape_all_fire() -> None:
 
 def test_rules_that_do_not_fire_do_not() -> None:
     workload = workloads.default(40, thresholds=workloads.thresholds(20, "none"), extra=10)
-    assert not "".join(runners.prepare_dotr(workload)(workload.documents))
+    assert not runners.prepare_dotr(workload)(workload.documents)
     some = workloads.default(40, thresholds=workloads.thresholds(100, "1%"), extra=10)
     found = "".join(runners.prepare_dotr(some)(some.documents))
     assert "<urn:dotr:Event1:" in found
