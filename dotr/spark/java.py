@@ -53,7 +53,7 @@ def find_java() -> Java:
             "D4301",
             f"no Java {OLDEST} or newer is here, and Spark needs one",
             notes=tuple(looked),
-            hint="install one, or `pip install 'dotr[java]'`; `--engine local` does the same work without Java",
+            hint="install one, or `pip install 'dotr[java]'`; `--engine local` does the same work without",
         )
     )
 
