@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from dotr.connectors.documents import (
     MAX_DOCUMENT,
@@ -27,8 +27,7 @@ from dotr.rdf.terms import Triple
 _BLOCK = 1 << 18
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """One line of the file: its bytes, its number from 1, and the number of bytes up to its end."""
 
     content: bytes
@@ -53,7 +52,7 @@ def raw_lines(
         block, rest = b"", parts.pop()
         for part in parts:
             offset += len(part) + 1
-            if part.strip():
+            if part and not part.isspace():
                 yield Line(part, line, offset)
             line += 1
         if len(rest) > limit:
@@ -67,12 +66,7 @@ def parse_line(
 ) -> tuple[list[Triple], str | int | None]:
     """The graph of a line and the time it says, None if it says none. Raises DataError."""
     place = f"{name}:{line.number}"
-    try:
-        value = json.loads(decode(line.content, place))
-    except ValueError as error:
-        raise _no_object(place, str(error)) from None
-    except RecursionError:
-        raise _no_object(place, "nested without measure") from None
+    value = _loaded(decode(line.content, place), place)
     if not isinstance(value, dict) or not isinstance(value.get("graph"), str):
         raise _no_object(place, "no object with a text `graph`")
     time = value.get("time")
@@ -87,6 +81,25 @@ def parse_line(
             )
         )
     return parse_triples(value["graph"], Format.TURTLE, place, base), time
+
+
+_value = json.JSONDecoder().raw_decode  # json.loads looks for blanks with two patterns
+
+
+def _loaded(text: str, place: str) -> object:
+    """A JSON text's value. Raises DataError D2014."""
+    try:
+        value, end = _value(text)
+        if end == len(text) or text[end:].isspace():
+            return value
+    except (ValueError, RecursionError):
+        pass  # told below, if it is not for blanks at the head
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise _no_object(place, str(error)) from None
+    except RecursionError:
+        raise _no_object(place, "nested without measure") from None
 
 
 def _no_object(place: str, found: str) -> DataError:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from dotr.connectors.documents import (
     MAX_DOCUMENT,
@@ -48,11 +49,12 @@ _TOKEN = re.compile(
 )
 _EMPTY_BLOCK = re.compile(r"\{\s*\}")
 _OLD_MARK = re.compile(r"#\s*@message\s*\.?\s*", re.IGNORECASE)
+_DELIMITER = "\nMESSAGE\n"
+_NESTING = ('"""', "'''", "{", "\\\n")  # only in these can a line be that is no delimiter
 _BLOCK = 1 << 16
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(NamedTuple):
     """The text of one message as it stands in the log: its first line, and the bytes up to behind it."""
 
     text: str
@@ -98,6 +100,7 @@ class _Splitter:
         self._seen = 0  # characters of the text already looked at
         self._depth = 0
         self._first = offset == 0
+        self._plain = True  # nothing nests in the text
 
     @property
     def size(self) -> int:
@@ -105,6 +108,7 @@ class _Splitter:
 
     def feed(self, text: str) -> Iterator[Message]:
         """Take whole lines; yield the messages that end in them."""
+        said = "message" in text.lower()
         self._text += text
         if self._first:
             version = _VERSION.match(self._text)
@@ -113,10 +117,30 @@ class _Splitter:
             self._first = False
             blank = "\n" * self._text.count("\n", 0, version.end())
             self._offset += len(self._text[: version.end()].encode()) - len(blank)
-            self._text = blank + self._text[version.end() :]
-        if "message" not in text.lower() and self._seen:
+            text = self._text = blank + self._text[version.end() :]
+        self._plain = self._plain and not any(mark in text for mark in _NESTING)
+        if self._plain and not said:
             return
-        yield from self._scan()
+        lines = self._plain and len(self._text) < 2 * _BLOCK
+        if lines and self._text.count(_DELIMITER) == self._text.lower().count("message"):
+            yield from self._cut_lines()
+            return
+        if said or not self._seen:
+            before = self._offset
+            yield from self._scan()
+            if self._offset != before:
+                self._plain = not any(mark in self._text for mark in _NESTING)
+
+    def _cut_lines(self) -> Iterator[Message]:
+        """Cut where MESSAGE is a line, and nothing there is can have that line inside."""
+        self._seen = self._depth = 0
+        *parts, self._text = self._text.split(_DELIMITER[:-1])
+        for part in parts:
+            text = f"{part}\n"
+            self._offset += (len(text) if text.isascii() else len(text.encode())) + len(_DELIMITER) - 2
+            message = Message(text, self.line, self._offset)
+            self.line += text.count("\n")
+            yield message
 
     def finish(self) -> Iterator[Message]:
         """The end of the log: the last message, unless it is blank behind a delimiter or the head."""

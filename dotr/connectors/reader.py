@@ -344,23 +344,24 @@ class Reader:
         messages = split_messages(tap, self.name, self.options.max_document, head, line, start)
         try:
             for message in messages:
-                yield from self._message(message, carried, format_)
+                item = self._message(message, carried, format_)
+                if item is not None:
+                    yield item
                 self._prefixes = carried.bookmark
         except DataError as error:
             yield self._refused(error, b"", "whole", tap.count)
 
-    def _message(self, message: Message, carried: Carried, format_: Format) -> Iterator[Item]:
+    def _message(self, message: Message, carried: Carried, format_: Format) -> Item | None:
         try:
             triples, about, names = carried.parse(message, format_, self.name)
             if not triples and not about:
-                return  # a heartbeat: it says no time, so no instant is closed by it
+                return None  # a heartbeat: it says no time, so no instant is closed by it
             line = message.line + _leading_lines(message.text)
             place = f"{self.name}:{line}"
             time = self.ladder.time(triples, self.file, place, about=about, names=names)
         except DataError as error:
-            yield self._refused(error, message.text.encode(), "byte", message.end, carried.bookmark)
-        else:
-            yield self._graph(time, triples, line, "byte", message.end, carried.bookmark)
+            return self._refused(error, message.text.encode(), "byte", message.end, carried.bookmark)
+        return self._graph(time, triples, line, "byte", message.end, carried.bookmark)
 
     def _archive(self) -> Iterator[Item]:
         """The rows of a Parquet archive."""

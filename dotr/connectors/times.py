@@ -16,11 +16,12 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from pathlib import PurePath
+from os.path import basename
 
 from dotr.connectors.documents import plain_name
 from dotr.errors import DataError, Diagnostic
 from dotr.events import Clock, Time
+from dotr.rdf.memo import Memo
 from dotr.rdf.terms import (
     PROV_GENERATED_AT_TIME,
     XSD_DATETIME,
@@ -65,6 +66,9 @@ _DAY = 86_400_000_000
 
 
 _INTEGER_TAIL = f'"^^<{XSD_INTEGER}>'
+_DATETIME_TAIL = f'"^^<{XSD_DATETIME}>'
+_MINUTE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T(?!24)[0-9]{2}:[0-9]{2}")
+_SECONDS = {f"{second:02}Z": second * 1_000_000 for second in range(60)}
 
 
 class TimeError(ValueError):
@@ -81,6 +85,9 @@ def parse_datetime(text: str) -> Time:
     Also takes the form of file names, `-` for `:`. Raises TimeError: D2103 without a zone, D2105 for what is
     no dateTime, is finer than a microsecond, or lies outside the years 1 to 9999.
     """
+    plain = _plain_datetime(text)
+    if plain is not None:
+        return plain
     found = _DATETIME.fullmatch(text)
     if found is None:
         if _DATE_ALONE.fullmatch(text):
@@ -116,6 +123,23 @@ def parse_datetime(text: str) -> Time:
     return time
 
 
+def _plain_datetime(text: str) -> Time | None:
+    """`parse_datetime` for whole seconds of UTC in years of four digits, the usual form; None for others."""
+    second = _SECONDS.get(text[17:])
+    minute = _minutes[text[:16]] if second is not None and text[16] == ":" else None
+    return None if minute is None or second is None else minute + second
+
+
+def _minute(text: str) -> Time | None:
+    """`2026-01-01T08:00` in microseconds, None if that is no minute."""
+    try:
+        return parse_datetime(f"{text}:00+00:00") if _MINUTE.fullmatch(text) else None
+    except TimeError:
+        return None
+
+
+_minutes: Memo[str, Time | None] = Memo(_minute, limit=1 << 10)
+
 _FIRST = (date(1, 1, 1).toordinal() - _EPOCH_DAY) * _DAY
 _FINAL = (date(9999, 12, 31).toordinal() - _EPOCH_DAY + 1) * _DAY - 1
 
@@ -137,6 +161,14 @@ def parse_text(text: str, unit: int) -> tuple[Time, bool]:
 
 def parse_term(term: Term, unit: int) -> tuple[Time, bool]:
     """A timestamp literal: (microseconds, whether it is an integer). Raises TimeError."""
+    if term.endswith(_INTEGER_TAIL):
+        digits = term[1 : -len(_INTEGER_TAIL)]
+        if len(digits) < 12 and digits.isdigit() and digits.isascii():
+            return int(digits) * unit, True
+    elif term.endswith(_DATETIME_TAIL):
+        time = _plain_datetime(term[1 : -len(_DATETIME_TAIL)])
+        if time is not None:
+            return time, False
     if not is_literal(term):
         raise TimeError("D2105", f"{term} is no literal", "a time is an xsd:dateTime or an xsd:integer")
     lexical, datatype, _language = literal_parts(term)
@@ -154,7 +186,7 @@ def time_in_name(name: str, unit: int) -> tuple[Time, bool] | None:
 
     Raises TimeError for a dateTime without a zone and for one that does not exist.
     """
-    stem = PurePath(plain_name(name)).name
+    stem = basename(plain_name(name))
     stem = stem[: stem.rindex(".")] if "." in stem else stem
     stem = stem.rpartition("@")[2]
     if _INTEGER.fullmatch(stem):
@@ -203,16 +235,14 @@ class Ladder:
         """As `time` for a graph whose one stamp is an integer, as our own output has it; None for all
         others.
         """
-        if len(about) != 1 or self.time_path is not None or self.clock is None or not self.clock.integer:
+        clock = self.clock
+        if len(about) != 1 or clock is None or not clock.integer or self.time_path is not None:
             return None
         subject, predicate, stamp = about[0]
+        if predicate != PROV_GENERATED_AT_TIME or subject != name or not stamp.endswith(_INTEGER_TAIL):
+            return None
         digits = stamp[1 : -len(_INTEGER_TAIL)]
-        if (
-            predicate != PROV_GENERATED_AT_TIME
-            or subject != name
-            or not stamp.endswith(_INTEGER_TAIL)
-            or not (digits.isascii() and digits.isdigit() and len(digits) < 12)
-        ):
+        if len(digits) >= 12 or not digits.isdigit() or not digits.isascii():
             return None
         self.hit("prov:generatedAtTime")
         return int(digits) * self.unit
@@ -247,9 +277,8 @@ class Ladder:
         place: str,
     ) -> tuple[str, Time, bool]:
         path = self.time_path
-        timely = [t for t in (*about, *triples) if t[1] in _TIMELY or t[1] == path]
         if path is not None:
-            values = [o for _s, p, o in timely if p == path]
+            values = [o for _s, p, o in (*about, *triples) if p == path]
             if values:
                 return (f"--time-path {path}", *self._one(values, "--time-path", place))
         if own is not None:
@@ -257,21 +286,28 @@ class Ladder:
             if isinstance(text, int):
                 return rung, parse_integer(text, self.unit), True
             return (rung, *parse_text(text, self.unit))
+        timely = [t for t in triples if t[1] in _TIMELY]
+        if about:
+            timely = [t for t in about if t[1] in _TIMELY] + timely
+        elif len(timely) == 1 and timely[0][1] in USUAL_PROPERTIES and timely[0][2][0] == '"':
+            _s, property_, value = timely[0]
+            return (USUAL_PROPERTIES[property_], *parse_term(value, self.unit))
         looked: list[str] = []
         if timely:
             stamps = [(s, o) for s, p, o in timely if p == PROV_GENERATED_AT_TIME]
             values = [o for s, o in stamps if s in names] or [o for s, o in stamps if s == f"<{self.base}>"]
             if values:
                 return ("prov:generatedAtTime", *self._one(values, "prov:generatedAtTime", place))
-        for iri, short in USUAL_PROPERTIES.items():
-            values = [o for _s, p, o in timely if (p == iri or _ALIASES.get(p) == iri) and o[0] == '"']
-            times = {parse_term(value, self.unit) for value in values}
-            if len(times) == 1:
-                return (short, *times.pop())
-            looked.append(f"{short}: {len(times)} different times" if times else f"{short}: none")
+            for iri, short in USUAL_PROPERTIES.items():
+                values = [o for _s, p, o in timely if (p == iri or _ALIASES.get(p) == iri) and o[0] == '"']
+                times = {parse_term(value, self.unit) for value in values}
+                if len(times) == 1:
+                    return (short, *times.pop())
+                looked.append(f"{short}: {len(times)} different times" if times else f"{short}: none")
         named = time_in_name(file, self.unit)
         if named is not None:
             return ("file name", *named)
+        looked = looked or [f"{short}: none" for short in USUAL_PROPERTIES.values()]
         raise DataError(self._missing(looked, file, place))
 
     def _one(self, values: Iterable[Term], what: str, place: str) -> tuple[Time, bool]:
@@ -299,7 +335,7 @@ class Ladder:
                 path,
                 "prov:generatedAtTime of the graph name or of <>: none",
                 *looked,
-                f"the file name `{PurePath(file).name}`: no timestamp",
+                f"the file name `{basename(file)}`: no timestamp",
             ),
             hint="stamp it, name the file like 12.ttl, or give --time-path the property that holds the time",
         )
