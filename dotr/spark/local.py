@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from functools import partial
+from importlib.abc import MetaPathFinder
 from multiprocessing import get_context
 from time import monotonic
 from typing import Any, TypeVar
@@ -38,6 +40,9 @@ from dotr.spark.reading import Log, ReadCounts, Split, read_split, spread
 BUCKET = 64 * 1024 * 1024
 """Bytes of graphs that one task extracts, about."""
 
+ALONE = 2 * 1024 * 1024
+"""Bytes of graphs for which it is not worth while to start one more process."""
+
 _SAMPLE = 2_000
 _GRAPHS = pa.schema([("time", pa.int64()), ("graph", pa.large_string())])
 _CHUNK = 4_000_000
@@ -56,16 +61,15 @@ class _Read:
 
 
 class LocalRunner:
-    """Runs on `processes` processes (default: one per core), or on any other executor."""
+    """Runs on `processes` processes (default: one per core, fewer for a small log), or on any executor."""
 
     name = "local"
 
-    def __init__(self, processes: int | None = None, executor: Callable[[], Executor] | None = None) -> None:
-        self._processes = processes or os.cpu_count() or 1
-        self._executor = executor or self._pool
-
-    def _pool(self) -> Executor:
-        return ProcessPoolExecutor(self._processes, mp_context=get_context("spawn"))
+    def __init__(
+        self, processes: int | None = None, executor: Callable[[int], Executor] | None = None
+    ) -> None:
+        self._processes = processes
+        self._executor = executor or _pool
 
     def close(self) -> None:
         """Nothing outlives a run."""
@@ -78,9 +82,11 @@ class LocalRunner:
         check_ticks(request.program, request.log.clock)
         scratch = tempfile.mkdtemp(prefix="_scratch-", dir=folder)
         try:
-            with self._executor() as pool:
+            weight = sum(map(_weight, request.log.splits))
+            processes = self._processes or min(os.cpu_count() or 1, 1 + weight // ALONE)
+            with self._executor(processes) as pool:
                 try:
-                    _Run(request, report, pool, self._processes, folder, scratch, tell).run()
+                    _Run(request, report, pool, processes, folder, scratch, tell).run()
                 except BaseException:
                     pool.shutdown(wait=True, cancel_futures=True)
                     raise
@@ -98,6 +104,31 @@ class LocalRunner:
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
         return report
+
+
+def _pool(processes: int) -> Executor:
+    return ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=_begin)
+
+
+def _begin() -> None:
+    """The first array of a process looks for pandas, which takes longer to load than everything else. No
+    array here is made of what pandas makes.
+    """
+    if "pandas" not in sys.modules:
+        sys.meta_path.insert(0, _NO_PANDAS)
+        pa.array([0])
+        sys.meta_path.remove(_NO_PANDAS)
+
+
+class _NoPandas(MetaPathFinder):
+    """Finds that pandas is not there."""
+
+    def find_spec(self, fullname: str, path: object = None, target: object = None) -> None:
+        if fullname == "pandas":
+            raise ImportError(fullname)
+
+
+_NO_PANDAS = _NoPandas()
 
 
 @dataclass(slots=True)
@@ -128,7 +159,7 @@ class _Run:
         tasks = self.processes * PARTS * 2
         done = self._round("extract", partial(_extract, shipped, self.scratch, tasks), list(range(buckets)))
         report.instants = sum(done)
-        _spill(self.scratch, tasks, "marks", marks(layout, report.first))
+        self.pool.submit(_spill, self.scratch, tasks, "marks", marks(layout, report.first)).result()
         work = partial(_detect, shipped, self.scratch, self.folder, request.format_)
         for written in self._round("detect", work, list(range(tasks))):
             report.parts += written.parts

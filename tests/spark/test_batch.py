@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from click.testing import CliRunner, Result
 from dotr.cli.main import main
 from dotr.connectors.parquet import ArchiveWriter
 from dotr.events import Clock
-from dotr.spark.local import LocalRunner
 from tests.spark.test_local import Serial
 
 RULES = """PREFIX : <urn:x:>
@@ -35,10 +33,7 @@ LOG = [
 
 @pytest.fixture(autouse=True)
 def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    def serial(_self: LocalRunner) -> Executor:
-        return Serial()
-
-    monkeypatch.setattr(LocalRunner, "_pool", serial)
+    monkeypatch.setattr("dotr.spark.local._pool", Serial)
 
 
 @pytest.fixture
