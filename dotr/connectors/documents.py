@@ -96,7 +96,7 @@ _POSITION = re.compile(
 _TRAILER = re.compile(r" \(line \d+\)$")
 _ENTITY = re.compile(r'<!ENTITY\s+([^\s%"]+)\s+"([^"]*)"')
 _ENTITY_USE = re.compile(r"&([^\s;&#]+);")
-_CHUNK = 20_000
+_CHUNK = 4096
 
 
 def format_of(path: str) -> Format | None:
@@ -302,21 +302,17 @@ def stream_runs(
     Quads that stand before an error come out before it is raised.
     """
     parser = parse(cast("IO[bytes]", file), _OXIGRAPH[format_], base_iri=base)
-    failure: list[SyntaxError] = []
-
-    def until_error() -> Iterator[ox.Quad]:
-        try:
-            yield from islice(parser, chunk)
-        except SyntaxError as error:
-            failure.append(error)
-
     while True:
-        lines = serialize(until_error(), None, _N_QUADS)
-        yield from quad_runs(lines.decode(), name)  # type: ignore[union-attr]
-        if failure:
-            _refuse(failure[0], "", format_, name, 0)
-        if not lines:
+        lines = io.BytesIO()
+        try:
+            serialize(islice(parser, chunk), lines, _N_QUADS)
+        except SyntaxError as error:
+            yield from quad_runs(lines.getvalue().decode(), name)
+            _refuse(error, "", format_, name, 0)
+        content = lines.getvalue()
+        if not content:
             return
+        yield from quad_runs(content.decode(), name)
 
 
 def parse_with_prefixes(

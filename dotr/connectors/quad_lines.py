@@ -70,12 +70,13 @@ def _placed_runs(content: bytes, name: str, line: int, offset: int, forgiving: b
         for (s, p, o, g), number, end in lines.one_by_one(name, forgiving):
             yield g, [(s, p, o)], number, end
         return
-    place = lines.place
     number = 0
+    rows, ends = lines.rows, lines.ends
     for graph, triples in runs:
-        first = place(number)[0]
+        first = rows[number]
         number += len(triples)
-        yield graph, triples, first, place(number - 1)[1]
+        last = rows[number - 1]
+        yield graph, triples, line + first, offset + ends[last]
 
 
 class _Lines:
@@ -86,9 +87,10 @@ class _Lines:
         self._raw = content.split(b"\n")
         if not self._raw[-1]:
             self._raw.pop()
-        self._ends = list(accumulate(map(len, self._raw)))
-        self._told: Sequence[int] = range(len(self._raw))
-        """Which lines have a quad."""
+        self.ends = list(accumulate([len(text) + 1 for text in self._raw]))
+        """The bytes up to behind each line."""
+        self.rows: Sequence[int] = range(len(self._raw))
+        """The lines that have a quad, by its number; both count from 0."""
 
     def runs(self, name: str) -> list[Run] | None:
         """The quads of all lines, None if they must be looked at one by one."""
@@ -98,15 +100,13 @@ class _Lines:
             return None
         count = sum([len(triples) for _graph, triples in runs])
         if count != len(self._raw):
-            self._told = [
-                i for i, text in enumerate(self._raw) if (bare := text.strip()) and bare[:1] != b"#"
-            ]
-        return runs if count == len(self._told) else None
+            self.rows = [i for i, text in enumerate(self._raw) if (bare := text.strip()) and bare[:1] != b"#"]
+        return runs if count == len(self.rows) else None
 
     def place(self, number: int) -> tuple[int, int]:
         """The line of a quad, counted from 0, and the bytes up to behind it."""
-        row = self._told[number]
-        return self._line + row, self._offset + self._ends[row] + row + 1
+        row = self.rows[number]
+        return self._line + row, self._offset + self.ends[row]
 
     def one_by_one(self, name: str, forgiving: bool) -> Iterator[Placed]:
         """The same where a line is bad: up to it, or (`forgiving`) with it as a quad without predicate."""
@@ -119,7 +119,7 @@ class _Lines:
                     raise
                 quads = [("", "", text.decode("utf-8", "surrogateescape"), "")]
             for quad in quads:
-                yield quad, number, self._offset + self._ends[row] + row + 1
+                yield quad, number, self._offset + self.ends[row]
 
 
 def parsed_line(text: bytes, name: str, line: int) -> list[Quad]:

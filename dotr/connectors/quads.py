@@ -36,7 +36,7 @@ from dotr.rdf.terms import PROV_GENERATED_AT_TIME, Term, Triple
 WHOLE = 4 * 1024 * 1024
 """Bytes up to which a document of quads is always grouped whole."""
 
-_CHUNK = 20_000
+_CHUNK = 4096
 
 
 @dataclass(slots=True)

@@ -40,6 +40,7 @@ from dotr.events import Time
 from dotr.rdf.terms import Term, Triple
 
 _PART = 1 << 20
+_tuple = tuple.__new__  # of a named tuple's parts: its own `__new__` is a Python function
 
 
 class Tap:
@@ -123,13 +124,14 @@ class Reader:
     bookmark: Bookmark = START
     content: bytes | None = None
     """All of the file, compressed or not, where somebody else fetched it: `file` is then only its name."""
+    name: str = field(default="", init=False)
+    """The file as messages call it."""
     _last: Time | None = field(default=None, init=False)
     _prefixes: str = field(default="", init=False)
     _left: int = field(default=0, init=False)
 
-    @property
-    def name(self) -> str:
-        return "<stdin>" if self.file == "-" else self.file
+    def __post_init__(self) -> None:
+        self.name = "<stdin>" if self.file == "-" else self.file
 
     def graphs(self) -> Iterator[TimedGraph]:
         """The graphs alone; what is refused goes to the refusals."""
@@ -178,7 +180,7 @@ class Reader:
         self, time: Time, triples: list[Triple], line: int, how: str, end: int, carried: str = ""
     ) -> TimedGraph:
         self._last = time
-        return TimedGraph(time, triples, self.name, line, how, end, carried)
+        return _tuple(TimedGraph, (time, triples, self.name, line, how, end, carried))
 
     def _read(self, tap: Tap, format_: Format | None) -> Iterator[Item]:
         """Choose the reader by name, or by the first bytes where there is no name."""
@@ -300,16 +302,16 @@ class Reader:
             return b""
 
     def _stamped_block(self, block: Block, originals: Originals | None = None) -> Item:
-        triples = list(dict.fromkeys(block.triples)) if len(block.triples) > 1 else block.triples
-        how = "graph" if block.whole else "byte"
+        triples, how, end = block.triples, "graph" if block.whole else "byte", block.end
+        if len(triples) > 1:
+            triples = list(dict.fromkeys(triples))
         if block.spoiled:
             return self._refused(
                 refused_lines(block, self.name), original_of(block, originals), how, block.end
             )
         stamped = self.ladder.stamped(block.about, block.name)
         if stamped is not None:
-            self._last = stamped
-            return TimedGraph(stamped, triples, self.name, block.line, how, block.end)
+            return self._graph(stamped, triples, block.line, how, end)
         place = f"{self.name}:{block.line}" if block.line else f"{self.name}, graph {block.name}"
         try:
             time = self.ladder.time(triples, self.file, place, about=block.about, names=(block.name,))

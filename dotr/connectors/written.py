@@ -68,7 +68,7 @@ def quad_runs(text: str, name: str) -> list[Run]:
     All neighbours of one named graph are one run; each triple of the default graph is one of its own.
     """
     runs: list[Run] = []
-    graph, tail = "", ""  # of the run that may go on
+    graph = ""  # of the run that may go on
     triples: list[Triple] = []
     rows = text.split(" .\n")
     rows.pop()
@@ -76,13 +76,16 @@ def quad_runs(text: str, name: str) -> list[Run]:
         terms = row.split(" ", 3)
         if len(terms) == 4 and terms[3] == graph:
             s, p, o, _ = terms
+        elif len(terms) == 3:
+            s, p, o = terms
+            graph, triples = "", []
+            runs.append((graph, triples))
         else:
             s, p, rest = row.split(" ", 2)
-            if rest[0] == '"' and graph and rest.endswith(tail):  # a literal with blanks
-                o = rest[: -len(tail)]
+            if rest[0] == '"' and graph and rest.endswith(f" {graph}"):  # a literal with blanks
+                o = rest[: -len(graph) - 1]
             else:
                 o, graph = _object_and_graph(rest, name)
-                tail = f" {graph}"
                 triples = []
                 runs.append((graph, triples))
         if o[0] == '"' and o[-1] != '"':

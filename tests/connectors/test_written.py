@@ -45,7 +45,7 @@ def terms(quad: ox.Quad) -> tuple[str, str, str, str]:
     return str(quad.subject), str(quad.predicate), canonical(str(quad.object)), graph
 
 
-def written(statements: Sequence[ox.Quad | ox.Triple], format_: ox.RdfFormat) -> str:
+def written(statements: Sequence[ox.Quad] | Sequence[ox.Triple], format_: ox.RdfFormat) -> str:
     content = ox.serialize(statements, format=format_)
     assert content is not None
     return content.decode()
