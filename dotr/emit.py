@@ -84,7 +84,6 @@ class Emitter:
     def __init__(self, program: Program) -> None:
         self._templates = tuple(RuleTemplate(rule, index) for index, rule in enumerate(program.rules))
         _share_writers(self._templates)
-        self.nothing = Emission(self, ())
 
     def emission(self, matches: Sequence[RawMatch]) -> Emission:
         """The events of one instant's matches."""

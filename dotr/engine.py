@@ -21,7 +21,7 @@ from dotr.connectors.background import read_background
 from dotr.connectors.documents import Format, decode, parse_triples
 from dotr.connectors.rules import read_rules_text
 from dotr.connectors.sinks import format_jsonl, nquads
-from dotr.connectors.sources import SourceOptions, Sources
+from dotr.connectors.sources import SourceOptions, Sources, live
 from dotr.connectors.times import UNITS, TimeError, parse_datetime
 from dotr.emit import Emission
 from dotr.errors import DataError, Diagnostic, EngineError, UsageError
@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 
 GraphLike: TypeAlias = Any
 """An rdflib.Graph, Turtle text (str or bytes), or an iterable of pyoxigraph quads or triples, or of ours."""
+
+AHEAD = 256
+"""How many graphs of a file, or of `push_all`, are taken before they are run."""
 
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
 _DURATION_UNITS = {
@@ -221,16 +224,51 @@ class Engine:
         `at`: an int in the run's unit, an aware datetime, or ISO 8601 text with a zone. Raises DataError for
         a graph that cannot be read and for a time of another kind than the first one's.
         """
+        time, triples = self._taken(graph, at)
+        events = self.pipeline.push(time, triples)
+        if not events:
+            return NO_EVENTS
+        assert self.pipeline.clock is not None
+        return Events(events, self.pipeline.clock)
+
+    def push_all(self, graphs: Iterable[tuple[int | datetime | str, GraphLike]]) -> Iterator[Events]:
+        """Take (time, graph) pairs, in the order given; yield the events of each instant that has some.
+
+        As `push` for each, and a third quicker: a few hundred pairs are taken before their events are handed
+        out, also when one of them raises. For what arrives one by one and cannot wait, `push`.
+        """
+        pipeline, unit, base = self.pipeline, self._unit, self._base
+        accept, waiting, integers = pipeline.accept, 0, False
+        try:
+            for at, graph in graphs:
+                if type(at) is int and type(graph) is str and integers and _LEAST < at * unit < _MOST:
+                    accept(at * unit, parse_triples(graph, base=base))
+                else:
+                    accept(*self._taken(graph, at))
+                    integers = type(at) is int
+                waiting += 1
+                if waiting == AHEAD:
+                    waiting = 0
+                    yield from self._drained()
+        except DataError:
+            yield from self._drained()
+            raise
+        yield from self._drained()
+
+    def _drained(self) -> Iterator[Events]:
+        for emission in self.pipeline.drain():
+            yield self._events(emission)
+
+    def _taken(self, graph: GraphLike, at: int | datetime | str) -> tuple[Time, list[Triple]]:
+        """A graph and its stamp, as the pipeline wants them, which has begun afterwards."""
         time, integer = (at * self._unit, True) if type(at) is int else self._time(at)
         if not _LEAST <= time < _MOST:
             raise _too_far(at)
         triples = parse_triples(graph, base=self._base) if type(graph) is str else self._triples(graph)
-        pipeline = self.pipeline
-        clock = pipeline.clock
+        clock = self.pipeline.clock
         if clock is None or clock.integer is not integer:
-            clock = self._begin(Clock(integer, self._unit))
-        events = pipeline.push(time, triples)
-        return Events(events, clock) if events else NO_EVENTS
+            self._begin(Clock(integer, self._unit))
+        return time, triples
 
     def advance(self, to: int | datetime | str) -> Events:
         """Close everything up to and including `to`; a graph stamped so or earlier is late afterwards."""
@@ -252,12 +290,20 @@ class Engine:
     def replay(self, sources: Sources) -> Iterator[Emission]:
         """Push every graph of `sources`, then finish; the composite events of each instant that closed."""
         pipeline = self.pipeline
-        for graph in sources:
-            if sources.clock is not pipeline.clock:
-                assert sources.clock is not None
-                self._begin(sources.clock)
-            pipeline.accept(graph.time, graph.triples)
+        ahead, waiting = 1 if live(sources.paths) else AHEAD, 0
+        try:
+            for graph in sources:
+                if sources.clock is not pipeline.clock:
+                    assert sources.clock is not None
+                    self._begin(sources.clock)
+                pipeline.accept(graph.time, graph.triples)
+                waiting += 1
+                if waiting == ahead:
+                    waiting = 0
+                    yield from pipeline.drain()
+        except DataError:
             yield from pipeline.drain()
+            raise
         pipeline.close_all()
         yield from pipeline.drain()
 

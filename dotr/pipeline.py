@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from heapq import heappop, heappush
-from typing import Any
+from typing import Any, TypeAlias
 
 from dotr.detect import DETECTORS, Detector
 from dotr.emit import Emission, Emitter
 from dotr.enrich import enricher, reopened
 from dotr.errors import DataError, Diagnostic, DotrError, EngineError, ProgramError
-from dotr.events import Clock, Composite, Time
+from dotr.events import Clock, Composite, Fact, Time
 from dotr.ir import Entailment, Every, Program
 from dotr.rdf.blanks import label_stream
 from dotr.rdf.terms import Triple
@@ -35,6 +35,13 @@ RefusedInstant = Callable[[Time, Sequence[list[Triple]], DotrError], None]
 
 REFUSABLE = frozenset({"D2601", "D3101", "D4001", "D4130"})
 """What enrich and extract find wrong with an instant. Detection has seen nothing of it then."""
+
+
+Instant: TypeAlias = tuple[Time, list[list[Triple]] | None]
+"""A time and the graphs that came for it; None is a tick at which none came."""
+
+Known: TypeAlias = tuple[Time, Sequence[Triple], Mapping[str, Sequence[Fact]], bool]
+"""(time, triples, stream → facts, whether a graph came) of an instant that was extracted."""
 
 
 @dataclass(slots=True)
@@ -91,10 +98,11 @@ class Pipeline:
         self._emit = Emitter(program)
         self._ticks = any(isinstance(rule.trigger, Every) for rule in program.rules)
         self._ontology = program.entailment is not Entailment.NONE
-        self._quick = lateness == 0 and not self._ticks and on_refused is None
+        self._in_order = lateness == 0
         self._graphs: list[list[Triple]] = []  # those of the latest instant, while it is open
         self._pending: dict[Time, list[list[Triple]]] = {}  # those of earlier instants, likewise
         self._times: list[Time] = []  # heap of the keys of _pending
+        self._due: list[Instant] = []  # closed by the graph after it, not run yet (without lateness)
         self._open: Time | None = None  # everything before it is closed
         self._latest: Time | None = None  # greatest timestamp seen
         self._last: Time | None = None  # last instant processed
@@ -134,6 +142,12 @@ class Pipeline:
         return None if self._open is None else self._open - 1
 
     @property
+    def settled(self) -> Time | None:
+        """Everything up to here has run; None before anything has."""
+        waiting = [time for time, _ in self._still_open()[:1]]
+        return waiting[0] - 1 if waiting else self.watermark
+
+    @property
     def latest(self) -> Time | None:
         """The greatest timestamp seen; None before the first graph."""
         return self._latest
@@ -154,16 +168,9 @@ class Pipeline:
 
         `triples` are canonical terms, blank nodes as the document had them.
         """
-        graph = triples if isinstance(triples, list) else list(triples)
-        before, graphs = self._latest, self._graphs
-        if self._quick and graphs and time > before:  # type: ignore[operator]  # there are graphs of it
-            # what nearly every graph does: close the one open instant and open its own
-            self._graphs = [graph]
-            self._latest = self._open = time
-            self._counts.graphs += 1
-            return self._instant(before, graphs)  # type: ignore[arg-type]
-        self.accept(time, graph)
-        return self._drained()
+        self.accept(time, triples if isinstance(triples, list) else list(triples))
+        emissions = list(self.drain())
+        return emissions[0] if len(emissions) == 1 else [event for events in emissions for event in events]
 
     def _drained(self) -> list[Composite]:
         return [event for events in self.drain() for event in events]
@@ -189,62 +196,92 @@ class Pipeline:
 
     def accept(self, time: Time, graph: list[Triple]) -> None:
         """Take one graph without running what its timestamp closes: that is left to `drain`."""
+        latest, graphs = self._latest, self._graphs
+        if graphs and self._in_order and self._open == latest < time:  # type: ignore[operator]  # graphs have a time
+            # what nearly every graph does: close the one open instant and open its own
+            self._due.append((latest, graphs))  # type: ignore[arg-type]
+            self._graphs = [graph]
+            self._latest = self._open = time
+            self._counts.graphs += 1
+            return
         if self._open is not None and time < self._open:
             self._counts.late += 1
             if self._on_late is not None:
                 self._on_late(time, graph)
             return
         self._counts.graphs += 1
-        latest = self._latest
         if latest is None or time > latest:
-            if self._graphs:
-                assert latest is not None, "graphs have a time"
-                self._pending[latest] = self._graphs
-                heappush(self._times, latest)
+            if graphs:
+                self._await(latest, graphs)  # type: ignore[arg-type]
             self._latest, self._graphs = time, [graph]
             self._close_before(time - self._lateness)
-        elif time == latest:
-            self._graphs.append(graph)
+        elif time == latest and graphs:
+            graphs.append(graph)
         elif time in self._pending:
             self._pending[time].append(graph)
         else:
-            self._pending[time] = [graph]
-            heappush(self._times, time)
+            self._await(time, [graph])
+
+    def _await(self, time: Time, graphs: list[list[Triple]] | None) -> None:
+        assert graphs is not None, "ticks wait for nobody"
+        self._pending[time] = graphs
+        heappush(self._times, time)
 
     def _close_before(self, bound: Time) -> None:
         if self._open is None or bound > self._open:
             self._open = bound
 
     def drain(self) -> Iterator[Emission]:
-        """Run the instants that are closed and have not run yet, in time order; the events of each.
+        """Run the instants that are closed and have not run yet, in time order; the events of each that has
+        some.
 
-        An error at an instant ends the iteration there; what was yielded before stands.
+        Several instants are enriched and extracted first, then detected: the halves do not look at each
+        other, and each stays in the processor's caches. An error at an instant ends the iteration there; what
+        was yielded before stands, and what comes after it is left to the next call.
         """
         bound = self._open
         if bound is None:
             return
-        times = self._times
-        if self._graphs and self._latest is not None and self._latest < bound:
-            self._pending[self._latest], self._graphs = self._graphs, []
-            heappush(times, self._latest)
+        due, self._due = self._due, []
+        times, closed = self._times, []
         while times and times[0] < bound:
-            if self._ticks:
-                yield from self._ticks_before(times[0])
             time = heappop(times)
-            graphs = self._pending.pop(time)
-            if self._on_refused is None:
-                yield self._instant(time, graphs)
-                continue
+            closed.append((time, self._pending.pop(time)))
+        due = closed + due
+        if self._graphs and self._latest is not None and self._latest < bound:
+            due.append((self._latest, self._graphs))
+            self._graphs = []
+        if not self._ticks:
+            yield from self._run(due)
+            return
+        for place, instant in enumerate(due):
             try:
-                events = self._instant(time, graphs)
+                yield from self._ticks_before(instant[0])
+                yield from self._run([instant])
+            except DotrError:
+                for later in due[place + 1 :]:
+                    self._await(*later)
+                raise
+        yield from self._ticks_before(bound)
+
+    def _run(self, due: Sequence[Instant]) -> Iterator[Emission]:
+        """Both halves over instants in order; what is behind an error is put back."""
+        refused = self._on_refused
+        known: list[Known] = []
+        failed: DotrError | None = None
+        for place, instant in enumerate(due):
+            try:
+                known.append(self._known(instant))
             except (DataError, ProgramError) as error:
-                if error.diagnostics[0].code not in REFUSABLE:
-                    raise
-                self._on_refused(time, graphs, error)
-            else:
-                yield events
-        if self._ticks:
-            yield from self._ticks_before(bound)
+                if refused is None or instant[1] is None or error.diagnostics[0].code not in REFUSABLE:
+                    failed = error
+                    for later in due[place + 1 :]:
+                        self._await(*later)
+                    break
+                refused(instant[0], instant[1], error)
+        yield from self._found(known)
+        if failed is not None:
+            raise failed
 
     def snapshot(self) -> dict[str, Any]:
         """Everything that the next push depends on, as a JSON-able value, shared with nothing.
@@ -256,7 +293,7 @@ class Pipeline:
             "clock": None if self.clock is None else [self.clock.integer, self.clock.unit],
             "times": [self._open, self._latest, self._last],
             "pending": [
-                [time, [[list(triple) for triple in graph] for graph in graphs]]
+                [time, [[list(triple) for triple in graph] for graph in graphs or ()]]
                 for time, graphs in self._still_open()
             ],
             "counters": asdict(self.counters),
@@ -264,10 +301,10 @@ class Pipeline:
             "oracle": None if self._oracle is None else self._oracle.snapshot(),
         }
 
-    def _still_open(self) -> list[tuple[Time, list[list[Triple]]]]:
+    def _still_open(self) -> list[Instant]:
         """Instants that have not run, in order, each with its graphs."""
         latest = [] if self._latest is None or not self._graphs else [(self._latest, self._graphs)]
-        return sorted(self._pending.items()) + latest
+        return sorted([*self._pending.items(), *self._due]) + latest
 
     def restore(self, state: Mapping[str, Any]) -> Restored:
         """Go on where `state` was taken. Says which rules kept their state, start empty, or are gone.
@@ -291,6 +328,7 @@ class Pipeline:
         }
         self._graphs = self._pending.pop(self._latest, [])
         self._times = sorted(self._pending)
+        self._due = []
         if state["clock"] is None:
             return Restored((), tuple(rule.name for rule in self.program.rules), ())
         integer, unit = state["clock"]
@@ -306,20 +344,22 @@ class Pipeline:
             return
         tick = self._detect.next_tick(self._last)
         while tick is not None and tick < bound:
-            yield self._instant(tick, None)
+            yield from self._run([(tick, None)])
             tick = self._detect.next_tick(tick)
 
-    def _instant(self, time: Time, graphs: list[list[Triple]] | None) -> Emission:
-        """The four steps, at one instant. `graphs` None is a tick at which no graph came."""
-        detector, enrich = self._detect, self._enrich
-        assert detector is not None, "begin() comes before the first graph"
-        triples = graphs[0] if graphs else []
-        if graphs is not None and len(graphs) > 1:
+    def _known(self, instant: Instant) -> Known:
+        """Enrich and extract one instant."""
+        time, graphs = instant
+        enrich = self._enrich
+        if graphs is None:
+            triples: Sequence[Triple] = ()
+        elif len(graphs) > 1:
             triples = instant_triples(graphs, time)
         else:
+            triples = graphs[0]
             for subject, _, object_ in triples:
                 if subject[0] == "_" or object_[0] == "_":
-                    triples = instant_triples((triples,), time)
+                    triples = instant_triples(graphs, time)
                     break
         try:
             enrich.instant(triples)
@@ -331,24 +371,29 @@ class Pipeline:
                 raise DataError(self._placed(clashes, time))
         finally:
             enrich.forget()
-        matches = detector.detect(time, facts, graphs is not None)
-        if self._oracle is not None:
-            self._oracle.check(time, triples, graphs is not None, matches)
-        self._last = time
-        counts = self._counts
-        if graphs is not None:
-            counts.instants += 1
-        else:
-            counts.ticks += 1
-        if facts:
-            counts.facts += sum([len(found) for found in facts.values()])
-        if not matches:
-            return self._emit.nothing
-        events = self._events
-        for rules, *_ in matches:
-            for rule in rules:
-                events[rule] += 1
-        return self._emit.emission(matches)
+        return time, triples, facts, graphs is not None
+
+    def _found(self, known: Sequence[Known]) -> Iterator[Emission]:
+        """Detect instants in order; the events of each that has some."""
+        assert self._detect is not None, "begin() comes before the first graph"
+        detect, oracle = self._detect.detect, self._oracle
+        counts, events, emitter = self._counts, self._events, self._emit
+        for time, triples, facts, graph in known:
+            matches = detect(time, facts, graph)
+            if oracle is not None:
+                oracle.check(time, triples, graph, matches)
+            self._last = time
+            if graph:
+                counts.instants += 1
+            else:
+                counts.ticks += 1
+            for found in facts.values():
+                counts.facts += len(found)
+            if matches:
+                for rules, *_ in matches:
+                    for rule in rules:
+                        events[rule] += 1
+                yield emitter.emission(matches)
 
     def _placed(self, found: Iterable[Diagnostic], time: Time) -> list[Diagnostic]:
         """Findings about an instant, with its time for a place."""

@@ -111,6 +111,10 @@ def different_files(output: str | None, *policies: str) -> None:
             )
 
 
+AHEAD = 63
+"""Graphs of files are run when so many have been read, and one more: a mask."""
+
+
 @dataclass(slots=True)
 class Letters:
     """Owns the file of a policy `file=PATH`: documents that were refused, or graphs that came late."""
@@ -154,9 +158,12 @@ class Replay:
     sources: Sources
     pipeline: Pipeline
     delayed: Letters
-    origins: Origins = field(default_factory=Origins, init=False)
+    origins: Origins = field(init=False)
     _graph: TimedGraph | None = field(default=None, init=False)
     _late: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        self.origins = Origins(lambda: self.pipeline.settled)
 
     def run(
         self, program: Program, format_: str | None, output: str | None, overwrite: bool, quiet: bool
@@ -187,33 +194,43 @@ class Replay:
     def _replay(self, out: Output, write: Formatter, progress: render.Progress) -> None:
         sources, pipeline, origins = self.sources, self.pipeline, self.origins
         at_once = live(sources.paths)
+        ahead = 0 if at_once else AHEAD
         count = 0
-        for item in sources.items():
-            if isinstance(item, Mark):
-                origins.passed(item)
-                if item.error is not None:
-                    sources.refusals.take(item.error, item.content)
-                continue
-            count += 1
-            self._graph = graph = item
-            clock = pipeline.clock
-            if clock is None:
-                clock = sources.clock
-                assert clock is not None
-                pipeline.begin(clock)
-            origins.note(graph, pipeline.watermark)
-            pipeline.accept(graph.time, graph.triples)
-            for events in pipeline.drain():
-                if events:
-                    out.write(write(events, clock))
+        try:
+            for item in sources.items():
+                if isinstance(item, Mark):
+                    origins.passed(item)
+                    if item.error is not None:
+                        sources.refusals.take(item.error, item.content)
+                    continue
+                count += 1
+                self._graph = graph = item
+                clock = pipeline.clock
+                if clock is None:
+                    clock = sources.clock
+                    assert clock is not None
+                    pipeline.begin(clock)
+                origins.note(graph)
+                pipeline.accept(graph.time, graph.triples)
+                if not count & ahead:
+                    self._write(out, write)
                     if at_once:
                         out.flush()
-            if not count & 63:
-                progress.update(count, sum(pipeline.counters.events.values()), clock.text(graph.time))
+                if not count & 63:
+                    progress.update(count, sum(pipeline.counters.events.values()), clock.text(graph.time))
+        except DataError:  # what was closed before is told
+            self._write(out, write)
+            raise
         pipeline.close_all()
-        for events in pipeline.drain():
-            assert pipeline.clock is not None
-            out.write(write(events, pipeline.clock))
+        self._write(out, write)
+
+    def _write(self, out: Output, write: Formatter) -> None:
+        """Run what is closed; write its events."""
+        clock = self.pipeline.clock
+        for events in self.pipeline.drain():
+            if events:
+                assert clock is not None
+                out.write(write(events, clock))
 
     def refused(self, time: Time, graphs: Sequence[list[Triple]], error: DotrError) -> None:
         """The policy for an instant that is in error."""

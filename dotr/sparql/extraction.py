@@ -94,6 +94,8 @@ class Extractor:
         self.filtered: dict[str, tuple[str, int, str, Term]] = {}
         self._queries = dict(queries)
         self._store = store
+        self._moment = store.moment
+        self._touched = store.overlay.touched
         self._limit = limit
         self._state = FullState(store)
         self._woken: list[Unit] = []
@@ -105,21 +107,22 @@ class Extractor:
         for shape, members in shapes.items():
             self._add(shape, members)
         self._always = [unit for unit in self.units if unit.always]
+        self._full = any(isinstance(unit, Whole) for unit in self.units)
 
     def facts(self, time: Time, now: Term | None = None) -> dict[str, list[Fact]]:
         """Stream → facts, in canonical order, of the instant the store is at; no stream without facts.
 
-        `now`: what NOW() is, if not `time` as the clock of `store.moment` writes it. Raises ProgramError D4130 when a query has more answers than the limit.
+        `now`: what NOW() is, if not `time` as the clock of `store.moment` writes it. Raises ProgramError
+        D4130 when a query has more answers than the limit.
         """
-        moment = self._store.moment
-        moment.time = time
+        self._moment.time = time
         if now is not None:
-            moment.now = now
+            self._moment.now = now
         result: dict[str, list[Fact]] = {}
         woken = self._woken
         unit: Unit | None = None
         try:
-            for changes in self._store.overlay.touched:
+            for changes in self._touched:
                 for reader in changes.readers:
                     reader.run()
             for unit in self._always:
@@ -131,7 +134,8 @@ class Extractor:
             raise self._explosion(explosion.source or unit, time) from explosion
         finally:
             woken.clear()
-            self._state.leave()
+            if self._full:
+                self._state.leave()
         return result
 
     def explain(self, name: str, shorten: Shorten = str) -> Explanation:

@@ -23,7 +23,7 @@ from dotr.rdf.terms import Term
 from dotr.tesla import state as states
 from dotr.tesla.digest import rule_digests
 from dotr.tesla.identity import match_hash
-from dotr.tesla.network import Fill, Group, Network, Options, Stream
+from dotr.tesla.network import Fill, Group, Network, Options
 from dotr.tesla.references import next_tick
 from dotr.tesla.state import Restored
 from dotr.tesla.thresholds import Filtered
@@ -88,40 +88,45 @@ class TeslaDetector:
         Cost: the facts, the rules they wake, and the matches; nothing per rule or stream that has none.
         """
         network = self.network
-        if network.now is None:
+        now = network.now
+        if now is None:
             self._first = time
             self._due = self.next_tick(time - 1)
-        elif time <= network.now:
-            raise DataError(Diagnostic("D4002", f"time runs backwards: {time} after {network.now}"))
+        elif time <= now:
+            raise DataError(Diagnostic("D4002", f"time runs backwards: {time} after {now}"))
         network.now = time
         if time >= network.sweep_at:
             network.sweep(time)
         if not graph:
             return self._at_tick(time, facts)
         streams = self._streams
-        triggers: list[tuple[Stream, Sequence[Fact]]] = []
-        defers: list[tuple[Stream, Sequence[Fact]]] = []
-        for name, new in facts.items():
-            stream = streams.get(name)
-            if stream is not None and new:
-                for fill in stream.fills:
-                    fill(new)
-                if stream.triggers:
-                    triggers.append((stream, new))
-                if stream.defers:
-                    defers.append((stream, new))
-        if self._plain and len(triggers) <= 1:
+        if self._plain and len(facts) == 1:  # as nearly always
             out: list[RawMatch] = []
-            for stream, new in triggers:
-                for _, group in stream.awake:
-                    (group.run or network.compile(group))(time, new, out)
-            if defers:
-                for stream, new in defers:
+            for name, new in facts.items():
+                stream = streams.get(name)
+                if stream is not None and new:
+                    for fill in stream.fills:
+                        fill(new)
+                    for _, group in stream.awake:
+                        (group.run or network.compile(group))(time, new, out)
                     for fill in stream.defers:
                         fill(new)
             return out
-        deferred = [(fill, new) for stream, new in defers for fill in stream.defers]
-        agenda = [(rank, group, new) for stream, new in triggers for rank, group in stream.awake]
+        known = [(streams[name], new) for name, new in facts.items() if new and name in streams]
+        for stream, new in known:
+            for fill in stream.fills:
+                fill(new)
+        if self._plain:  # rules do not see each other
+            out = []
+            for stream, new in known:
+                for _, group in stream.awake:
+                    (group.run or network.compile(group))(time, new, out)
+            for stream, new in known:
+                for fill in stream.defers:
+                    fill(new)
+            return out
+        deferred = [(fill, new) for stream, new in known for fill in stream.defers]
+        agenda = [(rank, group, new) for stream, new in known for rank, group in stream.awake]
         if self._due is not None and time >= self._due:
             agenda += self._ticked(time)
         return self._run(time, agenda, deferred)

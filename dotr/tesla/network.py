@@ -63,7 +63,6 @@ class Stream:
     fills: list[Fill] = field(default_factory=list)
     defers: list[Fill] = field(default_factory=list)
     columns: list[Column[Any]] = field(default_factory=list)
-    triggers: bool = False
     awake: list[tuple[int, Group]] = field(default_factory=list)
 
 
@@ -132,7 +131,7 @@ class Network:
                 column.retention = max(column.retention, step.retention)
         own = self._stream(plan.rule.name) if plan.referred else None
         group = Group(plans, columns, rank, plan.ticks, own is not None)
-        self._trigger(group).triggers = True
+        self._trigger(group)  # its stream is known before anything wakes the group
         # columns over rules may fill between this group's waking and its turn: they keep nobody asleep
         steps = zip(plan.steps, columns, strict=True)
         needed = dict.fromkeys(c for s, c in steps if isinstance(s.conjunct, Choose) and not c.spec.chained)

@@ -39,6 +39,20 @@ def prepare_dotr(workload: Workload, **options: Any) -> Run:
     engine = engine_of(workload, **options)
 
     def run(documents: Documents) -> list[str]:
+        out: list[str] = []
+        for events in engine.push_all(documents):
+            out += events.nquads()
+        out += engine.finish().nquads()
+        return out
+
+    return run
+
+
+def prepare_pushing(workload: Workload, **options: Any) -> Run:
+    """The same, graph by graph, as one does whose graphs arrive one by one."""
+    engine = engine_of(workload, **options)
+
+    def run(documents: Documents) -> list[str]:
         push, out = engine.push, []
         for time, text in documents:
             events = push(text, at=time)
@@ -55,8 +69,7 @@ def prepare_detection(workload: Workload, **options: Any) -> Run:
     engine = engine_of(workload, **options)
 
     def run(documents: Documents) -> list[str]:
-        push = engine.push
-        count = sum(len(push(text, at=time)) for time, text in documents) + len(engine.finish())
+        count = sum(map(len, engine.push_all(documents))) + len(engine.finish())
         return [str(count)]
 
     return run

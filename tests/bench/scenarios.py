@@ -305,7 +305,7 @@ def resident() -> float:
 
 
 def ingest(size: Size) -> Result:
-    """Reading alone, by format, beside pyoxigraph's own rate on the same bytes."""
+    """Reading alone, by format, beside a loop by hand and pyoxigraph's own rate on the same bytes."""
     result = Result("ingest")
     result.rows = formats.measure(size.of(20_000, 4_000), min(size.times, 3))
     result.figures = {"graphs": size.of(20_000, 4_000)}
