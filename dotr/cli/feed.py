@@ -27,7 +27,7 @@ from dotr.cli.options import (
 from dotr.cli.run import chosen_format
 from dotr.connectors.appending import AppendingFile
 from dotr.connectors.deployment import deployed_program
-from dotr.connectors.feeding import Feed, Sink, refuse_other_unit
+from dotr.connectors.feeding import Feed, Sink, refuse_other_unit, uncollected
 from dotr.connectors.journal import Journal
 from dotr.connectors.outputs import StreamOutput
 from dotr.connectors.pace import Idle, Pace
@@ -108,7 +108,8 @@ def command(
         program = deployed_program(journal.deployed())
         if more_rules:
             program = _with_rules(journal, more_rules)
-        state = journal.snapshot()
+        with uncollected():
+            state = journal.snapshot()
         stored = Clock(*state["clock"]) if state is not None and state["clock"] is not None else None
         unit = (
             stored.unit
@@ -128,7 +129,8 @@ def command(
             verify=verify,
         )
         if state is not None:
-            restored = pipeline.restore(state)
+            with uncollected():
+                restored = pipeline.restore(state)
             if restored.empty and not quiet:
                 render.note(f"start with nothing remembered: {', '.join(restored.empty)}")
 
@@ -243,5 +245,5 @@ def summary(feed: Feed, seconds: float) -> str:
     watermark, clock = feed.pipeline.watermark, feed.pipeline.clock
     if watermark is not None and clock is not None:
         parts.append(f"closed up to {clock.text(watermark)}")
-    parts.append(render.counted(totals.commits, "commit"))
+    parts.append(f"{render.counted(totals.commits, 'commit')} in {totals.saving:.1f} s")
     return "; ".join(parts) + f"; {seconds:.1f} s"

@@ -12,7 +12,7 @@ Why not: keep the bytes: with a lateness of an hour that is an hour of the strea
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os.path import isfile
 from typing import Any, TypeAlias
@@ -25,19 +25,23 @@ from dotr.errors import DataError, DotrError
 from dotr.events import Clock, Time
 from dotr.rdf.terms import Triple
 
-Origin: TypeAlias = tuple[str, int, str, int, int, str]
-"""File, line (0 unknown), what `start` and `end` count, start, end, hash of a whole document."""
+Origin: TypeAlias = tuple[Time, str, int, str, int, int, str]
+"""Time, file, line (0 unknown), what `start` and `end` count, start, end, hash of a whole document."""
 
-_NOWHERE: Origin = ("", 0, "", 0, 0, "")
+_FULL = 256
 
 
 @dataclass(slots=True)
 class Origins:
-    """Owns the places of the graphs whose instants are open, and how far each file has been read."""
+    """Owns the places of the graphs whose instants are open, and how far each file has been read.
 
-    _at: dict[Time, list[Origin]] = field(default_factory=dict)
+    `watermark` says up to where instants are closed.
+    """
+
+    watermark: Callable[[], Time | None]
+    _open: list[Origin] = field(default_factory=list)
     _ends: dict[str, int] = field(default_factory=dict)
-    _full: int = 64
+    _full: int = _FULL
 
     def begin(self, bookmarks: Mapping[str, Bookmark]) -> None:
         """Files are read from here on."""
@@ -49,24 +53,22 @@ class Origins:
         if item.how == "byte":
             self._ends[item.file] = item.end
 
-    def note(self, graph: TimedGraph, watermark: Time | None) -> None:
-        """A graph is about to be taken."""
+    def note(self, graph: TimedGraph) -> None:
+        """A graph is about to be taken. Once a graph: it keeps no triple and looks nothing up."""
         time, _triples, file, line, how, end, carried = graph
-        start = 0
         if how == "byte":
-            start, carried = self._ends.get(file, 0), ""
+            self._open.append((time, file, line, how, self._ends.get(file, 0), end, ""))
             self._ends[file] = end
-        at = self._at.get(time)
-        if at is None:
-            at = self._at[time] = []
-            if len(self._at) > self._full:  # now and then: most instants close without a word
-                self._forget(watermark)
-        at.append((file, line, how, start, end, carried))
+        else:
+            self._open.append((time, file, line, how, 0, end, carried))
+        if len(self._open) > self._full:
+            self._forget()
 
-    def _forget(self, watermark: Time | None) -> None:
-        if watermark is not None:
-            self._at = {time: found for time, found in self._at.items() if time > watermark}
-        self._full = 2 * len(self._at) + 64
+    def _forget(self) -> None:
+        closed = self.watermark()
+        if closed is not None:
+            self._open = [origin for origin in self._open if origin[0] > closed]
+        self._full = 2 * len(self._open) + _FULL
 
     def letters(
         self, time: Time, graphs: Sequence[list[Triple]], error: DotrError, clock: Clock
@@ -83,17 +85,17 @@ class Origins:
 
     def _of(self, time: Time, count: int) -> list[Origin]:
         """The places of the graphs of an instant; of those a snapshot brought without places, nowhere."""
-        found = self._at.get(time, [])[-count:]
-        return [_NOWHERE] * (count - len(found)) + found
+        found = [origin for origin in self._open if origin[0] == time][-count:]
+        return [(time, "", 0, "", 0, 0, "")] * (count - len(found)) + found
 
-    def save(self, watermark: Time | None) -> list[Any]:
+    def save(self) -> list[Any]:
         """The places of open instants as a JSON-able value."""
-        self._forget(watermark)
-        return [[time, [list(origin) for origin in found]] for time, found in self._at.items()]
+        self._forget()
+        return [list(origin) for origin in self._open]
 
     def restore(self, saved: Sequence[Any]) -> None:
-        for time, found in saved:
-            self._at[time] = [(f, line, how, start, end, hash_) for f, line, how, start, end, hash_ in found]
+        """What `save` gave, before anything is noted."""
+        self._open = [(*origin,) for origin in saved]
 
 
 def told_of(error: DotrError, places: Sequence[str]) -> DotrError:
@@ -107,12 +109,13 @@ def told_of(error: DotrError, places: Sequence[str]) -> DotrError:
 
 
 def _place(origin: Origin) -> str:
-    return f"{origin[0]}:{origin[1]}" if origin[1] else origin[0]
+    _time, file, line, *_ = origin
+    return f"{file}:{line}" if line else file
 
 
 def _original(origin: Origin) -> bytes | None:
     """The bytes of a graph's document, message or line, None where they cannot be had again."""
-    file, _line, how, start, end, whole = origin
+    _time, file, _line, how, start, end, whole = origin
     if not file or not isfile(file):
         return None
     try:

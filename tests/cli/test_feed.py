@@ -204,6 +204,40 @@ def test_commits_are_spaced_by_what_they_cost() -> None:
         assert pace.due(1000)
 
 
+def test_a_state_that_grows_is_saved_in_a_tenth_of_the_time() -> None:
+    """It grows for an hour, from nothing to a commit of 30 s, and stays so large for another."""
+    with freeze_time("2026-01-01") as clock:
+        second, saving, longest, last = 0, 0.0, 0, 0
+        pace = Pace(graphs=1000, size=lambda: min(second, 3600))
+        while second < 7200:
+            second += 1
+            clock.tick(1)
+            if pace.due(1000):
+                begun = pace.begun()
+                cost = pace.size() / 120
+                clock.tick(cost)
+                second += round(cost)
+                pace.done(begun)
+                saving += cost
+                longest, last = max(longest, second - last), second
+    assert saving < 0.11 * second
+    assert longest < 30 * 11
+
+
+def test_growth_alone_puts_a_commit_off_for_a_minute_at_most() -> None:
+    with freeze_time("2026-01-01") as clock:
+        pace = Pace(graphs=1, size=lambda: 10**pace._count)
+        pace.touched()
+        begun = pace.begun()
+        clock.tick(0.5)
+        pace.done(begun)
+        pace._count = 6
+        clock.tick(59)
+        assert not pace.overdue()
+        clock.tick(2)
+        assert pace.overdue()
+
+
 def test_killed_at_any_moment_the_outputs_are_those_of_a_quiet_run(tmp_path: Path) -> None:
     struck, _seconds, size = trial(tmp_path, graphs=2000, every=50, kills=15)
     assert struck == 15
