@@ -91,7 +91,7 @@ class Feed:
         self._status = self.journal.status()
         self._status.setdefault("last", {})
         self._status.setdefault("refused", 0)
-        self.origins = Origins(lambda: self.pipeline.watermark)
+        self.origins = Origins(lambda: self.pipeline.settled)
         self.pace.size = lambda: sum(self.pipeline.sizes().values())
         self.origins.restore(self._status.pop("origins", ()))
 
