@@ -21,7 +21,8 @@ from dotr.errors import DataError, Diagnostic, DotrError, EngineError, ProgramEr
 from dotr.events import Clock, Composite, Fact, Time
 from dotr.ir import Entailment, Every, Program
 from dotr.rdf.blanks import label_stream
-from dotr.rdf.terms import Triple
+from dotr.rdf.memo import Memo
+from dotr.rdf.terms import Term, Triple
 from dotr.sparql.extraction import Extractor
 from dotr.tesla.engine import Filtered, Restored
 from dotr.tesla.thresholds import is_threshold
@@ -42,6 +43,10 @@ Instant: TypeAlias = tuple[Time, list[list[Triple]] | None]
 
 Known: TypeAlias = tuple[Time, Sequence[Triple], Mapping[str, Sequence[Fact]], bool]
 """(time, triples, stream → facts, whether a graph came) of an instant that was extracted."""
+
+
+Alone: TypeAlias = Callable[[Term, Term, Time], dict[str, list[Fact]]]
+"""(subject, object, time) of the only triple of an instant → its facts."""
 
 
 @dataclass(slots=True)
@@ -97,6 +102,7 @@ class Pipeline:
         self._oracle = Oracle(program, background) if verify else None
         self._emit = Emitter(program)
         self._ticks = any(isinstance(rule.trigger, Every) for rule in program.rules)
+        self._alone: Memo[Term, Alone | None] = Memo(self._alone_of)
         self._ontology = program.entailment is not Entailment.NONE
         self._in_order = lateness == 0
         self._graphs: list[list[Triple]] = []  # those of the latest instant, while it is open
@@ -357,10 +363,13 @@ class Pipeline:
             triples = instant_triples(graphs, time)
         else:
             triples = graphs[0]
-            for subject, _, object_ in triples:
+            for subject, predicate, object_ in triples:
                 if subject[0] == "_" or object_[0] == "_":
                     triples = instant_triples(graphs, time)
                     break
+            else:
+                if len(triples) == 1 and (alone := self._alone[predicate]) is not None:
+                    return time, triples, alone(subject, object_, time), True
         try:
             enrich.instant(triples)
         except DotrError as error:
@@ -394,6 +403,12 @@ class Pipeline:
                     for rule in rules:
                         events[rule] += 1
                 yield emitter.emission(matches)
+
+    def _alone_of(self, predicate: Term) -> Alone | None:
+        """Both steps for an instant of one triple of this predicate, where it takes so little."""
+        if self._ontology or not self._enrich.inert(predicate):
+            return None
+        return self._extract.alone(predicate)
 
     def _placed(self, found: Iterable[Diagnostic], time: Time) -> list[Diagnostic]:
         """Findings about an instant, with its time for a place."""

@@ -6,13 +6,16 @@ Place:   the widest of the nets. Background, Datalog, queries and rules are rand
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from random import Random
 
+import pyoxigraph as ox
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dotr
+from dotr.engine import Event
 from tests.whole import Graph, Whole, wholes
 
 DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
@@ -27,9 +30,15 @@ def engine(whole: Whole, **options: object) -> dotr.Engine:
     )
 
 
-def pushed(whole: Whole, graphs: list[Graph], cut: bool = False, **options: object) -> list[str]:
+def pushed(
+    whole: Whole, graphs: list[Graph], cut: bool = False, ahead: bool = False, **options: object
+) -> list[str]:
     running = engine(whole, **options)
-    found = []
+    found: list[Event] = []
+    if ahead:
+        for events in running.push_all((graph.time, graph.text) for graph in graphs):
+            found += events
+        graphs = []
     for graph in graphs:
         if cut and graph.cut:
             state = running.snapshot()
@@ -38,6 +47,14 @@ def pushed(whole: Whole, graphs: list[Graph], cut: bool = False, **options: obje
         found += running.push(graph.text, at=graph.time)
     found += running.finish()
     return [event.to_json() for event in found]
+
+
+def apart(graphs: list[Graph]) -> Iterator[Graph]:
+    """Every triple as a graph of its own, one after the other."""
+    for graph in graphs:
+        for number, quad in enumerate(ox.parse(graph.text, ox.RdfFormat.TURTLE)):
+            text = ox.serialize([quad.triple], None, ox.RdfFormat.TURTLE).decode()
+            yield Graph(graph.time * 10 + min(number, 9), text, False)
 
 
 def compare(whole: Whole) -> int | None:
@@ -50,6 +67,9 @@ def compare(whole: Whole) -> int | None:
     expected = pushed(whole, graphs, verify=True)
     assert pushed(whole, graphs, cut=True) == expected
     assert pushed(whole, graphs, materialize="all") == expected
+    assert pushed(whole, graphs, ahead=True) == expected
+    alone = list(apart(graphs))
+    assert pushed(whole, alone, ahead=True) == pushed(whole, alone, verify=True)
     backwards = sorted(graphs, key=lambda graph: -graph.time)
     assert pushed(whole, backwards, lateness="1 d") == expected
     return len(expected)

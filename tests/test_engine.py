@@ -107,3 +107,50 @@ def test_a_snapshot_of_another_unit_is_refused() -> None:
 def test_a_damaged_snapshot_is_told(blob: bytes) -> None:
     with pytest.raises(dotr.EngineError, match="D510"):
         engine().restore(blob)
+
+
+ALONE = """PREFIX : <urn:x:>
+RULE Pair
+DEFINE { dotr_x a :Pair ; :room ?r ; :value ?v }
+FROM A := { SELECT ?r ?v WHERE { ?s :a ?v . ?s :in ?r FILTER(?v > 3) } }
+AND LAST B := { SELECT ?r ?v WHERE { ?s :b ?v . ?s :in ?r } } WITHIN 1 min FROM A ON B.?r = A.?r
+WITH ?r := A.?r, ?v := B.?v
+"""
+
+
+@pytest.mark.parametrize(
+    ("datalog", "background", "alone"),
+    [
+        (":in(?s, ?r) :- :on(?s, ?o), :of(?o, ?r) .", ":s :on :o . :o :of :r .", True),
+        (":in(?s, ?r) :- :a(?s, ?v), :of(?s, ?r) .", ":s :of :r ; :in :q .", False),  # a rule reads it
+        ("", ":s :in :r ; :a 9 .", False),  # the background answers the query
+        ("", ":s :in :r , :q .", True),  # two rooms: two facts of one triple
+    ],
+)
+def test_a_triple_alone_needs_no_overlay_unless_a_rule_or_the_background_has_a_say(
+    datalog: str, background: str, alone: bool
+) -> None:
+    prefix = "@prefix : <urn:x:> . "
+    stream = [(time, f"<urn:x:s> <urn:x:{'bab'[time % 3]}> {time} .") for time in range(1, 20)]
+    found = []
+    for verify in (False, True):
+        engine = dotr.Engine.from_text(
+            ALONE,
+            datalog=f"PREFIX : <urn:x:>\n{datalog}\n" if datalog else "",
+            background=prefix + background,
+            verify=verify,
+        )
+        events = [event.to_json() for events in engine.push_all(stream) for event in events]
+        found.append(events + [event.to_json() for event in engine.finish()])
+        assert (engine.pipeline._alone["<urn:x:a>"] is not None) is alone
+    assert found[0] == found[1]
+    assert found[0]
+
+
+def test_push_all_hands_out_what_was_closed_before_a_graph_that_cannot_be_read() -> None:
+    engine = dotr.Engine.from_text(ALONE, background="@prefix : <urn:x:> . :s :in :r .")
+    stream = [(1, "<urn:x:s> <urn:x:b> 1 ."), (2, "<urn:x:s> <urn:x:a> 9 ."), (3, ""), (3, "<urn:x:s> 4 .")]
+    handed = engine.push_all(stream)
+    assert [event.time for event in next(handed)] == [2]
+    with pytest.raises(dotr.DataError):
+        next(handed)

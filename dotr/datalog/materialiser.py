@@ -23,7 +23,7 @@ from dotr.datalog.layers import Layers
 from dotr.datalog.schema import is_schema_class, is_schema_predicate, stream_schema
 from dotr.errors import DataError, Diagnostic
 from dotr.ir import DatalogRule
-from dotr.joins.body import Pattern
+from dotr.joins.body import Absent, Pattern
 from dotr.joins.describe import describe
 from dotr.joins.planner import plan
 from dotr.joins.relations import ALL, CLASH, Relation, class_relation, is_aggregate, is_clash, is_class
@@ -77,6 +77,14 @@ class Materialiser:
         )
         self.store.tables.update((relation, Table(rows)) for relation, rows in closed.tables.items())
         self._layers = self._make_layers(limits.instant)
+        clauses = closed.clauses
+        items = [item for clause in clauses.all for item in clause.items]
+        items += [item for aggregation in clauses.all_aggregations for item in aggregation.items]
+        self._reads = frozenset(
+            item.relation if isinstance(item, Pattern) else item.pattern.relation
+            for item in items
+            if isinstance(item, Pattern | Absent)
+        )
         self._waiting = self._layers.waiting
         self._several = self._layers.several
         self._late = self._layers.writers.late
@@ -130,6 +138,16 @@ class Materialiser:
             if is_clash(changes.relation):
                 found.update(dict.fromkeys(rows_of(changes, changes.added)))
         return [_clash(triple) for triple in sorted(found)]
+
+    def inert(self, predicate: Term) -> bool:
+        """Whether a triple of this predicate adds itself and nothing else: no rule, schema or union reads it,
+        and the background has none of its kind.
+        """
+        if predicate == RDF_TYPE or self.closed.instantiated.over or self.reach.relations & {ALL, RDF_TYPE}:
+            return False
+        if self.store.filled(predicate) or predicate in self.store.volatile | self.store.static:
+            return False
+        return predicate in self.reach.relations and not self._reads & {predicate, ALL}
 
     # -- what is told
 

@@ -9,7 +9,7 @@ Why not: asking every query at every instant: a graph would cost the number of r
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from dotr.errors import Diagnostic, ProgramError
@@ -138,6 +138,35 @@ class Extractor:
                 self._state.leave()
         return result
 
+    def alone(self, predicate: Term) -> Callable[[Term, Term, Time], dict[str, list[Fact]]] | None:
+        """`facts` of an instant of one triple of this predicate, as a function of the rest of the triple.
+
+        None where it takes more than that triple and the background. The caller knows that no rule does
+        anything with it. An overlay is not filled and emptied: that is half of what a small graph costs.
+        """
+        if self._always:
+            return None
+        readers = [unit for unit in self.units if predicate in unit.relations]
+        if not all(isinstance(unit, Direct) for unit in readers):
+            return None
+        found = [unit.alone(predicate) for unit in readers if isinstance(unit, Direct)]
+        takers = [taker for taker in found if taker is not None]
+        if len(takers) < len(readers):
+            return None
+        moment = self._moment
+
+        def facts(subject: Term, object_: Term, time: Time) -> dict[str, list[Fact]]:
+            moment.time = time
+            result: dict[str, list[Fact]] = {}
+            try:
+                for take in takers:
+                    take(subject, object_, time, result)
+            except Explosion as explosion:
+                raise self._explosion(explosion.source, time) from explosion
+            return result
+
+        return facts
+
     def explain(self, name: str, shorten: Shorten = str) -> Explanation:
         """How the query of a stream is evaluated."""
         unit = next(u for u in self.units if any(name in g.streams for g in u.distribution.groups))
@@ -176,6 +205,7 @@ class Extractor:
             unit = self._compiled(names[0], select, distribution, translated)
         self.units.append(unit)
         for relation, reader in unit.readers(self._woken):
+            unit.relations.add(relation)
             self._store.changes(relation).readers.append(reader)
 
     def _compiled(

@@ -15,9 +15,12 @@ from typing import Protocol, TypeAlias
 
 from dotr.events import Fact, Time
 from dotr.ir import Select
-from dotr.joins.emit import Collect
+from dotr.joins.body import Pattern, View
+from dotr.joins.emit import Collect, compile_plan
+from dotr.joins.planner import plan
 from dotr.joins.relations import Relation
 from dotr.rdf.order import TermKey, values_key
+from dotr.rdf.terms import Term
 from dotr.sparql.compiled import CompiledQuery
 from dotr.sparql.distribution import Distribution, attributes, facts_of
 from dotr.sparql.full import Explosion, FullQuery
@@ -41,10 +44,14 @@ class Told:
 
 
 Woken: TypeAlias = "list[Unit]"
+Alone: TypeAlias = Callable[[Term, Term, Time, dict[str, list[Fact]]], None]
+"""(subject, object, time, where facts go) of the only triple of an instant."""
 
 
 class Unit:
-    """Owns what the members of one shape get at an instant. `select` is what is evaluated for all of them."""
+    """Owns what the members of one shape get at an instant. `select` is what is evaluated for all of them,
+    `relations` are those that it has registered with.
+    """
 
     always = False
     """Whether it has facts, or may have, at instants that touch none of its relations."""
@@ -54,6 +61,7 @@ class Unit:
         self.select = select
         self.distribution = distribution
         self.woken = False
+        self.relations: set[Relation] = set()
 
     def readers(self, woken: Woken) -> Iterable[tuple[Relation, Reader]]:
         """What to call when an instant touched a relation; a reader puts its unit on the list, once."""
@@ -122,8 +130,11 @@ class Direct(Unit):
         raise Explosion(self)
 
     def facts(self, time: Time, result: dict[str, list[Fact]]) -> None:
-        rows = self._rows
         self.woken = False
+        self._take(self._rows, time, result)
+
+    def _take(self, rows: list[Row], time: Time, result: dict[str, list[Fact]]) -> None:
+        """The facts of the rows, which are gone then."""
         if len(rows) == 1 and self._everybody:  # as nearly always
             row = rows.pop()
             for term in row:
@@ -136,6 +147,35 @@ class Direct(Unit):
             return
         self.distribution.facts(rows, time, result)
         rows.clear()
+
+    def alone(self, relation: Relation) -> Alone | None:
+        """What a row of this relation gives at an instant that changes nothing else; None where that is not
+        known from the row and the background.
+        """
+        runs: list[Callable[..., None]] = []
+        for leaf in self.leaves:
+            places = [i for i, item in enumerate(leaf.items) if getattr(item, "relation", "") == relation]
+            if len(places) > 1 or leaf.finish is not None:
+                return None
+            for place in places:
+                item, rest = leaf.items[place], leaf.items[:place] + leaf.items[place + 1 :]
+                assert isinstance(item, Pattern)
+                made = plan(rest, leaf.outputs, leaf.store, trigger=item, view=View.OLD)
+                runs.append(compile_plan(made, leaf.store))
+        rows: list[Row] = []
+        out = bounded(rows, self._limit)
+        single = rows.append if all(len(leaf.patterns) == 1 for leaf in self.leaves) else out
+
+        def alone(subject: Term, object_: Term, time: Time, result: dict[str, list[Fact]]) -> None:
+            try:
+                for run in runs:
+                    run(single, subject, object_)
+            except Explosion:
+                self._explode()
+            if rows:
+                self._take(rows, time, result)
+
+        return alone
 
     def rest(self) -> None:
         self.woken = False
