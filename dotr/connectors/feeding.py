@@ -35,6 +35,9 @@ from dotr.rdf.terms import Triple
 _AHEAD = 1000
 """Graphs that may be read ahead of the pipeline from a live source."""
 
+_TOGETHER = 63
+"""Graphs of files are run when so many have been read, and one more: a mask."""
+
 
 @dataclass(frozen=True, slots=True)
 class Sink:
@@ -85,6 +88,7 @@ class Feed:
     origins: Origins = field(init=False)
     _status: dict[str, Any] = field(init=False)
     _item: Item | None = field(default=None, init=False)
+    _at_once: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         self.ledger = Ledger(self.journal)
@@ -147,7 +151,8 @@ class Feed:
             self._take(files)
 
     def _consume(self, sources: Sources) -> None:
-        items = self._ahead(sources) if live(sources.paths) else sources.items()
+        self._at_once = live(sources.paths)
+        items = self._ahead(sources) if self._at_once else sources.items()
         for item in items:
             if item is None:  # a live source is silent
                 self._silence()
@@ -168,6 +173,7 @@ class Feed:
                 self.commit()
             if self.stopping():
                 raise KeyboardInterrupt
+        self._drain()
 
     def _ahead(self, sources: Sources) -> Iterator[Item | None]:
         """Items of a live source as they come, None whenever nothing comes for a while."""
@@ -201,8 +207,9 @@ class Feed:
             pipeline.begin(clock)
         self.origins.note(graph)
         pipeline.accept(graph.time, graph.triples)
-        self._drain()
         self.totals.graphs += 1
+        if self._at_once or not self.totals.graphs & _TOGETHER:
+            self._drain()
         if self.idle is not None:
             self.idle.seen()
         if not self.totals.graphs & 63 and pipeline.clock is not None:
@@ -279,7 +286,11 @@ class Feed:
         return [output for output in outputs if isinstance(output, AppendingFile)]
 
     def commit(self) -> None:
-        """Settle the outputs, then record everything in one transaction. Raises EngineError."""
+        """Settle the outputs, then record everything in one transaction. Raises EngineError.
+
+        Instants that are closed and have not run yet run first.
+        """
+        self._drain()
         begun = self.pace.begun()
         for sink in self.sinks:
             if isinstance(sink.output, StreamOutput):
