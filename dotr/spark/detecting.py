@@ -18,7 +18,7 @@ from dotr.detect import DETECTORS
 from dotr.emit import Emitter
 from dotr.events import Clock, Composite, Fact, RawMatch, Time
 from dotr.ir import Program
-from dotr.spark.facts import MARK, FactRow, Layout, read_facts
+from dotr.spark.facts import MARK, FactReader, FactRow, Layout
 from dotr.spark.plan import Group
 from dotr.spark.verifying import MatchOracle
 from dotr.tesla.references import next_tick
@@ -50,7 +50,7 @@ class Detecting:
         self._verify = verify
         self._layout = layout
         self._clock = clock
-        self._names = list(program.queries)
+        self._reader = FactReader(program)
         self._tick_facts = tick_facts
         self._programs = [_restricted(program, group) for group in layout.plan.groups]
         self._emitters = [Emitter(part) for part in self._programs]
@@ -103,7 +103,7 @@ class Detecting:
                 tick = next_tick(sorted(group.ticks), first, tick)
             if tick == time:
                 tick = next_tick(sorted(group.ticks), first, tick)
-            yield time, read_facts(text, time, self._names), True
+            yield time, self._reader.read(text, time), True
         while tick is not None and tick <= stop:
             yield tick, self._tick_facts(tick), False
             tick = next_tick(sorted(group.ticks), first, tick)

@@ -1,9 +1,11 @@
 """Facts as rows: what one part of one group must see of one instant.
 
 Place:   extracting.py writes rows, the shuffle (Spark's or local.py's) sorts them, detecting.py reads them.
-Method:  a row is (part, time, text). The text has a line a fact: the stream's number, the ordinal, the
-         values, parted by tabs, unbound as nothing; no N-Triples term holds a raw tab or newline, or is
-         empty. All facts that a part must see of an instant are one row, since a row costs the shuffle more
+Method:  a row is (part, time, text). The text has a line a stream: its number, then the values of all its
+         facts, parted by tabs, unbound as nothing; no N-Triples term holds a raw tab or newline, or is
+         empty. Facts have as many values as their stream has variables; where an ordinal is not 0, or there
+         are no variables, the ordinal comes before the values of each, and `!` behind the number says so.
+         All facts that a part must see of an instant are one row, since a row costs the shuffle more
          than its facts do. A part is one number for (group, bucket of keys, slice of time), so that one
          column is shuffled on. Time needs sorting within a part only; facts stand in canonical order
          already, part by part.
@@ -15,15 +17,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import TypeAlias
 
 from dotr.events import Fact, Time
 from dotr.ir import Every, Program, Window, Within
-from dotr.spark.keys import bucket
+from dotr.spark.keys import StreamKeys, bucket
 from dotr.spark.plan import Group, Plan
 from dotr.spark.slices import Slices
 
-VERSION = 1
+VERSION = 2
 """Of the text's form; part of a job's key, so that workers of different releases never meet."""
 
 FactRow: TypeAlias = tuple[int, Time, str]
@@ -31,6 +34,9 @@ FactRow: TypeAlias = tuple[int, Time, str]
 MARK: Time = -(2**63)
 """The time of a row that carries no facts but "first last", the first and last instant of the whole log. It
 sorts before everything. Parts of groups with EVERY have one, even where nothing else comes."""
+
+
+_ORDINAL = itemgetter(2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +72,8 @@ class Layout:
         slices = self.cuts[group.number].slices
         seen = range(1)
         if slices is not None:
-            end = slices.seen_by(self.last, 0).stop
-            seen = slices.seen_by(time, group.horizon or 0)
-            seen = range(seen.start, min(seen.stop, end))
+            # what is beyond the last instant owns nothing
+            seen = slices.seen_by(time, min(group.horizon or 0, self.last - time))
         for slice_ in seen:
             for number in buckets:
                 yield self.part(group.number, number, slice_), number
@@ -80,7 +85,7 @@ class Router:
     def __init__(self, program: Program, layout: Layout) -> None:
         self._layout = layout
         self._numbers = {name: number for number, name in enumerate(program.queries)}
-        self._needs = [_needs(program, group) for group in layout.plan.groups]
+        self._groups = [(group, _needs(program, group)) for group in layout.plan.groups]
 
     def rows(self, time: Time, facts: Mapping[str, Sequence[Fact]]) -> list[FactRow]:
         """The rows of one instant, at most one a part.
@@ -89,26 +94,38 @@ class Router:
         that a graph came, so that the tick does not take the background's own facts for the instant's.
         """
         rows: list[FactRow] = []
-        lines = {
-            name: [fact_line(self._numbers[name], fact) for fact in found] for name, found in facts.items()
-        }
-        for group, needs in zip(self._layout.plan.groups, self._needs, strict=True):
-            mine = [name for name in lines if name in needs and needs[name].at(time, facts)]
+        layout = self._layout
+        lines = {name: fact_line(self._numbers[name], found) for name, found in facts.items() if found}
+        for group, needs in self._groups:
+            mine = [
+                name
+                for name in lines
+                if (need := needs.get(name)) is not None and (need.always or need.at(time, facts))
+            ]
             if not mine and not any(time % duration == 0 for duration in group.ticks):
                 continue
-            buckets = self._layout.cuts[group.number].buckets
-            texts: dict[int, list[str]] = {}
+            buckets = layout.cuts[group.number].buckets
             if group.keys is None or buckets == 1:
-                texts[0] = [line for name in mine for line in lines[name]]
+                texts = {0: "\n".join([lines[name] for name in mine])}
             else:
-                for name in mine:
-                    places = group.keys[name]
-                    for fact, line in zip(facts[name], lines[name], strict=True):
-                        texts.setdefault(bucket(fact[1], places, buckets), []).append(line)
-            joined = {number: "\n".join(text) for number, text in texts.items()}
-            for part, number in self._layout.parts_of_instant(group, sorted(joined), time):
-                rows.append((part, time, joined[number]))
+                texts = self._by_key(group.keys, buckets, mine, facts)
+            for part, number in layout.parts_of_instant(group, sorted(texts), time):
+                rows.append((part, time, texts[number]))
         return rows
+
+    def _by_key(
+        self, keys: StreamKeys, buckets: int, names: Sequence[str], facts: Mapping[str, Sequence[Fact]]
+    ) -> dict[int, str]:
+        """The text of each bucket that gets a fact."""
+        lines: dict[int, list[str]] = {}
+        for name in names:
+            places = keys[name]
+            parted: dict[int, list[Fact]] = {}
+            for fact in facts[name]:
+                parted.setdefault(bucket(fact[1], places, buckets), []).append(fact)
+            for number, found in parted.items():
+                lines.setdefault(number, []).append(fact_line(self._numbers[name], found))
+        return {number: "\n".join(found) for number, found in lines.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,20 +181,47 @@ def _momentary(window: Window, trigger: str) -> bool:
             return False
 
 
-def fact_line(stream: int, fact: Fact) -> str:
-    """One fact as text, without its time and without an end of line. Facts of queries have no id."""
-    return "\t".join([str(stream), str(fact[2]), *[value or "" for value in fact[1]]])
+def fact_line(stream: int, facts: Sequence[Fact]) -> str:
+    """Facts of one stream as text, without their time and without an end of line. Facts of queries have no
+    id.
+    """
+    if any(map(_ORDINAL, facts)) or not facts[0][1]:
+        told = [f"{stream}!"]
+        for fact in facts:
+            told.append(str(fact[2]))
+            told += [value or "" for value in fact[1]]
+        return "\t".join(told)
+    return "\t".join([str(stream), *[value or "" for fact in facts for value in fact[1]]])
 
 
-def read_facts(text: str, time: Time, names: Sequence[str]) -> dict[str, list[Fact]]:
-    """The facts of a row by stream, in the order written. `names`: the program's queries in order."""
-    facts: dict[str, list[Fact]] = {}
-    if text:
+class FactReader:
+    """Reads rows of facts again. `names` and widths are those of the program's queries in order."""
+
+    def __init__(self, program: Program) -> None:
+        self._streams = {
+            f"{number}{told}": (name, len(query.variables) + bool(told), bool(told))
+            for number, (name, query) in enumerate(program.queries.items())
+            for told in ("", "!")
+        }
+
+    def read(self, text: str, time: Time) -> dict[str, list[Fact]]:
+        """The facts of a row by stream, in the order written."""
+        facts: dict[str, list[Fact]] = {}
+        if not text:
+            return facts
         for line in text.split("\n"):
-            number, ordinal, *values = line.split("\t")
-            fact = (time, tuple([value or None for value in values]), int(ordinal), "")
-            facts.setdefault(names[int(number)], []).append(fact)
-    return facts
+            values: list[str | None] = line.split("\t")  # type: ignore[assignment]  # unbound ones come below
+            name, width, told = self._streams[values[0] or ""]
+            if "" in values:
+                values = [value or None for value in values]
+            rest = iter(values)
+            next(rest)
+            rows = zip(*[rest] * width, strict=True)
+            if told:
+                facts[name] = [(time, row[1:], int(row[0] or 0), "") for row in rows]
+            else:
+                facts[name] = [(time, row, 0, "") for row in rows]
+        return facts
 
 
 def marks(layout: Layout, first: Time) -> list[FactRow]:

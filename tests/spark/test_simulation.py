@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,11 +28,16 @@ def in_one_process(story: Story) -> list[Composite]:
     for time, facts in story.instants.items():
         tick = None if last is None else detector.next_tick(last)
         while tick is not None and tick < time:
-            found += map(emitter.composite, detector.at(tick, story.at_tick(tick), False))
+            found += emitted(emitter, detector.at(tick, story.at_tick(tick), False))
             tick = detector.next_tick(tick)
-        found += map(emitter.composite, detector.at(time, facts, True))
+        found += emitted(emitter, detector.at(time, facts, True))
         last = time
     return found
+
+
+def emitted(emitter: Emitter, matches: Sequence[Any]) -> list[Composite]:
+    """The events of what the oracle found: one rule a match."""
+    return [event for rule, *rest in matches for event in emitter.composites([((rule,), *rest)])]
 
 
 def in_parts(story: Story, plan: Plan, cuts: tuple[Cut, ...], tasks: int, random: Random) -> list[Composite]:
