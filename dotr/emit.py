@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from operator import itemgetter
 from typing import TypeAlias, overload
 
 from dotr.events import Clock, Composite, RawMatch, in_order
@@ -18,6 +19,7 @@ from dotr.joins.emit import Names, make
 from dotr.rdf.terms import PROV_GENERATED_AT_TIME, Term, Triple
 from dotr.tesla.identity import match_hash
 
+_RULE = itemgetter(0)
 _LONG = 64  # triples of a template
 
 Build: TypeAlias = tuple[tuple[Term | int, ...], ...]
@@ -117,11 +119,15 @@ class Emitter:
                 return templates[rules[0]].write(sorted(rules), match_hash(time, facts), values, stamp)
             except KeyError:  # templates of several forms
                 pass
-        names = {id(match): match_hash(match[1], match[2]) for match in matches}
-        return [
-            templates[rule].write((rule,), names[id(match)], match[3], stamp)[0]
-            for rule, match in in_order(matches)
-        ]
+        texts: list[tuple[int, str]] = []
+        for rules, time, facts, values in matches:
+            name = match_hash(time, facts)
+            try:
+                texts += zip(rules, templates[rules[0]].write(rules, name, values, stamp), strict=True)
+            except KeyError:
+                texts += [(rule, templates[rule].write((rule,), name, values, stamp)[0]) for rule in rules]
+        texts.sort(key=_RULE)
+        return [text for _, text in texts]
 
     def composite(self, match: RawMatch) -> Composite:
         """The event of one match of one rule."""

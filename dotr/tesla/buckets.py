@@ -19,7 +19,7 @@ from dotr.ir.expressions import Attribute, Expression, TimeOf, Var
 from dotr.rdf.order import values_key
 from dotr.rdf.terms import Term
 from dotr.tesla.keys import B, Key
-from dotr.tesla.plan import Content, Latest, Log, Stairs, Total
+from dotr.tesla.plan import Content, Latest, Log, Ranked, Stairs, Total
 from dotr.tesla.thresholds import Flight, measured
 from dotr.tesla.totals import Joined, Running, running
 
@@ -181,7 +181,7 @@ def kind_of(content: Content, clock: Clock) -> Kind[Any]:
     match content:
         case Latest():
             return LatestKind()
-        case Log():
+        case Log() | Ranked():
             return LogKind()
         case Total():
             return TotalKind(content, clock)

@@ -19,9 +19,11 @@ from dotr.ir.expressions import Attribute, Expression
 from dotr.tesla.buckets import Kind, TotalKind, in_order, kind_of, own_condition, own_getter
 from dotr.tesla.conditions import conjunction
 from dotr.tesla.keys import B, Key, KeyIndex, PartialKey
-from dotr.tesla.plan import ColumnSpec, Latest, Log, Stairs, Total
+from dotr.tesla.plan import ColumnSpec, Latest, Log, Ranked, Stairs, Total
 from dotr.tesla.source import Source
 from dotr.tesla.thresholds import table_of
+
+_HIGHEST = 10**80
 
 
 class Column(Generic[B]):
@@ -41,8 +43,13 @@ class Column(Generic[B]):
         self.index: KeyIndex[B] = KeyIndex()
         self._on_fill = on_fill
         self._clock = clock
+        self.floor = [_HIGHEST]  # the least limit of the rules that share it, where it is Ranked
         self.key_of: Callable[[Fact], PartialKey] = _key_function(spec.keys, clock)
         self.insert: Callable[[Sequence[Fact]], None] = self._compile_insert()
+
+    def lower(self, limit: int) -> None:
+        """A rule whose threshold is `limit` shares it, too. Before the first fact."""
+        self.floor[0] = min(self.floor[0], limit)
 
     @property
     def table(self) -> dict[Key, B]:
@@ -132,7 +139,16 @@ class Column(Generic[B]):
                 case Latest():
                     source.line(f"if key in {table}: {table}[key] = fact")
                     source.line(f"else: {miss}(key, fact)")
-                case Log():
+                case Log() | Ranked():
+                    if isinstance(self.spec.content, Ranked):
+                        measure = self.spec.content.measure
+                        source.line(f"term = fact[1][{measure.place}]")
+                        source.line("if term is None: continue")
+                        source.line(f"size = {source.name('size', table_of(measure))}[term]")
+                        short = "<" if measure.inclusive else "<="
+                        source.line(
+                            f"if size is None or size {short} {source.name('floor', self.floor)}[0]: continue"
+                        )
                     source.line(f"bucket = {table}.get(key)")
                     source.line(f"if bucket is None: {miss}(key, fact)")
                     source.line("else: bucket.append(fact)")

@@ -27,7 +27,7 @@ from dotr.tesla import aggregation, negation, selection
 from dotr.tesla.buckets import own_condition
 from dotr.tesla.columns import Column
 from dotr.tesla.conditions import NOW, names, parts
-from dotr.tesla.plan import RulePlan, Stairs, Step
+from dotr.tesla.plan import Ranked, RulePlan, Stairs, Step
 from dotr.tesla.scope import Scope
 from dotr.tesla.source import Source
 from dotr.tesla.template import faults
@@ -199,7 +199,7 @@ class _Writer:
         limits = self.limits.get(number, ())
         match conjunct:
             case Choose(selection=chosen, k=k):
-                shared = isinstance(step.column.content, Stairs)
+                shared = isinstance(step.column.content, Stairs | Ranked)
                 single = k == 1 and chosen is not Selection.EACH and not shared
                 fact, several = f"f{number}", f"c{number}"
                 return _Item(

@@ -129,6 +129,8 @@ class Network:
             self.columns_of[other.index] = columns
             for step, column in zip(other.steps, columns, strict=True):
                 column.retention = max(column.retention, step.retention)
+                if step.threshold is not None:
+                    column.lower(step.threshold.limit)
         own = self._stream(plan.rule.name) if plan.referred else None
         group = Group(plans, columns, rank, plan.ticks, own is not None)
         self._trigger(group)  # its stream is known before anything wakes the group

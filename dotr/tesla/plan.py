@@ -56,7 +56,14 @@ class Stairs:
     measure: Measure
 
 
-Content: TypeAlias = Latest | Log | Total | Stairs
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """All facts per key that measure enough for the lowest threshold of the rules that share them."""
+
+    measure: Measure
+
+
+Content: TypeAlias = Latest | Log | Total | Stairs | Ranked
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,11 +234,12 @@ def _plan_step(rule: Rule, conjunct: Conjunct, source: _Sources, depth: Time) ->
     needs_log = bool(residual) or itself is not None or consumed
     content = _content(conjunct, trigger, needs_log, newest, variables)
     shared: Threshold | None = None
-    if isinstance(content, Latest) and not source.alone:
+    each = isinstance(conjunct, Choose) and conjunct.selection is Selection.EACH
+    if not source.alone and (isinstance(content, Latest) or each):
         shared = next((t for test in filters if (t := threshold_of(test)) is not None), None)
         if shared is not None:
             filters = [test for test in filters if threshold_of(test) != shared]
-            content = Stairs(shared.measure)
+            content = Ranked(shared.measure) if each else Stairs(shared.measure)
     spec = ColumnSpec(
         stream=source.base(position.stream),
         chained=position.chained,

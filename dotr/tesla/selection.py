@@ -16,10 +16,10 @@ from typing import Any, assert_never
 
 from dotr.ir.rules import Between, Choose, Selection, Within
 from dotr.tesla.columns import Column
-from dotr.tesla.plan import Latest, Stairs, Step
+from dotr.tesla.plan import Latest, Ranked, Stairs, Step
 from dotr.tesla.scope import Scope
 from dotr.tesla.source import Source
-from dotr.tesla.thresholds import latest_above
+from dotr.tesla.thresholds import Measure, latest_above, table_of
 
 
 def write(
@@ -50,6 +50,8 @@ def write(
     match conjunct.selection:
         case Selection.EACH:
             candidates(source, scope, step, number)
+            if isinstance(step.column.content, Ranked):
+                _who_takes(source, scope, step.column.content.measure, limits, several)
             source.line(f"if not {several}: continue")
         case Selection.LAST if conjunct.k == 1:
             newest_one(source, scope, step, number)
@@ -152,6 +154,17 @@ def candidates(source: Source, scope: Scope, step: Step, number: int) -> None:
     tests = refusals(scope, step)
     if tests:
         source.line(f"{several} = [x for x in {several} if not ({' or '.join(tests)})]")
+
+
+def _who_takes(source: Source, scope: Scope, measure: Measure, limits: Sequence[int], several: str) -> None:
+    """The facts in `c<n>` become (fact, from, to): the members in range whose threshold they pass."""
+    lo, hi = scope.range
+    sizes, rising = source.name("size", table_of(measure)), source.name("limits", limits)
+    cut = source.name("cut", bisect_right if measure.inclusive else bisect_left)
+    source.line(
+        f"{several} = [(x, {lo}, upto) for x in {several} if (upto := "
+        f"{cut}({rising}, {sizes}[x[1][{measure.place}]], {lo}, {hi})) > {lo}]"  # measured when it came
+    )
 
 
 def newest_one(source: Source, scope: Scope, step: Step, number: int) -> None:
