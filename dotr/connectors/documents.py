@@ -13,13 +13,15 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import re
+import stat
 import zlib
 from collections.abc import Iterator
 from enum import Enum
 from hashlib import blake2b
 from itertools import islice
-from pathlib import PurePath
+from os.path import splitext
 from typing import IO, Any, NoReturn, Protocol, TypeAlias, cast
 
 import pyoxigraph as ox
@@ -97,11 +99,12 @@ _TRAILER = re.compile(r" \(line \d+\)$")
 _ENTITY = re.compile(r'<!ENTITY\s+([^\s%"]+)\s+"([^"]*)"')
 _ENTITY_USE = re.compile(r"&([^\s;&#]+);")
 _CHUNK = 4096
+_SMALL = 1 << 16
 
 
 def format_of(path: str) -> Format | None:
     """The format that a file name announces (`.gz` put aside), None for anything else."""
-    return _SUFFIXES.get(PurePath(plain_name(path)).suffix.lower())
+    return _SUFFIXES.get(splitext(plain_name(path))[1].lower())
 
 
 def plain_name(path: str) -> str:
@@ -132,15 +135,26 @@ def open_document(path: str, content: bytes | None = None) -> IO[bytes]:
     `content`: all of it, where it is in memory already.
     """
     try:
-        # handed to the caller, who closes it
-        plain: io.BufferedReader[Any] = (
-            open(path, "rb") if content is None else io.BufferedReader(io.BytesIO(content))  # noqa: SIM115
-        )
-        if plain.peek(2)[:2] == b"\x1f\x8b":
+        plain = _opened(path) if content is None else io.BytesIO(content)
+        head = plain.getbuffer()[:2] if isinstance(plain, io.BytesIO) else plain.peek(2)[:2]
+        if head == b"\x1f\x8b":
             return _Unzipped(plain)  # type: ignore[return-value]  # a GzipFile is a binary reader
         return plain
     except OSError as error:
         raise unreadable(path, error) from None
+
+
+def _opened(path: str) -> io.BytesIO | io.BufferedReader[Any]:
+    """An open file; a small regular one is read at once, which takes half as long."""
+    file = open(path, "rb", buffering=0)  # noqa: SIM115  # handed on, or closed
+    found = os.fstat(file.fileno())
+    if found.st_size <= _SMALL and stat.S_ISREG(found.st_mode):
+        content = file.read(_SMALL + 1)
+        if content is not None and len(content) == found.st_size:
+            file.close()
+            return io.BytesIO(content)
+        file.seek(0)  # it grows, or is none of a disk
+    return io.BufferedReader(file)
 
 
 class _Unzipped(gzip.GzipFile):

@@ -65,6 +65,8 @@ class Message(NamedTuple):
 
 def is_message_log(head: bytes) -> bool:
     """Whether a document that begins so is a message log."""
+    if b"-messages" not in head.lower():
+        return False
     return _VERSION.match(head.decode("utf-8", "replace").lstrip("\ufeff")) is not None
 
 

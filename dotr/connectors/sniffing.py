@@ -25,9 +25,10 @@ def undecided(head: bytes, file: str) -> bool:
     """Whether more must be seen: a line at least, and without a name a line that is not also a plain
     triple.
     """
-    lines = head.lstrip().split(b"\n")[:-1]
-    if not lines or format_of(file) is not None:
-        return not lines
+    head = head.lstrip()
+    if b"\n" not in head or format_of(file) is not None:
+        return b"\n" not in head
+    lines = head.split(b"\n")[:-1]
     return all(not line.strip() or line.lstrip()[:1] == b"#" or _TRIPLE_LINE.match(line) for line in lines)
 
 

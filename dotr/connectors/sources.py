@@ -17,6 +17,7 @@ from __future__ import annotations
 import glob
 import heapq
 import os
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import IO
@@ -42,6 +43,9 @@ __all__ = [
     "live",
     "resolve",
 ]
+
+
+_NOTHING: Iterator[Item] = iter(())
 
 
 @dataclass(slots=True)
@@ -96,19 +100,23 @@ class Sources:
         heap: list[tuple[Time, int, Item | None, Iterator[Item]]] = []
         budget = self.options.cache
         for number, file in enumerate(files):
-            if not os.path.isfile(file):  # a pipe can be looked at once only
+            size = _size(file)
+            if size is None:  # a pipe can be looked at once only
                 heap.extend(_head(self._reader(file).items(), number))
                 continue
-            look = _look(self._reader(file).items(), min(budget, _size(file) * 4 + 1000))
+            look = _look(self._reader(file).items(), min(budget, size * 4 + 1000))
             budget -= look.cost
             ordered = look.ordered and self._bookmark(file).how != "sorted"
+            only: Item | None = None
             if look.kept is None:
                 rest = self._again(file, ordered)
             elif ordered:
                 rest = iter(look.kept)
+                if len(look.kept) == 1 and isinstance(look.kept[0], TimedGraph):
+                    only, rest = look.kept[0], _NOTHING
             else:
                 rest = _sorted(look.kept, self._bookmark(file))
-            heap.append((look.first, number, None, rest))
+            heap.append((look.first, number, only, rest))
         heapq.heapify(heap)
         reached = -(2**63)
         while heap:
@@ -127,13 +135,14 @@ class Sources:
         if ordered:
             yield from items
             return
-        if _size(file) > self.options.max_document:
+        size = _size(file) or 0
+        if size > self.options.max_document:
             raise DataError(
                 Diagnostic(
                     "D2016",
                     f"`{file}` is not in time order and too large to be sorted here",
                     place=file,
-                    label=f"{_size(file)} bytes",
+                    label=f"{size} bytes",
                     hint="sort it, feed it alone with --lateness, or raise --max-document",
                 )
             )
@@ -157,11 +166,13 @@ def _time(graph: TimedGraph) -> Time:
     return graph.time
 
 
-def _size(file: str) -> int:
+def _size(file: str) -> int | None:
+    """The bytes of a regular file, None for anything else."""
     try:
-        return os.path.getsize(file)
+        found = os.stat(file)
     except OSError:
-        return 0
+        return None
+    return found.st_size if stat.S_ISREG(found.st_mode) else None
 
 
 def _head(items: Iterator[Item], number: int) -> Iterator[tuple[Time, int, Item | None, Iterator[Item]]]:
@@ -202,7 +213,7 @@ def _look(items: Iterator[Item], budget: int) -> _Look:
             continue
         look.cost += 100
         if isinstance(item, TimedGraph):
-            look.cost += sum(len(s) + len(p) + len(o) for s, p, o in item.triples)
+            look.cost += sum([len(s) + len(p) + len(o) for s, p, o in item.triples])
         else:
             look.cost += len(item.content)
         if look.cost > budget:

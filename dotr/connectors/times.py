@@ -227,8 +227,10 @@ class Ladder:
             rung, time, integer = self._find(triples, file, own, about, names, place)
         except TimeError as error:
             raise DataError(Diagnostic(error.code, error.message, place=place, hint=error.hint)) from None
-        self.accept(integer, place)
-        self.hit(rung)
+        clock = self.clock
+        if clock is None or clock.integer is not integer:
+            self.accept(integer, place)
+        self.rungs[rung] = self.rungs.get(rung, 0) + 1
         return time
 
     def stamped(self, about: Sequence[Triple], name: Term) -> Time | None:
@@ -289,9 +291,11 @@ class Ladder:
         timely = [t for t in triples if t[1] in _TIMELY]
         if about:
             timely = [t for t in about if t[1] in _TIMELY] + timely
-        elif len(timely) == 1 and timely[0][1] in USUAL_PROPERTIES and timely[0][2][0] == '"':
+        elif len(timely) == 1:
             _s, property_, value = timely[0]
-            return (USUAL_PROPERTIES[property_], *parse_term(value, self.unit))
+            if property_ in USUAL_PROPERTIES and value[0] == '"':
+                time, integer = parse_term(value, self.unit)
+                return USUAL_PROPERTIES[property_], time, integer
         looked: list[str] = []
         if timely:
             stamps = [(s, o) for s, p, o in timely if p == PROV_GENERATED_AT_TIME]
