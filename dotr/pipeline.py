@@ -23,6 +23,7 @@ from dotr.ir import Entailment, Every, Program
 from dotr.rdf.blanks import label_stream
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import Term, Triple
+from dotr.sparql.distribution import AmbiguousError, Distribution
 from dotr.sparql.extraction import Extractor
 from dotr.tesla.engine import Filtered, Restored
 from dotr.tesla.thresholds import is_threshold
@@ -133,14 +134,17 @@ class Pipeline:
                     )
                 )
         self.clock = self._enrich.store.moment.clock = clock
-        filtered = {stream: Filtered(*filter_) for stream, filter_ in self._extract.filtered.items()}
-        self._detect = DETECTORS[self._detector](self.program, clock, filtered)
+        self._detect = self._new_detector(clock)
         if self._oracle is not None:
             self._oracle.begin(clock)
 
     def closed_background(self) -> bytes:
         """The closed, indexed background as bytes; the stream never changes it."""
         return self._enrich.closed.save()
+
+    def _new_detector(self, clock: Clock) -> Detector:
+        filtered = {stream: Filtered(*filter_) for stream, filter_ in self._extract.filtered.items()}
+        return DETECTORS[self._detector](self.program, clock, filtered)
 
     @property
     def watermark(self) -> Time | None:
@@ -277,7 +281,14 @@ class Pipeline:
         failed: DotrError | None = None
         for place, instant in enumerate(due):
             try:
-                known.append(self._known(instant))
+                while True:
+                    try:
+                        known.append(self._known(instant))
+                        break
+                    except AmbiguousError as ambiguous:
+                        yield from self._found(known)
+                        known = []
+                        self._unshare(ambiguous.distribution)
             except (DataError, ProgramError) as error:
                 if refused is None or instant[1] is None or error.diagnostics[0].code not in REFUSABLE:
                     failed = error
@@ -353,6 +364,15 @@ class Pipeline:
             yield from self._run([(tick, None)])
             tick = self._detect.next_tick(tick)
 
+    def _unshare(self, distribution: Distribution) -> None:
+        """Let rules of one shape have facts of their own from now on; what they remember stays."""
+        assert self._detect is not None
+        assert self.clock is not None
+        state = self._detect.snapshot()
+        self._extract.unshare(distribution)
+        self._detect = self._new_detector(self.clock)
+        self._detect.restore(state)
+
     def _known(self, instant: Instant) -> Known:
         """Enrich and extract one instant."""
         time, graphs = instant
@@ -363,12 +383,12 @@ class Pipeline:
             triples = instant_triples(graphs, time)
         else:
             triples = graphs[0]
-            for subject, predicate, object_ in triples:
+            for subject, _, object_ in triples:
                 if subject[0] == "_" or object_[0] == "_":
                     triples = instant_triples(graphs, time)
                     break
             else:
-                if len(triples) == 1 and (alone := self._alone[predicate]) is not None:
+                if len(triples) == 1 and (alone := self._alone[triples[0][1]]) is not None:
                     return time, triples, alone(subject, object_, time), True
         try:
             enrich.instant(triples)

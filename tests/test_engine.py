@@ -154,3 +154,36 @@ def test_push_all_hands_out_what_was_closed_before_a_graph_that_cannot_be_read()
     assert [event.time for event in next(handed)] == [2]
     with pytest.raises(dotr.DataError):
         next(handed)
+
+
+def test_a_float_between_a_decimal_and_its_rounding_passes_as_a_float_whoever_shares_its_facts() -> None:
+    """As xsd:float 0.1 is not above the decimal 0.1, as the xsd:double it becomes in a fact it would be."""
+    rule = """
+RULE Above{n}
+DEFINE {{ dotr_x a :Above ; :value ?v }}
+FROM A{n} := {{ SELECT ?k ?v WHERE {{ ?k :a ?v FILTER(?v > {limit}) }} }}
+AND {which} B{n} := {{ SELECT ?k ?v WHERE {{ ?k :b ?v FILTER(?v > {limit}) }} }}
+    WITHIN 1 h FROM A{n} ON B{n}.?k = A{n}.?k
+WITH ?v := B{n}.?v
+"""
+    limits = ("0.09", "0.1", "0.11", "0.3", "1")
+    rules = "PREFIX : <urn:x:>\n" + "".join(
+        rule.format(n=f"{which}{i}", limit=limit, which=which)
+        for which in ("LAST", "EACH")
+        for i, limit in enumerate(limits)
+    )
+    kind = "<http://www.w3.org/2001/XMLSchema#float>"
+    values = ["0.3", "5", f'"0.5"^^{kind}', "0.2", f'"0.1"^^{kind}', "0.1", f'"0.3"^^{kind}', "7"]
+    values += ["0.1e0", "0.100000001e0", "2"]
+    stream = [
+        (time, f"<urn:x:k> <urn:x:{predicate}> {value} .")
+        for time, (value, predicate) in enumerate(((v, p) for v in values for p in "ba"), start=1)
+    ]
+    ran = []
+    for verify in (False, True):
+        engine = dotr.Engine.from_text(rules, verify=verify)
+        assert len(engine.pipeline._extract.filtered) == 20
+        ran.append([event.to_json() for events in engine.push_all(stream) for event in events])
+        assert len(engine.pipeline._extract.filtered) < 20
+    assert ran[0] == ran[1]
+    assert ran[0]

@@ -36,7 +36,7 @@ from dotr.sparql.extraction import Extractor, needed
 from dotr.sparql.printing import Writer
 from dotr.tesla.conditions import equality, parts
 from dotr.tesla.engine import TeslaDetector
-from dotr.tesla.plan import Latest, Log, RulePlan, Stairs, Step, Total
+from dotr.tesla.plan import Latest, Log, Ranked, RulePlan, Stairs, Step, Total
 from dotr.tesla.references import depths, horizons
 
 Shown = dict[str, Any]
@@ -168,6 +168,8 @@ def _kept(step: Step) -> str:
             what = f"a running {function}"
         case Stairs():
             what = "the facts that are last above some threshold"
+        case Ranked():
+            what = "all facts above some threshold"
         case _:
             assert_never(content)
     each = " of each key" if step.column.keys else ""

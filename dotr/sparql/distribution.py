@@ -55,6 +55,16 @@ def _survives_widening(constant: Term) -> bool:
     return value is not None and single(float(value)) == value
 
 
+class AmbiguousError(Exception):
+    """A row that a base cannot stand for: as an xsd:float it passes other constants than as the xsd:double
+    that it becomes in a fact. `distribution`: whose row it is.
+    """
+
+    def __init__(self, distribution: Distribution) -> None:
+        super().__init__(distribution)
+        self.distribution = distribution
+
+
 class Group:
     """Streams that get the same facts: same shape, same constants."""
 
@@ -80,6 +90,7 @@ class Distribution:
         shares: Shares | None = None,
     ) -> None:
         self.base = ""
+        self._fragile = False
         self.groups = [Group(constants, streams) for constants, streams in members.items()]
         self._width = width
         self._distinct = distinct
@@ -99,16 +110,35 @@ class Distribution:
             if shares is not None and not self._others and self._place < width == len(columns):
                 operator = self.first.operator
                 constants = [group.constants[0] for group in self.groups]
-                if all(shares(operator, c) and _survives_widening(c) for c in constants):
+                if all(shares(operator, constant) for constant in constants):
                     self.base = f"{self.groups[0].streams[0]}|any"
+                    self._fragile = not all(map(_survives_widening, constants))
+        self._address()
+        self._streams: Memo[Term, tuple[str, ...]] = Memo(
+            self._streams_for, limit=max(256, (1 << 21) // max(1, len(self._everybody)))
+        )
+
+    def _address(self) -> None:
+        """Say who gets every row as it is, if no row must be looked at for that: `everybody`."""
         self._everybody = tuple(stream for group in self.groups for stream in group.streams)
         if self.base:
             self._everybody = (self.base,)
         self.everybody = self._everybody if self.base or self.index is None else ()
-        """Who gets every row as it is, if no row must be looked at for that."""
-        self._streams: Memo[Term, tuple[str, ...]] = Memo(
-            self._streams_for, limit=max(256, (1 << 21) // max(1, len(self._everybody)))
-        )
+
+    def unshare(self) -> None:
+        """Give every member its own facts from now on."""
+        self.base = ""
+        self._address()
+        self._streams.clear()
+
+    def attributes(self, row: Row) -> Row:
+        """A row as a fact has it. Raises AmbiguousError."""
+        wide = attributes(row)
+        if wide is not row and self.base and self._fragile and self.index is not None:
+            before, after = row[self._place], wide[self._place]
+            if self.index.passing(before) != self.index.passing(after):
+                raise AmbiguousError(self)
+        return wide
 
     def _streams_for(self, term: Term) -> tuple[str, ...]:
         """The streams that get a row with this value at the compared place, if nothing else is compared."""
@@ -159,7 +189,7 @@ class Distribution:
         for streams, own in found:
             if own:
                 own = list(dict.fromkeys(own)) if self._distinct else own
-                yield streams, list(map(attributes, own))
+                yield streams, list(map(self.attributes, own))
 
     def facts(self, rows: Sequence[Row], time: Time, result: dict[str, list[Fact]]) -> None:
         """Put the facts of every member that has some into `result`; with a base, the base's alone.
@@ -186,11 +216,11 @@ class Distribution:
                 return
             streams = self._streams[term]
             row = row[: self._width]
-        facts = [(time, attributes(row), 0, "")]
+        facts = [(time, self.attributes(row), 0, "")]
         for stream in streams:
             result[stream] = facts
 
     def _made(self, rows: Sequence[Row], time: Time) -> list[Fact]:
         if self._distinct:
             rows = list(dict.fromkeys(rows))
-        return facts_of(map(attributes, rows), time)
+        return facts_of(map(self.attributes, rows), time)

@@ -113,7 +113,8 @@ class Extractor:
         """Stream → facts, in canonical order, of the instant the store is at; no stream without facts.
 
         `now`: what NOW() is, if not `time` as the clock of `store.moment` writes it. Raises ProgramError
-        D4130 when a query has more answers than the limit.
+        D4130 when a query has more answers than the limit, AmbiguousError for a row that the members of its
+        shape cannot share: `unshare` them then, and ask again.
         """
         self._moment.time = time
         if now is not None:
@@ -137,6 +138,17 @@ class Extractor:
             if self._full:
                 self._state.leave()
         return result
+
+    def unshare(self, distribution: Distribution) -> None:
+        """Give the members of a shape their facts under their own names; `filtered` has them no more."""
+        distribution.unshare()
+        for unit in self.units:
+            unit.rest()
+            if unit.distribution is distribution:
+                unit.forget()
+                for group in distribution.groups:
+                    for stream in group.streams:
+                        del self.filtered[stream]
 
     def alone(self, predicate: Term) -> Callable[[Term, Term, Time], dict[str, list[Fact]]] | None:
         """`facts` of an instant of one triple of this predicate, as a function of the rest of the triple.

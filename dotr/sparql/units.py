@@ -22,7 +22,7 @@ from dotr.joins.relations import Relation
 from dotr.rdf.order import TermKey, values_key
 from dotr.rdf.terms import Term
 from dotr.sparql.compiled import CompiledQuery
-from dotr.sparql.distribution import Distribution, attributes, facts_of
+from dotr.sparql.distribution import Distribution, facts_of
 from dotr.sparql.full import Explosion, FullQuery
 from dotr.sparql.leaves import Delta, Lazy, Leaf, bounded
 from dotr.sparql.operators import Change, Row
@@ -75,6 +75,9 @@ class Unit:
         """Be asleep, whatever happened."""
         self.woken = False
 
+    def forget(self) -> None:
+        """Remember nothing of who gets what."""
+
     def _wake(self, woken: Woken) -> Reader:
         def wake() -> None:
             if not self.woken:
@@ -94,7 +97,7 @@ class Direct(Unit):
         self.leaves = leaves
         self._rows: list[Row] = []
         self._limit = limit
-        self._everybody = distribution.everybody if all(leaf.finish is None for leaf in leaves) else ()
+        self._bound = all(leaf.finish is None for leaf in leaves)  # no value is unbound
 
     def readers(self, woken: Woken) -> Iterable[tuple[Relation, Reader]]:
         for leaf in self.leaves:
@@ -135,18 +138,21 @@ class Direct(Unit):
 
     def _take(self, rows: list[Row], time: Time, result: dict[str, list[Fact]]) -> None:
         """The facts of the rows, which are gone then."""
-        if len(rows) == 1 and self._everybody:  # as nearly always
+        everybody = self.distribution.everybody
+        if len(rows) == 1 and everybody and self._bound:  # as nearly always
             row = rows.pop()
             for term in row:
                 if term[-2] == "t":  # type: ignore[index]  # bound; may be an xsd:float
-                    row = attributes(row)
+                    row = self.distribution.attributes(row)
                     break
             facts: list[Fact] = [(time, row, 0, "")]
-            for stream in self._everybody:
+            for stream in everybody:
                 result[stream] = facts
             return
-        self.distribution.facts(rows, time, result)
-        rows.clear()
+        try:
+            self.distribution.facts(rows, time, result)
+        finally:
+            rows.clear()
 
     def alone(self, relation: Relation) -> Alone | None:
         """What a row of this relation gives at an instant that changes nothing else; None where that is not
@@ -215,6 +221,9 @@ class Incremental(Unit):
     def rest(self) -> None:
         self.woken = False
         self.query.forget()
+
+    def forget(self) -> None:
+        self._standing = None
 
 
 class Standing:
@@ -303,6 +312,9 @@ class Whole(Unit):
             self._state.leave()
             self._standing = Standing(self.distribution, self._answers())
         self._standing.facts(time, (), result)
+
+    def forget(self) -> None:
+        self._standing = None
 
     def _answers(self) -> list[Row]:
         return self.query.solutions(self._state.store, self._state.now, self._limit)

@@ -15,7 +15,8 @@ from dotr.events import Clock
 from dotr.extract import LiteralExtractor
 from dotr.ir import Call, Const, Filter, Group, Select, Var
 from dotr.lang import parse_datalog, parse_query
-from dotr.rdf.terms import RDF_TYPE, Triple
+from dotr.rdf.terms import RDF_TYPE, XSD_DOUBLE, XSD_FLOAT, Triple
+from dotr.sparql.distribution import AmbiguousError
 from dotr.sparql.extraction import Extractor, needed, why_full
 from dotr.sparql.printing import query_text
 from dotr.sparql.scope import visible
@@ -237,9 +238,24 @@ def test_a_bind_with_the_time_does_not_see_what_is_bound_behind_it() -> None:
 
 
 @pytest.mark.parametrize(("constants", "together"), [((60, 45), True), ((16777216, 16777217), False)])
-def test_thresholds_reach_detection_together_only_if_floats_compare_alike(
+def test_thresholds_reach_detection_together_until_a_float_compares_unlike_its_double(
     constants: tuple[int, int], together: bool
 ) -> None:
     queries = {f"Hot{c}": query(f"SELECT ?o ?v {{ ?o :val ?v FILTER(?v >= {c}) }}") for c in constants}
-    extractor = Extractor(queries, closed([]), shares=lambda operator, constant: True)
-    assert bool(extractor.filtered) is together
+    store = closed([])
+    extractor = Extractor(queries, store, shares=lambda operator, constant: True)
+    base = f"Hot{constants[0]}|any"
+    assert {filtered[0] for filtered in extractor.filtered.values()} == {base}
+    value = f'"16777216"^^<{XSD_FLOAT}>'  # as a float it is 16777217, too
+    wide = f'"16777216"^^<{XSD_DOUBLE}>'
+    enter(store, [(ex("a"), ex("val"), value)])
+    fact = (3, (ex("a"), wide), 0, "")
+    if together:
+        assert extractor.facts(3, number(3)) == {base: [fact]}
+        return
+    with pytest.raises(AmbiguousError) as told:
+        extractor.facts(3, number(3))
+    extractor.unshare(told.value.distribution)
+    assert extractor.filtered == {}
+    enter(store, [(ex("a"), ex("val"), value)])
+    assert extractor.facts(3, number(3)) == {f"Hot{c}": [fact] for c in constants}
