@@ -24,12 +24,12 @@ from dotr.cli.options import (
     reading,
     source_options,
 )
-from dotr.cli.run import chosen_format
+from dotr.cli.run import chosen_format, different_files
 from dotr.connectors.appending import AppendingFile
 from dotr.connectors.deployment import deployed_program
 from dotr.connectors.feeding import Feed, Sink, refuse_other_unit, uncollected
 from dotr.connectors.journal import Journal
-from dotr.connectors.outputs import StreamOutput
+from dotr.connectors.outputs import StreamOutput, is_device, open_output
 from dotr.connectors.pace import Idle, Pace
 from dotr.connectors.resuming import Added, resumed
 from dotr.connectors.rules import read_rules_text
@@ -102,6 +102,7 @@ def command(
         raise UsageError(
             Diagnostic("D4131", "--idle-advance needs a source that may be silent", hint="add --follow")
         )
+    different_files(outputs, on_error, late)
     feed: Feed
     with ExitStack() as stack:
         journal = stack.enter_context(Journal(folder))
@@ -131,7 +132,7 @@ def command(
         if state is not None:
             with uncollected():
                 restored = pipeline.restore(state)
-            if restored.empty and not quiet:
+            if restored.empty and state["clock"] is not None and not quiet:
                 render.note(f"start with nothing remembered: {', '.join(restored.empty)}")
 
         def opened(policy: str) -> AppendingFile | None:
@@ -201,6 +202,11 @@ def _sinks(
     for path in outputs:
         name = chosen_format(format_, path)
         head, write = formatter(name, program.prefixes)
+        if is_device(path):
+            device = open_output(path)
+            device.write(head)
+            sinks.append(Sink(write, device))
+            continue
         file = AppendingFile(journal, path, name, overwrite)
         if not file.length:
             file.write(head)

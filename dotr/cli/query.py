@@ -79,7 +79,7 @@ def command(
     select = parse_query(_query_text(query), query, program.prefixes)
     instant = None
     if at is not None:
-        different_files(output, on_error)
+        different_files([output] if output else [], on_error)
         with Letters(on_error, overwrite) as dead:
             refusals = dead.refusals()
             instant = _instant(sources, at, options, refusals)

@@ -68,7 +68,7 @@ def command(
     many), a folder, a glob, or - for standard input; each may be gzipped.
     """
     options = reading(base, time_path, time_unit, max_document)
-    different_files(output, on_error, late)
+    different_files([output] if output else [], on_error, late)
     program = load_program([rules, *more_rules], read_rules_text)
     triples = read_background([*program.background, *background], base, max_document)
     with Letters(on_error, overwrite) as dead, Letters(late, overwrite) as delayed:
@@ -100,10 +100,10 @@ def chosen_format(format_: str | None, output: str | None) -> str:
 _SUFFIXES = {".jsonl": "jsonl", ".trig": "trig", ".nq": "nquads", ".txt": "text"}
 
 
-def different_files(output: str | None, *policies: str) -> None:
-    """Raise UsageError D4113 if two of `-o` and the `file=PATH` of policies are one file."""
+def different_files(outputs: Sequence[str], *policies: str) -> None:
+    """Raise UsageError D4113 if two of the outputs and the `file=PATH` of policies are one file."""
     letters = [policy.removeprefix("file=") for policy in policies if policy.startswith("file=")]
-    paths = [os.path.realpath(path) for path in (output, *letters) if path is not None]
+    paths = [os.path.realpath(path) for path in (*outputs, *letters)]
     for path in paths:
         if paths.count(path) > 1 and (os.path.isfile(path) or not os.path.exists(path)):
             raise UsageError(

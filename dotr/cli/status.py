@@ -76,7 +76,14 @@ def shown(report: dict[str, Any]) -> str:
     if report["latest"] is None:
         lines.append("not fed yet")
     else:
-        lag = f"{report['lag']:g} s behind the latest, {report['latest']}"
+        behind = (
+            f"{report['lag']:g} s behind"
+            if report["lag"] > 1e-5
+            else "up to"
+            if not report["lag"]
+            else "before"
+        )
+        lag = f"{behind} the latest, {report['latest']}"
         lines.append(f"watermark   {report['watermark']}   ({lag})")
         lines.append(f"fed         {report['graphs']:,} graphs at {report['instants']:,} instants")
         lines.append(f"left out    {report['late']:,} late graphs, {report['refused']:,} refused documents")
@@ -105,6 +112,8 @@ def shown(report: dict[str, Any]) -> str:
 
 def duration(micros: int) -> str:
     """A duration as a human says it: `5 min`, `1.5 s`."""
+    if not micros:
+        return "0 s"
     for size, name in (
         (86_400_000_000, "d"),
         (3_600_000_000, "h"),

@@ -13,7 +13,7 @@ from contextlib import suppress
 
 from dotr.connectors.journal import Journal
 from dotr.connectors.outputs import unwritable
-from dotr.errors import Diagnostic, RefusedError
+from dotr.errors import Diagnostic, EngineError, RefusedError
 
 _BUFFER = 1 << 16
 
@@ -28,6 +28,9 @@ class AppendingFile:
         self._disk = journal.disk
         self._parts: list[str] = []
         self._size = 0
+        if os.path.exists(self.path) and not os.path.isfile(self.path):
+            folder = os.path.isdir(self.path)
+            raise unwritable(path, OSError(21 if folder else 22, f"is {'a folder' if folder else 'no file'}"))
         row = journal.outputs().get(self.path)
         if row is not None and row.format != format_ and not overwrite:
             raise RefusedError(
@@ -58,6 +61,8 @@ class AppendingFile:
             journal.forget_output(self.path)
             raise self._foreign() from None
         except OSError as error:
+            with suppress(EngineError):  # else a file that somebody puts here later would pass as ours
+                journal.forget_output(self.path)
             raise unwritable(self._name, error) from None
 
     def _reopened(self) -> int:

@@ -20,7 +20,7 @@ from dotr.connectors.appending import AppendingFile
 from dotr.connectors.journal import Commit, Journal
 from dotr.connectors.ledger import Ledger
 from dotr.connectors.origins import Origins, told_of
-from dotr.connectors.outputs import StreamOutput
+from dotr.connectors.outputs import Output
 from dotr.connectors.pace import Idle, Pace
 from dotr.connectors.refusals import Refusals, dead_letter
 from dotr.connectors.sinks import Formatter, late_line
@@ -41,10 +41,10 @@ _TOGETHER = 63
 
 @dataclass(frozen=True, slots=True)
 class Sink:
-    """One output: how events are written, and where to. `stdout` is at-least-once after a crash."""
+    """One output: how events are written, and where to. What is no file is at-least-once after a crash."""
 
     write: Formatter
-    output: AppendingFile | StreamOutput
+    output: AppendingFile | Output
 
 
 @dataclass(slots=True)
@@ -293,7 +293,7 @@ class Feed:
         self._drain()
         begun = self.pace.begun()
         for sink in self.sinks:
-            if isinstance(sink.output, StreamOutput):
+            if not isinstance(sink.output, AppendingFile):
                 sink.output.flush()
         lengths = {file.path: file.settle() for file in self._files}
         with uncollected():

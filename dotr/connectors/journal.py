@@ -149,7 +149,12 @@ class Journal:
             raise self._told(error) from None
         try:
             with self._guarded():
-                self._open(create and (not begun or self._bare()), exclusive)
+                try:
+                    self._open(create and (not begun or self._bare()), exclusive)
+                except sqlite3.OperationalError:
+                    if exclusive or not self._reopened_for_a_look(path):
+                        raise
+                    self._check(exclusive)
         except BaseException:
             self.close()
             raise
@@ -198,6 +203,21 @@ class Journal:
                     self.disk.execute(connection, statement)
                 self.disk.execute(connection, "INSERT INTO meta VALUES ('format', ?)", (str(FORMAT),))
             return
+        self._check(exclusive)
+
+    def _reopened_for_a_look(self, path: Path) -> bool:
+        """Whether the database of a folder that cannot be written was opened all the same: it has no log."""
+        log = path.with_name(path.name + "-wal")
+        if os.access(self.folder, os.W_OK) or (log.exists() and log.stat().st_size):
+            return False
+        self._connection.close()
+        where = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
+        self._connection = sqlite3.connect(where, uri=True, isolation_level=None)
+        return True
+
+    def _check(self, exclusive: bool) -> None:
+        """Raises EngineError for a database that is damaged or of a format that is not known."""
+        connection = self._connection
         if connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
             raise self._damaged("its pages do not fit together")
         found = connection.execute("SELECT value FROM meta WHERE key = 'format'").fetchone()

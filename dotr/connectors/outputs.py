@@ -9,7 +9,6 @@ Method:  a file grows under `NAME.part` and takes its name when the run is done,
 from __future__ import annotations
 
 import os
-import stat
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Protocol
@@ -150,18 +149,19 @@ def _rename_new(part: Path, path: Path) -> None:
         os.unlink(part)
 
 
+def is_device(path: str) -> bool:
+    """Whether a path is a pipe or device: something to write to that is no file."""
+    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
+
+
 def open_output(path: str, overwrite: bool = False) -> Output:
     """The output for `-o PATH`."""
-    try:
-        mode = os.stat(path).st_mode
-    except OSError:
-        mode = 0
-    if mode and not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+    if is_device(path):
         try:
             return DeviceOutput(open(path, "wb", buffering=0), path)  # open until the run ends
         except OSError as error:
             raise unwritable(path, error) from None
-    if stat.S_ISDIR(mode):
+    if os.path.isdir(path):
         raise unwritable(path, IsADirectoryError(21, "is a directory"))
     return FileOutput(path, overwrite)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -160,3 +161,37 @@ def test_a_redeploy_reads_the_files_that_the_given_one_names(dotr: Dotr) -> None
         "~ Fire Datalog rules that its queries reach changed: starts with nothing remembered"
     ]
     assert dotr("feed", "events").out == ""
+
+
+def test_a_deployment_in_a_folder_that_cannot_be_written_can_be_looked_at(
+    dotr: Dotr, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dotr("deploy", "fire.dotr")
+    dotr("feed", "events")
+    expected = dotr("status").out
+
+    def unable(*_: object) -> None:
+        raise sqlite3.OperationalError("unable to open database file")
+
+    monkeypatch.setattr("dotr.connectors.journal.Journal._open", unable)
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    assert dotr("status").out == expected
+    assert dotr("deploy", "fire.dotr", "--dry-run").code == 0
+    ran = dotr("feed", "events")
+    assert (ran.code, "error[D4201]" in ran.err) == (4, True)
+    Path(".dotr/deployment.db-wal").write_bytes(b"what was not taken over yet")
+    assert dotr("status").code == 4
+
+
+def test_a_rule_that_looks_at_one_instant_reaches_back_for_nothing(dotr: Dotr) -> None:
+    Path("two.dotr").write_text(TWO.split("RULE Alarm")[0])
+    dotr("deploy", "two.dotr")
+    assert dotr("status").out.splitlines()[-1].endswith(" 0 s")
+
+
+def test_an_instant_that_is_open_is_said_to_be(dotr: Dotr) -> None:
+    dotr("deploy", "fire.dotr")
+    dotr("feed", "events", "--keep-open")
+    assert "watermark   11   (before the latest, 12)" in dotr("status").out
+    dotr("feed", "events")
+    assert "watermark   12   (up to the latest, 12)" in dotr("status").out

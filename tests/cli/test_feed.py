@@ -242,3 +242,65 @@ def test_killed_at_any_moment_the_outputs_are_those_of_a_quiet_run(tmp_path: Pat
     struck, _seconds, size = trial(tmp_path, graphs=2000, every=50, kills=15)
     assert struck == 15
     assert size > 100_000
+
+
+def test_a_first_feed_that_found_nothing_does_not_say_that_state_was_lost(dotr: Dotr) -> None:
+    dotr("deploy", "fire.dotr")
+    assert dotr("feed", "nowhere.ttl").code == 3
+    ran = dotr("feed", "events")
+    assert "nothing remembered" not in ran.err
+    assert ran.out.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "outputs",
+    [
+        ("-o", "x.jsonl", "-o", "./x.jsonl"),
+        ("-o", "x.jsonl", "--late", "file=x.jsonl"),
+        ("--on-error", "file=x.jsonl", "--late", "file=x.jsonl"),
+    ],
+)
+def test_one_file_for_two_outputs_is_refused(dotr: Dotr, outputs: tuple[str, ...]) -> None:
+    dotr("deploy", "fire.dotr")
+    ran = dotr("feed", "events", *outputs)
+    assert (ran.code, "error[D4113]" in ran.err) == (2, True)
+    assert not Path("x.jsonl").exists()
+
+
+def test_an_output_that_could_not_be_made_is_not_taken_for_ours_later(dotr: Dotr) -> None:
+    dotr("deploy", "fire.dotr")
+    assert dotr("feed", "events", "-o", "later/out.jsonl").code == 4
+    Path("later").mkdir()
+    Path("later/out.jsonl").write_text("precious")
+    ran = dotr("feed", "events", "-o", "later/out.jsonl")
+    assert (ran.code, "error[D5001]" in ran.err) == (5, True)
+    assert Path("later/out.jsonl").read_text() == "precious"
+
+
+def test_a_device_or_pipe_is_written_to_and_never_replaced(dotr: Dotr, folder: Path) -> None:
+    dotr("deploy", "fire.dotr")
+    os.mkfifo("out")
+    read: list[bytes] = []
+    reader = threading.Thread(target=lambda: read.append(Path("out").read_bytes()))
+    reader.start()
+    with started(
+        folder, "events", "-o", "out", "-o", "out.jsonl", "-o", os.devnull, "--overwrite"
+    ) as process:
+        _out, err = process.communicate(timeout=20)
+    reader.join(20)
+    assert process.returncode == 0, err
+    assert read == [Path("out.jsonl").read_bytes()]
+    assert not Path(os.devnull).is_file()
+    ran = dotr("feed", "events", "--late", f"file={os.devnull}", "--overwrite")
+    assert (ran.code, "is no file" in ran.err) == (4, True)
+
+
+def test_a_disk_that_is_full_loses_nothing_and_the_same_command_goes_on(dotr: Dotr, folder: Path) -> None:
+    dotr("deploy", "fire.dotr")
+    with started(folder, "events", "-o", "/dev/full", "-o", "out.jsonl") as process:
+        _out, err = process.communicate(timeout=20)
+    assert process.returncode == 4
+    assert b"error[D4201]: cannot write /dev/full: no space left on device" in err
+    assert "not fed yet" in dotr("status").out
+    assert dotr("feed", "events", "-o", "out.jsonl").code == 0
+    assert Path("out.jsonl").read_text().count("\n") == 1
