@@ -6,8 +6,10 @@ import gzip
 from collections.abc import Callable
 from pathlib import Path
 
+import pyoxigraph as ox
 import pytest
 
+from dotr.connectors import documents
 from dotr.connectors.documents import (
     Format,
     decode,
@@ -88,6 +90,29 @@ def test_a_relative_iri_is_resolved_wherever_it_stands_and_refused_without_a_bas
     text = f"{head}<urn:s> <urn:p> <urn:o> .\n<urn:s> <urn:p> <x> ."
     assert parse_triples(text, base="http://h/p/q")[1] == ("<urn:s>", "<urn:p>", "<http://h/p/x>")
     assert "--base" in refused("D2001", lambda: parse_triples(text, base=None))
+
+
+@pytest.mark.parametrize(
+    ("text", "parses"),
+    [
+        ("PREFIX : <urn:x:> :a :b :c , 1 .", 1),
+        ("<a> <urn:b> <urn:c> .", 2),
+        ("<a> <urn:b> <urn:c> . #" + "-" * 10_000, 1),
+        ("<urn:a> <urn:b> <urn:c> . #" + "-" * 10_000, 1),
+    ],
+)
+def test_a_document_is_parsed_once_unless_it_is_short_and_relative(
+    monkeypatch: pytest.MonkeyPatch, text: str, parses: int
+) -> None:
+    calls: list[str] = []
+
+    def parse(text: str, format_: ox.RdfFormat, base_iri: str | None = None) -> ox.QuadParser:
+        calls.append(text)
+        return ox.parse(text, format_, base_iri=base_iri)
+
+    monkeypatch.setattr(documents, "parse", parse)
+    parse_triples(text)
+    assert len(calls) == parses
 
 
 def test_a_document_without_triples_is_an_empty_graph() -> None:

@@ -66,3 +66,9 @@ def test_a_line_inside_a_string_that_began_in_an_earlier_part_is_no_delimiter(
     log = f'{HEAD}<urn:a> <urn:p> """\n{"x" * 40}\nMESSAGE\n""" .\nMESSAGE\n<urn:b> <urn:p> 2 .\n'
     found = list(split_messages(io.BytesIO(log.encode()), "x.ttl"))
     assert [message.text.count("MESSAGE") for message in found] == [1, 0]
+
+
+def test_a_log_where_nothing_nests_is_not_looked_at_token_by_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(messages, "_TOKEN", None)
+    log = HEAD + "<urn:a> <urn:p> 'x' , <urn:b#c> .\nMESSAGE\n" * 3
+    assert len(list(split_messages(io.BytesIO(log.encode()), "x.ttl"))) == 3

@@ -8,19 +8,20 @@ import io
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dotr.connectors.documents import Format
+from dotr.connectors import reader
+from dotr.connectors.documents import Format, open_document, parse_triples
 from dotr.connectors.quads import quad_blocks
 from dotr.connectors.refusals import Refusals
 from dotr.connectors.sources import Bookmark, Item, Mark, SourceOptions, Sources, TimedGraph
 from dotr.errors import DataError
 from dotr.events import Clock
-from dotr.rdf.terms import integer
+from dotr.rdf.terms import Triple, integer
 
 PROV = "PREFIX prov: <http://www.w3.org/ns/prov#> PREFIX : <urn:x:>\n"
 STAMP = "<http://www.w3.org/ns/prov#generatedAtTime>"
@@ -254,6 +255,39 @@ def test_standard_input_is_known_by_its_content(content: str, expected: list[int
         refused(Sources(["-"], stdin=io.BytesIO(b"")), "D2101")
         return
     assert sorted(times(Sources(["-"], stdin=io.BytesIO(content.encode())))) == expected
+
+
+def test_a_file_of_a_folder_is_read_and_parsed_once(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = write(**{f"{i}_ttl": f"<urn:a> <urn:b> {i} ." for i in range(5)})
+    seen: list[str] = []
+
+    def opened(path: str, content: bytes | None = None) -> IO[bytes]:
+        seen.append(f"open {Path(path).name}")
+        return open_document(path, content)
+
+    def parsed(text: str, format_: Format, name: str, base: str | None) -> list[Triple]:
+        seen.append(f"parse {Path(name).name}")
+        return parse_triples(text, format_, name, base)
+
+    monkeypatch.setattr(reader, "open_document", opened)
+    monkeypatch.setattr(reader, "parse_triples", parsed)
+    assert times(Sources([folder])) == [0, 1, 2, 3, 4]
+    assert seen == [f"{what} {i}.ttl" for i in range(5) for what in ("open", "parse")]
+
+
+@pytest.mark.parametrize("size", [10, (1 << 16) - 1, 1 << 16, (1 << 16) + 1, 1 << 18])
+@pytest.mark.parametrize("name", ["7.ttl", "7.ttl.gz", "7.nt"])
+def test_a_document_of_any_size_is_read_whole(tmp_path: Path, size: int, name: str) -> None:
+    body = b"<urn:a> <urn:b> <urn:c> .\n#"
+    content = body + b"-" * (size - len(body))
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    (graph,) = Sources([str(tmp_path)])
+    assert (graph.time, graph.triples, graph.how, graph.end) == (
+        7_000_000,
+        [("<urn:a>", "<urn:b>", "<urn:c>")],
+        "whole",
+        max(size, len(body)),
+    )
 
 
 def test_globs_and_folders_may_be_mixed(write: Write) -> None:
