@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dotr.connectors.columns import integers, texts
 from dotr.connectors.documents import Format, parse_triples
 from dotr.connectors.times import UNITS
 from dotr.errors import DataError, Diagnostic
@@ -193,7 +194,7 @@ class ArchiveWriter:
         return True
 
     def _flush(self) -> None:
-        arrays = [pa.array(self._times, self._schema.field(0).type), pa.array(self._graphs, pa.string())]
+        arrays = [integers(self._times, self._schema.field(0).type), texts(self._graphs)]
         self._writer.write_table(pa.Table.from_arrays(arrays, schema=self._schema))
         self._times, self._graphs, self._size = [], [], 0
 

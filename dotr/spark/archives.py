@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from dotr.connectors.columns import integers, texts
 from dotr.connectors.documents import Format, parse_triples
 from dotr.connectors.parquet import ArchiveFile
 from dotr.events import Time
@@ -56,7 +57,7 @@ class ReadTimes:
             for number in batch.column(0).to_pylist():
                 for piece in self.log.splits[number].pieces:
                     for times in _open(self.log, piece.file).times(piece.first, piece.end or None):
-                        yield pa.RecordBatch.from_arrays([pa.array(times, pa.int64())], names=["time"])
+                        yield pa.RecordBatch.from_arrays([integers(times)], names=["time"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,5 +102,5 @@ class ReadGraphs:
 
 
 def _batch(times: list[Time], graphs: list[str]) -> pa.RecordBatch:
-    columns = [pa.array(times, pa.int64()), pa.array(graphs, pa.string())]
+    columns = [integers(times), texts(graphs)]
     return pa.RecordBatch.from_arrays(columns, names=["time", "graph"])

@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from dotr.connectors.columns import column
 from dotr.events import Composite, Time
 from dotr.rdf.terms import Triple
 from dotr.spark.facts import FactRow
@@ -55,7 +56,7 @@ def fact_batches(rows: Iterable[FactRow]) -> Iterator[pa.RecordBatch]:
 def fact_batch(rows: Iterable[FactRow]) -> pa.RecordBatch:
     """Rows as one batch of FACTS."""
     columns = list(zip(*rows, strict=True)) or [(), (), ()]
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, FACTS, strict=True)]
+    arrays = [column(values, field.type) for values, field in zip(columns, FACTS, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=FACTS)
 
 

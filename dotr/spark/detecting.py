@@ -71,7 +71,7 @@ class Detecting:
 
     def _matches(self, group: Group, slice_: int, rows: Iterator[FactRow]) -> Iterator[Sequence[RawMatch]]:
         """The matches that one part owns, those triggered inside its slice, instant by instant."""
-        detector = DETECTORS["tesla"](self._programs[group.number], self._clock, {})
+        detector = DETECTORS["tesla"](self._programs[group.number], self._clock, {}, {})
         oracle = MatchOracle(self._programs[group.number], self._clock) if self._verify else None
         slices = self._layout.cuts[group.number].slices
         start, end = (None, None) if slices is None else slices.bounds(slice_)

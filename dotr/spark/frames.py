@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from dotr.connectors.columns import integers, texts
 from dotr.connectors.documents import Format, parse_triples
 from dotr.connectors.parquet import missing
 from dotr.errors import (
@@ -248,9 +249,12 @@ class _Write:
         detecting = worker.detecting()
         found = detecting.events(fact_rows(batches))
         done = write_events(self.folder, self.format_, worker.job.clock, found)
-        columns = [[done.file], [json.dumps(done.counts)], [detecting.done.dropped], [detecting.done.parts]]
-        types = [pa.string(), pa.string(), pa.int64(), pa.int64()]
-        arrays = [pa.array(column, kind) for column, kind in zip(columns, types, strict=True)]
+        arrays = [
+            texts([done.file]),
+            texts([json.dumps(done.counts)]),
+            integers([detecting.done.dropped]),
+            integers([detecting.done.parts]),
+        ]
         yield pa.RecordBatch.from_arrays(arrays, names=["file", "counts", "dropped", "parts"])
 
 
@@ -270,7 +274,7 @@ class _Note:
         waiting: list[Composite] = []
 
         def batch(rows: pa.RecordBatch, note: str | None) -> pa.RecordBatch:
-            notes = pa.array([note] * rows.num_rows, pa.string())
+            notes = texts([note] * rows.num_rows)
             return pa.RecordBatch.from_arrays(
                 [*rows.columns, notes], schema=schema.append(pa.field("note", pa.string()))
             )
@@ -279,8 +283,8 @@ class _Note:
             if self.format_ == "parquet":
                 return event_batch(waiting, clock)
             # Spark's writer ends lines
-            texts = [event_text([event], self.format_, clock)[:-1] for event in waiting]
-            return pa.RecordBatch.from_arrays([pa.array(texts, pa.string())], schema=schema)
+            lines = [event_text([event], self.format_, clock)[:-1] for event in waiting]
+            return pa.RecordBatch.from_arrays([texts(lines)], schema=schema)
 
         for event in detecting.events(fact_rows(batches)):
             counts[event.rule] = counts.get(event.rule, 0) + 1

@@ -12,19 +12,18 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from functools import partial
-from importlib.abc import MetaPathFinder
 from multiprocessing import get_context
 from time import monotonic
 from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from dotr.connectors.columns import column
 from dotr.connectors.outputs import unwritable
 from dotr.connectors.parquet import SUFFIX
 from dotr.errors import Diagnostic, EngineError
@@ -107,28 +106,7 @@ class LocalRunner:
 
 
 def _pool(processes: int) -> Executor:
-    return ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=_begin)
-
-
-def _begin() -> None:
-    """The first array of a process looks for pandas, which takes longer to load than everything else. No
-    array here is made of what pandas makes.
-    """
-    if "pandas" not in sys.modules:
-        sys.meta_path.insert(0, _NO_PANDAS)
-        pa.array([0])
-        sys.meta_path.remove(_NO_PANDAS)
-
-
-class _NoPandas(MetaPathFinder):
-    """Finds that pandas is not there."""
-
-    def find_spec(self, fullname: str, path: object = None, target: object = None) -> None:
-        if fullname == "pandas":
-            raise ImportError(fullname)
-
-
-_NO_PANDAS = _NoPandas()
+    return ProcessPoolExecutor(processes, mp_context=get_context("spawn"))
 
 
 @dataclass(slots=True)
@@ -159,7 +137,7 @@ class _Run:
         tasks = self.processes * PARTS * 2
         done = self._round("extract", partial(_extract, shipped, self.scratch, tasks), list(range(buckets)))
         report.instants = sum(done)
-        self.pool.submit(_spill, self.scratch, tasks, "marks", marks(layout, report.first)).result()
+        _spill(self.scratch, tasks, "marks", marks(layout, report.first))
         work = partial(_detect, shipped, self.scratch, self.folder, request.format_)
         for written in self._round("detect", work, list(range(tasks))):
             report.parts += written.parts
@@ -283,7 +261,7 @@ def _load(scratch: str, prefix: str, schema: pa.Schema) -> pa.Table:
         if name.startswith(prefix):
             with pa.OSFile(os.path.join(scratch, name)) as file:
                 tables.append(pa.ipc.open_stream(file).read_all())
-    return pa.concat_tables(tables) if tables else schema.empty_table()
+    return pa.concat_tables(tables) if tables else pa.Table.from_batches([], schema)
 
 
 class _Files:
@@ -307,9 +285,7 @@ class _Files:
                 file = pa.OSFile(os.path.join(self._scratch, self._name.format(number)), "wb")
                 options = pa.ipc.IpcWriteOptions(compression="lz4")
                 self._writers[number] = file, pa.ipc.new_stream(file, self._schema, options=options)
-            columns = [
-                pa.array(c, f.type) for c, f in zip(zip(*rows, strict=True), self._schema, strict=True)
-            ]
+            columns = [column(c, f.type) for c, f in zip(zip(*rows, strict=True), self._schema, strict=True)]
             batch = pa.RecordBatch.from_arrays(columns, schema=self._schema)
             self._writers[number][1].write_batch(batch)
         self._rows, self._size = {}, 0

@@ -20,6 +20,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dotr.connectors.columns import column
 from dotr.connectors.outputs import unwritable
 from dotr.connectors.sinks import format_graph, format_jsonl, format_match, nquads
 from dotr.errors import Diagnostic, RefusedError
@@ -64,7 +65,7 @@ def event_batch(events: Sequence[Composite], clock: Clock) -> pa.RecordBatch:
         [format_match(event, clock) for event in events],
         [format_graph(event) for event in events],
     ]
-    arrays = [pa.array(column, kind.type) for column, kind in zip(columns, schema, strict=True)]
+    arrays = [column(values, kind.type) for values, kind in zip(columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 

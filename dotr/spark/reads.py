@@ -15,6 +15,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
+from dotr.connectors.columns import integers, texts
 from dotr.connectors.jsonlines import Line, parse_line
 from dotr.connectors.parquet import missing
 from dotr.errors import DataError
@@ -52,7 +53,7 @@ def _noted(log: Log, rows_of: Callable[[Reading], Rows]) -> Batches:
 
 
 def _batch(times: list[Any], graphs: list[Any], notes: list[Any]) -> pa.RecordBatch:
-    columns = [pa.array(times, pa.int64()), pa.array(graphs, pa.string()), pa.array(notes, pa.string())]
+    columns = [integers(times), texts(graphs), texts(notes)]
     return pa.RecordBatch.from_arrays(columns, names=["time", "graph", "note"])
 
 

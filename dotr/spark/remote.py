@@ -22,6 +22,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
+from dotr.connectors.columns import integers, texts
 from dotr.connectors.documents import SUFFIXES, Format, format_of, unknown_format
 from dotr.connectors.parquet import UNIT_NOTE, no_archive
 from dotr.connectors.refusals import dead_letter
@@ -182,7 +183,7 @@ class _Clocks:
                 clock = clock_of(path, self.options, self.fail, content.as_py())
                 if clock is not None:
                     found.setdefault(path, clock.unit if clock.integer else 0)
-            arrays = [pa.array(list(found), pa.string()), pa.array(list(found.values()), pa.int64())]
+            arrays = [texts(list(found)), integers(list(found.values()))]
             yield pa.RecordBatch.from_arrays(arrays, names=["file", "unit"])
 
 

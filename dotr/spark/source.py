@@ -29,6 +29,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from dotr.connectors.columns import integers, texts
 from dotr.connectors.documents import MAX_DOCUMENT, STREAM_BASE, Format, parse_triples
 from dotr.connectors.outputs import unwritable
 from dotr.connectors.parquet import batch_times, missing
@@ -139,7 +140,7 @@ class LogReader(DataSourceReader):
         graphs: list[str] = []
 
         def batch() -> pa.RecordBatch:
-            columns = [pa.array(times, kind), pa.array(graphs, pa.string())]
+            columns = [integers(times, kind), texts(graphs)]
             return pa.RecordBatch.from_arrays(columns, names=["time", "graph"])
 
         for time, graph in read_split(self._log, split, ReadCounts()):
