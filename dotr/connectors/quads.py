@@ -14,7 +14,7 @@ Bad input: D2012 a stray triple in the default graph · D2013 a graph whose quad
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -53,7 +53,7 @@ class Block:
     """Whether the document was grouped whole: `end` then counts graphs, not bytes."""
     spoiled: bool = False
     """Whether a line that cannot be read stands beside one of its own."""
-    unreadable: list[tuple[str, int]] = field(default_factory=list)
+    unreadable: Sequence[tuple[str, int]] = ()
     """Such lines directly before one of its own, with their numbers; without a name they end the document."""
 
     def text(self) -> str:
@@ -193,7 +193,7 @@ def group_whole(items: Iterable[PlacedRun], name: str) -> Iterator[Block]:
             block.named, block.triples = True, rows
         if lost:
             spoiled.add(last)
-            block.unreadable += lost
+            block.unreadable = [*block.unreadable, *lost]
             lost = []
     for key in spoiled - {""}:
         blocks[key].spoiled = True
@@ -235,15 +235,15 @@ def group_adjacent(items: Iterable[PlacedRun], name: str) -> Iterator[Block]:
             block.triples += rows
             block.end = end
         else:
-            new = Block(g, rows, [], line, end)
-            if len(pending) == 1 and pending[0][0][0] == g and block is not None and not bad.any:
-                new.about.append(pending[0][0])  # as our own output is
-                new.line = pending[0][1]
-                yield block
+            before = block
+            if len(pending) == 1 and pending[0][0][0] == g and not bad.spoiled and before is not None:
+                stamp, first, _end = pending.pop()  # as our own output is
+                block = Block(g, rows, [stamp], first, end)
+                yield before
             else:
-                yield from _distributed(block, new, pending, name, bad)
-            pending.clear()
-            block = new
+                block = Block(g, rows, [], line, end)
+                yield from _distributed(before, block, pending, name, bad)
+                pending.clear()
     yield from _distributed(block, None, pending, name, bad)
     yield from bad.rest()
 
@@ -255,10 +255,6 @@ class _Unreadable:
     lines: list[tuple[str, int]] = field(default_factory=list)
     end: int = 0
     spoiled: dict[Term, list[tuple[str, int]]] = field(default_factory=dict)
-
-    @property
-    def any(self) -> bool:
-        return bool(self.lines or self.spoiled)
 
     def line(self, text: str, line: int, end: int, before: Term) -> None:
         """An unreadable line, behind one of the graph `before`."""

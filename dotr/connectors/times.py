@@ -246,7 +246,7 @@ class Ladder:
         digits = stamp[1 : -len(_INTEGER_TAIL)]
         if len(digits) >= 12 or not digits.isdigit() or not digits.isascii():
             return None
-        self.hit("prov:generatedAtTime")
+        self.rungs["prov:generatedAtTime"] = self.rungs.get("prov:generatedAtTime", 0) + 1
         return int(digits) * self.unit
 
     def hit(self, rung: str) -> None:

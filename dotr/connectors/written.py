@@ -74,23 +74,20 @@ def quad_runs(text: str, name: str) -> list[Run]:
     rows.pop()
     for row in rows:
         terms = row.split(" ", 3)
-        if len(terms) == 4 and terms[3] == graph:
-            s, p, o, _ = terms
-        elif len(terms) == 3:
-            s, p, o = terms
-            graph, triples = "", []
-            runs.append((graph, triples))
+        if len(terms) == 4:
+            s, p, o, g = terms
+            if g != graph and (" " in g or '"' in g):  # of a literal with blanks
+                o, g = _object_and_graph(row[len(s) + len(p) + 2 :], name)
         else:
-            s, p, rest = row.split(" ", 2)
-            if rest[0] == '"' and graph and rest.endswith(f" {graph}"):  # a literal with blanks
-                o = rest[: -len(graph) - 1]
-            else:
-                o, graph = _object_and_graph(rest, name)
-                triples = []
-                runs.append((graph, triples))
+            s, p, o = terms
+            g = ""
         if o[0] == '"' and o[-1] != '"':
             o = literals[o] or refuse_rdf12(o, name)
-        triples.append((s, p, o))
+        if g and g == graph:
+            triples.append((s, p, o))
+        else:
+            graph, triples = g, [(s, p, o)]
+            runs.append((g, triples))
     return runs
 
 
