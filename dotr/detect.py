@@ -7,7 +7,7 @@ Method:  paper, sec. 3, TESLA; every case is spelled out in language.md, sec. 3.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from dotr.events import Clock, Fact, RawMatch, Time
 from dotr.ir import Program
@@ -41,9 +41,15 @@ class Detector(Protocol):
         """Take over the parts of unchanged rules; says which kept their state, start empty, are gone."""
 
 
-def _tesla(program: Program, clock: Clock, filtered: Mapping[str, Filtered]) -> Detector:
-    return TeslaDetector(program, clock, filtered=filtered)
+Open: TypeAlias = Callable[[Program, Clock, Mapping[str, str], Mapping[str, Filtered]], Detector]
+"""(program, clock, stream → the one whose facts it has, stream → its base and the comparison it passes)."""
 
 
-DETECTORS: Mapping[str, Callable[[Program, Clock, Mapping[str, Filtered]], Detector]] = {"tesla": _tesla}
-"""Temporal engines by the name that `--detector` takes. Streams of the mapping are given under their base."""
+def _tesla(
+    program: Program, clock: Clock, same: Mapping[str, str], filtered: Mapping[str, Filtered]
+) -> Detector:
+    return TeslaDetector(program, clock, same=same, filtered=filtered)
+
+
+DETECTORS: Mapping[str, Open] = {"tesla": _tesla}
+"""Temporal engines by the name that `--detector` takes."""

@@ -13,9 +13,10 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TypeAlias, overload
 
-from dotr.events import Clock, Composite, RawMatch, in_order
+from dotr.events import Clock, Composite, Fact, RawMatch, in_order
 from dotr.ir import Every, Fresh, Program, Rule, TemplateNode, TemplateTriple, TemplateVar
 from dotr.joins.emit import Names, make
+from dotr.rdf.memo import Memo
 from dotr.rdf.terms import PROV_GENERATED_AT_TIME, Term, Triple
 from dotr.tesla.identity import match_hash
 
@@ -86,6 +87,8 @@ class Emitter:
     def __init__(self, program: Program) -> None:
         self._templates = tuple(RuleTemplate(rule, index) for index, rule in enumerate(program.rules))
         _share_writers(self._templates)
+        most = max(256, (1 << 21) // max(1, len(program.rules)))
+        self._parts: Memo[tuple[int, ...], list[tuple[list[int], Writer]]] = Memo(self._parts_of, most)
 
     def emission(self, matches: Sequence[RawMatch]) -> Emission:
         """The events of one instant's matches."""
@@ -103,31 +106,39 @@ class Emitter:
                 Composite(template, template.prefix + name, match)
                 for template in [templates[rule] for rule in sorted(match[0])]
             ]
-        names = {id(match): match_hash(match[1], match[2]) for match in matches}
+        names = {facts: match_hash(time, facts) for facts, time in {m[2]: m[1] for m in matches}.items()}
         return [
-            Composite(templates[rule], templates[rule].prefix + names[id(match)], match)
+            Composite(templates[rule], templates[rule].prefix + names[match[2]], match)
             for rule, match in in_order(matches)
         ]
 
     def nquads(self, matches: Sequence[RawMatch], clock: Clock) -> list[str]:
         """The N-Quads of each event of one instant's matches, in output order, without making the events."""
         stamp = clock.term(matches[0][1])
-        templates = self._templates
         if len(matches) == 1:
             rules, time, facts, values = matches[0]
-            try:
-                return templates[rules[0]].write(sorted(rules), match_hash(time, facts), values, stamp)
-            except KeyError:  # templates of several forms
-                pass
+            parts = self._parts[rules]
+            if len(parts) == 1:
+                own, write = parts[0]
+                return write(own, match_hash(time, facts), values, stamp)
         texts: list[tuple[int, str]] = []
+        names: dict[tuple[Fact, ...], str] = {}
         for rules, time, facts, values in matches:
-            name = match_hash(time, facts)
-            try:
-                texts += zip(rules, templates[rules[0]].write(rules, name, values, stamp), strict=True)
-            except KeyError:
-                texts += [(rule, templates[rule].write((rule,), name, values, stamp)[0]) for rule in rules]
+            name = names.get(facts, "")
+            if not name:
+                name = names[facts] = match_hash(time, facts)
+            for own, write in self._parts[rules]:
+                texts += zip(own, write(own, name, values, stamp), strict=True)
         texts.sort(key=_RULE)
         return [text for _, text in texts]
+
+    def _parts_of(self, rules: tuple[int, ...]) -> list[tuple[list[int], Writer]]:
+        """Rules, in output order, by the function that writes their events."""
+        parts: dict[int, tuple[list[int], Writer]] = {}
+        for rule in sorted(rules):
+            write = self._templates[rule].write
+            parts.setdefault(id(write), ([], write))[0].append(rule)
+        return list(parts.values())
 
     def composite(self, match: RawMatch) -> Composite:
         """The event of one match of one rule."""

@@ -144,7 +144,7 @@ class Pipeline:
 
     def _new_detector(self, clock: Clock) -> Detector:
         filtered = {stream: Filtered(*filter_) for stream, filter_ in self._extract.filtered.items()}
-        return DETECTORS[self._detector](self.program, clock, filtered)
+        return DETECTORS[self._detector](self.program, clock, self._extract.same, filtered)
 
     @property
     def watermark(self) -> Time | None:

@@ -66,13 +66,14 @@ class AmbiguousError(Exception):
 
 
 class Group:
-    """Streams that get the same facts: same shape, same constants."""
+    """Streams that get the same facts: same shape, same constants. `told`: those they are given under."""
 
-    __slots__ = ("constants", "rows", "streams")
+    __slots__ = ("constants", "rows", "streams", "told")
 
-    def __init__(self, constants: tuple[Term, ...], streams: Sequence[str]) -> None:
+    def __init__(self, constants: tuple[Term, ...], streams: Sequence[str], shared: bool) -> None:
         self.constants = constants
         self.streams = tuple(streams)
+        self.told = self.streams[:1] if shared else self.streams
         self.rows: list[Row] = []
 
 
@@ -91,7 +92,8 @@ class Distribution:
     ) -> None:
         self.base = ""
         self._fragile = False
-        self.groups = [Group(constants, streams) for constants, streams in members.items()]
+        shared = shares is not None
+        self.groups = [Group(constants, streams, shared) for constants, streams in members.items()]
         self._width = width
         self._distinct = distinct
         self._places = [columns.index(c.variable) for c in comparisons]
@@ -120,7 +122,7 @@ class Distribution:
 
     def _address(self) -> None:
         """Say who gets every row as it is, if no row must be looked at for that: `everybody`."""
-        self._everybody = tuple(stream for group in self.groups for stream in group.streams)
+        self._everybody = tuple(stream for group in self.groups for stream in group.told)
         if self.base:
             self._everybody = (self.base,)
         self.everybody = self._everybody if self.base or self.index is None else ()
@@ -144,7 +146,13 @@ class Distribution:
         """The streams that get a row with this value at the compared place, if nothing else is compared."""
         if self.index is None or self.base:
             return self._everybody
-        return tuple(s for member in self.index.passing(term) for s in self.groups[member].streams)
+        return tuple(s for member in self.index.passing(term) for s in self.groups[member].told)
+
+    def same(self) -> Iterator[tuple[str, str]]:
+        """(stream, the one under which its facts are given) of streams that get none under their own name."""
+        for group in self.groups:
+            for stream in group.streams[len(group.told) :]:
+                yield stream, group.told[0]
 
     def filters(self) -> Iterator[tuple[str, int, str, Term]]:
         """With a base: (stream, the attribute compared, operator, constant) of each member."""
@@ -185,7 +193,7 @@ class Distribution:
         if self.base:
             found = [(self._everybody, list(rows))]
         else:
-            found = [(group.streams, own) for group, own in self.share(rows)]
+            found = [(group.told, own) for group, own in self.share(rows)]
         for streams, own in found:
             if own:
                 own = list(dict.fromkeys(own)) if self._distinct else own
@@ -205,7 +213,7 @@ class Distribution:
             return
         for group, own in self.share(rows):
             facts = self._made(own, time)
-            for stream in group.streams:
+            for stream in group.told:
                 result[stream] = facts
 
     def _one(self, row: Row, time: Time, result: dict[str, list[Fact]]) -> None:

@@ -79,7 +79,8 @@ class Extractor:
     Raises ProgramError D1290 for a query that neither engine can run. `limit`: answers of one query at one
     instant beyond which ProgramError D4130 is raised. With `shares`, streams of one shape that differ in a
     comparison it takes have their facts under one name: `filtered` says for each the name, the attribute
-    compared, operator and constant.
+    compared, operator and constant; and streams of equal queries have them under one of their names: see
+    `same`. `filtered` has the last word.
     """
 
     def __init__(
@@ -91,6 +92,7 @@ class Extractor:
         shares: Shares | None = None,
     ) -> None:
         self._shares = shares
+        self.same: dict[str, str] = {}
         self.filtered: dict[str, tuple[str, int, str, Term]] = {}
         self._queries = dict(queries)
         self._store = store
@@ -203,6 +205,7 @@ class Extractor:
             distinct=select.distinct,
             shares=self._shares,
         )
+        self.same.update(distribution.same())
         for stream, *comparison in distribution.filters() if distribution.base else ():
             self.filtered[stream] = (distribution.base, *comparison)  # type: ignore[assignment]  # of three
         try:
