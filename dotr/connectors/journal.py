@@ -54,6 +54,9 @@ CREATE TABLE closed (id INTEGER PRIMARY KEY CHECK (id = 1), key TEXT NOT NULL, h
 }
 """Format → the statements that make the next one of it."""
 
+_DAMAGED = ("malformed", "not a database", "no such table", "no such column", "corrupt", "decode to UTF-8")
+"""What SQLite says of a database that was written by something else."""
+
 CLOSED_LIMIT = 512 * 1024 * 1024
 """Bytes of a closed background beyond which it is not kept, but closed again at every start."""
 
@@ -286,7 +289,7 @@ class Journal:
     def _told(self, error: Exception) -> EngineError:
         """An error of SQLite or the operating system, as a diagnostic."""
         text = str(error)
-        if "malformed" in text or "not a database" in text or "no such table" in text or "corrupt" in text:
+        if any(word in text for word in _DAMAGED):
             return self._damaged(text)
         reason = (error.strerror if isinstance(error, OSError) else None) or text
         return EngineError(
@@ -320,14 +323,18 @@ class Journal:
             texts = self._connection.execute("SELECT path, text FROM texts").fetchall()
             removed = self._connection.execute("SELECT * FROM removed").fetchall()
             background = self._connection.execute("SELECT hash FROM background").fetchone()
+            digest = self._connection.execute("SELECT value FROM meta WHERE key = 'deployed'").fetchone()
         paths = tuple(path for (path,) in files)
-        return Deployed(
+        deployed = Deployed(
             paths,
             dict(texts),
             # a look at a deployment of format 1, which does not say of which file a rule was taken out
             frozenset((file, rule) for rule, *of in removed for file in of or paths),
             background[0] if background else "",
         )
+        if digest is not None and digest[0] != _digest_of(deployed):
+            raise self._damaged("the rules are not those that were deployed")
+        return deployed
 
     def deploy(self, deployed: Deployed, background: str, closed: tuple[str, bytes] | None = None) -> None:
         """Replace what is deployed; `background` is its triples as N-Triples, `closed` as `keep_closed`.
@@ -344,6 +351,8 @@ class Journal:
                 execute(connection, "INSERT INTO texts VALUES (?, ?)", (path, text))
             for file, rule in sorted(deployed.removed):
                 execute(connection, "INSERT INTO removed VALUES (?, ?)", (rule, file))
+            values = ("deployed", _digest_of(deployed))
+            execute(connection, "INSERT OR REPLACE INTO meta VALUES (?, ?)", values)
             packed = zlib.compress(background.encode(), 1)
             execute(connection, "INSERT INTO background VALUES (1, ?, ?)", (deployed.background, packed))
             if closed is not None:
@@ -407,7 +416,10 @@ class Journal:
         """What the last commit said about itself; empty before the first."""
         with self._guarded():
             found = self._connection.execute("SELECT status FROM state").fetchone()
-        status: dict[str, Any] = json.loads(found[0]) if found else {}
+        try:
+            status: dict[str, Any] = json.loads(found[0]) if found else {}
+        except ValueError as error:
+            raise self._damaged(str(error)) from None
         return status
 
     def source(self, file: str) -> SourceRow | None:
@@ -457,6 +469,13 @@ class Journal:
                 )
             for path, length in commit.outputs.items():
                 execute(connection, "UPDATE outputs SET length = ? WHERE path = ?", (length, path))
+
+
+def _digest_of(deployed: Deployed) -> str:
+    """A hash of what is deployed: the rules run as they were written, or not at all."""
+    texts = sorted((deployed.texts or {}).items())
+    content = json.dumps([deployed.files, texts, sorted(deployed.removed), deployed.background])
+    return _digest(content.encode()).hex()
 
 
 def _digest(content: bytes) -> bytes:

@@ -228,6 +228,30 @@ def test_a_truncated_database_is_damaged_not_overwritten(state: str, keep: int) 
     assert path.read_bytes() == content[:keep]
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE texts SET text = replace(text, '> 60', '> 70')",
+        "UPDATE files SET path = 'other.dotr'",
+        "DELETE FROM files",
+        "INSERT INTO removed VALUES ('Fire', 'rules.dotr')",
+        "UPDATE state SET status = substr(status, 5)",
+        "UPDATE state SET snapshot = substr(snapshot, 1, 30)",
+        "UPDATE state SET snapshot = zeroblob(30)",
+        "UPDATE texts SET text = cast(x'ff' AS TEXT)",
+        "DROP TABLE sources",
+        "ALTER TABLE state DROP COLUMN status",
+    ],
+)
+def test_rows_that_nobody_wrote_are_damage(state: str, damage: str) -> None:
+    feed(state, [write_lines("in.jsonl", stream(20, bad=False))], ["out.nq"])
+    with sqlite3.connect(Path(state) / "deployment.db") as connection:
+        connection.execute(damage)
+    connection.close()
+    with pytest.raises(EngineError, match="D5202"):
+        feed(state, ["in.jsonl"], ["out.nq"])
+
+
 def test_a_deployment_of_another_version_is_refused(state: str) -> None:
     with sqlite3.connect(Path(state) / "deployment.db") as connection:
         connection.execute("UPDATE meta SET value = '99' WHERE key = 'format'")
