@@ -33,7 +33,7 @@ class Size:
 
     @property
     def times(self) -> int:
-        return self.repeats or (2 if self.quick else 5)
+        return self.repeats or (4 if self.quick else 7)
 
 
 @dataclass
@@ -224,7 +224,7 @@ def fig6(size: Size) -> Result:
 
 def fig7(size: Size) -> Result:
     """1 to 1,000 rules that differ in a constant, none, 1 % or all firing; and rules of different shape."""
-    graphs = size.of(3_000, 500)
+    graphs = size.of(3_000, 2_000)
     counts = (1, 10, 100) if size.quick else (1, 10, 100, 1_000)
     result = Result("fig7", x="rules", figures={"graphs": graphs})
     floors: dict[float, float] = {}
