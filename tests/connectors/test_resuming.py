@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,8 @@ from dotr.connectors.deployment import commit_proposal, deployed_program, propos
 from dotr.connectors.journal import Journal
 from dotr.connectors.resuming import Added, closed_key, resumed
 from dotr.datalog import materialiser
-from tests.connectors.deployments import deploy, feed, stream
+from dotr.errors import EngineError
+from tests.connectors.deployments import FailingDisk, deploy, feed, stream
 
 RULES = """PREFIX : <urn:x:>
 BACKGROUND <rooms.ttl>
@@ -178,6 +180,37 @@ def older(state: str) -> None:
         connection.executemany("INSERT INTO removed VALUES (?)", [(rule,) for rule in rules])
         connection.execute("UPDATE meta SET value = '1' WHERE key = 'format'")
     connection.close()
+
+
+@pytest.mark.parametrize("what", ["deploy", "undeploy", "update"])
+def test_an_io_error_at_any_write_of_a_deploy_leaves_the_old_one(
+    state: str, tmp_path: Path, what: str
+) -> None:
+    Path("rules.dotr").write_text(RULES.replace("Seen", "Met"))
+    if what == "update":
+        older(state)
+    at, names = 0, {"Seen"}
+    told: list[str] = []
+    while names == {"Seen"}:
+        at += 1
+        folder = tmp_path / f"run{at}"
+        shutil.copytree(state, folder)
+        try:
+            with Journal(str(folder), disk=FailingDisk(at)) as journal:
+                if what == "deploy":
+                    commit_proposal(journal, propose(journal, ["rules.dotr"]))
+                elif what == "undeploy":
+                    undeploy(journal, "Seen")
+        except EngineError as error:
+            told.append(error.diagnostics[0].code)
+        else:
+            names = set()
+        with Journal(str(folder)) as journal:
+            found = {rule.name for rule in deployed_program(journal.deployed()).rules}
+        assert found == ({"Seen"} if names or what == "update" else {"Met"} if what == "deploy" else set())
+        feed(str(folder), ["in.jsonl"])
+    assert told == ["D4201"] * (at - 1)
+    assert at > 6
 
 
 def test_a_deployment_of_the_first_format_is_looked_at_as_it_is_and_fed_as_a_new_one(
