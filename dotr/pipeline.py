@@ -25,6 +25,7 @@ from dotr.rdf.memo import Memo
 from dotr.rdf.terms import Term, Triple
 from dotr.sparql.distribution import AmbiguousError, Distribution
 from dotr.sparql.extraction import Extractor
+from dotr.sparql.units import Alone
 from dotr.tesla.engine import Filtered, Restored
 from dotr.tesla.thresholds import is_threshold
 from dotr.verify import Oracle
@@ -44,10 +45,6 @@ Instant: TypeAlias = tuple[Time, list[list[Triple]] | None]
 
 Known: TypeAlias = tuple[Time, Sequence[Triple], Mapping[str, Sequence[Fact]], bool]
 """(time, triples, stream → facts, whether a graph came) of an instant that was extracted."""
-
-
-Alone: TypeAlias = Callable[[Term, Term, Time], dict[str, list[Fact]]]
-"""(subject, object, time) of the only triple of an instant → its facts."""
 
 
 @dataclass(slots=True)

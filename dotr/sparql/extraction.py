@@ -9,7 +9,7 @@ Why not: asking every query at every instant: a graph would cost the number of r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dotr.errors import Diagnostic, ProgramError
@@ -31,7 +31,7 @@ from dotr.sparql.reach import relations_of
 from dotr.sparql.shapes import Shape, shape_of
 from dotr.sparql.state import FullState
 from dotr.sparql.translate import Refused, Translated, translate
-from dotr.sparql.units import Direct, Incremental, Unit, Whole
+from dotr.sparql.units import Alone, Direct, Incremental, Unit, Whole
 
 ANSWER_LIMIT = 1_000_000
 """Answers of one query at one instant that are an explosion."""
@@ -152,7 +152,7 @@ class Extractor:
                     for stream in group.streams:
                         del self.filtered[stream]
 
-    def alone(self, predicate: Term) -> Callable[[Term, Term, Time], dict[str, list[Fact]]] | None:
+    def alone(self, predicate: Term) -> Alone | None:
         """`facts` of an instant of one triple of this predicate, as a function of the rest of the triple.
 
         None where it takes more than that triple and the background. The caller knows that no rule does
@@ -171,10 +171,12 @@ class Extractor:
 
         def facts(subject: Term, object_: Term, time: Time) -> dict[str, list[Fact]]:
             moment.time = time
-            result: dict[str, list[Fact]] = {}
             try:
+                if len(takers) == 1:
+                    return takers[0](subject, object_, time)
+                result: dict[str, list[Fact]] = {}
                 for take in takers:
-                    take(subject, object_, time, result)
+                    result |= take(subject, object_, time)
             except Explosion as explosion:
                 raise self._explosion(explosion.source, time) from explosion
             return result

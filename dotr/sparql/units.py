@@ -44,8 +44,8 @@ class Told:
 
 
 Woken: TypeAlias = "list[Unit]"
-Alone: TypeAlias = Callable[[Term, Term, Time, dict[str, list[Fact]]], None]
-"""(subject, object, time, where facts go) of the only triple of an instant."""
+Alone: TypeAlias = Callable[[Term, Term, Time], dict[str, list[Fact]]]
+"""(subject, object, time) of the only triple of an instant → facts by stream."""
 
 
 class Unit:
@@ -169,17 +169,24 @@ class Direct(Unit):
                 made = plan(rest, leaf.outputs, leaf.store, trigger=item, view=View.OLD)
                 runs.append(compile_plan(made, leaf.store))
         rows: list[Row] = []
-        out = bounded(rows, self._limit)
-        single = rows.append if all(len(leaf.patterns) == 1 for leaf in self.leaves) else out
+        out = (
+            rows.append
+            if all(len(leaf.patterns) == 1 for leaf in self.leaves)
+            else bounded(rows, self._limit)
+        )
+        take = self._take
 
-        def alone(subject: Term, object_: Term, time: Time, result: dict[str, list[Fact]]) -> None:
+        def alone(subject: Term, object_: Term, time: Time) -> dict[str, list[Fact]]:
             try:
                 for run in runs:
-                    run(single, subject, object_)
+                    run(out, subject, object_)
             except Explosion:
+                rows.clear()
                 self._explode()
+            result: dict[str, list[Fact]] = {}
             if rows:
-                self._take(rows, time, result)
+                take(rows, time, result)
+            return result
 
         return alone
 
