@@ -18,11 +18,10 @@ from dotr.errors import (
     UnsupportedError,
     UsageError,
 )
+from dotr.version import __version__
 
 if TYPE_CHECKING:
     from dotr.engine import Engine, Event
-
-__version__ = "0.1.0"
 
 __all__ = [
     "DataError",

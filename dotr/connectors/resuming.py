@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
-from dotr import __version__
 from dotr.connectors.background import read_background
 from dotr.connectors.documents import MAX_DOCUMENT, STREAM_BASE, content_hash, read_bytes
 from dotr.connectors.journal import Journal
@@ -26,6 +25,7 @@ from dotr.errors import EngineError
 from dotr.ir import Program
 from dotr.pipeline import Pipeline
 from dotr.rdf.terms import Triple
+from dotr.version import __version__
 
 
 @dataclass(frozen=True, slots=True)
