@@ -14,7 +14,7 @@ import re
 from typing import NoReturn, TypeAlias
 
 from dotr.errors import DataError, Diagnostic
-from dotr.rdf.canonical import canonical, canonical_literals
+from dotr.rdf.canonical import canonical_literal, canonical_literals
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import Term, Triple
 
@@ -26,7 +26,7 @@ _DIRECTION = re.compile(r'"@[A-Za-z0-9-]+--(?:ltr|rtl)$')
 
 def _literal(term: Term) -> Term:
     """A literal with a language or datatype in canonical form, "" if it has a base direction."""
-    return "" if _DIRECTION.search(term) else canonical(term)
+    return "" if term[-1] != ">" and _DIRECTION.search(term) else canonical_literal(term)
 
 
 literals: Memo[Term, Term] = Memo(_literal)

@@ -3,7 +3,7 @@
 Place:   applied where terms enter: background, stream, constants of programs (language.md, sec. 1).
 Method:  the form is what a pyoxigraph Store gives back for the literal, so that a query answered by
          the store and one answered here see the same terms. Frequent shapes (plain integers, decimals,
-         doubles, booleans, UTC dateTimes) are rewritten here; every other literal of an XSD value type makes
+         doubles, booleans, dateTimes) are rewritten here; every other literal of an XSD value type makes
          the round trip through a store. Ill-typed literals stay as they are; language tags become lower-case.
 Why not: a store for everything: 10 µs a literal; our own parser for everything: two dialects to keep equal.
 """
@@ -11,13 +11,13 @@ Why not: a store for everything: 10 µs a literal; our own parser for everything
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable
 from decimal import Decimal
 
 import pyoxigraph as ox
 
 from dotr.rdf.memo import Memo
-from dotr.rdf.terms import FALSE, TRUE, XSD, Term, Triple, to_oxigraph
+from dotr.rdf.terms import FALSE, TRUE, XSD, Term, to_oxigraph
 
 _SUFFIX = '"^^<' + XSD
 _INTEGER_TAIL = _SUFFIX + "integer>"
@@ -32,9 +32,10 @@ _VALUE_TYPES = frozenset(
 _INTEGER = re.compile(r"-?[1-9][0-9]{0,17}|0")
 _DECIMAL = re.compile(r"-?[0-9]{1,18}\.[0-9]{1,18}")
 _DOUBLE = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?")
-_DATETIME = re.compile(
-    r"([0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9])"
-    r"(\.[0-9]{1,18})?(?:Z|\+00:00)"
+_DATETIME = re.compile(  # but the 29th of February, which some years do not have
+    r"([0-9]{4}-(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)"
+    r"|(?:0[13578]|1[02])-31)T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9])"
+    r"(\.[0-9]{1,18})?(Z|[+-](?:0[0-9]|1[0-3]):[0-5][0-9])?"
 )
 
 _PLACE = ox.NamedNode("urn:dotr:canonical")
@@ -48,12 +49,6 @@ def canonical(term: Term) -> Term:
     if term[0] != '"' or term[-1] == '"':
         return term
     return canonical_literals[term]
-
-
-def canonical_triples(triples: Iterable[Triple]) -> list[Triple]:
-    """The triples with canonical objects, in the order given; repeats stay."""
-    memo = canonical_literals
-    return [(s, p, o if o[0] != '"' or o[-1] == '"' else memo[o]) for s, p, o in triples]
 
 
 def double_text(value: float) -> str:
@@ -83,41 +78,58 @@ def _tie_upwards(value: float, text: str) -> str:
 _NOT_FINITE = {"inf": "INF", "-inf": "-INF", "nan": "NaN"}
 
 
-def _canonical(term: Term) -> Term:
+def canonical_literal(term: Term) -> Term:
+    """`canonical` for a literal with a language or datatype, worked out anew."""
     end = term.rindex('"')
-    if term[end + 1] == "@":
-        return term[: end + 1] + term[end + 1 :].lower()
-    if not term.startswith(_SUFFIX, end):
-        return term
-    name = term[end + len(_SUFFIX) : -1]
-    lexical = term[1:end]
-    if name not in _VALUE_TYPES or not lexical:
-        return term
-    return _rewritten(lexical, name) or _round_trip(term)
+    suffix = term[end:]
+    rewrite = _REWRITERS.get(suffix)
+    if rewrite is None:
+        return f"{term[:end]}{suffix.lower()}" if suffix[1] == "@" else term
+    return term if end == 1 else rewrite(term[1:end]) or _round_trip(term)
 
 
-def _rewritten(lexical: str, name: str) -> Term | None:
-    """The canonical form of a frequent shape, None for all others."""
-    match name:
-        case "integer" | "int" | "long" if _INTEGER.fullmatch(lexical):
-            return f'"{lexical}{_INTEGER_TAIL}'
-        case "decimal" if _DECIMAL.fullmatch(lexical):
-            whole, fraction = lexical.rstrip("0").split(".")
-            sign, whole = ("-", whole[1:]) if whole[0] == "-" else ("", whole)
-            whole = whole.lstrip("0") or "0"
-            text = f"{whole}.{fraction}" if fraction else whole
-            return f'"{sign if text != "0" else ""}{text}{_SUFFIX}decimal>'
-        case "double" if _DOUBLE.fullmatch(lexical):
-            return f'"{double_text(float(lexical))}{_SUFFIX}double>'
-        case "boolean":
-            return _BOOLEANS.get(lexical)
-        case "dateTime" if found := _DATETIME.fullmatch(lexical):
-            fraction = (found[2] or "").rstrip("0").rstrip(".")
-            return f'"{found[1]}{fraction}Z{_SUFFIX}dateTime>'
-    return None
+def _integer(lexical: str) -> Term | None:
+    return f'"{lexical}{_INTEGER_TAIL}' if _INTEGER.fullmatch(lexical) else None
+
+
+def _decimal(lexical: str) -> Term | None:
+    if not _DECIMAL.fullmatch(lexical):
+        return None
+    whole, fraction = lexical.rstrip("0").split(".")
+    sign, whole = ("-", whole[1:]) if whole[0] == "-" else ("", whole)
+    whole = whole.lstrip("0") or "0"
+    text = f"{whole}.{fraction}" if fraction else whole
+    return f'"{sign if text != "0" else ""}{text}{_SUFFIX}decimal>'
+
+
+def _double(lexical: str) -> Term | None:
+    return f'"{double_text(float(lexical))}{_SUFFIX}double>' if _DOUBLE.fullmatch(lexical) else None
+
+
+def _datetime(lexical: str) -> Term | None:
+    found = _DATETIME.fullmatch(lexical)
+    if found is None:
+        return None
+    fraction = (found[2] or "").rstrip("0").rstrip(".")
+    zone = found[3] or ""
+    return f'"{found[1]}{fraction}{"Z" if zone[1:] == "00:00" else zone}{_SUFFIX}dateTime>'
 
 
 _BOOLEANS = {"true": TRUE, "1": TRUE, "false": FALSE, "0": FALSE}
+
+_FREQUENT: dict[str, Callable[[str], Term | None]] = {
+    "integer": _integer,
+    "int": _integer,
+    "long": _integer,
+    "decimal": _decimal,
+    "double": _double,
+    "boolean": _BOOLEANS.get,
+    "dateTime": _datetime,
+}
+_REWRITERS: dict[str, Callable[[str], Term | None]] = {
+    f"{_SUFFIX}{name}>": _FREQUENT.get(name, lambda _lexical: None) for name in sorted(_VALUE_TYPES)
+}
+"""What follows the lexical form → the canonical form of a frequent shape, None for all others."""
 
 
 def _round_trip(term: Term) -> Term:
@@ -126,5 +138,5 @@ def _round_trip(term: Term) -> Term:
     return str(next(iter(store)).object)
 
 
-canonical_literals: Memo[Term, Term] = Memo(_canonical)
+canonical_literals: Memo[Term, Term] = Memo(canonical_literal)
 """`canonical` for a literal with a language or datatype, at the price of a subscription."""
