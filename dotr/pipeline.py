@@ -287,12 +287,17 @@ class Pipeline:
                         known = []
                         self._unshare(ambiguous.distribution)
             except (DataError, ProgramError) as error:
-                if refused is None or instant[1] is None or error.diagnostics[0].code not in REFUSABLE:
-                    failed = error
+                failed = error
+                if refused is not None and instant[1] is not None and error.diagnostics[0].code in REFUSABLE:
+                    try:
+                        refused(instant[0], instant[1], error)
+                        failed = None
+                    except DotrError as told:  # what was extracted before is detected before it is raised
+                        failed = told
+                if failed is not None:
                     for later in due[place + 1 :]:
                         self._await(*later)
                     break
-                refused(instant[0], instant[1], error)
         yield from self._found(known)
         if failed is not None:
             raise failed

@@ -111,6 +111,16 @@ def test_a_document_that_changed_since_is_not_taken_for_the_original(state: str)
     assert letter["graph"] == SCHEMA + "\n"
 
 
+def test_events_before_an_instant_in_error_are_told(dotr: Dotr) -> None:  # noqa: F811
+    Path("schema.ttl").write_text(DISJOINT)
+    Path("cats.dotr").write_text(CLASH)
+    line = '{"time":%d,"graph":"<urn:x:%d> a <urn:x:Cat>%s ."}'
+    write_lines("in.jsonl", [line % (t, t, ", <urn:x:Dog>" if t == 9 else "") for t in range(20)])
+    ran = dotr("run", "cats.dotr", "in.jsonl")
+    assert (ran.code, "D3101" in ran.err, "`in.jsonl:10`" in ran.err) == (3, True, True)
+    assert [json.loads(event)["time"] for event in ran.out.splitlines()] == list(range(9))
+
+
 CLASH = """PREFIX : <urn:x:> PREFIX owl: <http://www.w3.org/2002/07/owl#>
 BACKGROUND <schema.ttl>
 ENTAILMENT owl2rl
