@@ -161,6 +161,7 @@ class Replay:
     origins: Origins = field(init=False)
     _graph: TimedGraph | None = field(default=None, init=False)
     _late: int = field(default=0, init=False)
+    _running: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         self.origins = Origins(lambda: self.pipeline.settled)
@@ -218,8 +219,9 @@ class Replay:
                         out.flush()
                 if not count & 63:
                     progress.update(count, sum(pipeline.counters.events.values()), clock.text(graph.time))
-        except DataError:  # what was closed before is told
-            self._write(out, write)
+        except DataError:
+            if not self._running:  # an error of the sources: what was closed before is told
+                self._write(out, write)
             raise
         pipeline.close_all()
         self._write(out, write)
@@ -227,10 +229,12 @@ class Replay:
     def _write(self, out: Output, write: Formatter) -> None:
         """Run what is closed; write its events."""
         clock = self.pipeline.clock
+        self._running = True
         for events in self.pipeline.drain():
             if events:
                 assert clock is not None
                 out.write(write(events, clock))
+        self._running = False
 
     def refused(self, time: Time, graphs: Sequence[list[Triple]], error: DotrError) -> None:
         """The policy for an instant that is in error."""

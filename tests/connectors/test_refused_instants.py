@@ -115,7 +115,7 @@ def test_events_before_an_instant_in_error_are_told(dotr: Dotr) -> None:  # noqa
     Path("schema.ttl").write_text(DISJOINT)
     Path("cats.dotr").write_text(CLASH)
     line = '{"time":%d,"graph":"<urn:x:%d> a <urn:x:Cat>%s ."}'
-    write_lines("in.jsonl", [line % (t, t, ", <urn:x:Dog>" if t == 9 else "") for t in range(20)])
+    write_lines("in.jsonl", [line % (t, t, ", <urn:x:Dog>" if t == 9 else "") for t in range(200)])
     ran = dotr("run", "cats.dotr", "in.jsonl")
     assert (ran.code, "D3101" in ran.err, "`in.jsonl:10`" in ran.err) == (3, True, True)
     assert [json.loads(event)["time"] for event in ran.out.splitlines()] == list(range(9))
