@@ -160,7 +160,6 @@ class Replay:
     delayed: Letters
     origins: Origins = field(init=False)
     _graph: TimedGraph | None = field(default=None, init=False)
-    _late: int = field(default=0, init=False)
     _running: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:

@@ -132,7 +132,7 @@ class Feed:
                 if self.pace.overdue():
                     self.commit()
                 if self.stopping():
-                    raise KeyboardInterrupt
+                    raise Stopped
                 wait()
 
     def _sources(self, files: Sequence[str], bookmarks: Mapping[str, Any]) -> Sources:
@@ -159,7 +159,7 @@ class Feed:
                 if self.pace.overdue():
                     self.commit()
                 if self.stopping():
-                    raise KeyboardInterrupt
+                    raise Stopped
                 continue
             self._item = item
             if isinstance(item, Mark):
@@ -172,7 +172,7 @@ class Feed:
             if self.pace.due():
                 self.commit()
             if self.stopping():
-                raise KeyboardInterrupt
+                raise Stopped
         self._drain()
 
     def _ahead(self, sources: Sources) -> Iterator[Item | None]:
@@ -345,6 +345,10 @@ def uncollected() -> Iterator[None]:
             gc.enable()
 
 
+class Stopped(KeyboardInterrupt):
+    """Ctrl-C, between two graphs. (What interrupts anywhere else is a plain KeyboardInterrupt.)"""
+
+
 class _Orderly:
     """Commits what was fed before an error of the sources or Ctrl-C ends the feed."""
 
@@ -355,9 +359,11 @@ class _Orderly:
         return None
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
-        """An error inside the pipeline leaves it in no state to be saved: the last commit stands."""
+        """An error inside the pipeline, or an interrupt anywhere, leaves no state to be saved: the last
+        commit stands.
+        """
         told = isinstance(error, DataError) and error.diagnostics[0].code.startswith(("D20", "D21"))
-        if told or isinstance(error, KeyboardInterrupt):
+        if told or isinstance(error, Stopped):
             self._feed.commit()
 
 

@@ -7,6 +7,7 @@ import os
 import shutil
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -180,6 +181,28 @@ def test_an_io_error_at_any_write_is_told_and_the_next_feed_makes_it_whole(
         if disk.count < at:
             break
     assert failed > 30
+
+
+@pytest.mark.parametrize("at", [1, 4, 9])
+def test_an_interrupt_in_the_middle_of_an_instant_saves_nothing(
+    state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
+    lines = stream(60, bad=False)
+    expected, _ = reference(tmp_path, lines)
+    write_lines("in.jsonl", lines)
+    emit, left = Feed._emit, iter(range(at))
+
+    def interrupted(feed: Feed, *given: Any) -> None:
+        if next(left, None) is None:
+            raise KeyboardInterrupt  # a second Ctrl-C
+        emit(feed, *given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Feed, "_emit", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            feed(state, ["in.jsonl"], ["out.nq"])
+    feed(state, ["in.jsonl"], ["out.nq"])
+    assert Path("out.nq").read_bytes() == expected
 
 
 def test_bytes_behind_the_last_commit_are_cut_off_at_the_next_start(state: str, tmp_path: Path) -> None:
