@@ -258,7 +258,7 @@ def parse_triples(
     if format_ is _STREAMED and len(text) < _SHORT:  # the hot path: one graph of a stream after the other
         try:
             lines = serialize(parse(text, _TURTLE), None, _N_TRIPLES).decode()  # type: ignore[union-attr]
-        except SyntaxError:  # an IRI may be relative
+        except (SyntaxError, AttributeError):  # an IRI may be relative; `_ntriples` tells what else there is
             lines = _ntriples(text, format_, name, base, skipped)
         terms = lines.split(" ", 4)
         if len(terms) == 4:  # one triple, without a blank in its object
@@ -287,6 +287,22 @@ def _ntriples(text: str, format_: Format, name: str, base: str | None, skipped: 
         return serialize(parser, None, _N_TRIPLES).decode()  # type: ignore[union-attr]  # no output: bytes
     except SyntaxError as error:
         _refuse(error, text, format_, name, skipped)
+    except AttributeError:  # pyoxigraph asks a text that UTF-8 cannot hold for its `read`
+        raise _half_character(text, name) from None
+
+
+def _half_character(text: str, name: str) -> DataError:
+    at = next(place for place, char in enumerate(text) if "\ud800" <= char <= "\udfff")
+    line = text.count("\n", 0, at) + 1
+    return DataError(
+        Diagnostic(
+            "D2002",
+            f"`{name}` has half a character of UTF-16",
+            place=f"{name}:{line}:{at - text.rfind(chr(10), 0, at)}",
+            label=f"\\u{ord(text[at]):04X}",
+            hint="such escapes stand in pairs in JSON, and nowhere else",
+        )
+    )
 
 
 def parse_runs(text: str, format_: Format, name: str, base: str | None = STREAM_BASE) -> list[Run]:

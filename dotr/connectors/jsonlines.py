@@ -70,7 +70,7 @@ def parse_line(
     if not isinstance(value, dict) or not isinstance(value.get("graph"), str):
         raise _no_object(place, "no object with a text `graph`")
     time = value.get("time")
-    if time is not None and (isinstance(time, bool) or not isinstance(time, int | str)):
+    if time is not None and type(time) is not int and not (isinstance(time, str) and time.isascii()):
         raise DataError(
             Diagnostic(
                 "D2105",

@@ -182,6 +182,15 @@ def test_latin1_is_refused_with_its_byte() -> None:
     assert "0xE9" in message
 
 
+@pytest.mark.parametrize("format_", [Format.TURTLE, Format.NTRIPLES, Format.TRIG])
+def test_half_a_character_is_refused_with_its_place_not_with_a_traceback(format_: Format) -> None:
+    text = '<urn:a> <urn:b> 1 .\n<urn:a> <urn:b> "\ud800" .'
+    message = refused("D2002", lambda: parse_triples(text, format_, "x"))
+    assert "x:2:18" in message
+    assert "\\uD800" in message
+    assert message.isascii()
+
+
 def test_a_byte_order_mark_is_no_content() -> None:
     assert parse_triples(decode("\ufeff<urn:a> <urn:b> 1 .".encode(), "x")) == [
         ("<urn:a>", "<urn:b>", f'"1"^^<{XSD}integer>')

@@ -173,6 +173,8 @@ def test_json_lines_have_their_own_time(write: Write) -> None:
         ('{"time":"2026-01-01T00:00:00","graph":""}', "D2103"),
         ('{"graph":""}', "D2101"),
         ('{"time":1,"graph":":a :b"}', "D2001"),
+        ('{"time":1,"graph":"<urn:a> <urn:b> \'\\ud800\' ."}', "D2002"),
+        ('{"time":"\\ud800","graph":""}', "D2105"),
     ],
 )
 def test_a_bad_line_is_refused_with_its_number(write: Write, line: str, code: str) -> None:
