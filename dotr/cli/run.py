@@ -201,6 +201,7 @@ class Replay:
                 if isinstance(item, Mark):
                     origins.passed(item)
                     if item.error is not None:
+                        self._write(out, write)  # its letters come before this one
                         sources.refusals.take(item.error, item.content)
                     continue
                 count += 1

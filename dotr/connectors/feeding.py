@@ -261,6 +261,7 @@ class Feed:
             self.delayed.write(late_line(time, graph, clock) + "\n")
 
     def _refuse(self, error: DataError, content: bytes) -> None:
+        self._drain()  # letters of instants that were closed before come first, whenever they are run
         self.totals.refused += 1
         self._status["refused"] += 1
         if self.letters is not None:

@@ -17,7 +17,7 @@ from typing import TypeAlias
 from dotr.connectors.notation import Notation, json_terms
 from dotr.emit import Emission
 from dotr.events import Clock, Composite, Fact, Time
-from dotr.rdf.terms import PROV_GENERATED_AT_TIME, XSD, Triple
+from dotr.rdf.terms import PROV_GENERATED_AT_TIME, XSD, Term, Triple
 
 Formatter: TypeAlias = Callable[[Sequence[Composite], Clock], str]
 """Events as the characters that go to the sink, line ends included."""
@@ -127,9 +127,16 @@ def _time(time: int, clock: Clock) -> str:
 
 
 def late_line(time: Time, graph: Sequence[Triple], clock: Clock) -> str:
-    """A late graph as a JSON line that is a valid source."""
+    """A late graph as a JSON line that is a valid source. Blank nodes are numbered as they appear: the labels
+    that a parser makes up differ from run to run.
+    """
     stamp: str | int = clock.text(time)
     if clock.integer:
         stamp = int(stamp)
-    text = "".join(f"{s} {p} {o} .\n" for s, p, o in graph)
+    blanks: dict[Term, Term] = {}
+    for subject, _, object_ in graph:
+        for term in (subject, object_):
+            if term[0] == "_":
+                blanks.setdefault(term, f"_:b{len(blanks)}")
+    text = "".join(f"{blanks.get(s, s)} {p} {blanks.get(o, o)} .\n" for s, p, o in graph)
     return json.dumps({"time": stamp, "graph": text}, ensure_ascii=False, separators=(",", ":"))

@@ -88,6 +88,16 @@ def test_the_end_of_input_closes_the_last_instant_unless_kept_open(state: str) -
     assert [graph.time for graph in Sources(["late.jsonl"])] == [1_000_000]
 
 
+def test_late_graphs_are_written_alike_in_every_run(state: str, tmp_path: Path) -> None:
+    late = "[] <urn:x:room> <urn:x:a> ; <urn:x:near> [ <urn:x:room> <urn:x:b> ] ."
+    write_lines("a.jsonl", ['{"time":9,"graph":""}', json.dumps({"time": 1, "graph": late})])
+    (tmp_path / "other").mkdir()
+    feed(state, ["a.jsonl"], late="late.jsonl")
+    feed(deploy(tmp_path / "other"), ["a.jsonl"], late="again.jsonl")
+    assert Path("late.jsonl").read_bytes() == Path("again.jsonl").read_bytes()
+    assert [len(graph.triples) for graph in Sources(["late.jsonl"])] == [3]
+
+
 def test_kept_open_the_last_instant_takes_more_graphs(state: str) -> None:
     hot = '{"time":1,"graph":"[] <urn:x:celsius> 70 ; <urn:x:room> <urn:x:a> ."}'
     smoke = '{"time":1,"graph":"[] a <urn:x:Smoke> ; <urn:x:room> <urn:x:a> ."}'

@@ -9,6 +9,7 @@ Place:   tests/cli/test_feed.py does a few kills with it; the long run is starte
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import subprocess
 import sys
@@ -16,8 +17,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.connectors.deployments import deploy, stream
+from tests.connectors.deployments import RULES, deploy, stream
 
+SCHEMA = "<urn:x:Smoke> <http://www.w3.org/2000/01/rdf-schema#subClassOf> <urn:x:Event> ."
 OUTPUTS = ("out.nq", "out.jsonl", "dead.jsonl")
 
 
@@ -41,9 +43,14 @@ def quiet_run(folder: Path, graphs: int, every: int) -> tuple[dict[str, bytes], 
 
 
 def prepared(folder: Path, graphs: int) -> str:
+    """A deployment and its stream, in which lines are unreadable and instants in error."""
     folder.mkdir(parents=True)
-    (folder / "in.jsonl").write_text("".join(f"{line}\n" for line in stream(graphs)))
-    return deploy(folder)
+    with (folder / "in.jsonl").open("w") as file:
+        for number, line in enumerate(stream(graphs)):
+            file.write(f"{line}\n")
+            if number % 150 == 70 and line.startswith("{"):
+                file.write(json.dumps({**json.loads(line), "graph": SCHEMA}) + "\n")
+    return deploy(folder, RULES.replace("PREFIX", "ENTAILMENT rdfs PREFIX", 1))
 
 
 def killed_run(folder: Path, graphs: int, every: int, kills: int, seconds: float, seed: int) -> int:
