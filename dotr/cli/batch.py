@@ -120,7 +120,7 @@ def command(
                     render.note(line)
             for diagnostic in warnings(program, plan):
                 render.say(diagnostic)
-            treatment = Treatment(materialize == "all", verify)
+            treatment = Treatment(materialize == "all", verify, not dead.fails)
             request = Request(program, triples, log, By(by), slice_, format_, treatment)
             report = _run(request, runner, folder, quiet)
             for letter in report.letters:

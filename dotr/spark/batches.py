@@ -6,6 +6,7 @@ Method:  plain columns in, plain columns out; a batch of rows amortises the cros
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
@@ -14,9 +15,13 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from dotr.connectors.columns import column
-from dotr.events import Composite, Time
+from dotr.connectors.refusals import dead_letter
+from dotr.connectors.sinks import late_line
+from dotr.errors import DataError, DotrError, ProgramError
+from dotr.events import Clock, Composite, Time
+from dotr.pipeline import REFUSABLE
 from dotr.rdf.terms import Triple
-from dotr.spark.facts import FactRow
+from dotr.spark.facts import REFUSED, FactRow
 from dotr.spark.job import Worker, split_lines
 
 FACTS = pa.schema([("part", pa.int64()), ("time", pa.int64()), ("facts", pa.string())])
@@ -33,10 +38,26 @@ Instant: TypeAlias = tuple[Time, Sequence[list[Triple]]]
 
 
 def extract(worker: Worker, instants: Iterable[Instant]) -> Iterator[FactRow]:
-    """Instants, in any order, each once, to rows of facts."""
+    """Instants, in any order, each once, to rows of facts; where that is asked for, those in error to rows of
+    dead letters.
+    """
     facts, route = worker.extracting.facts, worker.router.rows
+    forgiving = worker.job.treatment.forgiving
     for time, graphs in instants:
-        yield from route(time, facts(time, graphs))
+        try:
+            found = facts(time, graphs)
+        except (DataError, ProgramError) as error:
+            if not forgiving or error.diagnostics[0].code not in REFUSABLE:
+                raise
+            yield from _letters(time, graphs, error, worker.job.clock)
+            continue
+        yield from route(time, found)
+
+
+def _letters(time: Time, graphs: Sequence[list[Triple]], error: DotrError, clock: Clock) -> Iterator[FactRow]:
+    """A dead letter a graph; it says the time and the graph as a line of a source does."""
+    for graph in graphs:
+        yield REFUSED, time, dead_letter(error, None, "", json.loads(late_line(time, graph, clock)))
 
 
 def fact_batches(rows: Iterable[FactRow]) -> Iterator[pa.RecordBatch]:

@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Any
 
 from dotr.connectors.parquet import SUFFIX
 from dotr.errors import DotrError
-from dotr.events import Clock
+from dotr.events import Clock, Time
 from dotr.spark import frames
 from dotr.spark.archives import ExtractArchives, ReadGraphs, ReadTimes
 from dotr.spark.batch import PARTS, Report, Request, Tell, check_ticks, lay_out
-from dotr.spark.facts import FactRow, marks
+from dotr.spark.facts import REFUSED, FactRow, marks
 from dotr.spark.job import Shipped, make_job, ship
 from dotr.spark.places import is_remote
-from dotr.spark.reading import ARCHIVE_RUNG, spread
+from dotr.spark.reading import ARCHIVE_RUNG, absolute, spread
 from dotr.spark.reads import READ_COLUMNS, ReadSplits
 from dotr.spark.remote import read_remote, union
 from dotr.spark.remote_output import write_remote
@@ -74,7 +74,8 @@ class SparkRunner:
         spark = self.session()
         report.seconds["start"] = self._seconds
         try:
-            _Run(request, report, spark, request.log.clock, folder, tell).run()
+            found = replace(request, log=absolute(request.log))
+            _Run(found, report, spark, request.log.clock, folder, tell).run()
         except DotrError:
             raise
         except Exception as error:  # Py4J and gRPC raise what they like
@@ -111,12 +112,28 @@ class _Run:
                 return
             layout = lay_out(request.plan(), cores, look.quantiles, look.last, request.slice_length)
             job = ship(make_job(request.program, request.background, self.clock, layout, request.treatment))
-            facts = frames.facts(frames.instants(log, look.repeated), job, self.clock)
-            rows = marks(layout, look.first)
+            instants = frames.instants(log, look.repeated)
+            facts = frames.facts(instants, job, self.clock)
+            first: Time | None = look.first
+            if request.treatment.forgiving and any(group.ticks for group in layout.plan.groups):
+                first = self._first_accepted(instants, job, look.first)
+            rows = [] if first is None else marks(layout, first)
             with self._stage("detect"):
                 self._write(facts, rows, job)
         finally:
             kept.unpersist()
+
+    def _first_accepted(self, instants: DataFrame, job: Shipped, first: Time) -> Time | None:
+        """The first instant not in error, where ticks begin; None where there is none. Extracts it."""
+        unit = self.clock.unit if self.clock.integer else 1
+        while True:
+            facts = frames.facts(instants.where(f"time = {first // unit}"), job, self.clock)
+            if facts.where(facts.part == REFUSED).first() is None:
+                return first
+            later = instants.where(f"time > {first // unit}").agg({"time": "min"}).first()
+            if later is None or later[0] is None:
+                return None
+            first = later[0] * unit
 
     def _only_archives(self) -> bool:
         """Whether tasks can read all of the log by row groups, and nothing in it may be refused."""
@@ -139,6 +156,8 @@ class _Run:
                 note = json.loads(row.note)
                 self.report.dropped += note["dropped"]
                 self.report.parts += note["parts"]
+                self.report.letters += note["letters"]
+                self.report.instants -= note["refused"]
                 for rule, count in note["counts"].items():
                     self.report.events[rule] = self.report.events.get(rule, 0) + count
         finally:
@@ -150,6 +169,8 @@ class _Run:
         report.events = frames.counts_of(done)
         report.dropped = sum(row.dropped for row in done)
         report.parts = sum(row.parts for row in done)
+        report.letters += [letter for row in done for letter in json.loads(row.letters)]
+        report.instants -= sum(row.refused for row in done)
         report.files = sorted(row.file for row in done if row.file)
 
     def _archives(self, cores: int, unit: int) -> None:

@@ -10,7 +10,7 @@ Memory:  one part's detector at a time.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import itemgetter
 
@@ -18,7 +18,7 @@ from dotr.detect import DETECTORS
 from dotr.emit import Emitter
 from dotr.events import Clock, Composite, Fact, RawMatch, Time
 from dotr.ir import Program
-from dotr.spark.facts import MARK, FactReader, FactRow, Layout
+from dotr.spark.facts import MARK, REFUSED, FactReader, FactRow, Layout
 from dotr.spark.plan import Group
 from dotr.spark.verifying import MatchOracle
 from dotr.tesla.references import next_tick
@@ -29,11 +29,13 @@ TickFacts = Callable[[Time], Mapping[str, Sequence[Fact]]]
 
 @dataclass(slots=True)
 class Detected:
-    """What one task did."""
+    """What one task did, and the dead letters that were sent to it, of the instants `refused`."""
 
     events: int = 0
     dropped: int = 0
     parts: int = 0
+    letters: list[str] = field(default_factory=list)
+    refused: set[Time] = field(default_factory=set)
 
 
 class Detecting:
@@ -62,6 +64,11 @@ class Detecting:
         `rows` are sorted by part and time; a part is never split between calls.
         """
         for number, part in groupby(rows, key=itemgetter(0)):
+            if number == REFUSED:
+                for _part, time, letter in part:
+                    self.done.letters.append(letter)
+                    self.done.refused.add(time)
+                continue
             self.done.parts += 1
             group, _bucket, slice_ = self._layout.owner(number)
             emitter = self._emitters[group]

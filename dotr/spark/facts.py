@@ -39,6 +39,12 @@ sorts before everything. Parts of groups with EVERY have one, even where nothing
 _ORDINAL = itemgetter(2)
 
 
+REFUSED = -(2**63)
+"""The part of rows that carry no facts but the dead letter of a graph whose instant is in error. It sorts
+before everything.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Cut:
     """How one group is parted: into so many buckets of keys (1: not by key), and by time or not."""

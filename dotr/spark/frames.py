@@ -50,7 +50,8 @@ graphs.
 FACT_COLUMNS = "part bigint, time bigint, facts string"
 EVENT_COLUMNS = "rule string, id string, bindings map<string,string>, match string, graph string"
 LINE_COLUMNS = "value string, note string"
-WRITTEN_COLUMNS = "file string, counts string, dropped bigint, parts bigint"
+WRITTEN = ["file", "counts", "dropped", "parts", "letters", "refused"]
+WRITTEN_COLUMNS = "file string, counts string, dropped bigint, parts bigint, letters string, refused bigint"
 
 _EVENTS = 1024
 _MARK = "dotr-error:"
@@ -254,8 +255,10 @@ class _Write:
             texts([json.dumps(done.counts)]),
             integers([detecting.done.dropped]),
             integers([detecting.done.parts]),
+            texts([json.dumps(detecting.done.letters)]),
+            integers([len(detecting.done.refused)]),
         ]
-        yield pa.RecordBatch.from_arrays(arrays, names=["file", "counts", "dropped", "parts"])
+        yield pa.RecordBatch.from_arrays(arrays, names=WRITTEN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,7 +296,9 @@ class _Note:
                 yield batch(taken(), None)
                 waiting = []
         yield batch(taken(), None)
-        note = {"counts": counts, "dropped": detecting.done.dropped, "parts": detecting.done.parts}
+        done = detecting.done
+        note = {"counts": counts, "dropped": done.dropped, "parts": done.parts}
+        note |= {"letters": done.letters, "refused": len(done.refused)}
         nothing = pa.RecordBatch.from_arrays([pa.nulls(1, f.type) for f in schema], schema=schema)
         yield batch(nothing, json.dumps(note))
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from functools import partial
@@ -31,7 +31,7 @@ from dotr.events import Time
 from dotr.spark.batch import PARTS, Report, Request, Tell, check_ticks, lay_out
 from dotr.spark.batches import FACTS, extract, fact_rows, instants
 from dotr.spark.cuts import file_size
-from dotr.spark.facts import marks
+from dotr.spark.facts import REFUSED, FactRow, marks
 from dotr.spark.job import Shipped, make_job, ship
 from dotr.spark.parts import Written, write_events
 from dotr.spark.reading import Log, ReadCounts, Split, read_split, spread
@@ -57,6 +57,15 @@ class _Read:
     first: Time | None = None
     last: Time | None = None
     sample: list[Time] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Extracted:
+    """What an extracting task did: its instants that are not in error, and dead letters of those that are."""
+
+    instants: int
+    first: Time | None
+    letters: list[str]
 
 
 class LocalRunner:
@@ -136,8 +145,10 @@ class _Run:
         shipped = ship(make_job(request.program, request.background, log.clock, layout, request.treatment))
         tasks = self.processes * PARTS * 2
         done = self._round("extract", partial(_extract, shipped, self.scratch, tasks), list(range(buckets)))
-        report.instants = sum(done)
-        _spill(self.scratch, tasks, "marks", marks(layout, report.first))
+        report.instants = sum(extracted.instants for extracted in done)
+        report.letters += [letter for extracted in done for letter in extracted.letters]
+        firsts = [extracted.first for extracted in done if extracted.first is not None]
+        _spill(self.scratch, tasks, "marks", marks(layout, min(firsts)) if firsts else [])
         work = partial(_detect, shipped, self.scratch, self.folder, request.format_)
         for written in self._round("detect", work, list(range(tasks))):
             report.parts += written.parts
@@ -223,15 +234,27 @@ def _bucket(time: Time, buckets: int) -> int:
     return (time * 0x9E3779B97F4A7C15 >> 20) % buckets
 
 
-def _extract(shipped: Shipped, scratch: str, tasks: int, bucket: int) -> int:
-    """Round 2, one bucket of instants: facts to files by task. Returns the number of instants."""
+def _extract(shipped: Shipped, scratch: str, tasks: int, bucket: int) -> _Extracted:
+    """Round 2, one bucket of instants: facts to files by task."""
     table = _load(scratch, f"graphs-{bucket}-", _GRAPHS)
     worker = shipped.worker()
     times, graphs = table.column("time").to_pylist(), table.column("graph").to_pylist()
     order = sorted(range(len(times)), key=times.__getitem__)
     del table
-    _spill(scratch, tasks, str(bucket), extract(worker, instants((times[i], graphs[i]) for i in order)))
-    return len(set(times))
+    letters: list[str] = []
+    refused: set[Time] = set()
+
+    def accepted() -> Iterator[FactRow]:
+        for row in extract(worker, instants((times[i], graphs[i]) for i in order)):
+            if row[0] == REFUSED:
+                letters.append(row[2])
+                refused.add(row[1])
+            else:
+                yield row
+
+    _spill(scratch, tasks, str(bucket), accepted())
+    known = set(times) - refused
+    return _Extracted(len(known), min(known, default=None), letters)
 
 
 def _spill(scratch: str, tasks: int, name: str, rows: Iterable[tuple[int, Time, str]]) -> None:

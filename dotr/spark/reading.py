@@ -9,8 +9,9 @@ Method:  small files go together into one split, large ones are cut (cuts.py), P
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from dotr.connectors.documents import Format, parse_triples
 from dotr.connectors.parquet import SUFFIX, ArchiveFile
@@ -87,6 +88,15 @@ def open_log(paths: Sequence[str], options: SourceOptions, fail: bool = True) ->
     files = resolve(paths)
     clock = next((found for file in files if (found := clock_of(file, options, fail)) is not None), None)
     return Log(tuple(_splits(files, options, fail)), clock, options, fail)
+
+
+def absolute(log: Log) -> Log:
+    """The log with full paths, for tasks in processes that were started elsewhere."""
+    splits = (
+        Split(tuple(replace(piece, file=os.path.abspath(piece.file)) for piece in split.pieces))
+        for split in log.splits
+    )
+    return replace(log, splits=tuple(splits))
 
 
 def clock_of(file: str, options: SourceOptions, fail: bool, content: bytes | None = None) -> Clock | None:

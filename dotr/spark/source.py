@@ -39,7 +39,7 @@ from dotr.errors import Diagnostic, RefusedError, UsageError
 from dotr.events import Clock
 from dotr.rdf.terms import PROV_GENERATED_AT_TIME
 from dotr.spark import frames
-from dotr.spark.reading import Log, ReadCounts, Split, open_log, read_split, spread
+from dotr.spark.reading import Log, ReadCounts, Split, absolute, open_log, read_split, spread
 
 _ROWS = 2048
 _TASKS = 64
@@ -59,7 +59,7 @@ class LogSource(DataSource):
         return f"time {'bigint' if clock.integer else 'timestamp'}, graph string"
 
     def reader(self, schema: StructType) -> LogReader:
-        return LogReader(self._log())
+        return LogReader(absolute(self._log()))
 
     def writer(self, schema: StructType, overwrite: bool) -> LogWriter:
         path = self.options.get("path")
