@@ -248,8 +248,9 @@ class Replay:
         """The policy for a graph whose instant is closed."""
         clock = self.pipeline.clock
         assert clock is not None
+        assert self._graph is not None
+        self.origins.withdraw(self._graph)
         if self.delayed.fails:
-            assert self._graph is not None
             raise DataError(
                 Diagnostic(
                     "D2301",

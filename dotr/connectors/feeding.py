@@ -247,6 +247,8 @@ class Feed:
         clock = self.pipeline.clock
         assert clock is not None
         self.totals.late += 1
+        if isinstance(self._item, TimedGraph):
+            self.origins.withdraw(self._item)
         if self.fail_on_late:
             place = self._item.place if isinstance(self._item, TimedGraph) else ""
             raise DataError(

@@ -64,6 +64,11 @@ class Origins:
         if len(self._open) > self._full:
             self._forget()
 
+    def withdraw(self, graph: TimedGraph) -> None:
+        """The graph just noted came late: it is not one of its instant's."""
+        if self._open and self._open[-1][:3] == (graph.time, graph.file, graph.line):
+            self._open.pop()
+
     def _forget(self) -> None:
         closed = self.watermark()
         if closed is not None:

@@ -90,6 +90,7 @@ def feed(
     late: str = "",
     options: SourceOptions | None = None,
     follow_for: tuple[Any, float, int] | None = None,
+    lateness: int = 0,
     **more: Any,
 ) -> Feed:
     """One feed to the ends of its sources, events to `outputs` (N-Quads), commits by count alone.
@@ -101,6 +102,7 @@ def feed(
         pipeline = resumed(
             journal,
             program,
+            lateness=lateness,
             on_late=lambda time, graph: feeding.late(time, graph),
             on_refused=lambda time, graphs, error: feeding.refused(time, graphs, error),
         )

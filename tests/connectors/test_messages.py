@@ -34,9 +34,13 @@ PIECES = [
 ]
 
 
+def cut_all(file: io.BytesIO, name: str) -> list[Message]:
+    return [message for messages in split_messages(file, name) for message in messages]
+
+
 def cut(text: str) -> list[Message] | str:
     try:
-        return list(split_messages(io.BytesIO(text.encode()), "x.ttl"))
+        return cut_all(io.BytesIO(text.encode()), "x.ttl")
     except DataError as error:
         return str(error)
 
@@ -54,7 +58,7 @@ def test_lines_that_are_only_message_are_cut_as_the_whole_grammar_cuts_them(
 
 def test_messages_say_their_line_and_the_byte_behind_them() -> None:
     log = f"{HEAD}<urn:é> <urn:p> 1 .\n\nMESSAGE\n<urn:b> <urn:p> 2 .\nMESSAGE\n"
-    found = list(split_messages(io.BytesIO(log.encode()), "x.ttl"))
+    found = cut_all(io.BytesIO(log.encode()), "x.ttl")
     assert [message.line for message in found] == [1, 4]
     assert [log.encode()[message.end - 7 : message.end] for message in found] == [b"MESSAGE"] * 2
 
@@ -64,11 +68,11 @@ def test_a_line_inside_a_string_that_began_in_an_earlier_part_is_no_delimiter(
 ) -> None:
     monkeypatch.setattr(messages, "_BLOCK", 16)
     log = f'{HEAD}<urn:a> <urn:p> """\n{"x" * 40}\nMESSAGE\n""" .\nMESSAGE\n<urn:b> <urn:p> 2 .\n'
-    found = list(split_messages(io.BytesIO(log.encode()), "x.ttl"))
+    found = cut_all(io.BytesIO(log.encode()), "x.ttl")
     assert [message.text.count("MESSAGE") for message in found] == [1, 0]
 
 
 def test_a_log_where_nothing_nests_is_not_looked_at_token_by_token(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(messages, "_TOKEN", None)
     log = HEAD + "<urn:a> <urn:p> 'x' , <urn:b#c> .\nMESSAGE\n" * 3
-    assert len(list(split_messages(io.BytesIO(log.encode()), "x.ttl"))) == 3
+    assert len(cut_all(io.BytesIO(log.encode()), "x.ttl")) == 3
