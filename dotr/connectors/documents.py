@@ -27,7 +27,7 @@ from typing import IO, Any, NoReturn, Protocol, TypeAlias, cast
 import pyoxigraph as ox
 from pyoxigraph import parse, serialize
 
-from dotr.connectors.written import Run, distinct_triples, literals, quad_runs, refuse_rdf12
+from dotr.connectors.written import Run, literals, quad_runs, refuse_rdf12, several_triples
 from dotr.errors import DataError, Diagnostic
 from dotr.rdf.terms import Term, Triple
 
@@ -268,7 +268,7 @@ def parse_triples(
             return [(subject, predicate, object_)]
     else:
         lines = _ntriples(text, format_, name, base, skipped)
-    return distinct_triples(lines, name)
+    return several_triples(lines, name)
 
 
 def _ntriples(text: str, format_: Format, name: str, base: str | None, skipped: int) -> str:

@@ -14,7 +14,7 @@ Bad input: D2015 a delimiter inside a graph block · what documents.py reports, 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -28,6 +28,7 @@ from dotr.connectors.documents import (
     read_some,
     too_large,
 )
+from dotr.connectors.together import MANY, Together
 from dotr.connectors.written import distinct_triples, quad_runs
 from dotr.errors import DataError, Diagnostic
 from dotr.rdf.terms import PROV_GENERATED_AT_TIME, Term, Triple
@@ -72,8 +73,8 @@ def is_message_log(head: bytes) -> bool:
 
 def split_messages(
     file: Readable, name: str, limit: int = MAX_DOCUMENT, head: bytes = b"", line: int = 1, offset: int = 0
-) -> Iterator[Message]:
-    """The messages of a log, in bounded memory. Raises DataError D2006, D2015.
+) -> Iterator[list[Message]]:
+    """The messages of a log, some that are in hand at a time. Raises DataError D2006, D2015.
 
     `line` and `offset` say where `head` stands; at 1 and 0 the version line is put aside.
     """
@@ -108,8 +109,8 @@ class _Splitter:
     def size(self) -> int:
         return len(self._text)
 
-    def feed(self, text: str) -> Iterator[Message]:
-        """Take whole lines; yield the messages that end in them."""
+    def feed(self, text: str) -> Iterator[list[Message]]:
+        """Take whole lines; yield the messages that end in them, together where nothing nests in them."""
         said = "message" in text.lower()
         self._text += text
         if self._first:
@@ -133,23 +134,25 @@ class _Splitter:
             if self._offset != before:
                 self._plain = not any(mark in self._text for mark in _NESTING)
 
-    def _cut_lines(self) -> Iterator[Message]:
+    def _cut_lines(self) -> Iterator[list[Message]]:
         """Cut where MESSAGE is a line, and nothing there is can have that line inside."""
         self._seen = self._depth = 0
         *parts, self._text = self._text.split(_DELIMITER[:-1])
+        messages: list[Message] = []
         for part in parts:
             text = f"{part}\n"
             self._offset += (len(text) if text.isascii() else len(text.encode())) + len(_DELIMITER) - 2
-            message = Message(text, self.line, self._offset)
+            messages.append(Message(text, self.line, self._offset))
             self.line += text.count("\n")
-            yield message
+        for first in range(0, len(messages), MANY):
+            yield messages[first : first + MANY]
 
-    def finish(self) -> Iterator[Message]:
+    def finish(self) -> Iterator[list[Message]]:
         """The end of the log: the last message, unless it is blank behind a delimiter or the head."""
         if self._text.strip():
-            yield self._cut(len(self._text), len(self._text), complete=False)
+            yield [self._cut(len(self._text), len(self._text), complete=False)]
 
-    def _scan(self) -> Iterator[Message]:
+    def _scan(self) -> Iterator[list[Message]]:
         while True:
             for token in _TOKEN.finditer(self._text, self._seen):
                 if token["long"]:  # a long string that goes on: look again when more is there
@@ -162,7 +165,7 @@ class _Splitter:
                 elif token["mark"] or (token["comment"] and _OLD_MARK.fullmatch(token["comment"].rstrip())):
                     if self._depth > 0:
                         raise self._inside(token.start())
-                    yield self._cut(token.start(), token.end())
+                    yield [self._cut(token.start(), token.end())]
                     break
                 self._seen = token.end()
             else:
@@ -198,6 +201,7 @@ class Carried:
     bookmark: str = field(default="", init=False)
     """All of it as one text, from which `resumed` goes on."""
     _known: dict[str, str] = field(default_factory=dict, init=False)
+    _together: Together = field(default_factory=Together, init=False)
 
     def __post_init__(self) -> None:
         self.bookmark = f"{self.base or ''}\n{self.prefixes}"
@@ -206,6 +210,13 @@ class Carried:
     def resumed(cls, bookmark: str) -> Carried:
         base, _, prefixes = bookmark.partition("\n")
         return cls(base or None, prefixes)
+
+    def parse_many(self, messages: Sequence[Message], format_: Format) -> list[list[Triple]] | None:
+        """Messages of one list of `split_messages` as graphs; None: parse them one by one."""
+        if len(messages) < 2 or format_ is not Format.TRIG:
+            return None
+        self._together.base = self.base
+        return self._together.parse([message.text for message in messages], self.prefixes)
 
     def parse(
         self, message: Message, format_: Format, name: str

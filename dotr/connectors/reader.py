@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import IO
 
@@ -29,7 +29,7 @@ from dotr.connectors.documents import (
     unreadable,
 )
 from dotr.connectors.graphs import START, Bookmark, Item, Mark, SourceOptions, TimedGraph
-from dotr.connectors.jsonlines import parse_line, raw_lines
+from dotr.connectors.jsonlines import Line, Lines, Said, raw_lines
 from dotr.connectors.messages import Carried, Message, is_message_log, split_messages
 from dotr.connectors.pieces import Tape, pieces
 from dotr.connectors.quads import WHOLE, Block, group_whole, quad_blocks, refused_lines
@@ -339,41 +339,54 @@ class Reader:
 
     def _json_lines(self, tap: Tap, head: bytes) -> Iterator[Item]:
         start = tap.count - len(head)
-        lines = raw_lines(tap, self.name, self.options.max_document, head, self._line(start), start)
+        parser = Lines(self.name, self.options.base)
         try:
-            for line in lines:
-                if self.options.growing and not line.complete:
-                    self._left = len(line.content)
+            for lines in raw_lines(tap, self.name, self.options.max_document, head, self._line(start), start):
+                if self.options.growing and not lines[-1].complete:
+                    self._left = len(lines[-1].content)
                     return
-                try:
-                    triples, said = parse_line(line, self.name, self.options.base)
-                    place = f"{self.name}:{line.number}"
-                    own = None if said is None else ("the line's own time", said)
-                    time = self.ladder.time(triples, self.file, place, own)
-                except DataError as error:
-                    yield self._refused(error, line.content, "byte", line.end)
-                else:
-                    yield self._graph(time, triples, line.number, "byte", line.end)
+                for line, found in zip(lines, parser.parse(lines), strict=True):
+                    yield self._json_line(line, found)
         except DataError as error:
             yield self._refused(error, b"", "whole", tap.count)
+
+    def _json_line(self, line: Line, found: tuple[list[Triple], Said] | DataError) -> Item:
+        try:
+            if isinstance(found, DataError):
+                raise found
+            triples, said = found
+            own = None if said is None else ("the line's own time", said)
+            time = self.ladder.time(triples, self.file, f"{self.name}:{line.number}", own)
+        except DataError as error:
+            return self._refused(error, line.content, "byte", line.end)
+        return self._graph(time, triples, line.number, "byte", line.end)
 
     def _messages(self, tap: Tap, head: bytes, format_: Format) -> Iterator[Item]:
         start = tap.count - len(head)
         carried = Carried.resumed(self.bookmark.carried) if start else Carried(self.options.base)
         line = self._line(start)
-        messages = split_messages(tap, self.name, self.options.max_document, head, line, start)
         try:
-            for message in messages:
-                item = self._message(message, carried, format_)
-                if item is not None:
-                    yield item
-                self._prefixes = carried.bookmark
+            for messages in split_messages(tap, self.name, self.options.max_document, head, line, start):
+                many = carried.parse_many(messages, format_)
+                for number, message in enumerate(messages):
+                    parsed = None if many is None else many[number]
+                    item = self._message(message, carried, format_, parsed)
+                    if item is not None:
+                        yield item
+                    self._prefixes = carried.bookmark
         except DataError as error:
             yield self._refused(error, b"", "whole", tap.count)
 
-    def _message(self, message: Message, carried: Carried, format_: Format) -> Item | None:
+    def _message(
+        self, message: Message, carried: Carried, format_: Format, parsed: list[Triple] | None
+    ) -> Item | None:
+        about: Sequence[Triple] = ()
+        names: Sequence[Term] = ()
         try:
-            triples, about, names = carried.parse(message, format_, self.name)
+            if parsed is None:
+                triples, about, names = carried.parse(message, format_, self.name)
+            else:
+                triples = parsed
             if not triples and not about:
                 return None  # a heartbeat: it says no time, so no instant is closed by it
             line = message.line + _leading_lines(message.text)

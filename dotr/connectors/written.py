@@ -35,6 +35,15 @@ literals: Memo[Term, Term] = Memo(_literal)
 
 def distinct_triples(text: str, name: str) -> list[Triple]:
     """The triples of N-Triples text in order, objects canonical, no repeats. Raises DataError D2004."""
+    terms = text.split(" ", 4)
+    if len(terms) != 4:
+        return several_triples(text, name)
+    s, p, o, _ = terms  # one triple, without a blank in its object
+    return [(s, p, o if o[0] != '"' or o[-1] == '"' else literals[o] or refuse_rdf12(o, name))]
+
+
+def several_triples(text: str, name: str) -> list[Triple]:
+    """As `distinct_triples` where there is more than one, as a rule."""
     if "<<(" in text:
         for line in text.split(" .\n")[:-1]:
             object_ = line.split(" ", 2)[2]
