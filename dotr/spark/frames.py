@@ -9,6 +9,7 @@ Why not: group all graphs by time. They are by far the largest thing in the job.
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -34,7 +35,7 @@ from dotr.events import Clock, Composite, Time
 from dotr.rdf.terms import Triple
 from dotr.spark.batches import Instant, extract, fact_batches, fact_rows
 from dotr.spark.facts import FactRow
-from dotr.spark.job import Shipped, split_lines
+from dotr.spark.job import RARELY, Shipped, split_lines
 from dotr.spark.parts import event_batch, event_schema, event_text, write_events
 
 if TYPE_CHECKING:
@@ -304,7 +305,12 @@ class _Note:
 
 
 def told(work: Callable[[], Batches]) -> Batches:
-    """The batches of `work`; an error a user can mend crosses to the driver as text that `mended` reads."""
+    """The batches of `work`; an error a user can mend crosses to the driver as text that `mended` reads.
+
+    Meanwhile the worker's collector of cycles looks rarely: facts and events are many, and have none.
+    """
+    before = gc.get_threshold()
+    gc.set_threshold(*RARELY)
     try:
         yield from work()
     except DotrError as error:
@@ -315,6 +321,8 @@ def told(work: Callable[[], Batches]) -> Batches:
         ]
         content = json.dumps([type(error).__name__, found])
         raise RuntimeError(f"{_MARK}{content}{_MARK}\n{error}") from None
+    finally:
+        gc.set_threshold(*before)
 
 
 def mended(error: Exception) -> DotrError:

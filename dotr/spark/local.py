@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from functools import partial
+from gc import set_threshold
 from multiprocessing import get_context
 from time import monotonic
 from typing import Any, TypeVar
@@ -32,7 +33,7 @@ from dotr.spark.batch import PARTS, Report, Request, Tell, check_ticks, lay_out
 from dotr.spark.batches import FACTS, extract, fact_rows, instants
 from dotr.spark.cuts import file_size
 from dotr.spark.facts import REFUSED, FactRow, marks
-from dotr.spark.job import Shipped, make_job, ship
+from dotr.spark.job import RARELY, Shipped, make_job, ship
 from dotr.spark.parts import Written, write_events
 from dotr.spark.reading import Log, ReadCounts, Split, read_split, spread
 
@@ -115,7 +116,9 @@ class LocalRunner:
 
 
 def _pool(processes: int) -> Executor:
-    return ProcessPoolExecutor(processes, mp_context=get_context("spawn"))
+    return ProcessPoolExecutor(
+        processes, mp_context=get_context("spawn"), initializer=set_threshold, initargs=RARELY
+    )
 
 
 @dataclass(slots=True)
