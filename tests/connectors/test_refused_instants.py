@@ -145,7 +145,7 @@ def test_a_contradiction_is_set_aside_by_run_and_feed_alike(dotr: Dotr) -> None:
     assert ran.code == 0
     assert [json.loads(line)["time"] for line in ran.out.splitlines()] == [0, 2]
     assert "1 document refused" in ran.err
-    assert dotr("run", "cats.dotr", "in.jsonl", "--on-error", "skip").out == ran.out
+    assert dotr("run", "cats.dotr", "in.jsonl", "--on-error", "skip", "--verify").out == ran.out
     dotr("deploy", "cats.dotr")
     fed = dotr("feed", "in.jsonl", "--on-error", "file=feed.jsonl")
     assert (fed.code, fed.out) == (0, ran.out)

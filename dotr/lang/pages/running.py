@@ -199,7 +199,7 @@ PAGES: Final = (
         "D4001",
         "a rule that derives too much",
         "Every atom without a variable in common multiplies what a rule derives. The message names the\n"
-        "relation.",
+        "relation. At an instant, `--on-error skip` and `file=` set its graphs aside.",
         ":near(?a, ?b) :- :Room(?a), :Room(?b) .",
         ":near(?a, ?b) :- :Room(?a), :floor(?a, ?f), :Room(?b), :floor(?b, ?f) .",
     ),
@@ -445,7 +445,8 @@ PAGES: Final = (
     _page(
         "D4130",
         "a query with too many answers at one instant",
-        "Patterns without a common variable multiply their answers; the message names query and time.",
+        "Patterns without a common variable multiply their answers; the message names query and time. Under\n"
+        "`--on-error skip` and `file=` the graphs of the instant are set aside.",
         "SELECT ?a ?b WHERE { ?a :p ?x . ?b :q ?y }",
         "SELECT ?a ?b WHERE { ?a :p ?x . ?b :q ?x }",
     ),
