@@ -25,8 +25,8 @@ from dotr.spark.extracting import PLAIN, Extracting, Treatment
 from dotr.spark.facts import VERSION, Layout, Router
 
 RARELY = (100_000, 20, 100)
-"""How often a worker's garbage collector looks for cycles, as `gc.set_threshold` takes it: a tenth of a task's
-time by Python's own settings, and it finds none.
+"""How often a worker's garbage collector looks for cycles, as `gc.set_threshold` takes it: by Python's own
+settings it takes a tenth of a task's time, and finds none.
 """
 
 _KEPT = 2
