@@ -176,18 +176,18 @@ class Pipeline:
         `triples` are canonical terms, blank nodes as the document had them.
         """
         self.accept(time, triples if isinstance(triples, list) else list(triples))
+        return self._drained()
+
+    def _drained(self) -> Sequence[Composite]:
         emissions = list(self.drain())
         return emissions[0] if len(emissions) == 1 else [event for events in emissions for event in events]
 
-    def _drained(self) -> list[Composite]:
-        return [event for events in self.drain() for event in events]
-
-    def advance(self, time: Time) -> list[Composite]:
+    def advance(self, time: Time) -> Sequence[Composite]:
         """Close everything up to and including `time`; later graphs stamped so are late."""
         self._close_before(time + 1)
         return self._drained()
 
-    def finish(self) -> list[Composite]:
+    def finish(self) -> Sequence[Composite]:
         """The end of input: close everything up to the last timestamp."""
         self.close_all()
         return self._drained()
@@ -421,8 +421,8 @@ class Pipeline:
             for found in facts.values():
                 counts.facts += len(found)
             if matches:
-                for rules, *_ in matches:
-                    for rule in rules:
+                for match in matches:
+                    for rule in match[0]:
                         events[rule] += 1
                 yield emitter.emission(matches)
 

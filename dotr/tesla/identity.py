@@ -8,16 +8,20 @@ Why not: random names (the paper's). A replay, a restart and a Spark worker woul
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from typing import Any
 
 from dotr.events import Fact, Match, Time
 from dotr.ir.rules import Rule
+from dotr.rdf.memo import Memo
 
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
 _TRIPLES = [a + b + c for a in _ALPHABET for b in _ALPHABET for c in _ALPHABET]
 _lines: Callable[[tuple[Any, ...]], str] = "\n".join
+_BYTES = _ALPHABET.encode().ljust(256, b"?")
+_ROOM = bytes(9)
+_MANY = 64
 _HALVES = (1 << 30) - 1  # small ints: two table look-ups of 15 bits each
 
 
@@ -35,7 +39,11 @@ def match_hash(time: Time, facts: tuple[Fact, ...]) -> str:
             text = f"{text}\n{when} {ordinal}\n{_lines(values)}" if values else f"{text}\n{when} {ordinal}"
     except TypeError:  # an unbound value
         text = _with_unbound(time, facts)
-    bits = int.from_bytes(blake2b(text.encode(), digest_size=15).digest(), "big")
+    return _text(int.from_bytes(blake2b(text.encode(), digest_size=15).digest(), "big"))
+
+
+def _text(bits: int) -> str:
+    """120 bits as 24 letters."""
     a, b, c, d = bits >> 90, bits >> 60 & _HALVES, bits >> 30 & _HALVES, bits & _HALVES
     t = _TRIPLES
     return (
@@ -44,12 +52,72 @@ def match_hash(time: Time, facts: tuple[Fact, ...]) -> str:
     )
 
 
+def _lines_of(fact: Fact) -> bytes:
+    when, values, ordinal, _ = fact
+    return "".join([f"\n{when} {ordinal}", *[f"\n{value or ''}" for value in values]]).encode()
+
+
+_LINES: Memo[Fact, bytes] = Memo(_lines_of, limit=1 << 13)
+
+
 def _with_unbound(time: Time, facts: tuple[Fact, ...]) -> str:
     lines = [str(time)]
     for when, values, ordinal, _ in facts:
         lines.append(f"{when} {ordinal}")
         lines += [value or "" for value in values]
     return "\n".join(lines)
+
+
+def match_hashes(time: Time, several: Sequence[tuple[Fact, ...]]) -> list[str]:
+    """`match_hash` of each, for a fraction where there are many: a trigger is hashed once, a fact's lines are
+    kept, and the letters of sixty-four hashes are made by shifting all their bits at once.
+    """
+    head, lines, digests = str(time).encode(), _LINES, []
+    trigger: Fact | None = None
+    for facts in several:
+        if facts[0] is not trigger:  # those of one trigger stand together
+            trigger = facts[0]
+            begun = blake2b(head + lines[trigger], digest_size=15).copy
+        hash_ = begun()
+        for fact in facts[1:]:
+            hash_.update(lines[fact])
+        digests.append(hash_.digest())
+    return [
+        name for start in range(0, len(digests), _MANY) for name in _letters(digests[start : start + _MANY])
+    ]
+
+
+def _letters(digests: Sequence[bytes]) -> list[str]:
+    """Base32 of each: five bits a byte, by halving groups of bits and moving the halves apart."""
+    if len(digests) < _MANY // 4:
+        return [_text(int.from_bytes(digest, "big")) for digest in digests]
+    missing = [bytes(15)] * (_MANY - len(digests))
+    bits = int.from_bytes(_ROOM + _ROOM.join([*digests, *missing]), "big")
+    for low, high, shift in _HALVINGS:
+        bits = bits & low | (bits & high) << shift
+    low, middle, high = _THIRDS
+    bits = bits & low | (bits & middle) << 3 | (bits & high) << 6
+    text = bits.to_bytes(24 * _MANY, "big").translate(_BYTES).decode()
+    return [text[place : place + 24] for place in range(0, 24 * len(digests), 24)]
+
+
+def _masks() -> tuple[list[tuple[int, int, int]], tuple[int, int, int]]:
+    """(low half, high half, how far the high one moves) of groups of 24, 12 and 6 letters, then thirds of 3.
+
+    A letter takes five bits at first and eight in the end; a hash has room for 24 times eight.
+    """
+    every = sum(1 << 192 * place for place in range(_MANY))
+    halvings, groups = [], [(0, 24)]  # (where a group begins, its letters)
+    while groups[0][1] > 3:
+        half = groups[0][1] // 2
+        low = sum((1 << 5 * half) - 1 << start for start, _ in groups)
+        halvings.append((low * every, (low << 5 * half) * every, 3 * half))
+        groups = [(begin, half) for start, _ in groups for begin in (start, start + 8 * half)]
+    low = sum(31 << start for start, _ in groups)
+    return halvings, (low * every, (low << 5) * every, (low << 10) * every)
+
+
+_HALVINGS, _THIRDS = _masks()
 
 
 def match_id(rule: Rule, match: Match) -> str:

@@ -1,10 +1,11 @@
 """Timing, comparing and printing.
 
 Method:  every runner is prepared anew for each repeat, warmed up with the head of the stream (which fills
-         windows and compiles what compiles lazily) and timed over the rest; runners take turns, so that a
-         machine that is busy for a while is busy for all of them. Times are the process's own CPU time: every
-         runner is one thread that waits for nothing. The best of the repeats is reported (noise only adds),
-         with the median beside it. Outputs are compared as text.
+         windows and compiles what compiles lazily) and timed over the rest, in turns with the others after
+         every few graphs, so that a machine that is busy for a while is busy for all of them. Times are the
+         process's own CPU time: every runner is one thread that waits for nothing. What is written is thrown
+         away outside of the time, after its hash was taken. The best of the repeats is reported (noise only
+         adds), with the median beside it.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import os
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from pathlib import Path
 from statistics import median
 from time import process_time
@@ -25,22 +27,27 @@ from .runners import Documents, Run
 STAMP = " <http://www.w3.org/ns/prov#generatedAtTime> "
 
 
+SILENT = ("parse", "silent")
+"""Runners that write no events."""
+
+
 class DifferenceError(Exception):
     """Two runners disagree about the events of one stream."""
 
 
 @dataclass
 class Timing:
-    """Seconds of each repeat over `graphs` graphs, and the output, that of the warm-up first."""
+    """Seconds of each repeat over `graphs` graphs, stamps (one an event) and hash of what each turn wrote."""
 
     graphs: int
     seconds: list[float] = field(default_factory=list)
-    output: list[str] = field(default_factory=list)
+    stamps: list[int] = field(default_factory=list)
+    hashes: list[bytes] = field(default_factory=list)
 
     @property
     def events(self) -> float:
-        """Composite events a graph, of the part that was timed: each has one stamp."""
-        return sum(text.count(STAMP) for text in self.output[1:]) / self.graphs
+        """Composite events a graph, of the part that was timed."""
+        return sum(self.stamps[1:]) / self.graphs
 
     @property
     def best(self) -> float:
@@ -51,32 +58,53 @@ class Timing:
     def typical(self) -> float:
         return median(self.seconds) / self.graphs * 1e6
 
+    def turn(self, run: Run, documents: Documents) -> float:
+        """Run some documents; the seconds it took."""
+        start = process_time()
+        output = run(documents)
+        seconds = process_time() - start
+        text = "".join(output)
+        self.stamps.append(text.count(STAMP))
+        self.hashes.append(blake2b(text.encode()).digest())
+        return seconds
 
-def once(prepare: Callable[[], Run], documents: Documents, warm_up: int = 0) -> tuple[float, list[str]]:
-    """(seconds of all documents but the first `warm_up`, output: that of the warm-up as one text first)."""
+
+def once(prepare: Callable[[], Run], documents: Documents) -> tuple[float, list[str]]:
+    """(seconds, output) of all documents."""
     run = prepare()
-    head = "".join(run(documents[:warm_up])) if warm_up else ""
-    rest = documents[warm_up:]
     gc.collect()
     start = process_time()
-    output = run(rest)
-    return process_time() - start, [head, *output]
+    output = run(documents)
+    return process_time() - start, output
 
 
 def compare(
-    runners: Mapping[str, Callable[[], Run]], documents: Documents, repeats: int, warm_up: int = 1_000
+    runners: Mapping[str, Callable[[], Run]],
+    documents: Documents,
+    repeats: int,
+    *,
+    warm_up: int = 1_000,
+    turn: int = 500,
 ) -> dict[str, Timing]:
     """Time runners in turns. Raises DifferenceError unless all that print anything print the same."""
     warm_up = min(warm_up, len(documents) // 2)
+    turns = [documents[place : place + turn] for place in range(warm_up, len(documents), turn)]
     timings = {name: Timing(len(documents) - warm_up) for name in runners}
     for _ in range(repeats):
-        for name, prepare in runners.items():
-            seconds, output = once(prepare, documents, warm_up)
-            timings[name].seconds.append(seconds)
-            timings[name].output = output
-    printing = [name for name in runners if name != "parse"]
-    for name in printing[1:]:
-        same(printing[0], timings[printing[0]].output, name, timings[name].output)
+        running = {name: prepare() for name, prepare in runners.items()}
+        for name, timing in timings.items():
+            timing.stamps, timing.hashes = [], []
+            timing.turn(running[name], documents[:warm_up])
+            timing.seconds.append(0.0)
+        gc.collect()
+        for part in turns:
+            for name, timing in timings.items():
+                timing.seconds[-1] += timing.turn(running[name], part)
+    first, *others = [name for name in runners if name not in SILENT] or [""]
+    for name in others:
+        for place, (ours, theirs) in enumerate(zip(timings[first].hashes, timings[name].hashes, strict=True)):
+            if ours != theirs:
+                raise DifferenceError(f"turn {place}: {first} and {name} write different events")
     return timings
 
 

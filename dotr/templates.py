@@ -1,0 +1,234 @@
+"""Templates: what DEFINE says, resolved once to nodes for triples and a generated function for N-Quads.
+
+Place:   emit.py fills them in; nothing else makes text of events.
+Method:  rules whose templates differ in constants alone are written by one function: a loop over matches and
+         rules in which everything that does not depend on the rule is put together outside.
+Why not: a serializer over term objects: three times the price of ready parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import TypeAlias
+
+from dotr.ir import Every, Fresh, Rule, TemplateNode, TemplateTriple, TemplateVar
+from dotr.joins.emit import Names, make
+from dotr.rdf.terms import PROV_GENERATED_AT_TIME, Term, Triple
+
+_LONG = 64  # triples of a template
+
+Build: TypeAlias = tuple[tuple[Term | int, ...], ...]
+"""Triples of nodes: a constant, or a place in (name, stamp, bindings…, further fresh names…)."""
+
+Row: TypeAlias = tuple[str, tuple[Term, ...]]
+"""(hash, values of WITH) of a match."""
+
+Writer: TypeAlias = Callable[[Sequence[int], Sequence[Row], str], list[str]]
+"""(rules of one form, what they matched, stamp) → N-Quads of each event: by match, then by rule."""
+
+
+class RuleTemplate:
+    """What one rule makes of its matches: see events.Template."""
+
+    __slots__ = (
+        "_build",
+        "_index",
+        "build",
+        "positions",
+        "prefix",
+        "rule",
+        "suffixes",
+        "variables",
+        "write",
+    )
+
+    def __init__(self, rule: Rule, index: int) -> None:
+        self._index = index
+        self.write: Writer = self._write
+        trigger = rule.trigger
+        first = (trigger.name, ()) if isinstance(trigger, Every) else (trigger.name, trigger.variables)
+        self.rule = rule.name
+        self.prefix = f"urn:dotr:{rule.name}:"
+        self.variables = rule.variables
+        self.positions = (first, *((c.position.name, c.position.variables) for c in rule.chosen))
+        fresh = _fresh_names(rule)
+        self.suffixes = tuple(suffix for suffix in fresh.values() if suffix)
+        may_repeat = _may_repeat(rule.template)
+        slot = _slots(rule, fresh)
+        self._build = tuple(
+            tuple(slot(node) for node in (t.subject, t.predicate, t.object)) for t in rule.template
+        )
+        self.build = None if may_repeat else self._build
+
+    def graph(self, id_: str, bindings: tuple[Term, ...]) -> tuple[Triple, ...]:
+        values = (f"<{id_}>", "", *bindings, *[f"<{id_}{suffix}>" for suffix in self.suffixes])
+        triples: dict[Triple, None] = {}
+        for s, p, o in self._build:
+            triple = (
+                s if isinstance(s, str) else values[s],
+                p if isinstance(p, str) else values[p],
+                o if isinstance(o, str) else values[o],
+            )
+            triples[triple] = None
+        return tuple(triples)
+
+    def quads(self, id_: str, bindings: tuple[Term, ...], stamp: str) -> str:
+        """An event as N-Quads: its stamp in the default graph, then its quads in template order."""
+        return self.write((self._index,), ((id_[len(self.prefix) :], bindings),), stamp)[0]
+
+    def _write(self, rules: Sequence[int], rows: Sequence[Row], stamp: str) -> list[str]:
+        """For a template in which two triples can become one."""
+        texts = []
+        for name, bindings in rows:
+            id_ = self.prefix + name
+            node = f"<{id_}>"
+            lines = [f"{s} {p} {o} {node} .\n" for s, p, o in self.graph(id_, bindings)]
+            texts.append(f"{node} {PROV_GENERATED_AT_TIME} {stamp} .\n{''.join(lines)}")
+        return texts
+
+
+def _fresh_names(rule: Rule) -> dict[str, str]:
+    """Fresh name → what follows the id: nothing for the first of the template, "-y" for `dotr_y`."""
+    names: dict[str, str] = {}
+    for triple in rule.template:
+        for node in (triple.subject, triple.object):
+            if isinstance(node, Fresh) and node.name not in names:
+                names[node.name] = f"-{node.name.removeprefix('dotr_')}" if names else ""
+    return names
+
+
+def _slots(rule: Rule, fresh: dict[str, str]) -> Callable[[TemplateNode], Term | int]:
+    """Template node → itself if constant, else its place in (name, stamp, bindings…, further names…)."""
+    suffixes = [suffix for suffix in fresh.values() if suffix]
+
+    def slot(node: TemplateNode) -> Term | int:
+        if isinstance(node, TemplateVar):
+            return 2 + rule.variables.index(node.name)
+        if isinstance(node, Fresh):
+            suffix = fresh[node.name]
+            return 2 + len(rule.variables) + suffixes.index(suffix) if suffix else 0
+        return node
+
+    return slot
+
+
+def share_writers(templates: Sequence[RuleTemplate]) -> None:
+    """Give templates that differ in constants alone one function that writes their events."""
+    forms: dict[Hashable, dict[int, tuple[RuleTemplate, list[_Piece]]]] = {}
+    for index, template in enumerate(templates):
+        if template.build is not None:
+            pieces = _pieces(template.build, len(template.variables), template.suffixes)
+            form = len(template.variables), tuple(p if isinstance(p, int) else "" for p in pieces)
+            forms.setdefault(form, {})[index] = template, pieces
+    for members in forms.values():
+        writer = _quad_writer(members)
+        for template, _ in members.values():
+            template.write = writer
+
+
+_Piece: TypeAlias = int | str
+"""Of an event's text: constant text, or what differs: `_NAME`, `_PREFIX`, `_STAMP`, or a value's place."""
+
+_NAME, _PREFIX, _STAMP = -1, -2, -3
+_END = " .\n"
+
+
+def _pieces(build: Build, values: int, suffixes: Sequence[str]) -> list[_Piece]:
+    """The text of an event: constants and what comes in between, by turns as far as possible."""
+    pieces: list[_Piece] = []
+
+    def add(*more: _Piece) -> None:
+        for piece in more:
+            if isinstance(piece, str) and pieces and isinstance(pieces[-1], str):
+                pieces[-1] += piece
+            else:
+                pieces.append(piece)
+
+    add(_NAME, f" {PROV_GENERATED_AT_TIME} ", _STAMP, _END)
+    for triple in build:
+        for node in triple:
+            if not isinstance(node, int):
+                add(f"{node} ")
+            elif node < 2 + values:
+                add((_NAME, _STAMP)[node] if node < 2 else node - 2, " ")
+            else:
+                add(_PREFIX, f"{suffixes[node - 2 - values]}> ")
+        add(_NAME, _END)
+    return pieces
+
+
+def _quad_writer(members: Mapping[int, tuple[RuleTemplate, list[_Piece]]]) -> Writer:
+    """One generated loop over rules of one form. What does not depend on the rule is put together before it;
+    constants come in by name.
+    """
+    names = Names()
+    template, pieces = next(iter(members.values()))
+    columns: list[list[str]] = [[f"<{t.prefix}" for t, _ in members.values()]]
+    parts: list[str] = []  # of the f-string; a part that is the same for all rules begins with `s`
+    for place, piece in enumerate(pieces):
+        if isinstance(piece, int):
+            parts.append({_NAME: "n", _PREFIX: "i", _STAMP: "st"}.get(piece, f"s{piece}"))
+            continue
+        column = [str(other[place]) for _, other in members.values()]
+        if len(set(column)) == 1:
+            parts.append(f"s{names.constant(column[0])}")
+            names.namespace[parts[-1]] = column[0]
+        else:
+            parts.append(f"k{len(columns)}")
+            columns.append(column)
+    names.namespace["OF"] = dict(zip(members, zip(*columns, strict=True), strict=True))
+    names.namespace["END"] = _END
+    first, each = ["    out = []"], ["    for h, b in rows:"]
+    if template.variables:
+        each.append(f"        {''.join(f's{i}, ' for i in range(len(template.variables)))}= b")
+    text: list[str] = []
+    for shared, run in groupby(parts, key=lambda part: part[0] == "s"):
+        found = list(run)
+        if shared and len(found) > 1:
+            local = f"e{len(first) + len(each)}"
+            known = all(part == "st" or part[1] == "K" for part in found)
+            (first if known else each).append(
+                f"{'    ' if known else '        '}{local} = f'{_fields(found)}'"
+            )
+            found = [local]
+        text += found
+    whole = _fields(text).replace(f"{{n}}{{s{names.constant(_END)}}}{{n}}", "{m}")
+    each += [
+        "        for r in rules:",
+        f"            {''.join(f'k{i}, ' for i in range(len(columns)))}= OF[r]",
+        *(
+            ["            i = k0 + h", "            n = i + '>'"]
+            if "i" in text
+            else ["            n = f'{k0}{h}>'"]
+        ),
+        "            m = f'{n}{END}{n}'",
+        f"            out.append(f'{whole}')",
+    ]
+    return make(
+        "quads", "\n".join(["def quads(rules, rows, st):", *first, *each, "    return out", ""]), names
+    )
+
+
+def _fields(names: Iterable[str]) -> str:
+    return "".join(f"{{{name}}}" for name in names)
+
+
+def _may_repeat(template: tuple[TemplateTriple, ...]) -> bool:
+    """Whether two triples of a template can become the same: no place holds two different constants.
+
+    A long template is taken to: pairs are too many to look at, and each event is looked through instead.
+    """
+    if len(template) > _LONG:
+        return True
+
+    def apart(a: TemplateNode, b: TemplateNode) -> bool:
+        if isinstance(a, TemplateVar) or isinstance(b, TemplateVar):
+            return False
+        return a != b
+
+    pairs = ((a, b) for i, a in enumerate(template) for b in template[:i])
+    return any(
+        not (apart(a.subject, b.subject) or apart(a.predicate, b.predicate) or apart(a.object, b.object))
+        for a, b in pairs
+    )

@@ -1,0 +1,30 @@
+"""Names of many matches at once are the names of each."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dotr.events import Fact
+from dotr.tesla.identity import match_hash, match_hashes
+
+TERMS = st.sampled_from(["<urn:a>", '"1"', '"é"@en', None])
+FACTS: st.SearchStrategy[Fact] = st.tuples(
+    st.integers(-5, 5), st.lists(TERMS, max_size=3).map(tuple), st.integers(0, 2), st.just("")
+)
+
+
+@given(
+    st.integers(),
+    st.lists(st.lists(FACTS, min_size=1, max_size=3).map(tuple), max_size=40),
+    st.integers(1, 5),
+)
+def test_many_hashes_are_those_of_each(time: int, few: list[tuple[Fact, ...]], times: int) -> None:
+    several = few * times
+    assert match_hashes(time, several) == [match_hash(time, facts) for facts in several]
+
+
+def test_more_hashes_than_are_made_at_once_are_those_of_each() -> None:
+    trigger: Fact = (7, ("<urn:t>",), 0, "")
+    several = [(trigger, (i, (f"<urn:{i}>",), 0, "")) for i in range(333)]
+    assert match_hashes(7, several) == [match_hash(7, facts) for facts in several]
