@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from dotr.connectors.journal import Journal
+from dotr.datalog.materialiser import Limits, Materialiser
 from dotr.errors import DataError
 from dotr.events import Clock
 from dotr.lang import parse_program
@@ -197,3 +198,30 @@ def test_an_explosion_leaves_nothing_behind(pairs: str) -> None:
     assert refused == [(5, "D4130")]
     assert whole == run([1, 2, 7, 9])
     assert {line.split()[0] for line in whole} == {"One", "Two", "Three"}
+
+
+def test_a_rule_that_explodes_at_an_instant_leaves_nothing_behind(
+    state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(Materialiser.__init__.__kwdefaults__, "limits", Limits(instant=30))
+    Path("near.dlog").write_text("PREFIX : <urn:x:> :pair(?a, ?b) :- :in(?a, ?r), :in(?b, ?r) .")
+    rules = """PREFIX : <urn:x:>
+    RULES <near.dlog>
+    QUERY P := { SELECT ?a ?b { ?a :pair ?b } }
+    RULE Pair DEFINE { dotr_p :of ?a ; :and ?b } FROM P WITH ?a := P.?a, ?b := P.?b
+    RULE Number DEFINE { dotr_c :n ?n } FROM P
+    AND COUNT(*) AS ?n OVER Any := P WITHIN 9 s FROM P WITH ?n := ?n"""
+
+    def line(time: int, size: int) -> str:
+        graph = " ".join(f"<urn:x:{time}-{i}> <urn:x:in> <urn:x:r> ." for i in range(size))
+        return json.dumps({"time": time, "graph": graph})
+
+    write_lines("in.jsonl", [line(1, 2), line(2, 1), line(5, 6), line(7, 2)])
+    write_lines("good.jsonl", [line(1, 2), line(2, 1), line(7, 2)])
+    for name in ("in", "good"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "near.dlog").write_text(Path("near.dlog").read_text())
+        feed(deploy(tmp_path / name, rules), [f"{name}.jsonl"], [f"{name}.nq"], letters=f"{name}.dead")
+    assert json.loads(Path("in.dead").read_text())["code"] == "D4001"
+    assert Path("in.nq").read_bytes() == Path("good.nq").read_bytes()
+    assert Path("in.nq").read_text().count("urn:dotr:Pair:") > 9
