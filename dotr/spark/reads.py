@@ -8,16 +8,19 @@ Method:  every task gives rows (time in the log's unit, graph, note); its last r
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
 
 from dotr.connectors.columns import integers, texts
-from dotr.connectors.jsonlines import Line, parse_line
+from dotr.connectors.jsonlines import Line, Lines
 from dotr.connectors.parquet import missing
+from dotr.connectors.together import MANY
 from dotr.errors import DataError
 from dotr.events import Clock, Time
 from dotr.spark import frames
@@ -102,28 +105,34 @@ class ReadLines:
         return frames.told(lambda: _noted(self.log, lambda reading: self._rows(reading, batches)))
 
     def _rows(self, reading: Reading, batches: Batches) -> Rows:
-        block, number, path = ("", 0), 0, ""
+        block, number = ("", 0), 0
         for batch in batches:
-            columns = [batch.column(i).to_pylist() for i in range(3)]
-            for uri, start, content in zip(*columns, strict=True):
-                if (uri, start) != block:
-                    block, number = (uri, start), 0
-                    path = unquote(uri)
-                number += 1
-                if content.strip():
-                    name = f"{path}, behind byte {start}" if start else path
-                    yield from self._line(reading, path, name, Line(content, number, 0))
+            rows = zip(*(batch.column(i).to_pylist() for i in range(3)), strict=True)
+            for found, group in groupby(rows, key=itemgetter(0, 1)):
+                if found != block:
+                    block, number = found, 0
+                lines = [Line(row[2], number + place, 0) for place, row in enumerate(group, 1)]
+                number = lines[-1].number
+                yield from self._lines(reading, block, [line for line in lines if line.content.strip()])
 
-    def _line(self, reading: Reading, path: str, name: str, line: Line) -> Rows:
-        try:
-            triples, said = parse_line(line, name, self.log.options.base)
-            own = None if said is None else ("the line's own time", said)
-            time = reading.ladder.time(triples, path, f"{name}:{line.number}", own)
-        except DataError as error:
-            reading.refusals.take(error, line.content)
-            return
-        reading.counts.graphs += 1
-        yield time, graph_text(triples)
+    def _lines(self, reading: Reading, block: tuple[str, int], lines: Sequence[Line]) -> Rows:
+        path, start = unquote(block[0]), block[1]
+        name = f"{path}, behind byte {start}" if start else path
+        parser = Lines(name, self.log.options.base)
+        for first in range(0, len(lines), MANY):
+            some = lines[first : first + MANY]
+            for line, found in zip(some, parser.parse(some), strict=True):
+                try:
+                    if isinstance(found, DataError):
+                        raise found
+                    triples, said = found
+                    own = None if said is None else ("the line's own time", said)
+                    time = reading.ladder.time(triples, path, f"{name}:{line.number}", own)
+                except DataError as error:
+                    reading.refusals.take(error, line.content)
+                    continue
+                reading.counts.graphs += 1
+                yield time, graph_text(triples)
         reading.counts.rungs = reading.ladder.rungs
 
 
