@@ -13,9 +13,10 @@ from itertools import chain
 from operator import itemgetter
 from typing import TypeAlias, overload
 
-from dotr.events import Clock, Composite, Fact, RawMatch, in_order
+from dotr.events import Clock, Composite, Fact, RawMatch, Time, in_order
 from dotr.ir import Program
 from dotr.rdf.memo import Memo
+from dotr.rdf.terms import Term
 from dotr.templates import RuleTemplate, Writer, share_writers
 from dotr.tesla.identity import match_hash, match_hashes
 
@@ -125,17 +126,30 @@ class Emitter:
             runs = {}
             for rule, match in in_order(matches):
                 runs.setdefault((rule,), []).append(match)
-        names = _names(matches) if len(runs) > len(matches) // 8 else None  # do many match the same facts?
+        elif len(runs) == len(matches) > 8:
+            return self._together(matches, stamp)
         texts: list[tuple[int, list[str]]] = []
         for rules, run in runs.items():
-            matched = list(map(_FACTS, run))
-            hashes = [names[facts] for facts in matched] if names else match_hashes(run[0][1], matched)
-            rows = list(zip(hashes, map(_VALUES, run), strict=True))
+            names = match_hashes(run[0][1], list(map(_FACTS, run)))
+            rows = list(zip(names, map(_VALUES, run), strict=True))
             for own, write in self._parts[rules]:
                 written, width = write(own, rows, stamp), len(own)
                 texts += [(rule, written[place::width]) for place, rule in enumerate(own)]
         texts.sort(key=_RULE)
         return list(chain.from_iterable([of_rule for _, of_rule in texts]))
+
+    def _together(self, matches: Sequence[RawMatch], stamp: str) -> list[str]:
+        """Of rules that matched once each: those that matched the same are written together."""
+        same: dict[tuple[Time, tuple[Fact, ...], tuple[Term, ...]], list[int]] = {}
+        for rules, time, facts, values in matches:
+            same.setdefault((time, facts, values), []).extend(rules)
+        texts: list[tuple[int, str]] = []
+        for (time, facts, values), found in same.items():
+            row = (match_hash(time, facts), values)
+            for own, write in self._parts[tuple(found)]:
+                texts += zip(own, write(own, (row,), stamp), strict=True)
+        texts.sort(key=_RULE)
+        return [text for _, text in texts]
 
     def _parts_of(self, rules: Rules) -> list[tuple[list[int], Writer]]:
         """Rules, in output order, by the function that writes their events."""
