@@ -22,11 +22,11 @@ from dotr.connectors.written import distinct_triples
 from dotr.errors import DataError
 from dotr.rdf.terms import Triple
 
-MANY = 64
+MANY = 32
 """Documents that are worth to be parsed at once; more save nothing."""
 
 _WAIT = 8
-_NEXT = "<urn:dotr:next> <urn:dotr:next> <urn:dotr:next> .\n"
+_NEXT = "<dotr:> <dotr:> <dotr:> .\n"  # short: it is parsed and written, too
 _IRI = r'<[^<>"{}|^`\\\s]*>'
 _DECLARED = re.compile(
     rf"(?:\s*(?:(?:prefix\s+(?:[a-z][\w-]*)?:|base)\s*{_IRI}"

@@ -59,7 +59,7 @@ BROKEN = [
         "'''",
     ],
     *['"""', ':a :b """', '""" .', ":a :b '\\", "undeclared:a :b :c .", "\ud800", ':a :b "x"@en--ltr .'],
-    *[":a :b <<( :a :b :c )>> .", "<urn:dotr:next> <urn:dotr:next> <urn:dotr:next> .", "<urn:dotr:next>"],
+    *[":a :b <<( :a :b :c )>> .", "<dotr:> <dotr:> <dotr:> .", "<dotr:>"],
     *[
         "PREFIX : <urn:z:>",
         "@prefix : <urn:z:> .",
