@@ -143,6 +143,21 @@ def comparison(holds: Callable[[Value, Value], Truth], a: Valuer, b: Valuer) -> 
     return compare
 
 
+def same_resource(get: Getter, constant: Term, wanted: bool) -> Condition:
+    """`term = <iri>` or, where not `wanted`, `term != <iri>`: between two IRIs no value need be looked at."""
+    table, exact = values, values[constant]
+
+    def holds(row: Row) -> bool:
+        term = get(row)
+        if term is None:
+            return False
+        if term[0] == "<":
+            return (term == constant) is wanted
+        return COMPARISONS["="](table[term], exact) is wanted
+
+    return holds
+
+
 def none_of_nothing(test: Tester) -> Tester:
     """`x IN ()`: false, but, against SPARQL 1.1 and with the full engine, an error where x has no truth."""
     return lambda row: None if test(row) is None else False

@@ -139,6 +139,8 @@ class _Compiler:
                 return make.threshold(operator, self.term(a), term)
             case Call("=" | "<" | ">" | "<=" | ">=" as operator, (Const(term), a)) if _is_number(term):
                 return make.threshold(MIRRORED[operator], self.term(a), term)
+            case Call("=" | "!=" as operator, (a, Const(term)) | (Const(term), a)) if term[0] == "<":
+                return make.same_resource(self.term(a), term, operator == "=")
             case _:
                 test = self.truth(expression)
                 return lambda row: test(row) is True
