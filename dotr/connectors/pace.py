@@ -1,7 +1,7 @@
 """When a feed commits: by count, by time, and never so often that snapshots cost more than a tenth.
 
 Place:   asked by feeding.py; beside watching.py the only code that reads a clock.
-Method:  a commit is due after so many graphs or so much time; and not before nine times what it will take
+Method:  a commit is due after so many graphs or so much time; and not before twelve times what it will take
          have passed, so that a large state is saved less often, not more slowly. What it will take is what
          the last one took, in proportion more where the state has grown since.
 """
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from dotr.events import Time
 
-SHARE = 9
+SHARE = 12
 """Time between commits, as a multiple of what a commit takes."""
 
 PATIENCE = 60.0

@@ -198,7 +198,7 @@ def test_commits_are_spaced_by_what_they_cost() -> None:
         begun = pace.begun()
         clock.tick(2)
         pace.done(begun)
-        clock.tick(17)
+        clock.tick(23)
         assert not pace.due(1000)
         clock.tick(1)
         assert pace.due(1000)
@@ -220,8 +220,8 @@ def test_a_state_that_grows_is_saved_in_a_tenth_of_the_time() -> None:
                 pace.done(begun)
                 saving += cost
                 longest, last = max(longest, second - last), second
-    assert saving < 0.11 * second
-    assert longest < 30 * 11
+    assert saving < 0.1 * second
+    assert longest < 30 * 14
 
 
 def test_growth_alone_puts_a_commit_off_for_a_minute_at_most() -> None:
