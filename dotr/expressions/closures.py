@@ -36,7 +36,10 @@ def dateless(apply: Callable[..., Value | None]) -> Callable[..., Value | None]:
     """Arithmetic that is an error for dateTimes (ON, WHERE, WITH)."""
 
     def guarded(*arguments: Value) -> Value | None:
-        return None if any(isinstance(a, DateTime) for a in arguments) else apply(*arguments)
+        for argument in arguments:
+            if isinstance(argument, DateTime):
+                return None
+        return apply(*arguments)
 
     return guarded
 

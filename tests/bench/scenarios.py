@@ -225,7 +225,8 @@ def fig6(size: Size) -> Result:
 def fig7(size: Size) -> Result:
     """1 to 1,000 rules that differ in a constant, none, 1 % or all firing; and rules of different shape."""
     graphs = size.of(3_000, 2_000)
-    counts = (1, 10, 100) if size.quick else (1, 10, 100, 1_000)
+    counts = (1, 1_000) if size.quick else (1, 10, 100, 1_000)
+    repeats = min(size.times, 2 if size.quick else 3)
     result = Result("fig7", x="rules", figures={"graphs": graphs})
     floors: dict[float, float] = {}
     for firing in ("none", "1%", "all"):
@@ -237,13 +238,14 @@ def fig7(size: Size) -> Result:
             }
             if firing == "all":
                 prepare = {**prepare, "floor": partial(runners.prepare_floor, workload)}
-            timings = compare(prepare, workload.documents, min(size.times, 3))
+            timings = compare(prepare, workload.documents, repeats)
             floor = timings["floor"].best if firing == "all" else None
             times.append(timings["dotr"].best)
             events = timings["dotr"].events
             if floor is not None:
                 floors[count] = floor
-                result.checks[f"all of {count} firing ≤ 1.5 × floor"] = times[-1] <= 1.5 * floor
+                if count == counts[-1]:  # with few rules this is the default scenario, which table1 bounds
+                    result.checks[f"all of {count:,} firing ≤ 1.5 × floor"] = times[-1] <= 1.5 * floor
             result.rows.append(
                 {
                     "firing": firing,
@@ -257,9 +259,7 @@ def fig7(size: Size) -> Result:
             result.checks["none firing: ≤ 1.3 × of one rule"] = max(times) <= 1.3 * times[0]
     for count in counts:
         workload = workloads.different_shapes(graphs, count)
-        timings = compare(
-            {"dotr": partial(runners.prepare_dotr, workload)}, workload.documents, min(size.times, 3)
-        )
+        timings = compare({"dotr": partial(runners.prepare_dotr, workload)}, workload.documents, repeats)
         dotr = timings["dotr"].best
         result.rows.append(
             {
@@ -270,7 +270,8 @@ def fig7(size: Size) -> Result:
                 "floor µs": floors[count],
             }
         )
-        result.checks[f"{count} shapes ≤ 4 × floor"] = dotr <= 4 * floors[count]
+        if count == counts[-1]:
+            result.checks[f"{count:,} shapes ≤ 4 × floor"] = dotr <= 4 * floors[count]
     return result
 
 
