@@ -109,8 +109,10 @@ def command(
         program = deployed_program(journal.deployed())
         if more_rules:
             program = _with_rules(journal, more_rules)
+        begun = time.process_time()
         with uncollected():
             state = journal.snapshot()
+        loading = time.process_time() - begun
         stored = Clock(*state["clock"]) if state is not None and state["clock"] is not None else None
         unit = (
             stored.unit
@@ -130,8 +132,10 @@ def command(
             verify=verify,
         )
         if state is not None:
+            begun = time.process_time()
             with uncollected():
                 restored = pipeline.restore(state)
+            loading += time.process_time() - begun
             if restored.empty and state["clock"] is not None and not quiet:
                 render.note(f"start with nothing remembered: {', '.join(restored.empty)}")
 
@@ -156,6 +160,7 @@ def command(
             Idle(idle_advance) if idle_advance is not None else None,
             progress=lambda totals, mark: progress.update(totals.graphs, totals.events, mark),
         )
+        feed.pace.expect(loading)
         stack.callback(feed.close)
         stack.callback(progress.clear)
         with _stoppable(feed):

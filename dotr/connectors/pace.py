@@ -61,6 +61,10 @@ class Pace:
             self._wait = max(self.share * self._cost, min(dearer, PATIENCE))
         return passed >= self._wait
 
+    def expect(self, cost: float) -> None:
+        """A state was loaded in so many seconds: to save it takes about as long."""
+        self._cost, self._saved, self._wait = cost, self.size(), self.share * cost
+
     def begun(self) -> float:
         return time.monotonic()
 

@@ -204,6 +204,16 @@ def test_commits_are_spaced_by_what_they_cost() -> None:
         assert pace.due(1000)
 
 
+def test_a_large_state_that_was_loaded_is_not_saved_at_once() -> None:
+    with freeze_time("2026-01-01") as clock:
+        pace = Pace(graphs=100, size=lambda: 10)
+        pace.expect(2)
+        clock.tick(23)
+        assert not pace.due(1000)
+        clock.tick(1)
+        assert pace.due(1000)
+
+
 def test_a_state_that_grows_is_saved_in_a_tenth_of_the_time() -> None:
     """It grows for an hour, from nothing to a commit of 30 s, and stays so large for another."""
     with freeze_time("2026-01-01") as clock:
