@@ -168,17 +168,35 @@ def none_of_nothing(test: Tester) -> Tester:
 
 def threshold(comparison: str, get: Getter, constant: Term) -> Condition:
     """`term < number` and its like, the hot condition of rules: the constant is promoted beforehand."""
-    table, order, general = values, ORDERS[comparison], COMPARISONS[comparison]
-    exact: Any = values[constant]
-    double = to_double(exact)
-    compared_exactly = {int, Decimal} if isinstance(exact, (int, Decimal)) else set()
-    compared_as_double = {float} if exact == exact else set()
+    passes, table = passing(comparison, constant), values
 
     def holds(row: Row) -> bool:
         term = get(row)
-        if term is None:
-            return False
-        value: Any = table[term]
+        return term is not None and passes(table[term])
+
+    return holds
+
+
+def computed_threshold(comparison: str, valuer: Valuer, constant: Term) -> Condition:
+    """The same for what is computed and has no term yet."""
+    passes = passing(comparison, constant)
+
+    def holds(row: Row) -> bool:
+        value = valuer(row)
+        return value is not None and passes(value)
+
+    return holds
+
+
+def passing(comparison: str, constant: Term) -> Callable[[Any], bool]:
+    """Whether a value compares so with a number."""
+    order, general = ORDERS[comparison], COMPARISONS[comparison]
+    exact: Any = values[constant]
+    double = to_double(exact)
+    compared_exactly = (int, Decimal) if isinstance(exact, (int, Decimal)) else ()
+    compared_as_double = (float,) if exact == exact else ()
+
+    def passes(value: Any) -> bool:
         kind = type(value)
         if kind in compared_exactly:
             return order(value, exact)
@@ -186,7 +204,7 @@ def threshold(comparison: str, get: Getter, constant: Term) -> Condition:
             return order(value, double)
         return general(value, exact) is True
 
-    return holds
+    return passes
 
 
 def with_constant(

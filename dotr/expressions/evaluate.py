@@ -136,14 +136,20 @@ class _Compiler:
                 left, right = self.condition(a), self.condition(b)
                 return lambda row: left(row) or right(row)
             case Call("=" | "<" | ">" | "<=" | ">=" as operator, (a, Const(term))) if _is_number(term):
-                return make.threshold(operator, self.term(a), term)
+                return self._threshold(operator, a, term)
             case Call("=" | "<" | ">" | "<=" | ">=" as operator, (Const(term), a)) if _is_number(term):
-                return make.threshold(MIRRORED[operator], self.term(a), term)
+                return self._threshold(MIRRORED[operator], a, term)
             case Call("=" | "!=" as operator, (a, Const(term)) | (Const(term), a)) if term[0] == "<":
                 return make.same_resource(self.term(a), term, operator == "=")
             case _:
                 test = self.truth(expression)
                 return lambda row: test(row) is True
+
+    def _threshold(self, operator: str, compared: Expression, number: Term) -> Condition:
+        native = self._term(compared)
+        if native is not None:
+            return make.threshold(operator, native, number)
+        return make.computed_threshold(operator, self.value(compared), number)
 
     def _term(self, expression: Expression) -> Getter | None:
         """For leaves and for forms that hand a term through; None for all others."""
