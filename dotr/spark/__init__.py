@@ -36,7 +36,7 @@ def detect(
     rules: str | PathLike[str] | Sequence[str | PathLike[str]],
     *,
     background: Sequence[str | PathLike[str]] = (),
-    time_unit: str = "s",
+    time_unit: str | None = None,
     by: str = "auto",
     slice_length: timedelta | str | None = None,
     base: str | None = None,

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from dotr.connectors.background import read_background
 from dotr.connectors.documents import STREAM_BASE
+from dotr.connectors.parquet import UNIT_NOTE
 from dotr.connectors.rules import read_rules_text
 from dotr.connectors.times import UNITS
 from dotr.engine import duration
@@ -39,7 +40,7 @@ def detect(
     rules: str | PathLike[str] | Sequence[str | PathLike[str]],
     *,
     background: Sequence[str | PathLike[str]] = (),
-    time_unit: str = "s",
+    time_unit: str | None = None,
     by: str = "auto",
     slice_length: timedelta | str | None = None,
     base: str | None = None,
@@ -47,7 +48,9 @@ def detect(
     """The composite events of `log`, as `dotr run` finds them, in no order.
 
     `log` has the columns `time` (an integer type, in `time_unit`, or timestamp) and `graph` (N-Triples);
-    rows of one time are one instant, order does not matter. `rules` are paths of .dotr and .dlog files,
+    rows of one time are one instant, order does not matter. `time_unit` ("s", "ms", "us") need not be given
+    where the column knows it: of archives of `dotr convert` and of the data source `dotr`; elsewhere it is
+    "s". `rules` are paths of .dotr and .dlog files,
     `background` more RDF files, all on the driver. `by`: "auto", "key" or "time". `slice_length` replaces
     the chosen slices of time.
 
@@ -87,11 +90,11 @@ def detect(
     return frames.events(facts, marks(layout, look.first), job, clock)
 
 
-def _clock(log: DataFrame, time_unit: str) -> Clock:
+def _clock(log: DataFrame, time_unit: str | None) -> Clock:
     """How the log's time column writes time. Raises UsageError D4122, D4123."""
     from pyspark.sql import types as t  # noqa: PLC0415  # start-up
 
-    if time_unit not in UNITS:
+    if time_unit is not None and time_unit not in UNITS:
         raise UsageError(
             Diagnostic("D4123", f"`{time_unit}` is no unit of time", hint=f"one of {', '.join(UNITS)}")
         )
@@ -99,7 +102,16 @@ def _clock(log: DataFrame, time_unit: str) -> Clock:
     time, graph = kinds.get("time"), kinds.get("graph")
     if isinstance(graph, t.StringType):
         if isinstance(time, t.LongType | t.IntegerType | t.ShortType | t.ByteType):
-            return Clock(integer=True, unit=UNITS[time_unit])
+            noted = log.schema["time"].metadata.get(UNIT_NOTE)
+            if noted in UNITS and time_unit not in (None, noted):
+                raise UsageError(
+                    Diagnostic(
+                        "D4123",
+                        f"the column `time` counts {noted}, not {time_unit}",
+                        hint="leave time_unit out",
+                    )
+                )
+            return Clock(integer=True, unit=UNITS[time_unit or (noted if noted in UNITS else "s")])
         if isinstance(time, t.TimestampType):
             return Clock(integer=False)
     found = ", ".join(f"{name} {kind.simpleString()}" for name, kind in kinds.items())

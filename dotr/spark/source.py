@@ -32,7 +32,7 @@ from pyspark.sql.types import StructType
 from dotr.connectors.columns import integers, texts
 from dotr.connectors.documents import MAX_DOCUMENT, STREAM_BASE, Format, parse_triples
 from dotr.connectors.outputs import unwritable
-from dotr.connectors.parquet import batch_times, missing
+from dotr.connectors.parquet import UNIT_NOTE, batch_times, missing
 from dotr.connectors.sources import SourceOptions
 from dotr.connectors.times import UNITS
 from dotr.errors import Diagnostic, RefusedError, UsageError
@@ -53,10 +53,16 @@ class LogSource(DataSource):
     def name(cls) -> str:
         return "dotr"
 
-    def schema(self) -> str:
-        """Looks at the first graph."""
+    def schema(self) -> StructType:
+        """Looks at the first graph. Integer times know their unit, as those of archives do."""
         clock = self._log().clock or Clock()
-        return f"time {'bigint' if clock.integer else 'timestamp'}, graph string"
+        made = StructType()
+        if clock.integer:
+            unit = next(name for name, size in UNITS.items() if size == clock.unit)
+            made = made.add("time", "long", True, {UNIT_NOTE: unit})
+        else:
+            made = made.add("time", "timestamp")
+        return made.add("graph", "string")
 
     def reader(self, schema: StructType) -> LogReader:
         return LogReader(absolute(self._log()))

@@ -160,6 +160,24 @@ def test_what_the_data_source_writes_it_reads_back(story: Path, spark: Any, tmp_
         assert not [file for file in (tmp_path / form).iterdir() if file.name.startswith(".")]
 
 
+def test_a_log_tells_detect_its_unit(spark: Any, tmp_path: Path) -> None:
+    """An archive in milliseconds was taken for one in seconds unless time_unit said so."""
+    archive = ArchiveWriter(str(tmp_path / "log.parquet"), Clock(True, 1000))
+    archive.add(1_500_000, [("<urn:x:a>", "<urn:x:smoke>", "<urn:x:hall>")])
+    archive.close()
+    (tmp_path / "rules.dotr").write_text(
+        "RULE R DEFINE { dotr_a a <urn:x:R> } FROM EVERY 500 ms AS T "
+        "AND EACH S := { SELECT ?r { ?o <urn:x:smoke> ?r } } WITHIN 0 s FROM T"
+    )
+    dotr.spark.register(spark)
+    parquet = spark.read.parquet(str(tmp_path / "log.parquet"))
+    source = spark.read.format("dotr").load(str(tmp_path / "log.parquet"))
+    for log in (parquet, source):
+        assert [row.time for row in dotr.spark.detect(log, tmp_path / "rules.dotr").collect()] == [1500]
+        with pytest.raises(UsageError, match="D4123"):
+            dotr.spark.detect(log, tmp_path / "rules.dotr", time_unit="s")
+
+
 def test_timestamps_stay_timestamps(spark: Any, tmp_path: Path) -> None:
     dotr.spark.register(spark)
     (tmp_path / "log.jsonl").write_text(
