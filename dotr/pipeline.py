@@ -378,20 +378,16 @@ class Pipeline:
     def _known(self, instant: Instant) -> Known:
         """Enrich and extract one instant."""
         time, graphs = instant
-        enrich = self._enrich
-        if graphs is None:
-            triples: Sequence[Triple] = ()
-        elif len(graphs) > 1:
-            triples = instant_triples(graphs, time)
-        else:
+        triples: Sequence[Triple] = ()
+        if graphs is not None and len(graphs) == 1:
             triples = graphs[0]
-            for subject, _, object_ in triples:
-                if subject[0] == "_" or object_[0] == "_":
-                    triples = instant_triples(graphs, time)
-                    break
-            else:
-                if len(triples) == 1 and (alone := self._alone[triples[0][1]]) is not None:
+            if len(triples) == 1:
+                subject, predicate, object_ = triples[0]
+                if subject[0] != "_" != object_[0] and (alone := self._alone[predicate]) is not None:
                     return time, triples, alone(subject, object_, time), True
+        if graphs is not None:
+            triples = instant_triples(graphs, time)
+        enrich = self._enrich
         try:
             enrich.instant(triples)
         except DotrError as error:
@@ -409,22 +405,26 @@ class Pipeline:
         assert self._detect is not None, "begin() comes before the first graph"
         detect, oracle = self._detect.detect, self._oracle
         counts, events, emitter = self._counts, self._events, self._emit
-        for time, triples, facts, graph in known:
-            matches = detect(time, facts, graph)
-            if oracle is not None:
-                oracle.check(time, triples, graph, matches)
-            self._last = time
-            if graph:
-                counts.instants += 1
-            else:
-                counts.ticks += 1
-            for found in facts.values():
-                counts.facts += len(found)
-            if matches:
-                for match in matches:
-                    for rule in match[0]:
-                        events[rule] += 1
-                yield emitter.emission(matches)
+        seen = 0
+        try:
+            for time, triples, facts, graph in known:
+                matches = detect(time, facts, graph)
+                if oracle is not None:
+                    oracle.check(time, triples, graph, matches)
+                self._last = time
+                if graph:
+                    counts.instants += 1
+                else:
+                    counts.ticks += 1
+                for found in facts.values():
+                    seen += len(found)
+                if matches:
+                    for match in matches:
+                        for rule in match[0]:
+                            events[rule] += 1
+                    yield emitter.emission(matches)
+        finally:
+            counts.facts += seen
 
     def _alone_of(self, predicate: Term) -> Alone | None:
         """Both steps for an instant of one triple of this predicate, where it takes so little."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NoReturn
 
 from dotr.errors import Diagnostic, ProgramError
 from dotr.events import Fact, Time
@@ -163,25 +164,23 @@ class Extractor:
         readers = [unit for unit in self.units if predicate in unit.relations]
         if not all(isinstance(unit, Direct) for unit in readers):
             return None
-        found = [unit.alone(predicate) for unit in readers if isinstance(unit, Direct)]
+        found = [unit.alone(predicate, self._explode) for unit in readers if isinstance(unit, Direct)]
         takers = [taker for taker in found if taker is not None]
         if len(takers) < len(readers):
             return None
-        moment = self._moment
+        if len(takers) == 1:
+            return takers[0]
 
         def facts(subject: Term, object_: Term, time: Time) -> dict[str, list[Fact]]:
-            moment.time = time
-            try:
-                if len(takers) == 1:
-                    return takers[0](subject, object_, time)
-                result: dict[str, list[Fact]] = {}
-                for take in takers:
-                    result |= take(subject, object_, time)
-            except Explosion as explosion:
-                raise self._explosion(explosion.source, time) from explosion
+            result: dict[str, list[Fact]] = {}
+            for take in takers:
+                result |= take(subject, object_, time)
             return result
 
         return facts
+
+    def _explode(self, unit: Unit, time: Time) -> NoReturn:
+        raise self._explosion(unit, time)
 
     def explain(self, name: str, shorten: Shorten = str) -> Explanation:
         """How the query of a stream is evaluated."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import NoReturn, Protocol, TypeAlias
 
 from dotr.events import Fact, Time
 from dotr.ir import Select
@@ -154,9 +154,9 @@ class Direct(Unit):
         finally:
             rows.clear()
 
-    def alone(self, relation: Relation) -> Alone | None:
+    def alone(self, relation: Relation, explode: Callable[[Unit, Time], NoReturn]) -> Alone | None:
         """What a row of this relation gives at an instant that changes nothing else; None where that is not
-        known from the row and the background.
+        known from the row and the background. `explode` is called when it has too many answers.
         """
         runs: list[Callable[..., None]] = []
         for leaf in self.leaves:
@@ -174,18 +174,27 @@ class Direct(Unit):
             if all(len(leaf.patterns) == 1 for leaf in self.leaves)
             else bounded(rows, self._limit)
         )
-        take = self._take
+        take, distribution, moment = self._take, self.distribution, self.leaves[0].store.moment
 
         def alone(subject: Term, object_: Term, time: Time) -> dict[str, list[Fact]]:
+            moment.time = time
             try:
                 for run in runs:
                     run(out, subject, object_)
             except Explosion:
                 rows.clear()
-                self._explode()
+                explode(self, time)
+            if not rows:
+                return {}
+            if len(rows) == 1 and len(distribution.everybody) == 1:  # as nearly always
+                row = rows.pop()
+                for term in row:
+                    if term[-2] == "t":  # type: ignore[index]  # bound; may be an xsd:float
+                        row = distribution.attributes(row)
+                        break
+                return {distribution.everybody[0]: [(time, row, 0, "")]}
             result: dict[str, list[Fact]] = {}
-            if rows:
-                take(rows, time, result)
+            take(rows, time, result)
             return result
 
         return alone
