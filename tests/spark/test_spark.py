@@ -145,18 +145,20 @@ def test_the_data_source_reads_what_the_batch_reads(story: Path, spark: Any) -> 
     dotr.spark.register(spark)
     log = spark.read.format("dotr").load(str(story / "log"))
     assert log.dtypes == [("time", "bigint"), ("graph", "string")]
-    assert log.count() == 240
-    assert log.where("time = 7").selectExpr("count(*)").first()[0] >= 2
+    first = log.selectExpr("count(*) AS n", "count_if(time = 7) AS sevens").first()
+    assert first == (240, 3)
 
 
 def test_what_the_data_source_writes_it_reads_back(story: Path, spark: Any, tmp_path: Path) -> None:
     dotr.spark.register(spark)
-    log = spark.read.format("dotr").load(str(story / "log")).limit(50)
+    found = list(Sources([str(story / "log")]))[:50]
+    graphs = sorted((graph.time // 10**6, graph_text(graph.triples)) for graph in found)
+    log = spark.createDataFrame(graphs, "time bigint, graph string")
     for form in ("nquads", "jsonl"):
         path = str(tmp_path / form)
         log.write.format("dotr").mode("append").option("as", form).save(path)
         again = spark.read.format("dotr").load(path)
-        assert sorted(again.collect()) == sorted(log.collect())
+        assert sorted(map(tuple, again.collect())) == graphs
         assert not [file for file in (tmp_path / form).iterdir() if file.name.startswith(".")]
 
 
