@@ -25,6 +25,7 @@ from dotr.rdf.terms import Triple
 MANY = 32
 """Documents that are worth to be parsed at once; more save nothing."""
 
+_LONG = 1 << 16
 _WAIT = 8
 _NEXT = "<dotr:> <dotr:> <dotr:> .\n"  # short: it is parsed and written, too
 _IRI = r'<[^<>"{}|^`\\\s]*>'
@@ -57,6 +58,8 @@ class Together:
 
         `head` has all declarations that hold for them.
         """
+        if max(map(len, texts)) > _LONG:  # nothing to save, and several copies to make
+            return None
         joined = f"\n{_NEXT}".join(texts)
         lower = joined.lower()
         if '"""' in joined or "'''" in joined:

@@ -113,6 +113,10 @@ def test_the_head_is_what_all_declare_and_nothing_else() -> None:
     assert common_head(["@prefix : <urn:x:>"] * 2) == ""
 
 
+def test_long_documents_are_left_alone() -> None:
+    assert Together().parse([":a :b 1 .", ":a :b 1 . #" + "-" * 100_000], HEAD) is None
+
+
 def test_after_a_failure_documents_are_left_alone_for_a_while() -> None:
     together = Together()
     good = [":a :b 1 ."] * 2
