@@ -219,6 +219,32 @@ def test_a_message_log_may_come_in_pieces_of_any_size(step: int) -> None:
     assert len(graphs) == 4
 
 
+@pytest.mark.parametrize(
+    "parts",
+    [
+        ['{"time":1,"graph":""}\n{"time":2,"graph":""}\n', '{"time":3,"graph":""}\n'],
+        [
+            f'VERSION "1.2-messages"\n<> {STAMP} 1 .\nMESSAGE\n<> {STAMP} 2 .\nMESSAGE\n',
+            f"<> {STAMP} 3 .\nMESSAGE\n",
+        ],
+    ],
+    ids=["JSON lines", "message log"],
+)
+def test_graphs_that_are_in_hand_do_not_wait_for_the_next_read(parts: list[str]) -> None:
+    left = [part.encode() for part in parts]
+
+    class Pipe(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            return left.pop(0) if left else b""
+
+        read1 = read
+
+    graphs = iter(Sources(["-"], stdin=Pipe()))
+    assert [next(graphs).time for _ in range(2)] == [1_000_000, 2_000_000]
+    assert len(left) == 1
+    assert [graph.time for graph in graphs] == [3_000_000]
+
+
 def test_a_delimiter_inside_a_graph_block_is_an_error(write: Write) -> None:
     text = 'VERSION "1.2-messages"\n<urn:g> {\n<urn:a> <urn:b> 1 .\nMESSAGE\n<urn:c> <urn:d> 1 }\n'
     assert "log.trig:4" in refused(Sources([write(log_trig=text)]), "D2015")
