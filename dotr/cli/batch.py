@@ -5,6 +5,7 @@ Place:   reads program and background, chooses the engine, owns the folder of th
 
 from __future__ import annotations
 
+import logging
 import os
 import platform
 import signal
@@ -177,6 +178,8 @@ def _run(request: Request, runner: Runner, folder: Folder, quiet: bool) -> Repor
     progress = Stages(not quiet and sys.stderr.isatty())
     part = folder.open()
     before = signal.signal(signal.SIGTERM, _stopped)
+    logged = logging.root.manager.disable
+    logging.disable()  # Ctrl-C breaks off a talk with the JVM, which Py4J logs with tracebacks
     try:
         report = runner.run(request, part, progress.tell)
         extra = {**_versions(), **_about(request, runner, begun, monotonic() - start)}
@@ -187,6 +190,7 @@ def _run(request: Request, runner: Runner, folder: Folder, quiet: bool) -> Repor
         raise
     finally:
         signal.signal(signal.SIGTERM, before)
+        logging.disable(logged)
     progress.clear()
     if not quiet:
         render.note(_summary(report, monotonic() - start))

@@ -79,6 +79,8 @@ class SparkRunner:
         except DotrError:
             raise
         except Exception as error:  # Py4J and gRPC raise what they like
+            if _interrupted(error):
+                raise KeyboardInterrupt from None
             raise frames.mended(error) from None
         return report
 
@@ -237,6 +239,13 @@ class _Run:
         while not over.wait(0.5):
             done, of = _tasks(self.spark)
             self.tell(name, done, of, self.report.graphs * done // of if of else 0)
+
+
+def _interrupted(error: BaseException | None) -> bool:
+    """Whether an error came while Ctrl-C was being answered: the talk with the JVM does not outlive it."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None
 
 
 def _tasks(spark: SparkSession) -> tuple[int, int]:

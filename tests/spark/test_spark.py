@@ -220,3 +220,19 @@ def test_a_row_without_time_is_refused(story: Path, spark: Any) -> None:
     log = spark.createDataFrame([(None, ""), (1, "")], "time bigint, graph string")
     with pytest.raises(Exception, match="D2018"):  # Spark's own exception, whichever it is
         dotr.spark.detect(log, story / "rules.dotr").collect()
+
+
+def test_what_breaks_while_ctrl_c_is_answered_is_ctrl_c(story: Path, spark: Any, tmp_path: Path) -> None:
+    """The talk with the JVM is broken off; what was cleaned up over it said D4303, exit code 4."""
+
+    def stopped(*_: object) -> None:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise RuntimeError("Answer from Java side is empty")
+
+    program = load_program([str(story / "rules.dotr")], read_rules_text)
+    request = Request(program, [], open_log([str(story / "log")], SourceOptions()))
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("dotr.spark.frames.look", stopped)
+        SparkRunner().run(request, str(tmp_path), quiet)
