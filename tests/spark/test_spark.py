@@ -222,7 +222,9 @@ def test_a_row_without_time_is_refused(story: Path, spark: Any) -> None:
         dotr.spark.detect(log, story / "rules.dotr").collect()
 
 
-def test_what_breaks_while_ctrl_c_is_answered_is_ctrl_c(story: Path, spark: Any, tmp_path: Path) -> None:
+def test_what_breaks_while_ctrl_c_is_answered_is_ctrl_c(
+    story: Path, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The talk with the JVM is broken off; what was cleaned up over it said D4303, exit code 4."""
 
     def stopped(*_: object) -> None:
@@ -233,6 +235,6 @@ def test_what_breaks_while_ctrl_c_is_answered_is_ctrl_c(story: Path, spark: Any,
 
     program = load_program([str(story / "rules.dotr")], read_rules_text)
     request = Request(program, [], open_log([str(story / "log")], SourceOptions()))
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr("dotr.spark.frames.look", stopped)
+    monkeypatch.setattr("dotr.spark.frames.look", stopped)
+    with pytest.raises(KeyboardInterrupt):
         SparkRunner().run(request, str(tmp_path), quiet)
