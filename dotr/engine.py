@@ -24,7 +24,7 @@ from dotr.connectors.sinks import format_jsonl, nquads
 from dotr.connectors.sources import SourceOptions, Sources, live
 from dotr.connectors.times import UNITS, TimeError, parse_datetime
 from dotr.emit import Emission
-from dotr.errors import DataError, Diagnostic, EngineError, UsageError
+from dotr.errors import DataError, Diagnostic, DotrError, EngineError, UsageError
 from dotr.events import Clock, Composite, Time
 from dotr.ir import Program
 from dotr.lang import load_program
@@ -222,7 +222,8 @@ class Engine:
         """Take one graph stamped `at`; return the events of the instants that its stamp closes.
 
         `at`: an int in the run's unit, an aware datetime, or ISO 8601 text with a zone. Raises DataError for
-        a graph that cannot be read and for a time of another kind than the first one's.
+        a graph that cannot be read, for a time of another kind than the first one's, and for an instant that
+        is in error, as if its graphs had never come: events of those before it come with the next call.
         """
         time, triples = self._taken(graph, at)
         events = self.pipeline.push(time, triples)
@@ -237,8 +238,8 @@ class Engine:
         As `push` for each, and a third quicker: a few hundred pairs are taken before their events are handed
         out, also when one of them raises. For what arrives one by one and cannot wait, `push`.
         """
-        pipeline, unit, base = self.pipeline, self._unit, self._base
-        accept, waiting, integers = pipeline.accept, 0, False
+        unit, base = self._unit, self._base
+        accept, waiting, integers, running = self.pipeline.accept, 0, False, False
         try:
             for at, graph in graphs:
                 if type(at) is int and type(graph) is str and integers and _LEAST < at * unit < _MOST:
@@ -248,10 +249,12 @@ class Engine:
                     integers = type(at) is int
                 waiting += 1
                 if waiting == AHEAD:
-                    waiting = 0
+                    waiting, running = 0, True
                     yield from self._drained()
-        except DataError:
-            yield from self._drained()
+                    running = False
+        except DotrError:
+            if not running:  # the graph's error, no instant's
+                yield from self._drained()
             raise
         yield from self._drained()
 
@@ -290,7 +293,7 @@ class Engine:
     def replay(self, sources: Sources) -> Iterator[Emission]:
         """Push every graph of `sources`, then finish; the composite events of each instant that closed."""
         pipeline = self.pipeline
-        ahead, waiting = 1 if live(sources.paths) else AHEAD, 0
+        ahead, waiting, running = 1 if live(sources.paths) else AHEAD, 0, False
         try:
             for graph in sources:
                 if sources.clock is not pipeline.clock:
@@ -299,10 +302,12 @@ class Engine:
                 pipeline.accept(graph.time, graph.triples)
                 waiting += 1
                 if waiting == ahead:
-                    waiting = 0
+                    waiting, running = 0, True
                     yield from pipeline.drain()
-        except DataError:
-            yield from pipeline.drain()
+                    running = False
+        except DotrError:
+            if not running:  # the sources' error, no instant's
+                yield from pipeline.drain()
             raise
         pipeline.close_all()
         yield from pipeline.drain()

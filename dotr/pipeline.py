@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from heapq import heappop, heappush
+from operator import itemgetter
 from typing import Any, TypeAlias
 
 from dotr.detect import DETECTORS, Detector
@@ -42,6 +43,8 @@ REFUSABLE = frozenset({"D2601", "D3101", "D4001", "D4130"})
 
 Instant: TypeAlias = tuple[Time, list[list[Triple]] | None]
 """A time and the graphs that came for it; None is a tick at which none came."""
+
+_TIME = itemgetter(0)
 
 Known: TypeAlias = tuple[Time, Sequence[Triple], Mapping[str, Sequence[Fact]], bool]
 """(time, triples, stream → facts, whether a graph came) of an instant that was extracted."""
@@ -107,6 +110,9 @@ class Pipeline:
         self._pending: dict[Time, list[list[Triple]]] = {}  # those of earlier instants, likewise
         self._times: list[Time] = []  # heap of the keys of _pending
         self._due: list[Instant] = []  # closed by the graph after it, not run yet (without lateness)
+        self._taken: list[Instant] = []  # by a `drain` that has not come to its end
+        self._failed: set[Time] = set()  # those of them that were in error
+        self._untold: list[Emission] = []  # what a call would have returned that raised instead
         self._open: Time | None = None  # everything before it is closed
         self._latest: Time | None = None  # greatest timestamp seen
         self._last: Time | None = None  # last instant processed
@@ -173,13 +179,16 @@ class Pipeline:
     def push(self, time: Time, triples: Iterable[Triple]) -> Sequence[Composite]:
         """Take one graph; return the events of the instants that its timestamp closes.
 
-        `triples` are canonical terms, blank nodes as the document had them.
+        `triples` are canonical terms, blank nodes as the document had them. Where an instant is in error,
+        the events of those before it come with the next call.
         """
         self.accept(time, triples if isinstance(triples, list) else list(triples))
         return self._drained()
 
     def _drained(self) -> Sequence[Composite]:
-        emissions = list(self.drain())
+        emissions = self._untold
+        emissions.extend(self.drain())  # what came before an error stays in it
+        self._untold = []
         return emissions[0] if len(emissions) == 1 else [event for events in emissions for event in events]
 
     def advance(self, time: Time) -> Sequence[Composite]:
@@ -229,8 +238,7 @@ class Pipeline:
         else:
             self._await(time, [graph])
 
-    def _await(self, time: Time, graphs: list[list[Triple]] | None) -> None:
-        assert graphs is not None, "ticks wait for nobody"
+    def _await(self, time: Time, graphs: list[list[Triple]]) -> None:
         self._pending[time] = graphs
         heappush(self._times, time)
 
@@ -244,39 +252,47 @@ class Pipeline:
 
         Several instants are enriched and extracted first, then detected: the halves do not look at each
         other, and each stays in the processor's caches. An error at an instant ends the iteration there; what
-        was yielded before stands, and what comes after it is left to the next call.
+        was yielded before stands, and what comes after it is left to the next call, as it is when the caller
+        stops early. A snapshot may be taken between two steps.
         """
         bound = self._open
         if bound is None:
             return
         due, self._due = self._due, []
-        times, closed = self._times, []
+        times, earlier = self._times, self._left() if self._taken else []
         while times and times[0] < bound:
             time = heappop(times)
-            closed.append((time, self._pending.pop(time)))
-        due = closed + due
+            earlier.append((time, self._pending.pop(time)))
+        if earlier:
+            due = sorted(earlier + due, key=_TIME)
         if self._graphs and self._latest is not None and self._latest < bound:
             due.append((self._latest, self._graphs))
             self._graphs = []
-        if not self._ticks:
-            yield from self._run(due)
-            return
-        for place, instant in enumerate(due):
-            try:
+        self._taken = due
+        if self._ticks:
+            for instant in due:
                 yield from self._ticks_before(instant[0])
                 yield from self._run([instant])
-            except DotrError:
-                for later in due[place + 1 :]:
-                    self._await(*later)
-                raise
-        yield from self._ticks_before(bound)
+            yield from self._ticks_before(bound)
+        else:
+            yield from self._run(due)
+        self._taken = []
+        self._failed.clear()
+
+    def _left(self) -> list[Instant]:
+        """What an earlier `drain` took and did not come to."""
+        last, failed = self._last, self._failed
+        left = [i for i in self._taken if i[0] not in failed and (last is None or i[0] > last)]
+        self._failed = set()
+        self._taken = left
+        return left[:]
 
     def _run(self, due: Sequence[Instant]) -> Iterator[Emission]:
-        """Both halves over instants in order; what is behind an error is put back."""
+        """Both halves over instants in order, up to an error."""
         refused = self._on_refused
         known: list[Known] = []
         failed: DotrError | None = None
-        for place, instant in enumerate(due):
+        for instant in due:
             try:
                 while True:
                     try:
@@ -288,6 +304,7 @@ class Pipeline:
                         self._unshare(ambiguous.distribution)
             except (DataError, ProgramError) as error:
                 failed = error
+                self._failed.add(instant[0])
                 if refused is not None and instant[1] is not None and error.diagnostics[0].code in REFUSABLE:
                     try:
                         refused(instant[0], instant[1], error)
@@ -295,8 +312,6 @@ class Pipeline:
                     except DotrError as told:  # what was extracted before is detected before it is raised
                         failed = told
                 if failed is not None:
-                    for later in due[place + 1 :]:
-                        self._await(*later)
                     break
         yield from self._found(known)
         if failed is not None:
@@ -323,7 +338,7 @@ class Pipeline:
     def _still_open(self) -> list[Instant]:
         """Instants that have not run, in order, each with its graphs."""
         latest = [] if self._latest is None or not self._graphs else [(self._latest, self._graphs)]
-        return sorted([*self._pending.items(), *self._due]) + latest
+        return sorted([*self._pending.items(), *self._left(), *self._due], key=_TIME) + latest
 
     def restore(self, state: Mapping[str, Any]) -> Restored:
         """Go on where `state` was taken. Says which rules kept their state, start empty, or are gone.
@@ -347,7 +362,7 @@ class Pipeline:
         }
         self._graphs = self._pending.pop(self._latest, [])
         self._times = sorted(self._pending)
-        self._due = []
+        self._due, self._taken, self._untold = [], [], []
         if state["clock"] is None:
             return Restored((), tuple(rule.name for rule in self.program.rules), ())
         integer, unit = state["clock"]
@@ -408,10 +423,10 @@ class Pipeline:
         seen = 0
         try:
             for time, triples, facts, graph in known:
+                self._last = time
                 matches = detect(time, facts, graph)
                 if oracle is not None:
                     oracle.check(time, triples, graph, matches)
-                self._last = time
                 if graph:
                     counts.instants += 1
                 else:
@@ -422,6 +437,8 @@ class Pipeline:
                     for match in matches:
                         for rule in match[0]:
                             events[rule] += 1
+                    counts.facts += seen
+                    seen = 0
                     yield emitter.emission(matches)
         finally:
             counts.facts += seen

@@ -9,6 +9,7 @@ import pytest
 import rdflib
 
 import dotr
+from dotr.events import Clock
 
 RULES = """
 PREFIX : <ex:>
@@ -187,3 +188,86 @@ WITH ?v := B{n}.?v
         assert len(engine.pipeline._extract.filtered) < 20
     assert ran[0] == ran[1]
     assert ran[0]
+
+
+EVERY_PAIR = """PREFIX : <urn:x:>
+ENTAILMENT rdfs
+RULE Pair DEFINE { dotr_x a :Pair ; :v ?v ; :w ?w }
+FROM A := { SELECT ?v WHERE { ?s :a ?v } }
+AND EACH B := { SELECT ?v WHERE { ?s :b ?v } } WITHIN 1 h FROM A
+WITH ?v := A.?v, ?w := B.?v
+"""
+PAIRS = [(time, f"<urn:x:s> <urn:x:{'ab'[time % 2]}> {time} .") for time in range(1, 20)]
+TICKED = EVERY_PAIR.replace("FROM A :=", "FROM EVERY 3 s AS T AND EACH A :=").replace(
+    "?v } }\nAND EACH B", "?v } } WITHIN 2 s FROM T\nAND EACH B"
+)
+IN_ERROR = "<urn:x:s> <http://www.w3.org/2000/01/rdf-schema#subClassOf> <urn:x:t> ."
+
+
+def one_by_one(rules: str, stream: list[tuple[int, str]]) -> list[str]:
+    running = dotr.Engine.from_text(rules)
+    events = [event for time, graph in stream for event in running.push(graph, at=time)]
+    return [event.to_json() for event in events + running.finish()]
+
+
+@pytest.mark.parametrize("rules", [EVERY_PAIR, TICKED])
+def test_who_leaves_push_all_early_loses_nothing(rules: str) -> None:
+    running = dotr.Engine.from_text(rules)
+    found: list[dotr.Event] = []
+    for events in running.push_all(PAIRS):
+        found += events
+        break
+    found += running.finish()
+    assert [event.to_json() for event in found] == one_by_one(rules, PAIRS)
+
+
+@pytest.mark.parametrize("rules", [EVERY_PAIR, TICKED])
+def test_a_snapshot_between_two_instants_of_push_all_holds_those_that_have_not_run(rules: str) -> None:
+    running = dotr.Engine.from_text(rules)
+    expected = one_by_one(rules, PAIRS)
+    found: list[str] = []
+    for events in running.push_all(PAIRS):
+        found += [event.to_json() for event in events]
+        other = dotr.Engine.from_text(rules)
+        other.restore(running.snapshot())
+        rest = other.finish()
+        assert found + [event.to_json() for event in rest] == expected
+        assert other.counters.facts == len(PAIRS)
+
+
+def test_instants_closed_by_silence_and_by_later_graphs_run_in_order() -> None:
+    pipeline = dotr.Engine.from_text(EVERY_PAIR).pipeline
+    pipeline.begin(Clock())
+    triples = [[("<urn:x:s>", f"<urn:x:{name}>", f'"{name}"')] for name in "bab"]
+    pipeline.accept(5, triples[0])
+    pipeline.accept(10, triples[1])
+    pipeline.close_up_to(11)
+    pipeline.accept(13, triples[2])
+    assert [event.time for events in pipeline.drain() for event in events] == [10]
+
+
+@pytest.mark.parametrize("rules", [EVERY_PAIR, TICKED])
+def test_an_instant_in_error_ends_push_all_before_later_ones_and_loses_none(rules: str) -> None:
+    stream = [*PAIRS[:9], (10, IN_ERROR), *PAIRS[10:]]
+    running = dotr.Engine.from_text(rules)
+    found: list[dotr.Event] = []
+    many = [*stream, *((time, "<urn:x:s> <urn:x:c> 1 .") for time in range(20, 600))]
+    handed = running.push_all(many)
+    with pytest.raises(dotr.DataError, match="D2601"):
+        found.extend(event for events in handed for event in events)
+    assert max(event.time for event in found if isinstance(event.time, int)) < 10
+    found += running.finish()
+    without = [pair for pair in many if pair[0] != 10]
+    expected = one_by_one(rules, [pair for pair in without if pair[0] < running.pipeline.latest / 10**6 + 1])
+    assert [event.to_json() for event in found] == expected
+
+
+def test_events_before_an_instant_in_error_come_with_the_next_push() -> None:
+    stream = [*PAIRS[:9], (10, IN_ERROR), *PAIRS[10:]]
+    running = dotr.Engine.from_text(EVERY_PAIR, lateness="1 h")
+    for time, graph in stream:
+        running.push(graph, at=time)
+    with pytest.raises(dotr.DataError, match="D2601"):
+        running.finish()
+    events = [event.to_json() for event in running.finish()]
+    assert events == one_by_one(EVERY_PAIR, [pair for pair in stream if pair[0] != 10])
