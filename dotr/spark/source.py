@@ -39,6 +39,7 @@ from dotr.errors import Diagnostic, RefusedError, UsageError
 from dotr.events import Clock
 from dotr.rdf.terms import PROV_GENERATED_AT_TIME
 from dotr.spark import frames
+from dotr.spark.places import is_remote, plain_path
 from dotr.spark.reading import Log, ReadCounts, Split, absolute, open_log, read_split, spread
 
 _ROWS = 2048
@@ -110,7 +111,22 @@ class LogSource(DataSource):
             unit=self._unit(),
             max_document=int(self.options.get("maxDocument", MAX_DOCUMENT)),
         )
-        return open_log(path.split("\n"), options, policy == "fail")
+        places = [_here(place) for place in path.split("\n")]
+        return open_log(places, options, policy == "fail")
+
+
+def _here(place: str) -> str:
+    """A place as a path. Raises UsageError D4127 for one that Python cannot open."""
+    if is_remote(place):
+        raise UsageError(
+            Diagnostic(
+                "D4127",
+                f"`{place}` is not of this machine",
+                hint="the data source opens files; `dotr batch --log` reads whatever Spark can, and so does "
+                "spark.read.parquet for archives of `dotr convert`",
+            )
+        )
+    return plain_path(place)
 
 
 def _bad(option: str, found: str, known: Any) -> UsageError:
@@ -169,7 +185,7 @@ class LogWriter(DataSourceArrowWriter):
     """Writes RDF logs beside what is in the folder already."""
 
     def __init__(self, path: str, form: str, places: tuple[int, ...], clock: Clock) -> None:
-        self._path = os.path.abspath(path.removeprefix("file://"))
+        self._path = os.path.abspath(_here(path))
         self._form, self._places, self._clock = form, places, clock
         self._run = uuid4().hex[:12]
         if os.path.lexists(self._path) and not os.path.isdir(self._path):

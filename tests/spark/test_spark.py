@@ -149,6 +149,12 @@ def test_the_data_source_reads_what_the_batch_reads(story: Path, spark: Any) -> 
     assert first == (240, 3)
 
 
+def test_the_data_source_says_what_it_cannot_open(spark: Any) -> None:
+    dotr.spark.register(spark)
+    with pytest.raises(Exception, match="D4127"):  # Spark's own exception, whichever it is
+        spark.read.format("dotr").load("hdfs://host/log")
+
+
 def test_what_the_data_source_writes_it_reads_back(story: Path, spark: Any, tmp_path: Path) -> None:
     dotr.spark.register(spark)
     found = list(Sources([str(story / "log")]))[:50]
@@ -173,7 +179,7 @@ def test_a_log_tells_detect_its_unit(spark: Any, tmp_path: Path) -> None:
     )
     dotr.spark.register(spark)
     parquet = spark.read.parquet(str(tmp_path / "log.parquet"))
-    source = spark.read.format("dotr").load(str(tmp_path / "log.parquet"))
+    source = spark.read.format("dotr").load((tmp_path / "log.parquet").as_uri())
     for log in (parquet, source):
         assert [row.time for row in dotr.spark.detect(log, tmp_path / "rules.dotr").collect()] == [1500]
         with pytest.raises(UsageError, match="D4123"):
