@@ -27,7 +27,7 @@ from dotr.rdf.terms import Term, Triple
 from dotr.sparql.distribution import AmbiguousError, Distribution
 from dotr.sparql.extraction import Extractor
 from dotr.sparql.units import Alone
-from dotr.tesla.engine import Filtered, Restored
+from dotr.tesla.engine import Filtered, Restored, UnfilteredError
 from dotr.tesla.thresholds import is_threshold
 from dotr.verify import Oracle
 
@@ -368,9 +368,15 @@ class Pipeline:
         integer, unit = state["clock"]
         self.begin(Clock(integer, unit))
         assert self._detect is not None
+        assert self.clock is not None
         if self._oracle is not None and state["oracle"] is not None:
             self._oracle.restore(state["oracle"])
-        return self._detect.restore(state["detect"])
+        while True:
+            try:
+                return self._detect.restore(state["detect"])
+            except UnfilteredError as found:
+                self._extract.unshare(self._extract.distribution_of(found.stream))
+                self._detect = self._new_detector(self.clock)
 
     def _ticks_before(self, bound: Time) -> Iterator[Emission]:
         """Run the ticks that are due after the last instant and before `bound`, at which no graph came."""

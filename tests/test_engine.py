@@ -258,7 +258,9 @@ def test_an_instant_in_error_ends_push_all_before_later_ones_and_loses_none(rule
     assert max(event.time for event in found if isinstance(event.time, int)) < 10
     found += running.finish()
     without = [pair for pair in many if pair[0] != 10]
-    expected = one_by_one(rules, [pair for pair in without if pair[0] < running.pipeline.latest / 10**6 + 1])
+    latest = running.pipeline.latest
+    assert latest is not None
+    expected = one_by_one(rules, [pair for pair in without if pair[0] * 10**6 <= latest])
     assert [event.to_json() for event in found] == expected
 
 
@@ -271,3 +273,38 @@ def test_events_before_an_instant_in_error_come_with_the_next_push() -> None:
         running.finish()
     events = [event.to_json() for event in running.finish()]
     assert events == one_by_one(EVERY_PAIR, [pair for pair in stream if pair[0] != 10])
+
+
+@pytest.mark.parametrize("which", ["LAST", "EACH", "NOT", "LAST 2"])
+def test_a_float_that_passed_as_a_float_is_remembered_where_its_rule_comes_to_share_facts(which: str) -> None:
+    """As xsd:float 0.7 is not below the decimal 0.7, as the xsd:double of its value it is."""
+    rule = """
+RULE R{n} DEFINE {{ dotr_x :value ?v }}
+FROM A := {{ SELECT ?k ?v WHERE {{ ?k :a ?v }} }}
+AND {which} B{n} := {{ SELECT ?k ?v WHERE {{ ?k :b ?v FILTER(?v >= {limit}) }} }} WITHIN 1 h FROM A
+WITH ?v := A.?v
+"""
+    kind = "<http://www.w3.org/2001/XMLSchema#float>"
+    stream = [
+        (1, f'<urn:x:k> <urn:x:b> "0.7"^^{kind} .'),
+        (2, "<urn:x:k> <urn:x:a> 1 ."),
+        (3, "<urn:x:k> <urn:x:b> 0.65 ."),
+        (4, "<urn:x:k> <urn:x:a> 2 ."),
+        (5, ""),
+    ]
+    texts = [
+        "PREFIX : <urn:x:>\n" + "".join(rule.format(n=n, which=which, limit=limit) for n, limit in family)
+        for family in ([(0, "0.7")], [(0, "0.7"), (1, "0.1")], [(1, "0.1"), (0, "0.7"), (2, "0.6")])
+    ]
+    expected = [event for event in one_by_one(texts[0], stream) if '"R0"' in event]
+    for cut in range(1, len(stream)):
+        running = dotr.Engine.from_text(texts[0])
+        found: list[dotr.Event] = []
+        for place, (time, graph) in enumerate(stream):
+            if place >= cut:
+                state = running.snapshot()
+                running = dotr.Engine.from_text(texts[1 + place % 2])
+                assert "R0" in running.restore(state).kept
+            found += running.push(graph, at=time)
+        found += running.finish()
+        assert [event.to_json() for event in found if event.rule == "R0"] == expected

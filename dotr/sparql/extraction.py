@@ -142,6 +142,13 @@ class Extractor:
                 self._state.leave()
         return result
 
+    def distribution_of(self, stream: str) -> Distribution:
+        """The one that the facts of a stream come from."""
+        return self._unit_of(stream).distribution
+
+    def _unit_of(self, stream: str) -> Unit:
+        return next(u for u in self.units if any(stream in g.streams for g in u.distribution.groups))
+
     def unshare(self, distribution: Distribution) -> None:
         """Give the members of a shape their facts under their own names; `filtered` has them no more."""
         distribution.unshare()
@@ -184,7 +191,7 @@ class Extractor:
 
     def explain(self, name: str, shorten: Shorten = str) -> Explanation:
         """How the query of a stream is evaluated."""
-        unit = next(u for u in self.units if any(name in g.streams for g in u.distribution.groups))
+        unit = self._unit_of(name)
         shared = tuple(s for g in unit.distribution.groups for s in g.streams if s != name)
         if isinstance(unit, Whole):
             return Explanation("full", unit.reason, shared, (unit.query.text('"now"'),), ())

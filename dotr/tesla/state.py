@@ -41,6 +41,16 @@ _Test: TypeAlias = tuple[int, str, Term]
 """What a rule's facts of a column pass: (place, operator, constant) of a `Filtered`."""
 
 
+class UnfilteredError(Exception):
+    """Facts of a stream of its own that do not pass its filter: xsd:floats that did, and were widened since.
+    `stream` cannot have the facts of a base.
+    """
+
+    def __init__(self, stream: str) -> None:
+        super().__init__(stream)
+        self.stream = stream
+
+
 def _positions(rule: Rule) -> list[Position]:
     return [conjunct.position for conjunct in rule.conjuncts]
 
@@ -55,6 +65,15 @@ def _kept(dump: Mapping[str, list[Any]], test: _Test | None, network: Network) -
         return dump
     passes = own_condition(comparison(*test), network.options.clock)
     return {"facts": [fact for fact in dump["facts"] if passes(fact)]}
+
+
+def _check(dump: Mapping[str, list[Any]], stream: str, network: Network) -> None:
+    """Raise UnfilteredError unless a stream, whose own facts a column held, can have those of a base."""
+    by = network.options.filtered.get(stream)
+    if by is not None:
+        passes = own_condition(comparison(by.place, by.operator, by.constant), network.options.clock)
+        if not all(map(passes, dump.get("facts", ()))):
+            raise UnfilteredError(stream)
 
 
 def save(program: Program, network: Network, digests: Sequence[str], first: Time | None) -> dict[str, Any]:
@@ -88,7 +107,7 @@ def load(
 ) -> tuple[Network, Restored]:
     """A network, built for the epochs given to `build`, with the state of the rules that are unchanged.
 
-    Raises EngineError D5010 for a snapshot of a version that is not read.
+    Raises EngineError D5010 for a snapshot of a version that is not read, UnfilteredError.
     """
     if state.get("version") != VERSION:
         raise EngineError(
@@ -105,14 +124,18 @@ def load(
         if digest in parts:
             part = parts[digest]
             network.dropped[index] = part["dropped"]
-            of_rule = zip(network.columns_of[index], part["columns"], part["filters"], strict=True)
-            for column, old, test in of_rule:
+            positions = _positions(program.rules[index])
+            of_rule = zip(network.columns_of[index], part["columns"], part["filters"], positions, strict=True)
+            for column, old, test, position in of_rule:
+                if test is None:
+                    _check(state["columns"][old], position.stream, network)
                 wanted.setdefault(column, {})[old, None if test is None else tuple(test)] = None
     for column, olds in wanted.items():
         column.load([_kept(state["columns"][old], test, network) for old, test in olds])
     named = [(rule.name, digest in parts) for rule, digest in zip(program.rules, digests, strict=True)]
     names = {name for name, _ in named}
-    gone = [part["rule"] for digest, part in parts.items() if digest not in digests]
+    known_ = frozenset(digests)
+    gone = [part["rule"] for digest, part in parts.items() if digest not in known_]
     return network, Restored(
         kept=tuple(name for name, known in named if known),
         empty=tuple(name for name, known in named if not known),
