@@ -13,9 +13,9 @@ Why not: walking the plan per trigger fact, which costs 3 to 10 times as much; o
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, TypeAlias, assert_never
 
 from dotr.errors import Diagnostic, ProgramError
@@ -100,10 +100,13 @@ class _Writer:
     def function(self) -> Run:
         source, rule = self.source, self.rule
         source.line("base = len(out)")
+        limit = source.name("limit", self.limit)
         items = [self._step(number, step) for number, step in enumerate(self.plan.steps, 1)]
         items += [self._part(part) for part in parts(rule.where)]
         items += [self._binding(i, binding) for i, binding in enumerate(rule.bindings)]
         loops = [item for item in items if item.loop]
+        if loops:
+            source.line(f"most = [{limit}]")
         with source.block("for f0 in facts"):
             outer = source.depth
             if rule.consuming:
@@ -115,19 +118,15 @@ class _Writer:
                 if number and number % LOOPS == 0:
                     self._new_function(number // LOOPS, kept)
                 if number == len(loops) - 1:
-                    self._write_limit(self.limit * len(self.plans))
+                    source.line(f"if len(out) - base > most[0]: most[0] = {self.explode}(time, out, base)")
                 self._open(item, kept)
                 self._write_ready(items, kept)
             self._write_match()
             source.resume(outer)
             if rule.consuming:
                 source.line(f"if len(out) > start: {source.name('consume', self._consume())}(out, start)")
-        self._write_limit(self.limit)
+        source.line(f"if len(out) - base > {limit}: {self.explode}(time, out, base)")
         return source.function("time, facts, out")
-
-    def _write_limit(self, limit: int) -> None:
-        most = self.source.name("most", limit)
-        self.source.line(f"if len(out) - base > {most}: {self.explode}(time, out, base)")
 
     def _write_trigger(self, kept: list[str]) -> None:
         """The trigger fact's own tests; how many members it passes for."""
@@ -184,7 +183,7 @@ class _Writer:
 
     def _new_function(self, number: int, kept: Sequence[str]) -> None:
         """Go on in a function of its own, given all that is known."""
-        self.source.call(f"further{number}", ", ".join(("time", "out", "base", "f0", *kept)))
+        self.source.call(f"further{number}", ", ".join(("time", "out", "base", "most", "f0", *kept)))
         self.source.open("for _ in (0,)")  # what fails is a `continue`
 
     def _step(self, number: int, step: Step) -> _Item:
@@ -326,11 +325,21 @@ def _constant(plan: RulePlan, number: int) -> Term:
 
 def _explosion(
     plans: Sequence[RulePlan], clock: Clock, limit: int
-) -> Callable[[Time, list[RawMatch], int], None]:
-    def explode(time: Time, out: list[RawMatch], base: int) -> None:
-        counts = Counter(rule for match in out[base:] for rule in match[0])
-        for plan in plans:
-            if counts[plan.index] > limit:
+) -> Callable[[Time, list[RawMatch], int], int]:
+    place = {plan.index: number for number, plan in enumerate(plans)}
+
+    def explode(time: Time, out: list[RawMatch], base: int) -> int:
+        """Raise if a rule has more than `limit` matches; how many entries may come before the next look.
+
+        What matched alike are neighbours, and so each entry is counted at its ends.
+        """
+        steps = [0] * (len(plans) + 1)
+        for rules, *_ in out[base:]:
+            steps[place[rules[0]]] += 1
+            steps[place[rules[-1]] + 1] -= 1
+        counts = list(accumulate(steps))
+        for plan, count in zip(plans, counts, strict=False):
+            if count > limit:
                 raise ProgramError(
                     Diagnostic(
                         "D4010",
@@ -340,5 +349,6 @@ def _explosion(
                         hint="narrow a window, equate a variable in ON, use LAST, or raise the limit",
                     )
                 )
+        return len(out) - base + max(limit - max(counts), limit // 8)
 
     return explode

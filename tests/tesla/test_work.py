@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dotr.errors import ProgramError
-from dotr.events import Fact
+from dotr.events import Fact, RawMatch
 from dotr.ir import Conjunct, Every, Program
 from dotr.rdf.terms import integer
 from dotr.tesla.engine import TeslaDetector
@@ -249,6 +249,23 @@ def test_an_explosion_is_stopped_long_before_it_is_counted_out() -> None:
     detector.at(0, {"Heat": [(0, (A, integer(t)), t, "") for t in range(10)]})
     with pytest.raises(ProgramError, match="D4010"):
         detector.at(1, {"Smoke": [(1, (A, integer(1)), 0, "")]})
+
+
+@pytest.mark.parametrize("loops", [2, 14])
+def test_rules_that_explode_together_are_stopped_as_soon_as_one_alone(loops: int) -> None:
+    """What they match alike is one entry: a hundred rules have no hundred times the room."""
+    conjuncts = [each(at(f"X{i}", "Heat"), within(99, "Smoke")) for i in range(loops)]
+    of = program(*(rule(f"Fire{i}", at("Smoke"), *conjuncts) for i in range(100)))
+    detector = TeslaDetector(of, CLOCK, limit=1_000)
+    (group,) = detector.network.groups
+    assert len(group) == 100  # rules
+    width = 100 if loops == 2 else 2
+    detector.at(0, {"Heat": [(0, (A, integer(t)), t, "") for t in range(width)]})
+    (_, woken), *_ = detector.network.streams["Smoke"].awake
+    out: list[RawMatch] = []
+    with pytest.raises(ProgramError, match="D4010"):
+        detector.network.compile(woken)(1, [(1, (A, integer(1)), 0, "")], out)
+    assert len(out) <= 1_000 + 1_000 // 8 + width
 
 
 def test_a_pattern_of_thirty_events_is_as_good_as_one_of_two() -> None:
