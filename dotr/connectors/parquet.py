@@ -49,8 +49,9 @@ def archive_schema(clock: Clock) -> pa.Schema:
     return pa.schema([("time", pa.int64()), ("graph", pa.string())], metadata={_UNIT: name, _SPARK: spark})
 
 
-def archive_clock(schema: pa.Schema, place: str, unit: int) -> Clock:
-    """How times are written in a file with this schema; `unit` where the file does not say.
+def archive_clock(schema: pa.Schema, place: str, unit: int, utc: bool = False) -> Clock:
+    """How times are written in a file with this schema; `unit` where the file does not say. `utc`: whether
+    timestamps without a zone are known to be UTC.
 
     Raises DataError D2017 for other columns, D2103 for timestamps without a zone.
     """
@@ -64,7 +65,7 @@ def archive_clock(schema: pa.Schema, place: str, unit: int) -> Clock:
         return Clock(integer=True, unit=UNITS.get(noted, unit))
     if not pa.types.is_timestamp(time):
         raise no_archive(place, f"`time` is {time}")
-    if time.tz is None:
+    if time.tz is None and not utc:
         raise DataError(
             Diagnostic("D2103", "the timestamps have no time zone", place=place, hint="write them in UTC")
         )
@@ -94,12 +95,19 @@ class ArchiveFile:
         self.path = path
         self._content = content
         try:
-            self._file = pq.ParquetFile(path if content is None else pa.BufferReader(content))
+            source = path if content is None else pa.BufferReader(content)
+            self._file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
         except pa.ArrowInvalid as error:
             raise no_archive(path, str(error).splitlines()[0]) from None
         except OSError as error:
             raise _damaged(path, error) from None
-        self.clock = archive_clock(self._file.schema_arrow, path, unit)
+        self.clock = archive_clock(self._file.schema_arrow, path, unit, self._is_int96())
+
+    def _is_int96(self) -> bool:
+        """Whether times are written as Spark writes timestamps unless told otherwise: 96 bits, in UTC."""
+        columns = self._file.schema
+        found = [columns.column(i) for i in range(len(columns))]
+        return any(column.path == "time" and column.physical_type == "INT96" for column in found)
 
     @property
     def size(self) -> int:
@@ -146,9 +154,14 @@ class ArchiveFile:
 
 
 def batch_times(column: Any, clock: Clock) -> list[Time | None]:
-    """A time column in microseconds. Raises DataError D2105 beyond 64 bits."""
+    """A time column in microseconds. Raises DataError D2105 beyond 64 bits, or finer than a microsecond."""
     if not clock.integer:
-        return column.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()).to_pylist()  # type: ignore[no-any-return]
+        try:
+            return column.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()).to_pylist()  # type: ignore[no-any-return]
+        except pa.ArrowInvalid:
+            raise DataError(
+                Diagnostic("D2105", "a time is finer than a microsecond", hint="round the times")
+            ) from None
     unit = clock.unit
     times = [None if time is None else time * unit for time in column.to_pylist()]
     bad = next((time for time in times if time is not None and abs(time) >= 2**63), None)
