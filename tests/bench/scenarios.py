@@ -101,7 +101,7 @@ def naive_of(workload: workloads.Workload, graphs: int, prefixes: str = "") -> f
 
 def fig4(size: Size) -> Result:
     """CityBench Q1 and Q2, 1 to 1,000 graphs a second by re-stamping."""
-    graphs = size.of(2_000, 400)
+    graphs = size.of(1_000, 400)
     rates = (1, 1000) if size.quick else (1, 10, 50, 100, 200, 500, 1000)
     result = Result("fig4", x="graphs a second", figures={"graphs": graphs})
     times: dict[tuple[str, int], float] = {}
@@ -117,7 +117,7 @@ def fig4(size: Size) -> Result:
                     "parse": lambda: runners.parse_only,
                 },
                 workload.documents,
-                min(size.times, 2 if size.quick else 4),
+                min(size.times, 2 if size.quick else 3),
                 warm_up=100,
                 turn=50,  # a thousand events a graph, at most
             )
