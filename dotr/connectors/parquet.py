@@ -61,7 +61,7 @@ def archive_clock(schema: pa.Schema, place: str, unit: int, utc: bool = False) -
     if not (pa.types.is_string(graph) or pa.types.is_large_string(graph)):
         raise no_archive(place, f"`graph` is {graph}")
     if pa.types.is_integer(time):
-        noted = (schema.metadata or {}).get(_UNIT, b"").decode()
+        noted = (schema.metadata or {}).get(_UNIT, b"").decode("utf-8", "replace")
         return Clock(integer=True, unit=UNITS.get(noted, unit))
     if not pa.types.is_timestamp(time):
         raise no_archive(place, f"`time` is {time}")
@@ -96,12 +96,18 @@ class ArchiveFile:
         self._content = content
         try:
             source = path if content is None else pa.BufferReader(content)
-            self._file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
+            self._file = pq.ParquetFile(
+                source, coerce_int96_timestamp_unit="us", page_checksum_verification=True
+            )
+            schema, utc, rows = self._file.schema_arrow, self._is_int96(), self._file.metadata
+            told = sum(rows.row_group(group).num_rows for group in range(rows.num_row_groups))
+            if told != rows.num_rows:
+                raise OSError(f"{told} of {rows.num_rows} rows are there")
         except pa.ArrowInvalid as error:
             raise no_archive(path, str(error).splitlines()[0]) from None
-        except OSError as error:
+        except _DAMAGE as error:
             raise _damaged(path, error) from None
-        self.clock = archive_clock(self._file.schema_arrow, path, unit, self._is_int96())
+        self.clock = archive_clock(schema, path, unit, utc)
 
     def _is_int96(self) -> bool:
         """Whether times are written as Spark writes timestamps unless told otherwise: 96 bits, in UTC."""
@@ -132,7 +138,8 @@ class ArchiveFile:
                         if time is None or graph is None:
                             raise missing(place, "time" if time is None else "graph")
                         yield time, graph, place
-        except OSError as error:
+                self._complete(group, number)
+        except _DAMAGE as error:
             raise _damaged(self.path, error) from None
 
     def times(self, first: int = 0, end: int | None = None) -> Iterator[list[Time]]:
@@ -143,9 +150,16 @@ class ArchiveFile:
                 times = batch_times(column, self.clock)
                 if None in times:
                     raise missing(f"{self.path}, row group {group}, row {times.index(None) + 1}", "time")
+                self._complete(group, len(times))
                 yield [time for time in times if time is not None]
-        except OSError as error:
+        except _DAMAGE as error:
             raise _damaged(self.path, error) from None
+
+    def _complete(self, group: int, rows: int) -> None:
+        """Raise OSError unless a row group had the rows that the file says it has."""
+        told = self._file.metadata.row_group(group).num_rows
+        if rows != told:
+            raise OSError(f"{rows} of {told} rows of row group {group} are there")
 
     def graphs(self, first: int = 0, end: int | None = None) -> Iterator[tuple[Time, list[Triple], str]]:
         """As `rows`, parsed. Raises DataError."""
@@ -178,8 +192,12 @@ def missing(place: str, what: str) -> DataError:
     return DataError(Diagnostic("D2018", f"a row has no {what}", place=place, hint="leave such rows out"))
 
 
-def _damaged(path: str, error: OSError) -> DataError:
-    reason = (error.strerror or str(error)).lower()
+_DAMAGE = (OSError, pa.ArrowException, UnicodeDecodeError)
+"""What pyarrow raises over a file that is cut off or whose bytes were changed."""
+
+
+def _damaged(path: str, error: Exception) -> DataError:
+    reason = (getattr(error, "strerror", None) or str(error).partition("\n")[0]).lower()
     return DataError(Diagnostic("D2003", f"cannot read `{path}`: {reason}", place=path))
 
 
@@ -190,7 +208,7 @@ class ArchiveWriter:
         self.path = path
         self._schema = archive_schema(clock)
         self._unit = clock.unit if clock.integer else 1
-        self._writer = pq.ParquetWriter(path, self._schema, compression="zstd")
+        self._writer = pq.ParquetWriter(path, self._schema, compression="zstd", write_page_checksum=True)
         self._times: list[Time] = []
         self._graphs: list[str] = []
         self._size = 0
