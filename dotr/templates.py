@@ -177,37 +177,58 @@ def _quad_writer(members: Mapping[int, tuple[RuleTemplate, list[_Piece]]]) -> Wr
         else:
             parts.append(f"k{len(columns)}")
             columns.append(column)
-    names.namespace["OF"] = dict(zip(members, zip(*columns, strict=True), strict=True))
-    names.namespace["END"] = _END
-    first, each = ["    out = []"], ["    for h, b in rows:"]
-    if template.variables:
-        each.append(f"        {''.join(f's{i}, ' for i in range(len(template.variables)))}= b")
-    text: list[str] = []
-    for shared, run in groupby(parts, key=lambda part: part[0] == "s"):
-        found = list(run)
-        if shared and len(found) > 1:
-            local = f"e{len(first) + len(each)}"
-            known = all(part == "st" or part[1] == "K" for part in found)
-            (first if known else each).append(
-                f"{'    ' if known else '        '}{local} = f'{_fields(found)}'"
-            )
-            found = [local]
-        text += found
-    whole = _fields(text).replace(f"{{n}}{{s{names.constant(_END)}}}{{n}}", "{m}")
-    each += [
-        "        for r in rules:",
-        f"            {''.join(f'k{i}, ' for i in range(len(columns)))}= OF[r]",
-        *(
-            ["            i = k0 + h", "            n = i + '>'"]
-            if "i" in text
-            else ["            n = f'{k0}{h}>'"]
-        ),
-        "            m = f'{n}{END}{n}'",
-        f"            out.append(f'{whole}')",
+    names.namespace |= {
+        "OF": dict(zip(members, zip(*columns, strict=True), strict=True)),
+        "END": _END,
+        "LEN": len,
+    }
+    lines = ["def quads(rules, rows, st):", "    out = []"]
+    values = "".join(f"s{i}, " for i in range(len(template.variables)))
+    unpack = [f"{values}= b"] if values else []
+    known = f"{''.join(f'k{i}, ' for i in range(len(columns)))}= OF[r]"
+    named = ["i = k0 + h", "n = i + '>'"] if "i" in parts else ["n = f'{k0}{h}>'"]
+    named.append("m = f'{n}{END}{n}'")
+    fixed, text = _joined(parts, lambda part: part == "st" or part[:2] == "sK", "e")
+    lines += [f"    {line}" for line in fixed]
+    # one rule: everything is put together once
+    lines += [
+        "    if LEN(rules) == 1:",
+        "        r, = rules",
+        f"        {known}",
+        "        for h, b in rows:",
     ]
-    return make(
-        "quads", "\n".join(["def quads(rules, rows, st):", *first, *each, "    return out", ""]), names
-    )
+    lines += [f"            {line}" for line in (*unpack, *named, f"out.append(f'{_whole(text, names)}')")]
+    lines += ["        return out"]
+    # several: what they have in common first
+    common, text = _joined(text, lambda part: part[0] in "es", "c")
+    lines += [
+        "    for h, b in rows:",
+        *(f"        {line}" for line in (*unpack, *common)),
+        "        for r in rules:",
+    ]
+    lines += [f"            {line}" for line in (known, *named, f"out.append(f'{_whole(text, names)}')")]
+    return make("quads", "\n".join([*lines, "    return out", ""]), names)
+
+
+def _joined(
+    parts: Sequence[str], together: Callable[[str], bool], prefix: str
+) -> tuple[list[str], list[str]]:
+    """Parts that stand together and can be put together before: (assignments, what is left of the parts)."""
+    lines: list[str] = []
+    left: list[str] = []
+    for joined, run in groupby(parts, key=together):
+        found = list(run)
+        if joined and len(found) > 1:
+            local = f"{prefix}{len(lines)}"
+            lines.append(f"{local} = f'{_fields(found)}'")
+            found = [local]
+        left += found
+    return lines, left
+
+
+def _whole(parts: Sequence[str], names: Names) -> str:
+    """The text of one event; `m` is a node, the end of a line, and the node again."""
+    return _fields(parts).replace(f"{{n}}{{s{names.constant(_END)}}}{{n}}", "{m}")
 
 
 def _fields(names: Iterable[str]) -> str:
