@@ -124,6 +124,10 @@ class ArchiveFile:
     def groups(self) -> int:
         return int(self._file.num_row_groups)
 
+    def count(self, group: int) -> int:
+        """How many rows a row group has, as the file says."""
+        return int(self._file.metadata.row_group(group).num_rows)
+
     def rows(self, first: int = 0, end: int | None = None) -> Iterator[tuple[Time, str, str]]:
         """(time in µs, N-Triples, place) of the row groups `[first, end)`, in file order."""
         try:
@@ -157,7 +161,7 @@ class ArchiveFile:
 
     def _complete(self, group: int, rows: int) -> None:
         """Raise OSError unless a row group had the rows that the file says it has."""
-        told = self._file.metadata.row_group(group).num_rows
+        told = self.count(group)
         if rows != told:
             raise OSError(f"{rows} of {told} rows of row group {group} are there")
 

@@ -238,7 +238,8 @@ class _Run:
     def _watch(self, name: str, over: threading.Event) -> None:
         while not over.wait(0.5):
             done, of = _tasks(self.spark)
-            self.tell(name, done, of, self.report.graphs * done // of if of else 0)
+            graphs = self.report.graphs or self.request.log.known
+            self.tell(name, done, of, graphs * done // of if of else 0)
 
 
 def _interrupted(error: BaseException | None) -> bool:

@@ -31,11 +31,15 @@ SPLIT = 32 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part `[first, end)` of a file: bytes, or row groups where it is Parquet; `end` 0 is all of it."""
+    """A part `[first, end)` of a file: bytes, or row groups where it is Parquet; `end` 0 is all of it.
+
+    `graphs`: how many there are in it, where a file says that; 0 is unknown.
+    """
 
     file: str
     first: int = 0
     end: int = 0
+    graphs: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,11 @@ class Log:
     fail: bool = True
     remote: Remote | None = None
     """What only Spark can reach, beside the splits."""
+
+    @property
+    def known(self) -> int:
+        """Graphs in it, as far as its files say so before they are read."""
+        return sum(piece.graphs for split in self.splits for piece in split.pieces)
 
 
 @dataclass(slots=True)
@@ -137,12 +146,13 @@ def _splits(files: Sequence[str], options: SourceOptions, fail: bool) -> Iterato
 
 def _row_groups(file: str, options: SourceOptions, fail: bool) -> Iterator[Piece]:
     try:
-        groups = ArchiveFile(file, options.unit).groups
+        archive = ArchiveFile(file, options.unit)
+        counts = [archive.count(group) for group in range(archive.groups)]
     except DataError:
         if fail:
             raise
-        groups = 1  # the task that reads it makes the dead letter
-    yield from (Piece(file, group, group + 1) for group in range(groups))
+        counts = [0]  # the task that reads it makes the dead letter
+    yield from (Piece(file, group, group + 1, count) for group, count in enumerate(counts))
 
 
 def spread(splits: Sequence[Split], tasks: int) -> tuple[Split, ...]:
