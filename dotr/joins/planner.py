@@ -9,8 +9,9 @@ Why not: dynamic programming. Bodies are short, and a trigger binds most of what
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from typing import Protocol, TypeAlias, assert_never
 
 from dotr.ir import Node, Var
@@ -85,36 +86,29 @@ def plan(
     `absent_view` that of absences (default `view`). `first` forces one item to stand first. `as_set`: a
     solution needs to be found once only, so patterns whose new variables nobody reads become existence tests.
     """
-    left: dict[int, Item] = dict(enumerate(items))
-    known = set(given) | set(trigger.variables if trigger is not None else ())
-    binders = bound_by(items) | known
+    choice = _Choice(items, sizes, set(given) | set(trigger.variables if trigger is not None else ()))
     steps: list[Step] = []
     views = views or {}
     if first is not None:
-        item = left.pop(first)
+        item = choice.left.pop(first)
         if not isinstance(item, Pattern):
             raise AssertionError("only a pattern can stand first")
-        steps.append(_probe(item, views.get(first, view), known))
-        known |= set(item.variables)
-    while left:
-        place = _ready(left, known, binders)
-        if place is None:
-            place = min(
-                (i for i, item in left.items() if isinstance(item, Pattern)),
-                key=lambda i: (_cost(left[i], known, sizes), i),
-            )
-        item = left.pop(place)
+        steps.append(_probe(item, views.get(first, view), choice.known))
+        choice.know(item.variables)
+    while choice.left:
+        place = choice.next()
+        item = choice.left.pop(place)
         match item:
             case Pattern():
-                steps.append(_probe(item, views.get(place, view), known))
-                known |= set(item.variables)
+                steps.append(_probe(item, views.get(place, view), choice.known))
+                choice.know(item.variables)
             case Absent():
-                steps.append(Lacks(item.pattern, absent_view or view, _mask(item.pattern, known)))
+                steps.append(Lacks(item.pattern, absent_view or view, _mask(item.pattern, choice.known)))
             case Guard() | Check():
                 steps.append(item)
             case Assign():
                 steps.append(item)
-                known.add(item.variable)
+                choice.know([item.variable])
             case _:
                 assert_never(item)
     if as_set:
@@ -151,25 +145,66 @@ def _probe(pattern: Pattern, view: View, known: Collection[str]) -> Probe:
     return Probe(pattern, view, _mask(pattern, known))
 
 
-def _ready(left: Mapping[int, Item], known: set[str], binders: set[str]) -> int | None:
-    """The first item that only tests or computes, and can do it now."""
-    for i, item in left.items():
+class _Choice:
+    """Owns what is left to be ordered: what can only test or compute goes first, then the cheapest pattern.
+
+    Only an item with a variable that has just become known can have become ready, or cheaper.
+    """
+
+    def __init__(self, items: Sequence[Item], sizes: Sizes, known: set[str]) -> None:
+        self.left: dict[int, Item] = dict(enumerate(items))
+        self.known = known
+        self._sizes = sizes
+        self._binders = bound_by(items) | known
+        self._users: dict[str, list[int]] = {}
+        for place, item in self.left.items():
+            for name in set(item_variables(item)):
+                self._users.setdefault(name, []).append(place)
+        self._ready: list[int] = []
+        self._costs: dict[int, float] = {}
+        self._cheapest: list[tuple[float, int]] = []  # a heap; entries whose cost has changed are skipped
+        self._look_at(self.left)
+
+    def know(self, names: Iterable[str]) -> None:
+        new = {name for name in names if name not in self.known}
+        self.known |= new
+        self._look_at({place for name in new for place in self._users.get(name, ())})
+
+    def next(self) -> int:
+        """The place of what stands next."""
+        while self._ready:
+            place = heappop(self._ready)
+            if place in self.left:
+                return place
+        while True:
+            cost, place = heappop(self._cheapest)
+            if place in self.left and self._costs[place] == cost:
+                return place
+
+    def _look_at(self, places: Iterable[int]) -> None:
+        for place in places:
+            item = self.left.get(place)
+            if item is None:
+                continue
+            if self._is_ready(item):
+                heappush(self._ready, place)
+            elif isinstance(item, Pattern):
+                cost = self._costs[place] = _cost(item, self.known, self._sizes)
+                heappush(self._cheapest, (cost, place))
+
+    def _is_ready(self, item: Item) -> bool:
+        """Whether it only tests or computes, and can do it now."""
         match item:
             case Guard() | Check():
-                if known.issuperset(item_variables(item)):
-                    return i
+                return self.known.issuperset(item_variables(item))
             case Assign():
-                if known.issuperset(item_variables(item)[:-1]):
-                    return i
+                return self.known.issuperset(item_variables(item)[:-1])
             case Absent():
-                if known.issuperset(binders.intersection(item.pattern.variables)):
-                    return i
+                return self.known.issuperset(self._binders.intersection(item.pattern.variables))
             case Pattern():
-                if all(_mask(item, known)):
-                    return i
+                return all(_mask(item, self.known))
             case _:
                 assert_never(item)
-    return None
 
 
 def _cost(item: Item, known: Collection[str], sizes: Sizes) -> float:

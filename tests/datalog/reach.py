@@ -18,7 +18,7 @@ import pyoxigraph as ox
 from dotr.datalog.materialiser import Materialiser
 from dotr.ir import DatalogRule
 from dotr.rdf.background import Background
-from dotr.rdf.canonical import canonical_triples
+from dotr.rdf.canonical import canonical
 from dotr.rdf.terms import Triple
 from tests.datalog import entailment
 from tests.datalog.programs import rule, term
@@ -30,7 +30,7 @@ def lubm(data: Path, department: str = "") -> list[Triple]:
     lines = gzip.decompress((data / "lubm/University0.nt.gz").read_bytes()).decode().splitlines()
     chosen = "\n".join(line for line in lines if department in line.split(" ", 1)[0])
     quads += ox.parse(chosen, format=ox.RdfFormat.N_TRIPLES)
-    triples = canonical_triples([(str(q.subject), str(q.predicate), str(q.object)) for q in quads])
+    triples = [(str(q.subject), str(q.predicate), canonical(str(q.object))) for q in quads]
     return list(dict.fromkeys(triples))
 
 

@@ -14,7 +14,7 @@ from dotr.datalog.materialiser import Materialiser
 from dotr.datalog.owl_lists import list_rules
 from dotr.datalog.strata import check_rules
 from dotr.errors import DataError, ProgramError
-from dotr.rdf.canonical import canonical_triples
+from dotr.rdf.canonical import canonical
 from dotr.rdf.terms import Triple
 from tests.datalog import entailment as e
 from tests.datalog.entailment_cases import CLASHES, OWL_CASES, RDFS_CASES
@@ -30,7 +30,7 @@ PREFIX owl: <http://www.w3.org/2002/07/owl#>
 
 def turtle(text: str) -> list[Triple]:
     quads = ox.parse(f"{_PREFIXES}{text} ." if text else "", format=ox.RdfFormat.TURTLE)
-    return canonical_triples([(str(q.subject), str(q.predicate), str(q.object)) for q in quads])
+    return [(str(q.subject), str(q.predicate), canonical(str(q.object))) for q in quads]
 
 
 def entails(name: str, given_text: str, expected: str, *absent: str) -> None:
@@ -200,7 +200,7 @@ def _lubm(data: Path, department: str | None) -> list[Triple]:
         lines = gzip.decompress((data / "lubm/University0.nt.gz").read_bytes()).decode().splitlines()
         chosen = "\n".join(line for line in lines if department in line.split(" ", 1)[0])
         quads += ox.parse(chosen, format=ox.RdfFormat.N_TRIPLES)
-    return canonical_triples([(str(q.subject), str(q.predicate), str(q.object)) for q in quads])
+    return [(str(q.subject), str(q.predicate), canonical(str(q.object))) for q in quads]
 
 
 def test_lubm_ontology_and_a_few_people_give_what_owlrl_gives(data: Path) -> None:
