@@ -52,6 +52,7 @@ class Extracting:
     ) -> None:
         self._clock = clock
         self._enrich = reopened(program, closed, treatment.materialize_all)
+        self._enrich.store.moment.clock = clock
         self._ontology = program.entailment is not Entailment.NONE
         self._extract = Extractor(program.queries, self._enrich.store)
         self._oracle = FactOracle(program, background, clock) if treatment.verify else None
@@ -67,7 +68,7 @@ class Extracting:
         except DotrError as error:
             raise type(error)(self._placed(error.diagnostics, time)) from None
         try:
-            facts = self._extract.facts(time, self._clock.term(time))
+            facts = self._extract.facts(time)
             if self._ontology and (clashes := self._enrich.clashes()):
                 raise DataError(self._placed(clashes, time))
         finally:
