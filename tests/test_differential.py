@@ -6,6 +6,7 @@ Place:   the widest of the nets. Background, Datalog, queries and rules are rand
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Iterator
 from random import Random
 
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 
 import dotr
 from dotr.engine import Event
-from tests.whole import Graph, Whole, wholes
+from tests.whole import Graph, Whole, crowd, crowds, rules_of, streams, wholes
 
 DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
 
@@ -36,8 +37,19 @@ def pushed(
     running = engine(whole, **options)
     found: list[Event] = []
     if ahead:
-        for events in running.push_all((graph.time, graph.text) for graph in graphs):
+        handed = running.push_all((graph.time, graph.text) for graph in graphs)
+        for events in handed:
+            clock = running.clock
+            assert clock is not None
+            written = events.nquads()
+            composites = [event.composite for event in events]
+            assert written == [c.template.quads(c.id, c.bound, clock.term(c.time)) for c in composites]
             found += events
+            if cut and len(found) > len(graphs) // 4:  # another engine goes on from here
+                state = running.snapshot()
+                running = engine(whole, **options)
+                running.restore(state)
+                break
         graphs = []
     for graph in graphs:
         if cut and graph.cut:
@@ -68,8 +80,10 @@ def compare(whole: Whole) -> int | None:
     assert pushed(whole, graphs, cut=True) == expected
     assert pushed(whole, graphs, materialize="all") == expected
     assert pushed(whole, graphs, ahead=True) == expected
+    assert pushed(whole, graphs, ahead=True, cut=True) == expected
     alone = list(apart(graphs))
     assert pushed(whole, alone, ahead=True) == pushed(whole, alone, verify=True)
+    assert pushed(whole, alone, ahead=True, cut=True) == pushed(whole, alone, ahead=True)
     backwards = sorted(graphs, key=lambda graph: -graph.time)
     assert pushed(whole, backwards, lateness="1 d") == expected
     return len(expected)
@@ -90,4 +104,46 @@ def test_engines_are_the_literal_reading_on_seeded_programs() -> None:
             eventful += bool(compare(wholes(Random(seed))))
         except (AssertionError, dotr.DotrError) as error:
             pytest.fail(f"seed {seed}: {error}\n{wholes(Random(seed))}")
+    assert eventful > len(seeds) // 5
+
+
+def by_rule(events: list[Event]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = defaultdict(list)
+    for event in events:
+        found[event.rule].append(event.to_json())
+    return found
+
+
+def come_and_go(r: Random) -> int:
+    """Rules of one shape, of which some stay while others are deployed and taken out again in between."""
+    rules = rules_of(crowds(r))
+    stay = r.sample(rules, r.randint(1, len(rules)))
+    graphs = streams(r)
+    alone = dotr.Engine.from_text(crowd(rules))
+    expected = [event for graph in graphs for event in alone.push(graph.text, at=graph.time)]
+    running = dotr.Engine.from_text(crowd(stay))
+    found: list[Event] = []
+    for graph in graphs:
+        if graph.cut:
+            state = running.snapshot()
+            others = [rule for rule in rules if rule in stay or r.randint(0, 1)]
+            r.shuffle(others)
+            running = dotr.Engine.from_text(crowd(others))
+            running.restore(state)
+        found += running.push(graph.text, at=graph.time)
+    wanted, got = by_rule(expected + alone.finish()), by_rule(found + running.finish())
+    for rule in stay:
+        name = rule.split()[1]
+        assert got[name] == wanted[name], name
+    return sum(bool(wanted[rule.split()[1]]) for rule in stay)
+
+
+def test_rules_that_stay_are_not_touched_by_those_that_come_and_go() -> None:
+    eventful = 0
+    seeds = range(20_000 if DEEP else 40)
+    for seed in seeds:
+        try:
+            eventful += bool(come_and_go(Random(seed)))
+        except (AssertionError, dotr.DotrError) as error:
+            pytest.fail(f"seed {seed}: {error}")
     assert eventful > len(seeds) // 5

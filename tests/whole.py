@@ -7,6 +7,7 @@ other. All is chosen by one Random: a seed is a case, and hypothesis may hold th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
@@ -24,6 +25,8 @@ ODD = (
     '"b"@en',
     "true",
     '"1"^^xsd:float',
+    '"0.7"^^xsd:float',
+    '"0.1"^^xsd:float',
     '"NaN"^^xsd:double',
     '"INF"^^xsd:double',
     "9223372036854775807",
@@ -33,6 +36,8 @@ ODD = (
 )
 ORDER = ((":p", ":q"), (":q", ":d0"), (":d0", ":d1"))
 LITERALS = NUMBERS * 2 + ODD
+LIMITS = (*NUMBERS, "0.7", "0.1", "0.7", "16777217")
+"""Decimals that an xsd:float of the same text does not meet as the xsd:double of its value does."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +72,12 @@ def often(r: Random, tenths: int) -> bool:
 
 def wholes(r: Random) -> Whole:
     datalog = datalogs(r)
-    return Whole(programs(r), datalog, backgrounds(r, "subProperty" in datalog), streams(r))
+    return Whole(
+        crowds(r) if often(r, 3) else programs(r),
+        datalog,
+        backgrounds(r, "subProperty" in datalog),
+        streams(r),
+    )
 
 
 # --- graphs
@@ -301,10 +311,10 @@ def queries(r: Random) -> str:
 
 def simple_queries(r: Random) -> str:
     """Queries that often have answers, many of one shape."""
-    links = [f"?k {link} ?v" for link in (":v", ":v", ":p", ":q", ":d0", ":d1")]
+    links = [f"?k {link} ?v" for link in (":v", ":v", ":v", ":p", ":q", ":d0", ":d1")]
     longer = ("?k :v ?v . ?k a :A", "?k :p ?x . ?x :v ?v", "?k a :D0 . OPTIONAL { ?k :v ?v }")
     group = one(r, *links, *longer, "?k a :A . BIND(1 AS ?v)")
-    limit = f" FILTER(?v {one(r, '>', '>=', '<')} {one(r, *NUMBERS)})" if often(r, 4) else ""
+    limit = f" FILTER(?v {one(r, '>', '>=', '<')} {one(r, *LIMITS)})" if often(r, 5) else ""
     return f"{{ SELECT ?k ?v WHERE {{ {group} {limit} }} }}"
 
 
@@ -317,7 +327,69 @@ def programs(r: Random) -> str:
     count = r.randint(1, 4)
     for number in range(count):
         parts.append(rules(r, number, count, shared))
+        if often(r, 4):
+            parts += relatives(r, parts[-1])
     return HEADER + "\n\n".join(parts) + "\n"
+
+
+def crowds(r: Random) -> str:
+    """Many rules of one shape or two, which differ in thresholds: in queries, in ON, or in both."""
+    found = []
+    for shape in range(r.randint(1, 2)):
+        first, second = (
+            one(r, "?k :v ?v", "?k :v ?v", "?k :p ?x . ?k :v ?v", "?k a :A . OPTIONAL { ?k :v ?v }")
+            for _ in range(2)
+        )
+        distinct = one(r, "", "", "DISTINCT ")
+        filtered = [one(r, "FILTER(?v {} {})", "FILTER(?v {} {})", "") for _ in range(2)]
+        compared = [one(r, ">", ">", ">=", "<", "<=") for _ in range(3)]
+        which = one(r, "EACH", "EACH", "LAST", "LAST", "NOT", "LAST 2", "FIRST")
+        window = f"WITHIN {r.choice((0, 3, 8))} s {one(r, 'FROM', 'FROM', 'BEFORE')} S"
+        tests = [test for test in ("X.?k = S.?k", f"X.?v {compared[2]} {{}}") if often(r, 6)]
+        on = f"ON {' && '.join(tests)}" if tests else ""
+        further = one(r, "", "", "AND EACH Y := {second} WITHIN 5 s FROM {other} ON Y.?k = S.?k")
+        further = further.replace("{other}", "S" if which == "NOT" else one(r, "S", "X"))
+        gift = one(r, "S.?v", "S.?k") if which == "NOT" else one(r, "S.?v", "X.?v", "X.?k")
+        consuming = "CONSUMING X" if which != "NOT" and often(r, 1) else ""
+        constant = often(r, 4)
+        for number in range(r.choice((1, 3, 6, 12, 20))):
+            limits = [one(r, *LIMITS) for _ in range(3)]
+            queries_ = [
+                f"{{ SELECT {distinct}?k ?v WHERE {{ {pattern} {test.format(operator, limit)} }} }}"
+                for pattern, test, operator, limit in zip(
+                    (first, second), filtered, compared, limits, strict=False
+                )
+            ]
+            found.append(
+                f"RULE R{shape}_{number} DEFINE {{ dotr_e a :E ; :k ?k ; :v ?v }}\nFROM S := {queries_[0]}\n"
+                f"AND {which} X := {queries_[1]} {window} {on.format(limits[2])}\n"
+                f"{further.format(second=queries_[1])} "
+                f"WITH ?k := {number if constant else 'S.?k'}, ?v := {gift} {consuming}"
+            )
+    r.shuffle(found)
+    return crowd(found)
+
+
+def crowd(rules_: Sequence[str]) -> str:
+    return HEADER + "\n\n".join(rules_) + "\n"
+
+
+def rules_of(text: str) -> list[str]:
+    """What `crowd` put together."""
+    return text.removeprefix(HEADER).removesuffix("\n").split("\n\n")
+
+
+def relatives(r: Random, text: str) -> list[str]:
+    """The same rule again under other names, most often with other thresholds and constants."""
+    found = []
+    for number in range(r.randint(1, 5)):
+        other = re.sub(r"^RULE (\w+)", rf"RULE \1_{number}", text)
+        if often(r, 8):
+            other = re.sub(r"(\?v (?:>=?|<=?)) [0-9.e]+", lambda m: f"{m[1]} {one(r, *LIMITS)}", other)
+        if often(r, 5):
+            other = other.replace("dotr_e a :E", one(r, "dotr_e a :F", "dotr_e a :E . dotr_e a :G"))
+        found.append(other)
+    return found
 
 
 def events(r: Random, name: str, number: int, count: int, shared: Sequence[str], trigger: bool) -> str:

@@ -211,7 +211,7 @@ def _rule(draw: st.DrawFn, name: str, index: int, count: int, holes: bool = Fals
         kinds = ("choose", "choose", "choose", "choose", "total", "total", "not")
         match draw(st.sampled_from(kinds if not holes else ("choose", "choose", "choose", "not"))):
             case "choose" if isinstance(window, Within):
-                selection = draw(st.sampled_from(Selection if free else [Selection.LAST]))
+                selection = draw(st.sampled_from(Selection if free else [Selection.LAST, Selection.EACH]))
                 k = (
                     1
                     if selection is Selection.EACH or not free
