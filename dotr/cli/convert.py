@@ -22,7 +22,9 @@ from dotr.cli.run import Letters
 from dotr.connectors.converting import TARGETS, Conversion, numbered
 from dotr.connectors.outputs import FileOutput
 from dotr.connectors.sources import Sources
+from dotr.errors import Diagnostic, UsageError
 from dotr.events import Clock
+from dotr.spark.places import is_remote, plain_path
 
 ABOUT = "_dotr_archive.json"
 """Stands in every finished folder."""
@@ -59,6 +61,13 @@ def command(
     again.
     """
     options = reading(base, time_path, time_unit, max_document)
+    output = plain_path(output)
+    if is_remote(output):
+        raise UsageError(
+            Diagnostic(
+                "D4127", f"`{output}` is not of this machine", hint="write it here, then copy it there"
+            )
+        )
     progress = render.Progress(not quiet and sys.stderr.isatty())
     with Letters(on_error, overwrite) as dead:
         reader = Sources(sources, options, dead.refusals())

@@ -72,6 +72,7 @@ def test_a_folder_becomes_one_archive_that_runs(dotr: Dotr) -> None:
     [
         (("events", "-o", "log.txt"), 2),
         (("events", "-o", "log.parquet.gz"), 2),
+        (("events", "-o", "hdfs://host/archive"), 2),
         (("events", "-o", "building.ttl"), 5),
         (("nothing", "-o", "log.nq"), 3),
         (("events",), 2),
