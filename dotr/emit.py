@@ -159,10 +159,6 @@ class Emitter:
             parts.setdefault(id(write), ([], write))[0].append(rule)
         return list(parts.values())
 
-    def composite(self, match: RawMatch) -> Composite:
-        """The event of one match of one rule."""
-        return self.composites((match,))[0]
-
 
 def _names(matches: Sequence[RawMatch]) -> Mapping[tuple[Fact, ...], str]:
     """The hash of what each match of an instant matched."""

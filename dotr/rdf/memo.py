@@ -18,8 +18,8 @@ V = TypeVar("V")
 class Memo(dict[K, V]):
     """Owns at most `limit` results of `function`; `memo[key]` computes what is missing.
 
-    Keys longer than `longest` characters (terms) are computed anew each time and not kept, so that the table
-    is bounded in bytes, too.
+    Keys longer than `longest` characters (terms), or, for other keys, results of more bytes are computed anew
+    each time and not kept, so that the table is bounded in bytes, too.
     """
 
     __slots__ = ("_function", "_limit", "_longest")
@@ -32,7 +32,8 @@ class Memo(dict[K, V]):
 
     def __missing__(self, key: K) -> V:
         value = self._function(key)
-        if not isinstance(key, str) or len(key) <= self._longest:
+        size = len(key) if isinstance(key, str) else len(value) if isinstance(value, bytes) else 0
+        if size <= self._longest:
             if len(self) >= self._limit:
                 self.clear()
             self[key] = value

@@ -57,7 +57,7 @@ def _lines_of(fact: Fact) -> bytes:
     return "".join([f"\n{when} {ordinal}", *[f"\n{value or ''}" for value in values]]).encode()
 
 
-_LINES: Memo[Fact, bytes] = Memo(_lines_of, limit=1 << 13)
+_LINES: Memo[Fact, bytes] = Memo(_lines_of, limit=1 << 13, longest=1 << 11)
 
 
 def _with_unbound(time: Time, facts: tuple[Fact, ...]) -> str:

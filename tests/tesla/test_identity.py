@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dotr.events import Fact
-from dotr.tesla.identity import match_hash, match_hashes
+from dotr.tesla.identity import _LINES, match_hash, match_hashes
 
 TERMS = st.sampled_from(["<urn:a>", '"1"', '"é"@en', None])
 FACTS: st.SearchStrategy[Fact] = st.tuples(
@@ -28,3 +28,15 @@ def test_more_hashes_than_are_made_at_once_are_those_of_each() -> None:
     trigger: Fact = (7, ("<urn:t>",), 0, "")
     several = [(trigger, (i, (f"<urn:{i}>",), 0, "")) for i in range(333)]
     assert match_hashes(7, several) == [match_hash(7, facts) for facts in several]
+
+
+def test_long_values_are_not_kept_for_their_names() -> None:
+    """Else eight thousand facts with texts of a megabyte each would stay."""
+    long, short = (
+        [(time, (f'"{time}{"x" * width}"',), 0, "") for time in range(20)] for width in (10**4, 10)
+    )
+    for facts in (long, short):
+        several: list[tuple[Fact, ...]] = [(fact, fact) for fact in facts]
+        assert match_hashes(7, several) == [match_hash(7, facts) for facts in several]
+    assert not any(fact in _LINES for fact in long)
+    assert all(fact in _LINES for fact in short)
