@@ -2,6 +2,7 @@
 
 Prints a table, what must hold and whether it does, and one JSON line last (--json: that line alone). Ends
 with 1 when something does not hold, with 3 when two runners disagree about the events.
+`python -m tests.bench.peers owlrl|reasonable|flink` compares with programs that pip fetches: see PEERS.md.
 """
 
 from __future__ import annotations

@@ -11,8 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from . import citybench, formats, report, runners, workloads
+from dotr.lang import parse_datalog
+
+from . import citybench, formats, peers, peers_flink, report, runners, workloads
 from .harness import DifferenceError, same
+from .peers_closure import derives_schema
+from .peers_environment import Environment, Peer, PeerError
 from .runners import Run
 from .workloads import Workload
 
@@ -117,6 +121,64 @@ def test_the_last_line_is_json() -> None:
     result = json.loads(done.stdout.splitlines()[-1])
     assert result["scenario"] == "ingest"
     assert {"rows", "checks", "machine"} <= set(result)
+
+
+@pytest.mark.parametrize("name", sorted(peers.PEERS))
+def test_what_runs_beside_a_peer_compiles_and_owes_dotr_nothing(name: str) -> None:
+    assert peers.arguments().parse_args([name]).peer == name
+    assert name in peers.COMPARISONS
+    script = Path(__file__).parent / peers.PEERS[name].script
+    text = script.read_text(encoding="utf-8")
+    assert compile(text, script.name, "exec")
+    assert "import dotr" not in text
+    assert "from dotr" not in text
+    assert "from ." not in text
+
+
+def test_a_peer_that_is_not_known_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        peers.main(["esper"])
+    assert "choose from" in capsys.readouterr().err
+
+
+def test_a_peer_that_cannot_run_here_says_what_is_missing() -> None:
+    with pytest.raises(PeerError, match="nothing==1 needs `no-such-program`"):
+        Environment(Peer("nothing==1", "none.py", needs=("no-such-program",))).__enter__()
+
+
+@pytest.mark.parametrize("threshold", [peers_flink.THRESHOLD, peers_flink.RARE])
+@pytest.mark.parametrize("name", peers_flink.RULES)
+def test_a_peers_facts_and_the_stream_they_come_from_give_the_same_matches(name: str, threshold: int) -> None:
+    default = workloads.default(1_000, extra=10)
+    found = peers_flink.detected(name, threshold, peers_flink.instants(peers_flink.facts_of(default)))
+    run = runners.prepare_dotr(replace(default, rules=peers_flink.rule(name, threshold)))
+    assert found
+    assert sorted(found) == sorted(peers_flink.written("".join(run(default.documents))))
+
+
+def test_next_is_last_without_the_second_trigger_after_a_reading() -> None:
+    stream = peers_flink.instants(peers_flink.facts_of(workloads.default(1_000)))
+    last, following = (set(peers_flink.detected(name, 40, stream)) for name in ("last", "next"))
+    first: dict[tuple[str, int], int] = {}
+    for room, second, _, since, _ in sorted(last, key=lambda match: match[1]):
+        first.setdefault((room, since), second)
+    assert following == {match for match in last if first[match[0], match[3]] == match[1]}
+    assert following < last
+
+
+def test_both_forms_of_a_peers_matches_are_read(tmp_path: Path) -> None:
+    (tmp_path / "part-0").write_text('r1,"5=50,7=51",2,60\n', encoding="utf-8")
+    (tmp_path / "part-1").write_text("r2,6,52,3,61\n", encoding="utf-8")
+    assert peers_flink.told(tmp_path) == [("r1", 5, 50, 2, 60), ("r1", 7, 51, 2, 60), ("r2", 6, 52, 3, 61)]
+
+
+def test_rules_that_say_something_of_classes_from_two_kinds_of_statements_are_told_apart() -> None:
+    prefix = "PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#>\n"
+    domain = "[?p, rdfs:domain, ?d] :- [?p, rdfs:domain, ?c], [?c, rdfs:subClassOf, ?d] ."
+    chain = "[?a, rdfs:subClassOf, ?c] :- [?a, rdfs:subClassOf, ?b], [?b, rdfs:subClassOf, ?c] ."
+    member = "[?x, a, ?d] :- [?c, rdfs:subClassOf, ?d], [?x, a, ?c] ."
+    rules = parse_datalog(prefix + "\n".join((domain, chain, member)), "rules.dlog")
+    assert [derives_schema(rule) for rule in rules] == [True, False, False]
 
 
 def test_the_section_of_the_readme_is_made_from_the_results(tmp_path: Path) -> None:
