@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from random import Random
 
 import pyoxigraph as ox
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 
 import dotr
 from dotr.engine import Event
-from tests.whole import Graph, Whole, crowd, crowds, rules_of, streams, wholes
+from tests.whole import Graph, Whole, crowd, crowds, near, rules_of, streams, wholes
 
 DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
 
@@ -118,7 +119,7 @@ def come_and_go(r: Random) -> int:
     """Rules of one shape, of which some stay while others are deployed and taken out again in between."""
     rules = rules_of(crowds(r))
     stay = r.sample(rules, r.randint(1, len(rules)))
-    graphs = streams(r)
+    graphs = [replace(graph, text=near(r, graph.text)) if r.random() < 0.5 else graph for graph in streams(r)]
     alone = dotr.Engine.from_text(crowd(rules))
     expected = [event for graph in graphs for event in alone.push(graph.text, at=graph.time)]
     running = dotr.Engine.from_text(crowd(stay))

@@ -308,3 +308,33 @@ WITH ?v := A.?v
             found += running.push(graph, at=time)
         found += running.finish()
         assert [event.to_json() for event in found if event.rule == "R0"] == expected
+
+
+@pytest.mark.parametrize("which", ["LAST", "EACH", "FIRST", "NOT"])
+def test_a_float_that_another_rule_remembers_is_no_double_after_a_restart(which: str) -> None:
+    """The rule below 0.7 never had the xsd:float 0.7, the one below 1 had it: their memories stay apart."""
+    rule = """
+RULE R{n} DEFINE {{ dotr_x :value ?v }}
+FROM A := {{ SELECT ?k ?v WHERE {{ ?k :a ?v }} }}
+AND {which} B{n} := {{ SELECT ?k ?v WHERE {{ ?k :b ?v FILTER(?v < {limit}) }} }} WITHIN 1 h FROM A
+WITH ?v := A.?v
+"""
+    limits = ("0.7", "1", "0.1")
+    rules = "PREFIX : <urn:x:>\n" + "".join(
+        rule.format(n=n, which=which, limit=limit) for n, limit in enumerate(limits)
+    )
+    stream = [
+        (1, '<urn:x:k> <urn:x:b> "0.7"^^<http://www.w3.org/2001/XMLSchema#float> .'),
+        (2, "<urn:x:k> <urn:x:a> 1 ."),
+        (3, "<urn:x:k> <urn:x:a> 2 ."),
+    ]
+    running = dotr.Engine.from_text(rules)
+    found: list[dotr.Event] = []
+    for time, graph in stream:
+        if time > 1:
+            state = running.snapshot()
+            running = dotr.Engine.from_text(rules)
+            running.restore(state)
+        found += running.push(graph, at=time)
+    found += running.finish()
+    assert [event.to_json() for event in found] == one_by_one(rules, stream)

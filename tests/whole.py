@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 
 HEADER = "PREFIX : <ex:>\nPREFIX xsd: <http://www.w3.org/2001/XMLSchema#>\n"
@@ -36,6 +36,16 @@ ODD = (
 )
 ORDER = ((":p", ":q"), (":q", ":d0"), (":d0", ":d1"))
 LITERALS = NUMBERS * 2 + ODD
+NEAR = (
+    '"0.7"^^xsd:float',
+    '"0.1"^^xsd:float',
+    "0.7",
+    "0.1",
+    "0.69999998807907104492",
+    "0.7e0",
+    "1",
+    "16777217",
+)
 LIMITS = (*NUMBERS, "0.7", "0.1", "0.7", "16777217")
 """Decimals that an xsd:float of the same text does not meet as the xsd:double of its value does."""
 
@@ -72,6 +82,10 @@ def often(r: Random, tenths: int) -> bool:
 
 def wholes(r: Random) -> Whole:
     datalog = datalogs(r)
+    if often(r, 2):
+        background = near(r, backgrounds(r, "subProperty" in datalog))
+        stream = [replace(graph, text=near(r, graph.text)) for graph in streams(r)]
+        return Whole(crowds(r), datalog, background, stream)
     return Whole(
         crowds(r) if often(r, 3) else programs(r),
         datalog,
@@ -94,6 +108,11 @@ def triples(r: Random, blank: bool) -> str:
             return f"{subject} {one(r, *LINKS)} {one(r, '_:x', '_:y', *ENTITIES)} ."
         case _:
             return f"{subject} {one(r, *LINKS)} {one(r, *ENTITIES, *ENTITIES, '1')} ."
+
+
+def near(r: Random, text: str) -> str:
+    """With values that compare unlike as xsd:float, xsd:double and xsd:decimal."""
+    return re.sub(r":v \S+ \.", lambda _: f":v {one(r, *NEAR)} .", text)
 
 
 def backgrounds(r: Random, schema: bool) -> str:

@@ -15,13 +15,14 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from dotr.errors import Diagnostic, EngineError
-from dotr.events import Time
+from dotr.events import Fact, Time
 from dotr.ir.program import Program
 from dotr.ir.rules import Position, Rule
-from dotr.rdf.terms import Term
+from dotr.rdf.terms import XSD_FLOAT, Term
+from dotr.rdf.values import number, single
 from dotr.tesla.buckets import own_condition
 from dotr.tesla.columns import Column
-from dotr.tesla.network import Network
+from dotr.tesla.network import Network, Options
 from dotr.tesla.thresholds import Filtered, comparison
 
 VERSION = 1
@@ -42,7 +43,8 @@ _Test: TypeAlias = tuple[int, str, Term]
 
 
 class UnfilteredError(Exception):
-    """Facts of a stream of its own that do not pass its filter: xsd:floats that did, and were widened since.
+    """A fact of a stream of its own that may have been an xsd:float, which compared unlike the xsd:double it
+    is now: among the facts of a base, rules would find it that never had it, or not find it that had it.
     `stream` cannot have the facts of a base.
     """
 
@@ -67,13 +69,42 @@ def _kept(dump: Mapping[str, list[Any]], test: _Test | None, network: Network) -
     return {"facts": [fact for fact in dump["facts"] if passes(fact)]}
 
 
-def _check(dump: Mapping[str, list[Any]], stream: str, network: Network) -> None:
-    """Raise UnfilteredError unless a stream, whose own facts a column held, can have those of a base."""
-    by = network.options.filtered.get(stream)
-    if by is not None:
-        passes = own_condition(comparison(by.place, by.operator, by.constant), network.options.clock)
-        if not all(map(passes, dump.get("facts", ()))):
-            raise UnfilteredError(stream)
+class _Floats:
+    """Owns what is known of the terms that streams of their own bring into a base: may they be compared as
+    they are? Each term is looked at once.
+    """
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._harmless: set[tuple[str, Term]] = set()
+        self._tests: dict[str, list[Callable[[Fact], bool]]] = {}
+
+    def check(self, dump: Mapping[str, list[Any]], stream: str) -> None:
+        """Raise UnfilteredError unless a stream, whose own facts a column held, can have those of a base."""
+        by = self._options.filtered.get(stream)
+        if by is None:
+            return
+        for _, values, *_ in dump.get("facts", ()):
+            term = values[by.place]
+            if term is not None and (by.base, term) not in self._harmless:
+                if self._ambiguous(by.base, term):
+                    raise UnfilteredError(stream)
+                self._harmless.add((by.base, term))
+
+    def _ambiguous(self, base: str, term: Term) -> bool:
+        """Whether an xsd:float of this value passes other comparisons of the base."""
+        value = number(term)
+        if not isinstance(value, float) or single(value) != value:
+            return False
+        if base not in self._tests:
+            options = self._options
+            of_base = dict.fromkeys(
+                (b.operator, b.constant) for b in options.filtered.values() if b.base == base
+            )
+            self._tests[base] = [own_condition(comparison(0, *test), options.clock) for test in of_base]
+        wide: Fact = (0, (term,), 0, "")
+        narrow: Fact = (0, (f"{term[: term.rindex('^')]}^<{XSD_FLOAT}>",), 0, "")
+        return any(passes(wide) != passes(narrow) for passes in self._tests[base])
 
 
 def save(program: Program, network: Network, digests: Sequence[str], first: Time | None) -> dict[str, Any]:
@@ -120,6 +151,7 @@ def load(
     parts = state["rules"]
     network = build([parts[d]["epoch"] if d in parts else state["epochs"] for d in digests], state["now"])
     wanted: dict[Column[Any], dict[tuple[int, _Test | None], None]] = {}
+    floats = _Floats(network.options)
     for index, digest in enumerate(digests):
         if digest in parts:
             part = parts[digest]
@@ -128,7 +160,7 @@ def load(
             of_rule = zip(network.columns_of[index], part["columns"], part["filters"], positions, strict=True)
             for column, old, test, position in of_rule:
                 if test is None:
-                    _check(state["columns"][old], position.stream, network)
+                    floats.check(state["columns"][old], position.stream)
                 wanted.setdefault(column, {})[old, None if test is None else tuple(test)] = None
     for column, olds in wanted.items():
         column.load([_kept(state["columns"][old], test, network) for old, test in olds])
