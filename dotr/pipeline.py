@@ -103,7 +103,7 @@ class Pipeline:
         self._oracle = Oracle(program, background) if verify else None
         self._emit = Emitter(program)
         self._ticks = any(isinstance(rule.trigger, Every) for rule in program.rules)
-        self._alone: Memo[Term, Alone | None] = Memo(self._alone_of)
+        self._alone: Memo[Term, Alone | None] = Memo(self._alone_of, longest=1 << 12)
         self._ontology = program.entailment is not Entailment.NONE
         self._in_order = lateness == 0
         self._graphs: list[list[Triple]] = []  # those of the latest instant, while it is open
@@ -186,9 +186,12 @@ class Pipeline:
         return self._drained()
 
     def _drained(self) -> Sequence[Composite]:
-        emissions = self._untold
-        emissions.extend(self.drain())  # what came before an error stays in it
-        self._untold = []
+        emissions: list[Emission] = []
+        try:
+            emissions.extend(self.drain())
+        except DotrError:
+            self._untold = emissions  # what came before the error
+            raise
         return emissions[0] if len(emissions) == 1 else [event for events in emissions for event in events]
 
     def advance(self, time: Time) -> Sequence[Composite]:
@@ -255,6 +258,8 @@ class Pipeline:
         was yielded before stands, and what comes after it is left to the next call, as it is when the caller
         stops early. A snapshot may be taken between two steps.
         """
+        while self._untold:
+            yield self._untold.pop(0)
         bound = self._open
         if bound is None:
             return

@@ -271,8 +271,11 @@ def test_events_before_an_instant_in_error_come_with_the_next_push() -> None:
         running.push(graph, at=time)
     with pytest.raises(dotr.DataError, match="D2601"):
         running.finish()
-    events = [event.to_json() for event in running.finish()]
-    assert events == one_by_one(EVERY_PAIR, [pair for pair in stream if pair[0] != 10])
+    handed = running.push_all([(21, "<urn:x:s> <urn:x:a> 21 .")])
+    events = [event.to_json() for events in handed for event in events]
+    events += [event.to_json() for event in running.finish()]
+    without = [pair for pair in stream if pair[0] != 10]
+    assert events == one_by_one(EVERY_PAIR, [*without, (21, "<urn:x:s> <urn:x:a> 21 .")])
 
 
 @pytest.mark.parametrize("which", ["LAST", "EACH", "NOT", "LAST 2"])

@@ -78,10 +78,11 @@ class Extractor:
     """Owns the units of a deployment over one store. Made before the first instant.
 
     Raises ProgramError D1290 for a query that neither engine can run. `limit`: answers of one query at one
-    instant beyond which ProgramError D4130 is raised. With `shares`, streams of one shape that differ in a
-    comparison it takes have their facts under one name: `filtered` says for each the name, the attribute
-    compared, operator and constant; and streams of equal queries have them under one of their names: see
-    `same`. `filtered` has the last word.
+    instant beyond which ProgramError D4130 is raised (those of a pattern alone are as few as the graph's
+    triples, and not counted). With `shares`, streams of one shape that differ in a comparison it takes have
+    their facts under one name: `filtered` says for each the name, the attribute compared, operator and
+    constant; and streams of equal queries have them under one of their names: see `same`. `filtered` has
+    the last word.
     """
 
     def __init__(
