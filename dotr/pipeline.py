@@ -37,6 +37,9 @@ VERSION = 1
 LateGraph = Callable[[Time, Sequence[Triple]], None]
 RefusedInstant = Callable[[Time, Sequence[list[Triple]], DotrError], None]
 
+TOGETHER = 256
+"""How many instants are extracted before they are detected: so many have their facts in memory."""
+
 REFUSABLE = frozenset({"D2601", "D3101", "D4001", "D4130"})
 """What enrich and extract find wrong with an instant. Detection has seen nothing of it then."""
 
@@ -318,6 +321,9 @@ class Pipeline:
                         failed = told
                 if failed is not None:
                     break
+            if len(known) == TOGETHER:
+                yield from self._found(known)
+                known = []
         yield from self._found(known)
         if failed is not None:
             raise failed

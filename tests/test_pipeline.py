@@ -18,7 +18,7 @@ from dotr.connectors.rules import read_rules_text
 from dotr.errors import DotrError
 from dotr.events import Clock, Composite, Time
 from dotr.lang import load_program
-from dotr.pipeline import Pipeline
+from dotr.pipeline import TOGETHER, Instant, Known, Pipeline
 from dotr.rdf.terms import Triple, integer
 
 DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
@@ -147,3 +147,27 @@ def test_events_are_those_of_a_quiet_run_however_the_pipeline_is_driven() -> Non
             pytest.fail(f"seed {seed}: {plain(life.found)} instead of {plain(life.expected())}")
         eventful += bool(life.found)
     assert eventful > len(seeds) // 2
+
+
+def test_a_day_that_is_closed_at_once_has_few_instants_facts_in_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    program = load_program(["p"], lambda _: "PREFIX : <urn:x:>" + RULES[0])
+    pipeline = Pipeline(program, lateness=86_400 * SECOND)
+    pipeline.begin(Clock())
+    for time in range(3 * TOGETHER):
+        pipeline.accept(time * SECOND, [("<urn:x:s>", f"<urn:x:{'ab'[time % 2]}>", integer(time))])
+    pipeline.close_all()
+    extracted = detected = 0
+    known = Pipeline._known
+
+    def counted(self: Pipeline, instant: Instant) -> Known:
+        nonlocal extracted
+        extracted += 1
+        return known(self, instant)
+
+    monkeypatch.setattr(Pipeline, "_known", counted)
+    for events in pipeline.drain():
+        detected = events.matches[0][1] // SECOND + 1
+        assert extracted - detected < TOGETHER
+    assert extracted == 3 * TOGETHER
