@@ -236,7 +236,8 @@ class Engine:
         """Take (time, graph) pairs, in the order given; yield the events of each instant that has some.
 
         As `push` for each, and a third quicker: a few hundred pairs are taken before their events are handed
-        out, also when one of them raises. For what arrives one by one and cannot wait, `push`.
+        out, also when one of them raises. Who leaves early finds the rest in the next call. For what arrives
+        one by one and cannot wait, `push`.
         """
         unit, base = self._unit, self._base
         accept, waiting, integers, running = self.pipeline.accept, 0, False, False

@@ -8,6 +8,7 @@ Method:  TESLA's automaton of columns (Cugola, Margara 2010: T-Rex keeps a colum
            total    a running aggregate per key, in a window anchored at the trigger
            stairs   per key, what is the latest above some threshold: a latest whose filter compares with
                     a constant, so that rules with other constants share it (thresholds.py)
+           ranked   all facts per key above the lowest of several thresholds: EACH, shared as stairs are
            log      all facts per key within reach, in canonical order: everything else
          A window BEFORE the trigger is served by a column that takes the facts of an instant at its end
          (`deferred`), so that "all of the column" is always "all of the window's newer side".
