@@ -27,15 +27,17 @@ def run_oracle(world: World) -> tuple[list[Match], int]:
 
 
 def engine(world: World) -> TeslaDetector:
-    return TeslaDetector(world.program, CLOCK, filtered=world.filtered)
+    return TeslaDetector(world.program, CLOCK, filtered=world.filtered, same=world.same)
 
 
 def _filtered(world: World, facts: Mapping[str, Sequence[Fact]]) -> dict[str, list[Fact]]:
-    """With the streams that are filters of others spelled out."""
+    """With the streams that are filters of others, or the same, spelled out."""
     found = {name: list(rows) for name, rows in facts.items()}
     for name, by in world.filtered.items():
         condition = Call(by.operator, (Attribute("", str(by.place)), Const(by.constant)))
         found[name] = list(filter(own_condition(condition, CLOCK), facts.get(by.base, ())))
+    for name, base in world.same.items():
+        found[name] = list(facts.get(base, ()))
     return found
 
 

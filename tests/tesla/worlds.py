@@ -86,11 +86,12 @@ class Instant:
 
 @dataclass(frozen=True)
 class World:
-    """`filtered`: streams that the engine is given as their base, the oracle as they are."""
+    """`filtered`, `same`: streams that the engine is given as another, the oracle as they are."""
 
     program: Program
     instants: Sequence[Instant]
     filtered: Mapping[str, Filtered] = field(default_factory=dict)
+    same: Mapping[str, str] = field(default_factory=dict)
 
 
 @st.composite
@@ -120,11 +121,12 @@ def _instants(draw: st.DrawFn, strange: bool) -> list[Instant]:
 
 @st.composite
 def families(draw: st.DrawFn) -> World:
-    """Rules that differ in constants only, over streams that are filters of others."""
+    """Rules that differ in constants only, over streams that are filters of others, or the same."""
     strange = draw(st.booleans())
     patterns = [draw(_rule(f"F{i}", 0, 0, holes=True)) for i in range(draw(st.sampled_from((1, 1, 1, 2))))]
     rules: list[Rule] = []
     filtered: dict[str, Filtered] = {}
+    same: dict[str, str] = {}
     kinds = st.tuples(st.booleans(), st.sampled_from((1, 1, 1, 0)), st.sampled_from(OPERATORS))
     shapes = {name: draw(kinds) for name in QUERIES}
     for number in range(draw(st.sampled_from((3, 5, 7, 1)))):
@@ -136,8 +138,11 @@ def families(draw: st.DrawFn) -> World:
             if shared and is_threshold(operator, constant):
                 streams[name] = f"{name}{number}"
                 filtered[streams[name]] = Filtered(name, place, operator, constant)
+            elif draw(st.booleans()):
+                streams[name] = f"{name}{number}"
+                same[streams[name]] = name
         rules.append(_filled(one, f"T{number}", limits, streams))
-    return World(program(*rules), draw(_instants(strange)), filtered)
+    return World(program(*rules), draw(_instants(strange)), filtered, same)
 
 
 OPERATORS = (">", ">=", "<", "<=")
