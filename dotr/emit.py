@@ -84,10 +84,6 @@ class Emitter:
         most = max(256, (1 << 21) // max(1, len(program.rules)))
         self._parts: Memo[Rules, list[tuple[list[int], Writer]]] = Memo(self._parts_of, most)
 
-    def emission(self, matches: Sequence[RawMatch]) -> Emission:
-        """The events of one instant's matches."""
-        return Emission(self, matches)
-
     def composites(self, matches: Sequence[RawMatch]) -> list[Composite]:
         """The events of one instant's matches, in output order. O(facts of a match), for its name, once for
         all rules that matched the same facts.

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 GraphLike: TypeAlias = Any
 """An rdflib.Graph, Turtle text (str or bytes), or an iterable of pyoxigraph quads or triples, or of ours."""
 
-AHEAD = 256
+AHEAD = 64
 """How many graphs of a file, or of `push_all`, are taken before they are run."""
 
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
@@ -235,16 +235,21 @@ class Engine:
     def push_all(self, graphs: Iterable[tuple[int | datetime | str, GraphLike]]) -> Iterator[Events]:
         """Take (time, graph) pairs, in the order given; yield the events of each instant that has some.
 
-        As `push` for each, and a third quicker: a few hundred pairs are taken before their events are handed
+        As `push` for each, and a third quicker: some dozens of pairs are taken before their events are handed
         out, also when one of them raises. Who leaves early finds the rest in the next call. For what arrives
         one by one and cannot wait, `push`.
         """
-        unit, base = self._unit, self._base
+        unit, base, turtle = self._unit, self._base, Format.TURTLE
         accept, waiting, integers, running = self.pipeline.accept, 0, False, False
         try:
             for at, graph in graphs:
-                if type(at) is int and type(graph) is str and integers and _LEAST < at * unit < _MOST:
-                    accept(at * unit, parse_triples(graph, base=base))
+                if (
+                    integers
+                    and type(at) is int
+                    and type(graph) is str
+                    and _LEAST < (time := at * unit) < _MOST
+                ):
+                    accept(time, parse_triples(graph, turtle, "<text>", base))
                 else:
                     accept(*self._taken(graph, at))
                     integers = type(at) is int
@@ -261,7 +266,8 @@ class Engine:
 
     def _drained(self) -> Iterator[Events]:
         for emission in self.pipeline.drain():
-            yield self._events(emission)
+            assert self.pipeline.clock is not None
+            yield Events(emission, self.pipeline.clock)
 
     def _taken(self, graph: GraphLike, at: int | datetime | str) -> tuple[Time, list[Triple]]:
         """A graph and its stamp, as the pipeline wants them, which has begun afterwards."""

@@ -40,6 +40,8 @@ RefusedInstant = Callable[[Time, Sequence[list[Triple]], DotrError], None]
 TOGETHER = 256
 """How many instants are extracted before they are detected: so many have their facts in memory."""
 
+_RUNS = 1_000  # sets of rules that fired alike, before they are counted rule by rule
+
 REFUSABLE = frozenset({"D2601", "D3101", "D4001", "D4130"})
 """What enrich and extract find wrong with an instant. Detection has seen nothing of it then."""
 
@@ -121,6 +123,7 @@ class Pipeline:
         self._last: Time | None = None  # last instant processed
         self._counts = Counters()
         self._events = [0] * len(program.rules)
+        self._fired: dict[tuple[int, ...], int] = {}  # what is not in _events yet, by rules that fired alike
 
     def begin(self, clock: Clock) -> None:
         """Fix how this run writes time; called once, before the first graph.
@@ -176,8 +179,15 @@ class Pipeline:
     def counters(self) -> Counters:
         """What went through so far, as a value."""
         dropped = 0 if self._detect is None else self._detect.dropped
+        self._tally()
         events = {rule.name: count for rule, count in zip(self.program.rules, self._events, strict=True)}
         return replace(self._counts, dropped=dropped, events=events)
+
+    def _tally(self) -> None:
+        for rules, count in self._fired.items():
+            for rule in rules:
+                self._events[rule] += count
+        self._fired.clear()
 
     def push(self, time: Time, triples: Iterable[Triple]) -> Sequence[Composite]:
         """Take one graph; return the events of the instants that its timestamp closes.
@@ -365,6 +375,7 @@ class Pipeline:
                     hint="restore it with the dotr that wrote it, or start anew",
                 )
             )
+        self._fired.clear()
         self._counts = Counters(**state["counters"])
         self._events = [self._counts.events.get(rule.name, 0) for rule in self.program.rules]
         self._open, self._latest, self._last = state["times"]
@@ -436,7 +447,9 @@ class Pipeline:
         """Detect instants in order; the events of each that has some."""
         assert self._detect is not None, "begin() comes before the first graph"
         detect, oracle = self._detect.detect, self._oracle
-        counts, events, emitter = self._counts, self._events, self._emit
+        counts, fired, emitter = self._counts, self._fired, self._emit
+        if len(fired) > _RUNS:
+            self._tally()
         seen = 0
         try:
             for time, triples, facts, graph in known:
@@ -452,11 +465,10 @@ class Pipeline:
                     seen += len(found)
                 if matches:
                     for match in matches:
-                        for rule in match[0]:
-                            events[rule] += 1
+                        fired[match[0]] = fired.get(match[0], 0) + 1
                     counts.facts += seen
                     seen = 0
-                    yield emitter.emission(matches)
+                    yield Emission(emitter, matches)
         finally:
             counts.facts += seen
 

@@ -177,15 +177,12 @@ def _quad_writer(members: Mapping[int, tuple[RuleTemplate, list[_Piece]]]) -> Wr
         else:
             parts.append(f"k{len(columns)}")
             columns.append(column)
-    names.namespace |= {
-        "OF": dict(zip(members, zip(*columns, strict=True), strict=True)),
-        "END": _END,
-        "LEN": len,
-    }
+    constants_of = dict(zip(members, zip(*columns, strict=True), strict=True)).__getitem__
+    names.namespace |= {"CONSTANTS": constants_of, "END": _END, "LEN": len, "MAP": map}
     lines = ["def quads(rules, rows, st):", "    out = []"]
     values = "".join(f"s{i}, " for i in range(len(template.variables)))
     unpack = [f"{values}= b"] if values else []
-    known = f"{''.join(f'k{i}, ' for i in range(len(columns)))}= OF[r]"
+    constants = "".join(f"k{i}, " for i in range(len(columns)))
     named = ["i = k0 + h", "n = i + '>'"] if "i" in parts else ["n = f'{k0}{h}>'"]
     named.append("m = f'{n}{END}{n}'")
     fixed, text = _joined(parts, lambda part: part == "st" or part[:2] == "sK", "e")
@@ -193,8 +190,7 @@ def _quad_writer(members: Mapping[int, tuple[RuleTemplate, list[_Piece]]]) -> Wr
     # one rule: everything is put together once
     lines += [
         "    if LEN(rules) == 1:",
-        "        r, = rules",
-        f"        {known}",
+        f"        ({constants}), = MAP(CONSTANTS, rules)",
         "        for h, b in rows:",
     ]
     lines += [f"            {line}" for line in (*unpack, *named, f"out.append(f'{_whole(text, names)}')")]
@@ -204,9 +200,9 @@ def _quad_writer(members: Mapping[int, tuple[RuleTemplate, list[_Piece]]]) -> Wr
     lines += [
         "    for h, b in rows:",
         *(f"        {line}" for line in (*unpack, *common)),
-        "        for r in rules:",
+        f"        for {constants}in MAP(CONSTANTS, rules):",
     ]
-    lines += [f"            {line}" for line in (known, *named, f"out.append(f'{_whole(text, names)}')")]
+    lines += [f"            {line}" for line in (*named, f"out.append(f'{_whole(text, names)}')")]
     return make("quads", "\n".join([*lines, "    return out", ""]), names)
 
 
