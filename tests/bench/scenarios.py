@@ -283,14 +283,11 @@ def memory(size: Size) -> Result:
         engine = runners.engine_of(workloads.endless(1, triggers))
         samples = []
         step = graphs // 20
-        done = 0
-        for part in range(20):
-            documents = workloads.endless(graphs // 20, triggers, start=part * step).documents
-            gc.collect()
-            for time, text in documents:
-                engine.push(text, at=time)
-                done += 1
-            del documents
+        for done in range(step, graphs + 1, step):
+            for start in range(done - step, done, 1_000):  # few documents at a time: they are memory, too
+                documents = workloads.endless(min(1_000, done - start), triggers, start=start).documents
+                for time, text in documents:
+                    engine.push(text, at=time)
             gc.collect()
             samples.append(resident())
             result.rows.append({"triggers": triggers, "graphs": done, "resident MB": samples[-1]})
