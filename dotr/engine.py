@@ -235,7 +235,7 @@ class Engine:
     def push_all(self, graphs: Iterable[tuple[int | datetime | str, GraphLike]]) -> Iterator[Events]:
         """Take (time, graph) pairs, in the order given; yield the events of each instant that has some.
 
-        As `push` for each, and a third quicker: some dozens of pairs are taken before their events are handed
+        As `push` for each, and quicker: some dozens of pairs are taken before their events are handed
         out, also when one of them raises. Who leaves early finds the rest in the next call. For what arrives
         one by one and cannot wait, `push`.
         """
