@@ -35,7 +35,7 @@ def section(results: Mapping[str, Mapping[str, Any]]) -> str:
     any_result = next(iter(results.values()))
     machine = any_result["machine"]
     head = (
-        f"Measured with `python -m tests.bench` on {machine['cores']} cores of an {machine['cpu']}, "
+        f"Measured with `python -m tests.bench SCENARIO` on {machine['cores']} cores of an {machine['cpu']}, "
         f"Python {machine['python']}, one process. The paper's figures are of 2018, an Intel Core i7-4850HQ, "
         "RDFox and T-Rex: **different hardware**, so look at the shapes, and at the two baselines of the "
         "same run: `floor` is hand-written code for the one workload, `naive` a loop over a pyoxigraph "
@@ -46,7 +46,7 @@ def section(results: Mapping[str, Mapping[str, Any]]) -> str:
         "",
         "| | paper | dotr |",
         "|---|---|---|",
-        *(f"| {title} | {PAPER.get(name, '')} | {text} |" for name, title, text in rows(results)),
+        *(f"| `{name}`: {title} | {PAPER.get(name, '')} | {text} |" for name, title, text in rows(results)),
     ]
     failed = [
         f"{name}: {check}"
