@@ -69,7 +69,8 @@ def rows(results: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str, s
 def default(result: Mapping[str, Any]) -> str:
     dotr, floor, naive, parse = (result[f"{name}_us"] for name in ("dotr", "floor", "naive", "parse"))
     return (
-        f"**{shown(dotr)} µs a graph** ({shown(1e6 / dotr)} graphs/s); floor {shown(floor)}, "
+        f"**{shown(dotr)} µs a graph** ({shown(1e6 / dotr)} graphs/s; graph by graph "
+        f"{shown(result['push_us'])}); floor {shown(floor)}, "
         f"naive {shown(naive)}, Turtle parsing alone {shown(parse)}"
     )
 

@@ -54,6 +54,7 @@ def table1(size: Size) -> Result:
     timings = compare(
         {
             "dotr": partial(runners.prepare_dotr, workload),
+            "push": partial(runners.prepare_pushing, workload),
             "floor": partial(runners.prepare_floor, workload),
             "parse": lambda: runners.parse_only,
         },
@@ -61,12 +62,18 @@ def table1(size: Size) -> Result:
         size.times,
     )
     naive = naive_of(workload, 400 if size.quick else 2_000)
-    dotr, floor, parse = (timings[name].best for name in ("dotr", "floor", "parse"))
+    dotr, push, floor, parse = (timings[name].best for name in ("dotr", "push", "floor", "parse"))
     split = phases.split(workload)
     result = Result("table1")
     result.rows = [
         {"what": name, "µs a graph": value, "of dotr": f"{value / dotr:.2f}"}
-        for name, value in (("dotr", dotr), ("floor", floor), ("naive", naive), ("parse", parse))
+        for name, value in (
+            ("dotr", dotr),
+            ("dotr, graph by graph", push),
+            ("floor", floor),
+            ("naive", naive),
+            ("parse", parse),
+        )
     ]
     total = sum(split.values())
     result.rows += [
@@ -78,6 +85,7 @@ def table1(size: Size) -> Result:
         "events_a_graph": timings["dotr"].events,
         "dotr_us": dotr,
         "dotr_median_us": timings["dotr"].typical,
+        "push_us": push,
         "floor_us": floor,
         "naive_us": naive,
         "parse_us": parse,

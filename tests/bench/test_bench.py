@@ -185,6 +185,7 @@ def test_the_section_of_the_readme_is_made_from_the_results(tmp_path: Path) -> N
     result = {
         "scenario": "table1",
         "dotr_us": 9.25,
+        "push_us": 11.5,
         "floor_us": 5.0,
         "naive_us": 3000.0,
         "parse_us": 2.5,
