@@ -21,7 +21,7 @@ from dotr.errors import (
 from dotr.version import __version__
 
 if TYPE_CHECKING:
-    from dotr.engine import Engine, Event
+    from dotr.engine import Engine, Event, Events
 
 __all__ = [
     "DataError",
@@ -30,6 +30,7 @@ __all__ = [
     "Engine",
     "EngineError",
     "Event",
+    "Events",
     "ProgramError",
     "RefusedError",
     "UnsupportedError",
@@ -39,8 +40,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """`Engine` and `Event` are loaded when first asked for: `dotr --help` needs neither."""
-    if name in ("Engine", "Event"):
+    """`Engine` and its events are loaded when first asked for: `dotr --help` needs neither."""
+    if name in ("Engine", "Event", "Events"):
         from dotr import engine  # noqa: PLC0415  # start-up time
 
         return getattr(engine, name)
