@@ -242,7 +242,11 @@ class Engine:
         unit, base, turtle = self._unit, self._base, Format.TURTLE
         accept, waiting, integers, running = self.pipeline.accept, 0, False, False
         try:
-            for at, graph in graphs:
+            for pair in graphs:
+                try:
+                    at, graph = pair
+                except (TypeError, ValueError):
+                    raise _no_pair(pair) from None
                 if (
                     integers
                     and type(at) is int
@@ -401,6 +405,16 @@ def _own_triple(item: Any) -> Triple:
     elif isinstance(item, ox.Quad | ox.Triple):
         return str(item.subject), str(item.predicate), canonical(str(item.object))
     raise _no_triple(item)
+
+
+def _no_pair(item: object) -> UsageError:
+    return UsageError(
+        Diagnostic(
+            "D4105",
+            f"{item!r} is no (time, graph) pair",
+            hint='push_all takes pairs like (12, "<a> <b> <c> .")',
+        )
+    )
 
 
 def _no_triple(item: Any) -> UsageError:

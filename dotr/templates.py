@@ -32,11 +32,11 @@ class RuleTemplate:
     """What one rule makes of its matches: see events.Template."""
 
     __slots__ = (
-        "_build",
         "_index",
         "build",
         "positions",
         "prefix",
+        "repeats",
         "rule",
         "suffixes",
         "variables",
@@ -54,17 +54,16 @@ class RuleTemplate:
         self.positions = (first, *((c.position.name, c.position.variables) for c in rule.chosen))
         fresh = _fresh_names(rule)
         self.suffixes = tuple(suffix for suffix in fresh.values() if suffix)
-        may_repeat = _may_repeat(rule.template)
+        self.repeats = _may_repeat(rule.template)
         slot = _slots(rule, fresh)
-        self._build = tuple(
+        self.build = tuple(
             tuple(slot(node) for node in (t.subject, t.predicate, t.object)) for t in rule.template
         )
-        self.build = None if may_repeat else self._build
 
     def graph(self, id_: str, bindings: tuple[Term, ...]) -> tuple[Triple, ...]:
         values = (f"<{id_}>", "", *bindings, *[f"<{id_}{suffix}>" for suffix in self.suffixes])
         triples: dict[Triple, None] = {}
-        for s, p, o in self._build:
+        for s, p, o in self.build:
             triple = (
                 s if isinstance(s, str) else values[s],
                 p if isinstance(p, str) else values[p],
@@ -117,7 +116,7 @@ def share_writers(templates: Sequence[RuleTemplate]) -> None:
     """Give templates that differ in constants alone one function that writes their events."""
     forms: dict[Hashable, dict[int, tuple[RuleTemplate, list[_Piece]]]] = {}
     for index, template in enumerate(templates):
-        if template.build is not None:
+        if not template.repeats:
             pieces = _pieces(template.build, len(template.variables), template.suffixes)
             form = len(template.variables), tuple(p if isinstance(p, int) else "" for p in pieces)
             forms.setdefault(form, {})[index] = template, pieces

@@ -341,3 +341,13 @@ WITH ?v := A.?v
         found += running.push(graph, at=time)
     found += running.finish()
     assert [event.to_json() for event in found] == one_by_one(rules, stream)
+
+
+@pytest.mark.parametrize("pair", ["<urn:s> <urn:p> <urn:o> .", 7, (1,), (1, "", "")])
+def test_what_is_no_pair_is_told_and_what_came_before_is_handed_out(pair: object) -> None:
+    engine = dotr.Engine.from_text(ALONE, background="@prefix : <urn:x:> . :s :in :r .")
+    stream = [(1, "<urn:x:s> <urn:x:b> 1 ."), (2, "<urn:x:s> <urn:x:a> 9 ."), (3, ""), pair]
+    handed = engine.push_all(stream)  # type: ignore[arg-type]  # that is the point
+    assert len(next(handed)) == 1
+    with pytest.raises(dotr.UsageError, match="D4105"):
+        next(handed)

@@ -38,7 +38,7 @@ def match_hash(time: Time, facts: tuple[Fact, ...]) -> str:
         for when, values, ordinal, _ in facts:
             text = f"{text}\n{when} {ordinal}\n{_lines(values)}" if values else f"{text}\n{when} {ordinal}"
     except TypeError:  # an unbound value
-        text = _with_unbound(time, facts)
+        text = f"{time}{b''.join(map(_lines_of, facts)).decode()}"
     return _text(int.from_bytes(blake2b(text.encode(), digest_size=15).digest(), "big"))
 
 
@@ -58,14 +58,6 @@ def _lines_of(fact: Fact) -> bytes:
 
 
 _LINES: Memo[Fact, bytes] = Memo(_lines_of, limit=1 << 13, longest=1 << 11)
-
-
-def _with_unbound(time: Time, facts: tuple[Fact, ...]) -> str:
-    lines = [str(time)]
-    for when, values, ordinal, _ in facts:
-        lines.append(f"{when} {ordinal}")
-        lines += [value or "" for value in values]
-    return "\n".join(lines)
 
 
 def match_hashes(time: Time, several: Sequence[tuple[Fact, ...]]) -> list[str]:
