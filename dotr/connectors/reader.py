@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import IO
 
@@ -111,6 +111,15 @@ def original_of(block: Block, originals: Originals | None) -> bytes:
     return block.text().encode("utf-8", "surrogateescape") if found is None else found
 
 
+def graphs_alone(items: Iterable[Item], refusals: Refusals) -> Iterator[TimedGraph]:
+    """The graphs among items; what is refused goes to the refusals."""
+    for item in items:
+        if isinstance(item, TimedGraph):
+            yield item
+        elif item.error is not None:
+            refusals.take(item.error, item.content)
+
+
 @dataclass(slots=True)
 class Reader:
     """Owns the reading of one file as graphs and marks, in the order in which they stand.
@@ -136,12 +145,8 @@ class Reader:
         self.name = "<stdin>" if self.file == "-" else self.file
 
     def graphs(self) -> Iterator[TimedGraph]:
-        """The graphs alone; what is refused goes to the refusals."""
-        for item in self.items():
-            if isinstance(item, TimedGraph):
-                yield item
-            elif item.error is not None:
-                self.refusals.take(item.error, item.content)
+        """See `graphs_alone`."""
+        return graphs_alone(self.items(), self.refusals)
 
     def items(self) -> Iterator[Item]:
         """The graphs and marks; the mark of the end comes last. Raises DataError."""

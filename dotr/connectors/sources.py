@@ -24,7 +24,7 @@ from typing import IO
 
 from dotr.connectors.documents import format_of
 from dotr.connectors.graphs import CACHE, START, Bookmark, Item, Mark, SourceOptions, TimedGraph
-from dotr.connectors.reader import Reader
+from dotr.connectors.reader import Reader, graphs_alone
 from dotr.connectors.refusals import Refusals
 from dotr.connectors.times import Ladder
 from dotr.errors import DataError, Diagnostic
@@ -73,11 +73,7 @@ class Sources:
         return self.ladder.clock
 
     def __iter__(self) -> Iterator[TimedGraph]:
-        for item in self.items():
-            if isinstance(item, TimedGraph):
-                yield item
-            elif item.error is not None:
-                self.refusals.take(item.error, item.content)
+        return graphs_alone(self.items(), self.refusals)
 
     def items(self) -> Iterator[Item]:
         """Graphs in time order, refused documents (unless refusing is fatal), and the ends of files."""

@@ -13,6 +13,7 @@ from dotr.connectors.shipped import SCHEME
 from dotr.errors import Diagnostic, Severity
 from dotr.lang import check_program
 from dotr.lang.explain import PAGES, explain, similar
+from dotr.lang.pages import datalog, names, queries, running, syntax, windows
 from dotr.lang.pages.page import Kind, Page
 from tests.lang.rejected import cases, findings
 
@@ -30,6 +31,13 @@ def codes() -> set[str]:
     """Every code that occurs in the source, but in the pages themselves."""
     files = [file for file in PACKAGE.rglob("*.py") if "pages" not in file.parts]
     return {code for file in files for code in re.findall(r'"(D\d{4})"', file.read_text(encoding="utf-8"))}
+
+
+def test_a_code_has_one_page() -> None:
+    """A second one would silently take the place of the first."""
+    groups = (datalog, names, queries, running, syntax, windows)
+    pages = [page.code for group in groups for page in group.PAGES]
+    assert len(pages) == len(set(pages)) == len(PAGES)
 
 
 def findings_of(page: Page, text: str) -> list[Diagnostic]:

@@ -248,7 +248,7 @@ PAGES: Final = (
     _page(
         "D4105",
         "no triple",
-        "Turtle text, an rdflib.Graph, or pyoxigraph quads or triples.",
+        "Turtle text, an rdflib.Graph, or pyoxigraph quads or triples; `push_all` takes (time, graph) pairs.",
         'engine.push([("s", "p", "o")], at=12)',
         'engine.push("<urn:s> <urn:p> <urn:o> .", at=12)',
     ),
@@ -540,13 +540,6 @@ PAGES: Final = (
         "What to write is told from the ending of the name.",
         "dotr convert events/ -o events.out",
         "dotr convert events/ -o events.jsonl",
-    ),
-    _page(
-        "D4304",
-        "a process of the local engine died",
-        "Most likely memory ran out and the system ended it.",
-        "dotr batch … --engine local --slice 30d",
-        "dotr batch … --engine local --slice 1d",
     ),
     _page(
         "D4135",
