@@ -317,8 +317,8 @@ class Pipeline:
                         known.append(self._known(instant))
                         break
                     except AmbiguousError as ambiguous:
-                        yield from self._found(known)
-                        known = []
+                        before, known = known, []
+                        yield from self._found(before)
                         self._unshare(ambiguous.distribution)
             except (DataError, ProgramError) as error:
                 failed = error

@@ -217,7 +217,7 @@ class Replay:
                     self._write(out, write)
                     if at_once:
                         out.flush()
-                if not count & 63:
+                if progress.shown and not count & 63:  # what it shows is worth counting
                     progress.update(count, sum(pipeline.counters.events.values()), clock.text(graph.time))
         except DataError:
             if not self._running:  # an error of the sources: what was closed before is told
