@@ -306,6 +306,8 @@ def groups(r: Random, full: bool, depth: int = 2) -> str:
 
 def queries(r: Random) -> str:
     full = often(r, 2)
+    if often(r, 2):
+        return retracting_queries(r)
     group = groups(r, full)
     free = group.replace("?v", "?u")
     match r.randint(0, 9):
@@ -326,6 +328,19 @@ def queries(r: Random) -> str:
             return f"{{ SELECT DISTINCT ?k ?v WHERE {{ {group} }} }}"
         case _:
             return f"{{ SELECT ?k ?v WHERE {{ {group} }} }}"
+
+
+def retracting_queries(r: Random) -> str:
+    """What MINUS, OPTIONAL or NOT EXISTS takes from a pattern, joined with another and counted."""
+    first = one(r, "?k a :A .", "?k a :D0 .", "?k :p ?w .", "?k :v ?w .")
+    other = one(r, "?k :q ?z", "?k :q :a", "?k a :B", "?k :d0 ?z", "?z :q ?k")
+    change = one(r, "MINUS {{ {} }}", "OPTIONAL {{ {} }}", "FILTER NOT EXISTS {{ {} }}").format(other)
+    joined = one(r, "?x :q ?k .", "?k :v ?x .", "?x :p ?k .", "?k :d1 ?x .")
+    group = f"{{ {first} {change} }} {joined}" if "EXISTS" in change else f"{first} {change} {joined}"
+    total = one(r, "COUNT(*)", "COUNT(DISTINCT ?x)", "SUM(?x)", "AVG(?x)", "MIN(?x)", "MAX(?x)")
+    if often(r, 2):
+        return f"{{ SELECT (COUNT(*) AS ?k) ({total} AS ?v) WHERE {{ {group.replace('?k', '?g')} }} }}"
+    return f"{{ SELECT ?k ({total} AS ?v) WHERE {{ {group} }} GROUP BY ?k }}"
 
 
 def simple_queries(r: Random) -> str:

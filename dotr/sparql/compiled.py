@@ -15,7 +15,7 @@ from dotr.joins.body import View
 from dotr.rdf.order import term_key, values_key
 from dotr.sparql.building import Builder
 from dotr.sparql.full import widened
-from dotr.sparql.operators import Change, Row, consolidated
+from dotr.sparql.operators import Change, Row, consolidated, gained
 from dotr.sparql.translate import Translated
 
 
@@ -101,7 +101,7 @@ class CompiledQuery:
                     counts[row] += count
                 rows = counts.elements()
             else:
-                rows = [row for row, count in changes for _ in range(count)]
+                rows = gained(changes)
         else:
             rows = counts.elements()
         return rows if self._late is None else self._late(rows)

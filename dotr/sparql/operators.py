@@ -60,7 +60,10 @@ class Operator(Protocol):
         """`rows` for seeds of just these variables, which are certain. Before the first instant."""
 
     def changes(self) -> list[Change]:
-        """(row, how many more or fewer) from the background to the instant; rows may occur several times."""
+        """(row, how many more or fewer) from the background to the instant.
+
+        Not consolidated: a row may occur several times, and be taken back where the background has none.
+        """
 
     def watch(self) -> list[Watched]:
         """Before the first instant: `changes` will be asked. Says what can change anything."""
@@ -77,6 +80,18 @@ def consolidated(changes: Iterable[Change]) -> list[Change]:
     for row, count in changes:
         total[row] = total.get(row, 0) + count
     return [(row, count) for row, count in total.items() if count]
+
+
+def gained(changes: Iterable[Change]) -> list[Row]:
+    """The rows there are after the changes if there were none before, each as often as it is one.
+
+    `changes` is consolidated: a list as `Operator.changes` gives it may take a row back that it adds.
+    """
+    found: list[Row] = []
+    for row, count in changes:
+        assert count > 0, "nothing can be taken from nothing"
+        found += [row] * count
+    return found
 
 
 def agrees(row: Row, columns: Sequence[tuple[int, str]], seed: Seed) -> bool:

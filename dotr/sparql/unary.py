@@ -23,6 +23,8 @@ from dotr.sparql.operators import (
     Test,
     Watched,
     agrees,
+    consolidated,
+    gained,
     seeded,
 )
 
@@ -189,14 +191,11 @@ class GroupOperator:
         return seeded(self, names)
 
     def changes(self) -> list[Change]:
-        changes = self._inner.changes()
+        changes = consolidated(self._inner.changes())
         if not changes:
             return []
         if self._inner.barren:  # the changes are all there is
-            found = [
-                (self._row(key, members), 1)
-                for key, members in self._groups(row for row, count in changes for _ in range(count)).items()
-            ]
+            found = [(self._row(key, members), 1) for key, members in self._groups(gained(changes)).items()]
             return found if self._empty is None else [*found, (self._empty, -1)]
         return [
             change for key in dict.fromkeys(self._key(r) for r, _ in changes) for change in self._again(key)

@@ -25,7 +25,7 @@ from dotr.sparql.compiled import CompiledQuery
 from dotr.sparql.distribution import Distribution, facts_of
 from dotr.sparql.full import Explosion, FullQuery
 from dotr.sparql.leaves import Delta, Lazy, Leaf, bounded
-from dotr.sparql.operators import Change, Row
+from dotr.sparql.operators import Change, Row, consolidated, gained
 from dotr.sparql.state import FullState
 
 
@@ -264,7 +264,7 @@ class Standing:
                 for stream in streams:
                     result[stream] = facts
         for streams, counts in moved.items():
-            facts = facts_of((row for row, n in counts.items() for _ in range(n)), time)
+            facts = facts_of(gained(consolidated(counts.items())), time)
             for stream in streams if facts else ():
                 result[stream] = facts
 

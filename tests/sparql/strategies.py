@@ -5,6 +5,8 @@ Trees are built directly, so that a generated query owes nothing to the parser.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from hypothesis import strategies as st
 
 from dotr.ir import (
@@ -13,6 +15,7 @@ from dotr.ir import (
     Bind,
     Call,
     Const,
+    Element,
     Exists,
     Expression,
     Filter,
@@ -32,7 +35,7 @@ from dotr.ir import (
     Var,
 )
 from dotr.rdf.canonical import canonical
-from dotr.rdf.terms import RDF_TYPE, XSD, Term, literal
+from dotr.rdf.terms import RDF_TYPE, XSD, Term, Triple, literal
 from dotr.sparql.scope import visible
 
 EX = "http://example.org/"
@@ -227,4 +230,86 @@ def _grouped(draw: st.DrawFn, where: Group, scope: list[str], distinct: bool) ->
         having=tuple(having),
         order_by=tuple(order),
         limit=limit,
+    )
+
+
+class World(NamedTuple):
+    """A query, a background, and instants: a graph's triples, and how many of the background's are lost."""
+
+    select: Select
+    background: list[Triple]
+    instants: list[tuple[list[Triple], int]]
+
+
+instants = st.lists(st.tuples(graphs, st.integers(0, 3)), min_size=1, max_size=3)
+
+
+@st.composite
+def retractions(draw: st.DrawFn) -> World:
+    """A pattern of the background, what the stream takes from it, and a join with the stream.
+
+    The background alone has no answer, and yet an instant's changes take rows back that they add: solutions
+    of the first pattern that meet the join and that MINUS, OPTIONAL or NOT EXISTS has withdrawn.
+    """
+    first, second, third = draw(st.permutations(PREDICATES))
+    kept = draw(st.sampled_from([first, RDF_TYPE]))
+    elements: list[Element] = [Triples((draw(_pattern_of(kept)),))]
+    for _ in range(draw(st.sampled_from([1, 1, 2]))):
+        elements.append(draw(_withdrawing(second, third)))
+    if draw(st.booleans()):
+        elements = [Group(tuple(elements))]
+    elements += [Triples((draw(_pattern_of(third)),)) for _ in range(draw(st.sampled_from([1, 1, 2])))]
+    if draw(st.integers(0, 5)) == 0:
+        elements.append(Filter(draw(expressions())))
+    if draw(st.integers(0, 7)) == 0:
+        elements = elements[1:] + elements[:1]
+    where = Group(tuple(elements))
+    scope = list(visible(where))
+    select = draw(_grouped(where, scope, False)) if draw(st.integers(0, 5)) else _plain(where, scope)
+    background = draw(st.lists(_triple_of(kept), min_size=1, max_size=6, unique=True))
+    stream = st.lists(_triple_of(kept, second, second, third, third), max_size=8, unique=True)
+    steps = draw(st.lists(st.tuples(stream, st.sampled_from([0, 0, 1, 2])), min_size=1, max_size=3))
+    return World(select, background, steps)
+
+
+worlds = st.one_of(st.builds(World, selects(), graphs, instants), retractions())
+"""Anything over anything, or, half the time, what takes rows back within an instant."""
+
+
+def _plain(where: Group, scope: list[str]) -> Select:
+    return Select(tuple(Projection(Var(name)) for name in scope or NAMES), where)
+
+
+def _pattern_of(predicate: Term) -> st.SearchStrategy[TriplePattern]:
+    if predicate == RDF_TYPE:
+        return st.builds(TriplePattern, variables, st.just(RDF_TYPE), st.just(CLASSES[0]))
+    objects = st.sampled_from([*map(Var, NAMES * 3), RESOURCES[0], LITERALS[1]])
+    return st.builds(TriplePattern, variables, st.just(predicate), objects)
+
+
+@st.composite
+def _withdrawing(draw: st.DrawFn, *predicates: Term) -> Element:
+    """MINUS, OPTIONAL or NOT EXISTS over a pattern or two that the stream brings."""
+    inner = [Triples((draw(_pattern_of(draw(st.sampled_from(predicates)))),))]
+    if draw(st.integers(0, 3)) == 0:
+        inner.append(Triples((draw(_pattern_of(predicates[0])),)))
+    group = Group(tuple(inner))
+    match draw(st.integers(0, 3)):
+        case 0 | 1:
+            return Minus(group)
+        case 2:
+            return OptionalGroup(group)
+        case _:
+            return Filter(Exists(group, draw(st.sampled_from([True, True, False]))))
+
+
+def _triple_of(*predicates: Term) -> st.SearchStrategy[Triple]:
+    objects = st.sampled_from([*RESOURCES, *LITERALS[:3]])
+    return st.one_of(
+        [
+            st.tuples(st.sampled_from(RESOURCES), st.just(p), st.just(CLASSES[0]))
+            if p == RDF_TYPE
+            else st.tuples(st.sampled_from(RESOURCES), st.just(p), objects)
+            for p in predicates
+        ]
     )

@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 from hypothesis import assume, given
-from hypothesis import strategies as st
 
-from dotr.ir import Select
-from dotr.rdf.terms import Triple
 from dotr.sparql.building import Builder
 from dotr.sparql.compiled import CompiledQuery
 from dotr.sparql.full import FullQuery
 from dotr.sparql.printing import query_text
 from dotr.sparql.translate import Refused, translate
 from tests.sparql.states import closed, enter, whole
-from tests.sparql.strategies import graphs, selects
+from tests.sparql.strategies import World, worlds
 
 NOW = '"2026-01-01T08:00:12Z"^^<http://www.w3.org/2001/XMLSchema#dateTime>'
 
-instants = st.lists(st.tuples(graphs, st.integers(0, 3)), min_size=1, max_size=3)
 
-
-@given(selects(), graphs, instants)
-def test_compiled_answers_are_those_of_the_full_engine(
-    select: Select, background: list[Triple], steps: list[tuple[list[Triple], int]]
-) -> None:
+@given(worlds)
+def test_compiled_answers_are_those_of_the_full_engine(world: World) -> None:
+    select, background, steps = world
     try:
         translated = translate(select)
     except Refused:

@@ -21,7 +21,7 @@ from dotr.sparql.extraction import Extractor, needed, why_full
 from dotr.sparql.printing import query_text
 from dotr.sparql.scope import visible
 from tests.sparql.states import closed, enter, whole
-from tests.sparql.strategies import LITERALS, RESOURCES, ex, graphs, selects
+from tests.sparql.strategies import LITERALS, RESOURCES, World, ex, graphs, selects, worlds
 
 PREFIXES = {"": "http://example.org/"}
 INTEGER = "http://www.w3.org/2001/XMLSchema#integer"
@@ -36,38 +36,46 @@ def number(value: int) -> str:
 
 
 @st.composite
-def families(draw: st.DrawFn) -> dict[str, Select]:
-    """A few queries, each in variants whose last filters compare the same variables with other constants."""
-    found: dict[str, Select] = {}
-    for i in range(draw(st.integers(1, 2))):
-        base = draw(selects())
-        scope = visible(base.where) or ("x",)
-        compared = draw(
-            st.lists(
-                st.tuples(st.sampled_from(scope), st.sampled_from(["=", "!=", "<", ">", "<=", ">="])),
-                max_size=2,
-            )
+def variants(draw: st.DrawFn, name: str, base: Select) -> dict[str, Select]:
+    """One query whose last filters compare the same variables with other constants."""
+    compared = draw(
+        st.lists(
+            st.tuples(
+                st.sampled_from(visible(base.where) or ("x",)),
+                st.sampled_from(["=", "!=", "<", ">", "<=", ">="]),
+            ),
+            max_size=2,
         )
-        for j in range(draw(st.integers(1, 3))):
-            filters = tuple(
-                Filter(Call(op, (Var(name), Const(draw(st.sampled_from([*LITERALS, *RESOURCES]))))))
-                for name, op in compared
-            )
-            where = Group((*base.where.elements, *filters))
-            found[f"Q{i}{j}"] = replace(base, where=where)
+    )
+    found: dict[str, Select] = {}
+    for number in range(draw(st.integers(1, 3))):
+        filters = tuple(
+            Filter(Call(op, (Var(name), Const(draw(st.sampled_from([*LITERALS, *RESOURCES]))))))
+            for name, op in compared
+        )
+        where = Group((*base.where.elements, *filters))
+        found[f"{name}{number}"] = replace(base, where=where)
     return found
 
 
-instants = st.lists(st.tuples(graphs, st.integers(0, 3)), min_size=1, max_size=3)
+@st.composite
+def families(draw: st.DrawFn) -> dict[str, Select]:
+    """A query or two, each in variants."""
+    found = draw(variants("Q0", draw(selects())))
+    return found | draw(variants("Q1", draw(selects()))) if draw(st.booleans()) else found
 
 
-@given(families(), graphs, st.booleans(), instants)
-def test_facts_are_those_of_each_query_alone(
-    queries: dict[str, Select],
-    background: list[Triple],
-    volatile: bool,
-    steps: list[tuple[list[Triple], int]],
-) -> None:
+@st.composite
+def family_worlds(draw: st.DrawFn) -> tuple[dict[str, Select], World]:
+    """Variants of the query of a world, and sometimes of another, over its background and stream."""
+    world = draw(worlds)
+    found = draw(variants("Q0", world.select))
+    return found | draw(variants("Q1", draw(selects()))) if draw(st.booleans()) else found, world
+
+
+@given(family_worlds(), st.booleans())
+def test_facts_are_those_of_each_query_alone(family: tuple[dict[str, Select], World], volatile: bool) -> None:
+    queries, (_, background, steps) = family
     store = closed(background if volatile else ())
     if not volatile:
         background = []
