@@ -1,0 +1,118 @@
+"""Work and its limits: units that are charged, and what is raised when there are none left.
+
+Place:   below rdf/; whatever loops over rows charges here: joins/, datalog/, sparql/, tesla/. Who opened the
+         meter knows the query or the rule and tells the user.
+Method:  one unit a row of a loop, ten an evaluated expression. A loop adds its length once, where it is
+         entered, and never counts row by row: that would cost a third of a join. Generated code subtracts
+         from `left[0]` itself and calls `spent` when that is negative.
+         What a piece of work costs depends on how it is run (rules that share, indexes made late, the order
+         of graphs), but never by so much as SLACK. So it is run with a limit of 1/SLACK of the budget; past
+         that it is abandoned and done again in the one canonical way, and that count alone decides.
+Why not: the clock. A slower machine would refuse what a faster one answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, NoReturn
+
+BUDGET: Final = 10_000_000
+"""Units for an instant's Datalog, for a query at an instant, and for a rule at one trigger fact."""
+
+EXPRESSION: Final = 10
+"""Units of one evaluated expression; a row of a loop is one."""
+
+SLACK: Final = 16
+"""Past this part of the budget work is abandoned and done again in the canonical way."""
+
+UNLIMITED: Final = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """One of the loops whose lengths multiply: what it is over, and its rows when it was last entered."""
+
+    what: str
+    size: int
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.size} row{'' if self.size == 1 else 's'}"
+
+
+class Exhausted(Exception):  # noqa: N818  # becomes a diagnostic once the query or rule is known
+    """No units are left. `factors`: the loops in progress, the outermost first; the last is the step at
+    which it ended. `source`: the query or rule whose meter it was, if whoever opened that said so.
+    """
+
+    def __init__(self, factors: Sequence[Factor] = (), source: object = None) -> None:
+        super().__init__(factors, source)
+        self.factors = tuple(factors)
+        self.source = source
+
+    @property
+    def step(self) -> str:
+        """What was being done."""
+        return self.factors[-1].what if self.factors else ""
+
+    @property
+    def largest(self) -> tuple[Factor, ...]:
+        """The two largest factors, the largest first."""
+        return tuple(sorted(self.factors, key=lambda factor: -factor.size)[:2])
+
+
+class Meter:
+    """Owns the units left of one budget. `left[0]` is what generated code subtracts from.
+
+    `moment` names the piece of work in progress (for a query: the instant). A meter with one refills itself
+    when it is found empty in another piece than the one it was last filled for, so that nobody need open it
+    at every instant; it is exact to twice its limit then. Without one, `open` begins a piece.
+    """
+
+    __slots__ = ("_moment", "_piece", "left", "limit", "source")
+
+    def __init__(
+        self, limit: int = UNLIMITED, moment: Callable[[], object] | None = None, source: object = None
+    ) -> None:
+        self.limit = limit
+        self.left = [limit]
+        self.source = source
+        self._moment = moment
+        self._piece: object = None
+
+    def open(self, limit: int | None = None) -> None:
+        """Begin a piece of work, from now on with another limit if one is given."""
+        if limit is not None:
+            self.limit = limit
+        self.left[0] = self.limit
+        if self._moment is not None:
+            self._piece = self._moment()
+
+    @property
+    def used(self) -> int:
+        """Units charged since it was opened."""
+        return self.limit - self.left[0]
+
+    def charge(self, units: int, what: str = "", *outer: Factor) -> None:
+        """Take units for a loop over `what`, inside loops over `outer`. Raises Exhausted."""
+        self.left[0] -= units
+        if self.left[0] < 0:
+            self.spent((*outer, Factor(what, units)))
+
+    def spent(self, factors: Sequence[Factor] = ()) -> None:
+        """`left[0]` is negative: raise Exhausted, or refill for another piece of work."""
+        if self._moment is not None and (piece := self._moment()) != self._piece:
+            self._piece = piece
+            self.left[0] += self.limit
+            if self.left[0] >= 0:
+                return
+        self.stop(factors)
+
+    def stop(self, factors: Sequence[Factor] = ()) -> NoReturn:
+        """Raise Exhausted."""
+        raise Exhausted(factors, self.source)
+
+
+def unlimited() -> Meter:
+    """A meter that nothing empties."""
+    return Meter()
