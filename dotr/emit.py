@@ -82,7 +82,19 @@ class Emitter:
         self._templates = tuple(RuleTemplate(rule, index) for index, rule in enumerate(program.rules))
         share_writers(self._templates)
         most = max(256, (1 << 21) // max(1, len(program.rules)))
+        private = frozenset(index for index, rule in enumerate(program.rules) if rule.private)
+        self.hides = bool(private)
+        self._leaving: Memo[Rules, Rules] = Memo(
+            lambda rules: tuple(rule for rule in rules if rule not in private), most
+        )
         self._parts: Memo[Rules, list[tuple[list[int], Writer]]] = Memo(self._parts_of, most)
+
+    def public(self, matches: Sequence[RawMatch]) -> list[RawMatch]:
+        """The matches whose events leave: those of PRIVATE rules are for other rules only. Asked where the
+        program `hides` some.
+        """
+        leaving = self._leaving
+        return [(rules, *match[1:]) for match in matches if (rules := leaving[match[0]])]
 
     def composites(self, matches: Sequence[RawMatch]) -> list[Composite]:
         """The events of one instant's matches, in output order. O(facts of a match), for its name, once for

@@ -180,7 +180,8 @@ class Pipeline:
         """What went through so far, as a value."""
         dropped = 0 if self._detect is None else self._detect.dropped
         self._tally()
-        events = {rule.name: count for rule, count in zip(self.program.rules, self._events, strict=True)}
+        counted = zip(self.program.rules, self._events, strict=True)
+        events = {rule.name: count for rule, count in counted if count or not rule.private}
         return replace(self._counts, dropped=dropped, events=events)
 
     def _tally(self) -> None:
@@ -451,12 +452,15 @@ class Pipeline:
         if len(fired) > _RUNS:
             self._tally()
         seen = 0
+        hides = emitter.hides
         try:
             for time, triples, facts, graph in known:
                 self._last = time
                 matches = detect(time, facts, graph)
                 if oracle is not None:
                     oracle.check(time, triples, graph, matches)
+                if hides:
+                    matches = emitter.public(matches)
                 if graph:
                     counts.instants += 1
                 else:

@@ -21,12 +21,20 @@ from typing import Any
 import click
 
 from dotr.cli import render
-from dotr.cli.options import micros, program_options, reading, source_options
+from dotr.cli.options import (
+    event_options,
+    events_wanted,
+    micros,
+    program_options,
+    reading,
+    source_options,
+)
 from dotr.cli.run import Letters
 from dotr.connectors.background import read_background
 from dotr.connectors.rules import read_rules_text
 from dotr.connectors.sources import SourceOptions
 from dotr.errors import Diagnostic, UsageError
+from dotr.ir.private_rules import needed
 from dotr.lang import load_program
 from dotr.spark.batch import Report, Request, Runner, run_file, warnings
 from dotr.spark.extracting import Treatment
@@ -78,6 +86,7 @@ from dotr.tesla.digest import rule_digests
 @click.option("-q", "--quiet", is_flag=True, help="No progress line, no summary.")
 @program_options
 @source_options
+@event_options
 def command(
     rules: str,
     logs: tuple[str, ...],
@@ -99,6 +108,8 @@ def command(
     time_unit: str,
     max_document: int,
     on_error: str,
+    only_: tuple[str, ...],
+    except_: tuple[str, ...],
 ) -> None:
     """Detect composite events in a log that is already there; the events are those of `dotr run`.
 
@@ -110,6 +121,8 @@ def command(
     options = reading(base, time_path, time_unit, max_document)
     places = [plain_path(place) for place in (*logs, *more_logs)]
     program = load_program([rules, *more_rules], read_rules_text)
+    if only_ or except_:
+        program = needed(events_wanted(program, only_, except_))
     triples = read_background([*program.background, *background], base, max_document)
     plan = plan_batch(program, By(by))
     with closing(_runner(engine, master, [*places, plain_path(out)])) as runner:

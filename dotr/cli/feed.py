@@ -18,6 +18,8 @@ import click
 from dotr.cli import render
 from dotr.cli.options import (
     deployment_option,
+    event_options,
+    events_wanted,
     lateness_options,
     micros,
     program_options,
@@ -70,6 +72,7 @@ _LOOK = 0.25
 )
 @click.option("--overwrite", is_flag=True, help="Begin output files anew.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress line, no summary.")
+@event_options
 def command(
     sources: tuple[str, ...],
     folder: str,
@@ -93,6 +96,8 @@ def command(
     outputs: tuple[str, ...],
     overwrite: bool,
     quiet: bool,
+    only_: tuple[str, ...],
+    except_: tuple[str, ...],
 ) -> None:
     """Push SOURCEs into the deployment. What was fed before, unchanged, is not fed again.
 
@@ -109,6 +114,7 @@ def command(
         program = deployed_program(journal.deployed())
         if more_rules:
             program = _with_rules(journal, more_rules)
+        program = events_wanted(program, only_, except_)  # every rule goes on, whoever asks for its events
         begun = time.process_time()
         with uncollected():
             state = journal.snapshot()

@@ -6,7 +6,7 @@ Place:   decorators for `run`, `feed`, `query`, `convert`; parsing errors are us
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import click
@@ -16,7 +16,10 @@ from dotr.connectors.sinks import FORMATS
 from dotr.connectors.sources import SourceOptions
 from dotr.connectors.times import UNITS
 from dotr.engine import duration
-from dotr.errors import UsageError
+from dotr.errors import Diagnostic, UsageError
+from dotr.ir import Program
+from dotr.ir.private_rules import only
+from dotr.lang.base import nearest
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -138,6 +141,48 @@ def output_options(formats: tuple[str, ...] = FORMATS) -> Callable[[F], F]:
         click.option("-q", "--quiet", is_flag=True, help="No progress line, no summary."),
     )
     return lambda function: _decorated(function, options)
+
+
+def event_options(function: F) -> F:
+    """`--only --except`."""
+    options = (
+        click.option(
+            "--only",
+            "only_",
+            multiple=True,
+            metavar="NAME,…",
+            help="Events of these rules alone; repeatable.",
+        ),
+        click.option(
+            "--except",
+            "except_",
+            multiple=True,
+            metavar="NAME,…",
+            help="No events of these rules; repeatable.",
+        ),
+    )
+    return _decorated(function, options)
+
+
+def events_wanted(program: Program, only_: Sequence[str], except_: Sequence[str]) -> Program:
+    """The program with all rules private whose events are not wanted. Raises UsageError D4150."""
+    public = [rule.name for rule in program.rules if not rule.private]
+    chosen = _names(program, only_, "--only")
+    left_out = _names(program, except_, "--except")
+    return only(program, [n for n in public if (not chosen or n in chosen) and n not in left_out])
+
+
+def _names(program: Program, values: Sequence[str], option: str) -> set[str]:
+    """The names of an option's values, each of a public rule."""
+    names = [name.strip() for value in values for name in value.split(",") if name.strip()]
+    public = {rule.name: rule.private for rule in program.rules}
+    for name in names:
+        if public.get(name, True):
+            shown = [n for n, private in public.items() if not private]
+            what = "is private: its events never leave" if name in public else "is no rule"
+            hint = nearest(name, shown) or f"rules with events: {', '.join(shown) or 'none'}"
+            raise UsageError(Diagnostic("D4150", f"`{name}` of {option} {what}", hint=hint))
+    return set(names)
 
 
 def rules_options(function: F) -> F:

@@ -75,7 +75,7 @@ def as_text(shown: Shown) -> Iterator[str]:
 
 
 def _rule(rule: Shown) -> Iterator[str]:
-    yield f"RULE {rule['name']}"
+    yield f"{'PRIVATE ' if rule['private'] else ''}RULE {rule['name']}"
     trigger = rule["trigger"]
     children: dict[str, list[Shown]] = {}
     for conjunct in rule["conjuncts"]:

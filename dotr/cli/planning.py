@@ -65,6 +65,7 @@ def _rules(program: Program, writer: Writer) -> list[Shown]:
         shown.append(
             {
                 "name": rule.name,
+                "private": rule.private,
                 "trigger": _trigger(rule),
                 "conjuncts": _conjuncts(rule, plans[rule.name], writer),
                 "where": None if rule.where is None else writer.expression(rule.where),

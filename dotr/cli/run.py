@@ -15,6 +15,8 @@ import click
 
 from dotr.cli import render
 from dotr.cli.options import (
+    event_options,
+    events_wanted,
     lateness_options,
     output_options,
     program_options,
@@ -31,6 +33,7 @@ from dotr.connectors.sources import Mark, Sources, TimedGraph, live
 from dotr.errors import DataError, Diagnostic, DotrError, UsageError
 from dotr.events import Time
 from dotr.ir import Program
+from dotr.ir.private_rules import needed
 from dotr.lang import load_program
 from dotr.pipeline import Pipeline
 from dotr.rdf.terms import Triple
@@ -43,6 +46,7 @@ from dotr.rdf.terms import Triple
 @source_options
 @lateness_options(late="fail")
 @output_options()
+@event_options
 def command(
     rules: str,
     sources: tuple[str, ...],
@@ -61,6 +65,8 @@ def command(
     output: str | None,
     overwrite: bool,
     quiet: bool,
+    only_: tuple[str, ...],
+    except_: tuple[str, ...],
 ) -> None:
     """Replay SOURCEs in time order through RULES and print composite events.
 
@@ -70,6 +76,8 @@ def command(
     options = reading(base, time_path, time_unit, max_document)
     different_files([output] if output else [], on_error, late)
     program = load_program([rules, *more_rules], read_rules_text)
+    if only_ or except_:
+        program = needed(events_wanted(program, only_, except_))
     triples = read_background([*program.background, *background], base, max_document)
     with Letters(on_error, overwrite) as dead, Letters(late, overwrite) as delayed:
         replay = Replay(

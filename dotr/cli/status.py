@@ -44,6 +44,7 @@ def reported(deployed: Deployed, program: Program, status: dict[str, Any]) -> di
     rules = [
         {
             "rule": rule.name,
+            "private": rule.private,
             "events": status.get("events", {}).get(rule.name, 0),
             "last": _time(status.get("last", {}).get(rule.name), clock),
             "remembered": status.get("sizes", {}).get(rule.name, 0),
@@ -95,7 +96,7 @@ def shown(report: dict[str, Any]) -> str:
     rows = [
         (
             rule["rule"],
-            f"{rule['events']:,}",
+            "private" if rule["private"] else f"{rule['events']:,}",
             str(rule["last"] if rule["last"] is not None else "-"),
             f"{rule['remembered']:,} facts",
             "unbounded: it is on a cycle of rules" if rule["horizon"] is None else duration(rule["horizon"]),

@@ -10,7 +10,7 @@ Bad input: D5209 no such rule · D5210 a rule whose events another one reads.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from hashlib import blake2b
@@ -77,25 +77,6 @@ def deployed_program(deployed: Deployed) -> Program:
 def deployed_background(journal: Journal) -> list[Triple]:
     """The background as deployed."""
     return split_triples(journal.background())
-
-
-def without(program: Program, names: Iterable[str]) -> Program:
-    """The program without some rules and the queries written inside them."""
-    gone = frozenset(names)
-    if not gone:
-        return program
-    kept = [index for index, rule in enumerate(program.rules) if rule.name not in gone]
-    place = {old: new for new, old in enumerate(kept)}
-    return replace(
-        program,
-        rules=tuple(program.rules[index] for index in kept),
-        queries={
-            name: select
-            for name, select in program.queries.items()
-            if "." not in name or name.partition(".")[0] not in gone
-        },
-        dependencies=tuple(place[index] for index in program.dependencies if index in place),
-    )
 
 
 def propose(
@@ -187,7 +168,7 @@ def undeploy(journal: Journal, name: str) -> Program:
                 hint=f"undeploy {readers[0]} first",
             )
         )
-    left = without(program, [name])
+    left = program.without([name])
     whole = replace(deployed, removed=deployed.removed | {(file, name) for file in deployed.files})
     journal.deploy(whole, journal.background())
     return left

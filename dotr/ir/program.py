@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from dotr.ir.datalog import DatalogRule
@@ -33,6 +33,24 @@ class Program:
     entailment: Entailment = Entailment.NONE
     prefixes: Mapping[str, str] = field(default_factory=dict)
     dependencies: tuple[int, ...] = ()
+
+    def without(self, names: Iterable[str]) -> Program:
+        """The program without some rules and the queries written inside them."""
+        gone = frozenset(names)
+        if not gone:
+            return self
+        kept = [index for index, rule in enumerate(self.rules) if rule.name not in gone]
+        place = {old: new for new, old in enumerate(kept)}
+        return replace(
+            self,
+            rules=tuple(self.rules[index] for index in kept),
+            queries={
+                name: select
+                for name, select in self.queries.items()
+                if "." not in name or name.partition(".")[0] not in gone
+            },
+            dependencies=tuple(place[index] for index in self.dependencies if index in place),
+        )
 
     def rule_index(self, name: str) -> int:
         return next(i for i, rule in enumerate(self.rules) if rule.name == name)

@@ -139,7 +139,11 @@ class TemplateTriple:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One composite event rule. `bindings` are its attributes under chaining, in WITH order."""
+    """One composite event rule. `bindings` are its attributes under chaining, in WITH order.
+
+    `private`: its events are facts of other rules and never leave. That is no part of what its state belongs
+    to (tesla/digest.py), so it is not printed.
+    """
 
     name: str
     template: tuple[TemplateTriple, ...]
@@ -149,6 +153,7 @@ class Rule:
     bindings: tuple[Binding, ...]
     consuming: tuple[str, ...]
     span: Span | None = field(default=None, compare=False, repr=False)
+    private: bool = field(default=False, repr=False)
 
     @property
     def variables(self) -> tuple[str, ...]:

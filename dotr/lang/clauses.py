@@ -47,7 +47,9 @@ class ClauseParser(TemplateParser):
         self._wild: set[str] = set()
 
     def rule(self) -> RuleSyntax:
-        start = self.expect("RULE")
+        start = self.token
+        private = self.accept("PRIVATE") is not None
+        self.expect("RULE")
         name = self.name("the name of the rule")
         self._wild = set()
         whole = True
@@ -101,7 +103,7 @@ class ClauseParser(TemplateParser):
         self._misplaced()
         return RuleSyntax(
             name, template, trigger, tuple(conjuncts), where, tuple(bindings), tuple(consuming), names,
-            frozenset(self._wild), whole, self.since(start), tuple(clauses),
+            frozenset(self._wild), whole, self.since(start), tuple(clauses), private,
         )  # fmt: skip
 
     def _trigger(self) -> Event | EverySyntax:
@@ -279,7 +281,7 @@ class ClauseParser(TemplateParser):
 
     def _end_of_clause(self, *, conditions: bool = False) -> None:
         """Complain when a clause goes on with something that is not the next clause."""
-        if self.key in CLAUSES:
+        if self.at_clause():
             if conditions and self.key == "AND" and self.peek().key not in CONJUNCTS:
                 self._and_for_both()
             return
@@ -291,6 +293,8 @@ class ClauseParser(TemplateParser):
         )
         if token.key in ("EACH", "LAST", "FIRST", "NOT"):
             hint = f"write `AND {token.text}`"
+        elif token.key == "PRIVATE":
+            hint = "write `PRIVATE RULE Name`"
         elif token.key == ".":
             hint = "no dot ends a rule here"
         elif token.key == ";":
@@ -317,7 +321,7 @@ class ClauseParser(TemplateParser):
 
     def to_clause(self) -> None:
         """Skip to the next clause or statement; braces are skipped as a whole."""
-        while self.key not in CLAUSES:
+        while not self.at_clause():
             if self.key == "{":
                 self.close(self.at)
             else:

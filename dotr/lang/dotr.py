@@ -31,7 +31,7 @@ from dotr.lang.syntax import (
     ValueParameter,
 )
 from dotr.lang.tokens import string_value
-from dotr.lang.windows import STATEMENTS
+from dotr.lang.windows import CONTEXTUAL, STATEMENTS
 from dotr.source import Span
 
 
@@ -119,7 +119,7 @@ class DotrParser(ClauseParser):
         )
 
     def _to_statement(self) -> None:
-        while self.token.kind != "end" and self.key not in STATEMENTS:
+        while self.token.kind != "end" and not self.at_statement():
             self.advance()
 
     def _statement(self) -> Statement | None:
@@ -147,6 +147,8 @@ class DotrParser(ClauseParser):
                 return self._query_definition()
             case "RULE":
                 return self.rule()
+            case "PRIVATE" if self.at_statement():
+                return self.rule()
             case _:
                 self._no_statement()
         return None
@@ -157,7 +159,9 @@ class DotrParser(ClauseParser):
         if token.kind == "language" and token.text in ("@prefix", "@base"):
             hint = f"write `{token.text[1:].upper()}`, without `@` and without a dot at the end"
         elif token.kind == "name":
-            hint = nearest(token.text, STATEMENTS)
+            hint = nearest(token.text, (*STATEMENTS, *CONTEXTUAL))
+            if token.key == "PRIVATE":
+                hint = "write `PRIVATE RULE Name`"
             if token.key == "SELECT":
                 hint = "a query is named: `QUERY Name := { SELECT … }`"
         elif token.key in ("[",) or token.kind in ("pname", "iri"):

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from typing import Final
 
 from dotr.lang.base import nearest
-from dotr.lang.pages import datalog, names, queries, running, syntax, windows
+from dotr.lang.pages import datalog, names, outputs, queries, running, syntax, windows
 from dotr.lang.pages.page import Page
 
 PAGES: Final[Mapping[str, Page]] = {
     page.code: page
-    for group in (syntax, names, queries, windows, datalog, running)
+    for group in (syntax, names, queries, windows, datalog, running, outputs)
     for page in sorted(group.PAGES, key=lambda page: page.code)
 }
 

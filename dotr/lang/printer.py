@@ -234,7 +234,8 @@ class _Printer:
 
     def _rule(self, rule: RuleSyntax) -> list[list[str]]:
         """The lines of each clause, in the order in which they are written."""
-        clauses = [[f"RULE {rule.name.text}", *self._template(rule.template)]]
+        keyword = "PRIVATE RULE" if rule.private else "RULE"
+        clauses = [[f"{keyword} {rule.name.text}", *self._template(rule.template)]]
         match rule.trigger:
             case EverySyntax(duration, name):
                 clauses.append([f"FROM EVERY {self._duration(duration)} AS {name.text}"])

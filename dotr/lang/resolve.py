@@ -7,6 +7,7 @@ Method:  language.md, sec. 2 and 3. A position is known from its conjunct on; a 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from dotr.errors import Diagnostics
@@ -170,6 +171,7 @@ class Resolver:
                     self.whole = False
             seen.add(name)
         self._unused(bool(rules))
+        self._unread(rules)
         return Program(
             queries=self.queries,
             rules=tuple(rules),
@@ -200,6 +202,20 @@ class Resolver:
                     f"no rule uses the query `{name}`",
                     definition.name.span,
                     hint="delete it, or name it in a rule",
+                )
+
+    def _unread(self, rules: Sequence[Rule]) -> None:
+        """Warn about the user's own private rules that no other rule reads; they do nothing."""
+        read = {p.stream for rule in rules for p in rule.positions if p.chained and p.stream != rule.name}
+        for unit, definition in self._accepted:
+            name = unit.prefix + definition.name.text
+            private = isinstance(definition, RuleSyntax) and definition.private and unit.parent is None
+            if private and name not in read and self.whole:
+                self._found.warning(
+                    "D1312",
+                    f"`{name}` is private, and no other rule reads its events",
+                    definition.name.span,
+                    hint="take PRIVATE away, or name it in a rule",
                 )
 
 
@@ -259,6 +275,7 @@ class _RuleResolver:
             bindings=bindings,
             consuming=tuple(dict.fromkeys(name.text for name in syntax.consuming)),
             span=syntax.span,
+            private=syntax.private,
         )
 
     # -- events ------------------------------------------------------------

@@ -126,6 +126,7 @@ class RuleSyntax:
     whole: bool
     span: Span = field(compare=False, repr=False)
     clauses: tuple[Span, ...] = field(compare=False, repr=False)
+    private: bool = False
 
 
 @dataclass(frozen=True, slots=True)

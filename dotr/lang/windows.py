@@ -34,6 +34,8 @@ STATEMENTS: Final = (
     *("PREFIX", "BASE", "BACKGROUND", "RULES", "ENTAILMENT", "PARAMETER", "IMPORT"),
     *("QUERY", "RULE"),
 )
+CONTEXTUAL: Final[Mapping[str, frozenset[str]]] = {"PRIVATE": frozenset(("RULE",))}
+"""Words that begin a statement before one of these tokens (`Token.key`), and are names everywhere else."""
 CLAUSES: Final = frozenset((*STATEMENTS, "AND", "WHERE", "WITH", "CONSUMING", "DEFINE", "end"))
 KEYWORDS: Final = frozenset(
     (
@@ -80,6 +82,14 @@ class WindowParser(SparqlParser):
                 raise AssertionError("references are read for printing only")
             case _:
                 self.parameters[name] = value
+
+    def at_statement(self) -> bool:
+        """Whether a statement begins here. Asked only where no name may stand."""
+        return self.key in STATEMENTS or self.peek().key in CONTEXTUAL.get(self.key, ())
+
+    def at_clause(self) -> bool:
+        """Whether a clause of a rule, or a statement, begins here, or the text ends."""
+        return self.key in CLAUSES or self.at_statement()
 
     def name(self, what: str) -> Name:
         """Take a name that is no keyword."""

@@ -150,7 +150,7 @@ def run_file(request: Request, report: Report, extra: Mapping[str, Any]) -> str:
         "instants": report.instants,
         "first": stamp(report.first),
         "last": stamp(report.last),
-        "events": {rule.name: report.events.get(rule.name, 0) for rule in request.program.rules},
+        "events": {r.name: report.events.get(r.name, 0) for r in request.program.rules if not r.private},
         "dropped": report.dropped,
         "refused": len(report.letters),
         "strategy": describe(request.program, plan),

@@ -73,6 +73,8 @@ class Detecting:
             group, _bucket, slice_ = self._layout.owner(number)
             emitter = self._emitters[group]
             for matches in self._matches(self._layout.plan.groups[group], slice_, part):
+                if emitter.hides:
+                    matches = emitter.public(matches)
                 self.done.events += sum(len(match[0]) for match in matches)
                 yield from emitter.composites(matches)
 

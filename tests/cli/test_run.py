@@ -53,6 +53,42 @@ def test_an_output_file_is_a_source(dotr: Dotr, format_: str) -> None:
     assert re.fullmatch(r"\{ urn:dotr:Again:\w+ :of :roomA \} @ 12\n", ran.out)
 
 
+CHAIN = """PREFIX : <http://example.org/building#>
+PRIVATE RULE Hot DEFINE { dotr_x a :Hot }
+FROM Temp := { SELECT ?r WHERE { ?r a :TempReading } } WITH ?r := Temp.?r
+RULE Warm DEFINE { dotr_x a :Warm ; :of ?r } FROM Hot WITH ?r := Hot.?r
+RULE Smoky DEFINE { dotr_x a :Smoky } FROM Smoke := { SELECT ?r WHERE { ?r a :SmokeReading } }
+RULE After DEFINE { dotr_x a :After } FROM Smoky AND EACH Warm WITHIN 1 h FROM Smoky
+"""
+
+
+def test_events_of_private_rules_are_neither_printed_nor_counted(dotr: Dotr) -> None:
+    Path("chain.dotr").write_text(CHAIN)
+    ran = dotr("run", "chain.dotr", "events")
+    assert [json.loads(line)["rule"] for line in ran.out.splitlines()] == ["Warm", "Smoky", "After"]
+    assert "3 events (Warm 1, Smoky 1, After 1)" in ran.err
+
+
+def test_only_and_except_choose_events_and_change_none(dotr: Dotr) -> None:
+    Path("chain.dotr").write_text(CHAIN)
+    lines = {json.loads(line)["rule"]: line for line in dotr("run", "chain.dotr", "events").out.splitlines()}
+    assert dotr("run", "chain.dotr", "events", "--only", "After").out.splitlines() == [lines["After"]]
+    both = dotr("run", "chain.dotr", "events", "--only", "After, Warm", "--except", "Warm", "--verify")
+    assert both.out.splitlines() == [lines["After"]]
+    assert dotr("run", "chain.dotr", "events", "--except", "After", "--except", "Warm").out.splitlines() == [
+        lines["Smoky"]
+    ]
+
+
+def test_a_rule_that_only_does_not_know_is_told_with_the_nearest(dotr: Dotr) -> None:
+    Path("chain.dotr").write_text(CHAIN)
+    ran = dotr("run", "chain.dotr", "events", "--only", "Warn")
+    assert ran.code == 2
+    assert "error[D4150]: `Warn` of --only is no rule" in ran.err
+    assert "did you mean `Warm`?" in ran.err
+    assert "is private: its events never leave" in dotr("run", "chain.dotr", "events", "--except", "Hot").err
+
+
 def test_standard_input_is_a_source(folder: Path) -> None:
     line = json.dumps({"time": 10, "graph": HOT}) + "\n" + json.dumps({"time": 12, "graph": SMOKE}) + "\n"
     command = [sys.executable, "-m", "dotr.cli.main", "run", "fire.dotr", "-", "-q"]

@@ -130,6 +130,7 @@ def events(draw: st.DrawFn, name: str) -> Tokens:
 def rules(draw: st.DrawFn, number: int) -> Tokens:
     """A rule; its names need not be known, for printing looks nothing up."""
     found = [
+        *draw(st.sampled_from([[], [], ["private"]])),
         "RULE",
         f"R{number}",
         "define",

@@ -13,7 +13,7 @@ from dotr.connectors.shipped import SCHEME
 from dotr.errors import Diagnostic, Severity
 from dotr.lang import check_program
 from dotr.lang.explain import PAGES, explain, similar
-from dotr.lang.pages import datalog, names, queries, running, syntax, windows
+from dotr.lang.pages import datalog, names, outputs, queries, running, syntax, windows
 from dotr.lang.pages.page import Kind, Page
 from tests.lang.rejected import cases, findings
 
@@ -35,7 +35,7 @@ def codes() -> set[str]:
 
 def test_a_code_has_one_page() -> None:
     """A second one would silently take the place of the first."""
-    groups = (datalog, names, queries, running, syntax, windows)
+    groups = (datalog, names, outputs, queries, running, syntax, windows)
     pages = [page.code for group in groups for page in group.PAGES]
     assert len(pages) == len(set(pages)) == len(PAGES)
 

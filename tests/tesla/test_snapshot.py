@@ -12,6 +12,7 @@ from dotr.errors import EngineError
 from dotr.ir import DatalogRule, Program, Rule
 from dotr.ir.datalog import Atom
 from dotr.ir.expressions import Var
+from dotr.ir.private_rules import only
 from dotr.ir.queries import Group, Projection, Select, TriplePattern, Triples
 from dotr.source import Source, Span
 from dotr.tesla.digest import rule_digests
@@ -131,6 +132,11 @@ def test_a_digest_is_of_meaning_not_of_layout() -> None:
     moved = replace(one, rules=tuple(replace(r, span=Span(Source("x", "text"), 0, 3)) for r in one.rules))
     assert rule_digests(one) == rule_digests(moved)
     assert rule_digests(program(counted(), fire())) == rule_digests(one)[::-1]
+
+
+def test_private_is_no_part_of_a_digest() -> None:
+    one = program(fire(), counted())
+    assert rule_digests(one) == rule_digests(only(one, ()))
 
 
 def test_a_digest_covers_queries_their_datalog_and_the_rules_chained_on() -> None:

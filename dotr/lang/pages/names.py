@@ -244,4 +244,13 @@ PAGES: Final = (
         _SMOKE + "RULE Fire DEFINE { } FROM Smoke",
         _SMOKE + "RULE Fire DEFINE { dotr_x a :Fire } FROM Smoke",
     ),
+    Page(
+        "D1312",
+        "a private rule that nobody reads",
+        "The events of a PRIVATE rule are there for other rules: they are not printed, stored or counted. "
+        "Where no other rule reads them, the rule has no effect.",
+        _SMOKE + "PRIVATE RULE Fire DEFINE { dotr_x a :Fire } FROM Smoke",
+        _SMOKE + "PRIVATE RULE Burning DEFINE { } FROM Smoke WITH ?room := Smoke.?room\n"
+        "RULE Fire DEFINE { dotr_x a :Fire ; :room ?room } FROM Burning WITH ?room := Burning.?room",
+    ),
 )
