@@ -36,6 +36,7 @@ What is where
     emit.py       plan → generated function; sinks; Annotation (the seam)
     access.py     code for one pattern
     guards.py     expressions over rows
+    charging.py   what generated code charges for its loops
     describe.py   plan → text
 
 Not handled here: OPTIONAL, MINUS, UNION, groups (sparql/ builds them over these functions), blank nodes in

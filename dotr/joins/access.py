@@ -41,7 +41,8 @@ class Writer(Protocol):
     def line(self, text: str) -> None: ...
     def leave(self) -> str: ...
     def guard(self, condition: str) -> None: ...
-    def loop(self, header: str) -> None: ...
+    def loop(self, header: str, pattern: Pattern, length: str = "", *, spared: bool = False) -> None: ...
+    def listed(self, pattern: Pattern, length: str) -> None: ...
     def visit(self) -> None: ...
     def note(self, expression: str) -> None: ...
 
@@ -224,12 +225,13 @@ class Access:
                 t = block.local()
                 block.line(f"{t} = {column}.get({key})")
                 block.guard(f"{t} is None")
-                block.loop(f"{local} in ({t},) if {t}.__class__ is STR else {t}")
+                block.line(f"if {t}.__class__ is STR: {t} = ({t},)")
+                block.loop(f"{local} in {t}", self.pattern, f"LEN({t})", spared=True)
         elif not self.base:
             t = block.local()
             block.line(f"{t} = {self._index()}.get({key})")
             block.guard(f"{t} is None")
-            block.loop(f"{local} in {t}")
+            block.loop(f"{local} in {t}", self.pattern, f"LEN({t})")
         else:
             self._both_values(key, local, single)
         block.visit()
@@ -248,7 +250,7 @@ class Access:
         block.line(f"    if {t} is None: {block.leave()}")
         block.line(f"    {u} = ({t},)" if single else f"    {u} = {t}")
         block.line(f"elif {t} is not None: {u} = ({t if single else '*' + t}, *{u})")
-        block.loop(f"{local} in {u}")
+        block.loop(f"{local} in {u}", self.pattern, f"LEN({u})")
 
     def _members(self) -> None:
         """A class: its members."""
@@ -256,11 +258,12 @@ class Access:
         local = block.let(self.pattern.columns[0])
         members = self._bind(block.store.members(self.pattern.relation), "M") if self.base else ""
         if not self.over:
-            block.loop(f"{local} in {members}")
+            block.loop(f"{local} in {members}", self.pattern, f"LEN({members})")
         elif not self.base:
-            block.loop(f"{local} in {self._all_added()}")
+            block.loop(f"{local} in {self._all_added()}", self.pattern, f"LEN({self._added()})")
         else:
-            block.loop(f"{local} in CHAIN({members}, {self._all_added()})")
+            length = f"LEN({members}) + LEN({self._added()})"
+            block.loop(f"{local} in CHAIN({members}, {self._all_added()})", self.pattern, length)
         block.visit()
         self._check_removed(local)
         self._note_added(local)
@@ -271,8 +274,11 @@ class Access:
         relation = self.pattern.relation
         subject, object_ = (block.let(node) for node in self.pattern.columns)
         if not self.base:
-            block.loop(f"{subject}, {object_} in {self._all_added()}")
+            block.loop(f"{subject}, {object_} in {self._all_added()}", self.pattern, f"LEN({self._added()})")
         else:
+            length = self._bind(store.rows(relation), "ROWS") + (
+                f" + LEN({self._added()})" if self.over else ""
+            )
             column = self._bind(store.column(relation, 0), "B")
             if self.over:
                 index = self._bind(self.changes.index((0,)), "I")
@@ -280,11 +286,11 @@ class Access:
             else:
                 items = f"{column}.items()"
             if store.single(relation, 0) and not self.over:
-                block.loop(f"{subject}, {object_} in {items}")
+                block.loop(f"{subject}, {object_} in {items}", self.pattern, length)
             else:
                 t = block.local()
-                block.loop(f"{subject}, {t} in {items}")
-                block.loop(f"{object_} in ({t},) if {t}.__class__ is STR else {t}")
+                block.loop(f"{subject}, {t} in {items}", self.pattern, length)
+                block.loop(f"{object_} in ({t},) if {t}.__class__ is STR else {t}", self.pattern)
         block.visit()
         self._check_removed(f"({subject}, {object_})")
         self._note_added(f"({subject}, {object_})")
@@ -298,7 +304,9 @@ class Access:
 
     def _match(self) -> None:
         """Anything else: ask the store."""
-        self._rows(self._match_call(), False, all_columns=False)
+        rows = self.block.local()
+        self.block.line(f"{rows} = {self._match_call()}")
+        self._rows(rows, False, all_columns=False)
 
     def _match_call(self) -> str:
         columns = tuple(i for i, is_bound in enumerate(self.bound) if is_bound)
@@ -324,7 +332,7 @@ class Access:
                 else:
                     seen.add(node.name)
                     fresh.append(i)
-        block.loop(f"{row} in {source}")
+        block.loop(f"{row} in {source}", self.pattern, f"LEN({source})")
         block.visit()
         places = {i: row if bare else f"{row}[{i}]" for i in range(len(self.bound))}
         for i in fresh:
@@ -336,10 +344,13 @@ class Access:
             self._note_added(f"{row}[0]" if self.changes.arity == 1 else row)
 
     def _match_any(self) -> str:
-        """An expression that is true if the store finds a row in which equal variables agree."""
-        call = self._match_call()
+        """An expression that is true if the store has found a row in which equal variables agree."""
+        block = self.block
+        found = block.local()
+        block.line(f"{found} = {self._match_call()}")
+        block.listed(self.pattern, f"LEN({found})")
         if not self.repeats:
-            return call
+            return found
         groups: dict[str, list[int]] = {}
         for i, (node, is_bound) in enumerate(zip(self.pattern.columns, self.bound, strict=True)):
             if not is_bound and isinstance(node, Var):
@@ -349,4 +360,4 @@ class Access:
         def any_same(rows: Sequence[tuple[str, ...]]) -> bool:
             return any(all(len({row[i] for i in places}) == 1 for places in same) for row in rows)
 
-        return f"{self._bind(any_same, 'SAME')}({call})"
+        return f"{self._bind(any_same, 'SAME')}({found})"

@@ -6,6 +6,7 @@ Method:  a probe becomes a dict lookup and, where a key may have several values,
          `if …: continue`. Whether the background has a relation at all, has one value per key, and can lose
          rows is known when code is generated, so plans that cannot match vanish and most loops too. All
          constants, dicts and closures come in through the namespace: no text of a user is part of the source.
+         Loops charge their work where they are entered (charging.py).
 Limits:  CPython refuses 20 nested blocks, so a long plan goes on in a second function.
 """
 
@@ -17,9 +18,11 @@ from itertools import chain
 from types import CodeType
 from typing import Any, Protocol, assert_never
 
+from dotr.budget import Meter
 from dotr.ir import Node, Var
 from dotr.joins.access import Access
-from dotr.joins.body import Assign, Check, Guard, item_variables
+from dotr.joins.body import Assign, Check, Guard, Pattern, item_variables
+from dotr.joins.charging import CHUNK, Charges
 from dotr.joins.guards import positional_condition, positional_value
 from dotr.joins.planner import Lacks, Plan, Probe, Step
 from dotr.joins.store import Store
@@ -54,6 +57,8 @@ class Names:
             "HAS": has,
             "CHAIN": chain,
             "TUPLE": tuple,
+            "LEN": len,
+            "CHUNK": CHUNK,
         }
         self._bound: dict[int, str] = {}
 
@@ -189,12 +194,17 @@ def source_of(function: Callable[..., Any]) -> str:
 
 
 def compile_plan(
-    plan: Plan, store: Store, sink: Sink | None = None, annotation: Annotation | None = None
+    plan: Plan,
+    store: Store,
+    sink: Sink | None = None,
+    annotation: Annotation | None = None,
+    meter: Meter | None = None,
 ) -> Callable[..., Any]:
     """A function of (sink's parameters, columns of the triggering row or given values[, its annotation]).
 
     With `Rows` (the default) it calls its first argument with every solution; with `Found` it returns a bool.
-    Nobody may add rows while it runs.
+    Nobody may add rows while it runs. Work is charged to `meter`, or else to the store's: the function raises
+    Exhausted when no units are left.
     """
     sink = sink if sink is not None else Rows()
     store.prepare(plan)
@@ -204,7 +214,7 @@ def compile_plan(
     else:
         columns = tuple(f"g{i}" for i in range(len(plan.given)))
     noted = ("e0",) if annotation is not None and plan.trigger is not None else ()
-    block = Block(store, names, sink, annotation, 1, stable=True)
+    block = Block(store, names, sink, annotation, 1, stable=True, meter=meter)
     block.write(plan, columns)
     head = f"def run({', '.join((*sink.parameters, *columns, *noted))}):\n"
     body = "\n".join(block.lines) or "    pass"
@@ -224,11 +234,14 @@ class Block:
         indent: int = 1,
         *,
         stable: bool = False,
+        meter: Meter | None = None,
     ) -> None:
         self.store = store
+        self._meter = store.meter if meter is None else meter
         self.stable = stable  # nothing is added while this runs, so dicts may be iterated as they are
         self.names = names
         self.lines: list[str] = []
+        self._charges = Charges(self._meter, names, self.lines)
         self._sink = sink
         self._annotation = annotation
         self._indent = indent
@@ -258,12 +271,13 @@ class Block:
         if not alive:
             self.lines.clear()
             return
+        self._charges.settle("    " * (base + 1))
         if self._leaves:
             # Guards outside loops leave the block with `break`; nothing repeats.
             self.lines.insert(0, "    " * base + "while True:")
             self.lines.append("    " * (base + 1) + "break")
         else:
-            self.lines = [line[4:] for line in self.lines]
+            self.lines[:] = [line[4:] for line in self.lines]
 
     # -- what access.py and sinks use
 
@@ -295,10 +309,17 @@ class Block:
     def guard(self, condition: str) -> None:
         self.line(f"if {condition}: {self.leave()}")
 
-    def loop(self, header: str) -> None:
+    def loop(self, header: str, pattern: Pattern, length: str = "", *, spared: bool = False) -> None:
+        """A loop over rows of a pattern. `length` is "" where a loop around it is charged with its rows."""
+        if length:
+            self._charges.enter("    " * self._indent, pattern, length, spared=spared)
         self.line(f"for {header}:")
         self._indent += 1
         self._loops += 1
+
+    def listed(self, pattern: Pattern, length: str) -> None:
+        """A call has made a list of rows, to be charged."""
+        self._charges.listed("    " * self._indent, pattern, length)
 
     def visit(self) -> None:
         if self.store.counting:
@@ -337,8 +358,10 @@ class Block:
                 case Guard():
                     names = list(dict.fromkeys(item_variables(step)))
                     test = positional_condition(step.condition, names, self.store.moment)
+                    self._charges.expression()
                     self.guard(f"not {self.names.bind(test, 'G')}({self._arguments(names)})")
                 case Check():
+                    self._charges.expression()
                     values = ", ".join(self._env[name] for name in step.variables)
                     if step.table is None:
                         self.guard(f"not {self.names.bind(step.function, 'G')}({values})")
@@ -355,6 +378,7 @@ class Block:
         names = expression_variables(step.expression)
         function = positional_value(step.expression, names, self.store.moment)
         call = f"{self.names.bind(function, 'F')}({self._arguments(names)})"
+        self._charges.expression()
         if step.variable in self._env:
             self.guard(f"{call} != {self._env[step.variable]}")
             return
@@ -384,6 +408,8 @@ class Block:
 
     def _finish(self, plan: Plan) -> None:
         annotation = self._joined()
+        if self._sink.found:
+            self._charges.early("    " * self._indent)
         for line in self._sink.lines(plan.outputs, annotation, self.value, self.names):
             self.line(line)
 
@@ -396,7 +422,9 @@ class Block:
         noted = self._joined()
         rest = replace(plan, trigger=None, given=given, steps=tuple(steps))
         names = Names()
-        block = Block(self.store, names, self._sink, self._annotation, 1, stable=self.stable)
+        block = Block(
+            self.store, names, self._sink, self._annotation, 1, stable=self.stable, meter=self._meter
+        )
         if noted:
             block._notes.append("e0")
         columns = tuple(f"g{i}" for i in range(len(given)))
@@ -407,4 +435,11 @@ class Block:
         function = make("rest", f"def rest({', '.join(parameters)}):\n{body}{tail}", names)
         values = (*self._sink.parameters, *(self._env[name] for name in given), *((noted,) if noted else ()))
         call = f"{self.names.bind(function, 'REST')}({', '.join(values)})"
-        self.line(f"if {call}: return True" if self._sink.found else call)
+        if self._sink.found:
+            self.line(f"if {call}:")
+            self._indent += 1
+            self._charges.early("    " * self._indent)
+            self.line("return True")
+            self._indent -= 1
+        else:
+            self.line(call)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from dotr.budget import Meter
 from dotr.joins.body import View
 from dotr.joins.guards import Moment
 from dotr.joins.planner import Lacks, Plan, Probe
@@ -46,7 +47,7 @@ class Store:
 
     `arities` must name every aggregate. `volatile`: relations that may lose rows of the background at an
     instant. `static`: relations that no instant changes. `visits` counts rows when functions are compiled
-    with `counting`. `moment` is what NOW() reads.
+    with `counting`. `moment` is what NOW() reads, `meter` what functions charge that have none of their own.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class Store:
         self.counting = counting
         self.moment = Moment()
         self.visits = [0]
+        self.meter = Meter()
 
     def arity(self, relation: Relation) -> int:
         if relation == ALL:

@@ -1,0 +1,127 @@
+"""Work charged by generated code: the lengths of the loops it enters, and the expressions inside them.
+
+Place:   beside emit.py, whose blocks say where loops begin and expressions are evaluated.
+Method:  units add up in the local `n`, which is taken off the meter when it is large, and once behind the
+         outermost loop. The expressions inside a loop are charged with its rows, so a charge is a line kept
+         free until the next loop begins.
+Why not: subtracting from the meter in every loop: for lists of one row it costs a third of the join.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from dotr.budget import EXPRESSION, Factor, Meter
+from dotr.joins.body import Pattern
+from dotr.joins.describe import pattern_text
+
+CHUNK = 4096
+"""Units that add up before they are taken off the meter."""
+
+
+class Spent:
+    """What generated code calls to take units off a meter: (units, the length of each loop it is in)."""
+
+    __slots__ = ("_meter", "_patterns")
+
+    def __init__(self, meter: Meter, patterns: Sequence[Pattern]) -> None:
+        self._meter = meter
+        self._patterns = tuple(patterns)
+
+    def __call__(self, units: int, *sizes: int) -> int:
+        """Take the units off; 0, which are left to be taken off then. Raises Exhausted."""
+        left = self._meter.left
+        left[0] -= units
+        if left[0] < 0:
+            texts = map(pattern_text, self._patterns)
+            self._meter.spent([Factor(text, size) for text, size in zip(texts, sizes, strict=False)])
+        return 0
+
+
+@dataclass(slots=True)
+class _Entry:
+    """A loop that is entered at a line kept free: `first` if nothing is in `n` yet.
+
+    `spared`: it stands behind an `if` for a single row, which need not be charged.
+    """
+
+    line: int
+    length: str
+    first: bool
+    spared: bool
+    spent: str  # a call of Spent, but for the units
+    units: int = 1
+
+    def text(self) -> str:
+        units = self.length if self.units == 1 else f"({self.length}) * {self.units}"
+        if self.first:
+            return f"if (n := {units}) > CHUNK: n = {self.spent.format('n')}"
+        start = "elif" if self.spared and self.units == 1 else "if"
+        return f"{start} (n := n + {units}) > CHUNK: n = {self.spent.format('n')}"
+
+
+class Namespace(Protocol):
+    def bind(self, value: object, prefix: str) -> str: ...
+
+
+class Charges:
+    """Owns what one block charges. `lines` are the block's, without a loop or an expression yet."""
+
+    def __init__(self, meter: Meter, names: Namespace, lines: list[str]) -> None:
+        self._meter = meter
+        self._names = names
+        self._lines = lines
+        self._entries: list[_Entry] = []
+        self._loops: list[tuple[Pattern, str]] = []  # those open, each with the source of its length
+        self._before = 0  # units of expressions in front of every loop
+
+    def enter(self, indent: str, pattern: Pattern, length: str, *, spared: bool = False) -> None:
+        """The next line is a loop over `length` rows of a pattern."""
+        first = not self._loops
+        self._loops.append((pattern, length))
+        self._entries.append(_Entry(len(self._lines), length, first, spared, self._spent()))
+        self._lines.append(indent)
+
+    def listed(self, indent: str, pattern: Pattern, length: str) -> None:
+        """A call has made a list of rows."""
+        self._loops.append((pattern, length))
+        spent = self._spent()
+        self._loops.pop()
+        if self._loops:
+            self._lines.append(f"{indent}if (n := n + {length}) > CHUNK: n = {spent.format('n')}")
+        else:
+            self._lines.append(indent + spent.format(length))
+
+    def expression(self) -> None:
+        """An expression is evaluated in the innermost loop."""
+        if self._entries:
+            self._entries[-1].units += EXPRESSION
+        else:
+            self._before += EXPRESSION
+
+    def early(self, indent: str) -> None:
+        """The function returns from inside its loops."""
+        if self._loops:
+            self._lines.append(f"{indent}{self._left()} -= n")
+
+    def settle(self, indent: str) -> None:
+        """The block is written: fill the lines kept free, take off what is left behind the outermost loop."""
+        for entry in self._entries:
+            self._lines[entry.line] += entry.text()
+        left = self._left()
+        if self._loops:
+            pattern, length = self._loops[0]
+            spent = self._names.bind(Spent(self._meter, [pattern]), "SPENT")
+            self._lines += [f"{indent}{left} -= n", f"{indent}if {left} < 0: {spent}(0, {length})"]
+        if self._before:
+            spent = self._names.bind(Spent(self._meter, []), "SPENT")
+            self._lines[:0] = [f"{indent}{left} -= {self._before}", f"{indent}if {left} < 0: {spent}(0)"]
+
+    def _left(self) -> str:
+        return f"{self._names.bind(self._meter.left, 'W')}[0]"
+
+    def _spent(self) -> str:
+        name = self._names.bind(Spent(self._meter, [pattern for pattern, _ in self._loops]), "SPENT")
+        return f"{name}({{}}{''.join(f', {length}' for _, length in self._loops)})"
