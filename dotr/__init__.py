@@ -21,7 +21,7 @@ from dotr.errors import (
 from dotr.version import __version__
 
 if TYPE_CHECKING:
-    from dotr.engine import Engine, Event, Events
+    from dotr.api import Engine, Event, Events
 
 __all__ = [
     "DataError",
@@ -42,7 +42,7 @@ __all__ = [
 def __getattr__(name: str) -> object:
     """`Engine` and its events are loaded when first asked for: `dotr --help` needs neither."""
     if name in ("Engine", "Event", "Events"):
-        from dotr import engine  # noqa: PLC0415  # start-up time
+        from dotr import api as engine  # noqa: PLC0415  # start-up time
 
         return getattr(engine, name)
     raise AttributeError(f"module 'dotr' has no attribute {name!r}")

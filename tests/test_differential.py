@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dotr
-from dotr.engine import Event
+from dotr.api import Event
 from tests.whole import Graph, Whole, crowd, crowds, near, rules_of, streams, wholes
 
 DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"

@@ -29,10 +29,10 @@ from click.testing import CliRunner
 
 import dotr
 from dotr.cli.main import group
+from dotr.core import extract as extraction
 from dotr.ir import Select
 from dotr.lang.printer import format_text
 from dotr.source import Source
-from dotr.sparql import extraction
 from dotr.sparql.translate import Refused
 
 GOLDEN = Path(__file__).parent / "golden"

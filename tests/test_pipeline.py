@@ -14,11 +14,11 @@ from random import Random
 
 import pytest
 
-from dotr.connectors.rules import read_rules_text
+from dotr.core.pipeline import TOGETHER, Instant, Known, Pipeline
 from dotr.errors import DotrError
 from dotr.events import Clock, Composite, Time
+from dotr.io.files.rule_texts import read_rules_text
 from dotr.lang import load_program
-from dotr.pipeline import TOGETHER, Instant, Known, Pipeline
 from dotr.rdf.terms import Triple, integer
 
 DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"

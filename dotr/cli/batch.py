@@ -20,6 +20,12 @@ from typing import Any
 
 import click
 
+from dotr.batch.extracting import Treatment
+from dotr.batch.locations import is_remote, plain_path
+from dotr.batch.log_splits import LogListing, open_log
+from dotr.batch.output_parts import SUFFIXES, Folder, OutputFolder
+from dotr.batch.partitioning import By, describe, plan_batch
+from dotr.batch.runs import Report, Request, Runner, run_file, warnings
 from dotr.cli import render
 from dotr.cli.options import (
     event_options,
@@ -29,19 +35,13 @@ from dotr.cli.options import (
     reading,
     source_options,
 )
-from dotr.cli.run import Letters
-from dotr.connectors.background import read_background
-from dotr.connectors.rules import read_rules_text
-from dotr.connectors.sources import SourceOptions
+from dotr.cli.run import DeadLetters
 from dotr.errors import Diagnostic, UsageError
+from dotr.io.files.background import read_background
+from dotr.io.files.rule_texts import read_rules_text
+from dotr.io.files.sources import SourceOptions
 from dotr.ir.private_rules import needed
 from dotr.lang import load_program
-from dotr.spark.batch import Report, Request, Runner, run_file, warnings
-from dotr.spark.extracting import Treatment
-from dotr.spark.parts import SUFFIXES, Folder, OutputFolder
-from dotr.spark.places import is_remote, plain_path
-from dotr.spark.plan import By, describe, plan_batch
-from dotr.spark.reading import Log, open_log
 from dotr.tesla.digest import rule_digests
 
 
@@ -127,7 +127,7 @@ def command(
     plan = plan_batch(program, By(by))
     with closing(_runner(engine, master, [*places, plain_path(out)])) as runner:
         folder = _folder(runner, plain_path(out), format_, overwrite)
-        with Letters(on_error, overwrite) as dead:
+        with DeadLetters(on_error, overwrite) as dead:
             log = _log(runner, places, options, dead.fails)
             if not quiet:
                 for line in describe(program, plan):
@@ -153,10 +153,10 @@ def _runner(engine: str, master: str | None, places: Sequence[str]) -> Runner:
                     hint="only --engine spark can follow it; copy it here, or leave --engine local out",
                 )
             )
-        from dotr.spark.local import LocalRunner  # noqa: PLC0415  # start-up: Arrow takes a third of a second
+        from dotr.batch.local import LocalRunner  # noqa: PLC0415  # start-up: Arrow takes a third of a second
 
         return LocalRunner()
-    from dotr.spark.cluster import SparkRunner  # noqa: PLC0415  # start-up: Spark takes seconds
+    from dotr.batch.spark.cluster import SparkRunner  # noqa: PLC0415  # start-up: Spark takes seconds
 
     return SparkRunner(master)
 
@@ -165,21 +165,21 @@ def _folder(runner: Runner, out: str, format_: str, overwrite: bool) -> Folder:
     """The folder of the output, here or where only Spark can reach it."""
     if not is_remote(out):
         return OutputFolder(out, overwrite)
-    from dotr.spark.cluster import SparkRunner  # noqa: PLC0415  # start-up
-    from dotr.spark.remote_output import RemoteFolder  # noqa: PLC0415  # start-up
+    from dotr.batch.spark.cluster import SparkRunner  # noqa: PLC0415  # start-up
+    from dotr.batch.spark.remote_output import RemoteFolder  # noqa: PLC0415  # start-up
 
     assert isinstance(runner, SparkRunner)
     return RemoteFolder(runner.session(), out, format_, overwrite)
 
 
-def _log(runner: Runner, places: Sequence[str], options: SourceOptions, fail: bool) -> Log:
+def _log(runner: Runner, places: Sequence[str], options: SourceOptions, fail: bool) -> LogListing:
     """The log, of which some may be here and some where only Spark can reach it."""
     log = open_log([place for place in places if not is_remote(place)], options, fail)
     remote = [place for place in places if is_remote(place)]
     if not remote:
         return log
-    from dotr.spark.cluster import SparkRunner  # noqa: PLC0415  # start-up
-    from dotr.spark.remote import open_remote  # noqa: PLC0415  # start-up
+    from dotr.batch.spark.cluster import SparkRunner  # noqa: PLC0415  # start-up
+    from dotr.batch.spark.remote_logs import open_remote  # noqa: PLC0415  # start-up
 
     assert isinstance(runner, SparkRunner)
     return open_remote(runner.session(), remote, log)

@@ -15,12 +15,12 @@ from itertools import islice
 import click
 
 from dotr.cli.render import note, visible
-from dotr.connectors.rules import read_rules_text
 from dotr.errors import Diagnostic, Diagnostics, DotrError, Severity, UsageError
+from dotr.io.files.rule_texts import read_rules_text
 from dotr.ir import Program
 from dotr.lang import check_program
+from dotr.lang.checks.vocabulary import Vocabulary, add_heads, check_vocabulary
 from dotr.lang.explain import explain, similar
-from dotr.lang.vocabulary import Vocabulary, add_heads, check_vocabulary
 
 _SAMPLE = 10_000
 """Graphs of a sample that are looked at."""
@@ -77,8 +77,8 @@ def _summary(found: Sequence[Diagnostic], files: int) -> str:
 
 def _vocabulary(program: Program, sample: Sequence[str]) -> list[Diagnostic]:
     """Queries that nothing can match, given background, Datalog heads and a sample."""
-    from dotr.connectors.background import read_background  # noqa: PLC0415  # start-up: many programs have none
-    from dotr.connectors.sources import Sources  # noqa: PLC0415
+    from dotr.io.files.background import read_background  # noqa: PLC0415  # start-up: many programs have none
+    from dotr.io.files.sources import Sources  # noqa: PLC0415
 
     found = Diagnostics()
     vocabulary = Vocabulary()

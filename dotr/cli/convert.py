@@ -1,7 +1,7 @@
 """`dotr convert SOURCE… -o PATH`: streams from one format to another, Parquet among them.
 
-Place:   reads as every verb reads, in time order; writes one file through connectors/converting.py, an
-         archive in parts through connectors/parquet.py.
+Place:   reads as every verb reads, in time order; writes one file through io/conversion.py, an
+         archive in parts through io/decode/parquet.py.
 Method:  the parts of an archive are stretches of time of bounded size, which is what tasks read in parallel.
 Why not: folders named by date, which Spark would take for a column: days differ in size, and every row group
          knows the times in it anyway.
@@ -16,15 +16,15 @@ from pathlib import PurePath
 import click
 
 from dotr import __version__
+from dotr.batch.locations import is_remote, plain_path
 from dotr.cli import render
 from dotr.cli.options import reading, source_options
-from dotr.cli.run import Letters
-from dotr.connectors.converting import TARGETS, Conversion, numbered
-from dotr.connectors.outputs import FileOutput
-from dotr.connectors.sources import Sources
+from dotr.cli.run import DeadLetters
 from dotr.errors import Diagnostic, UsageError
 from dotr.events import Clock
-from dotr.spark.places import is_remote, plain_path
+from dotr.io.conversion import TARGETS, Conversion, numbered
+from dotr.io.files.outputs import FileOutput
+from dotr.io.files.sources import Sources
 
 ABOUT = "_dotr_archive.json"
 """Stands in every finished folder."""
@@ -69,7 +69,7 @@ def command(
             )
         )
     progress = render.Progress(not quiet and sys.stderr.isatty())
-    with Letters(on_error, overwrite) as dead:
+    with DeadLetters(on_error, overwrite) as dead:
         reader = Sources(sources, options, dead.refusals())
         try:
             if output.endswith("/") or not PurePath(output).suffix:
@@ -107,8 +107,8 @@ def _to_file(reader: Sources, output: str, overwrite: bool, progress: render.Pro
 
 def _to_folder(reader: Sources, output: str, overwrite: bool, progress: render.Progress) -> tuple[int, str]:
     """As `_to_file`, and what it made."""
-    from dotr.connectors.parquet import ArchiveParts  # noqa: PLC0415  # start-up: Arrow takes a third of a second
-    from dotr.spark.parts import OutputFolder  # noqa: PLC0415  # start-up
+    from dotr.batch.output_parts import OutputFolder  # noqa: PLC0415  # start-up
+    from dotr.io.decode.parquet import ArchiveParts  # noqa: PLC0415  # start-up: Arrow takes a third of a second
 
     out = OutputFolder(output, overwrite, ABOUT, "dotr convert")
     folder = out.open()

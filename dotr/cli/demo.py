@@ -11,8 +11,8 @@ from pathlib import Path
 import click
 
 from dotr.cli.run import command as run
-from dotr.connectors.shipped import shipped
 from dotr.errors import Diagnostic, EngineError, RefusedError
+from dotr.io.files.shipped import shipped
 
 _EXAMPLE = "examples/building"
 _RULES, _STREAM = "building.dotr", "morning.ttl"

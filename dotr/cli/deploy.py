@@ -9,9 +9,9 @@ import click
 
 from dotr.cli import render
 from dotr.cli.options import deployment_option, iri, size
-from dotr.connectors.deployment import Change, Difference, Proposal, commit_proposal, propose
-from dotr.connectors.documents import MAX_DOCUMENT, STREAM_BASE
-from dotr.connectors.journal import Journal
+from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE
+from dotr.service.deployment_directory import Change, DeploymentChange, Proposal, commit_proposal, propose
+from dotr.service.journal import Journal
 
 _SIGNS = {Change.ADDED: "+", Change.SAME: "=", Change.CHANGED: "~", Change.REMOVED: "-"}
 
@@ -61,7 +61,7 @@ def told(proposal: Proposal, dry_run: bool) -> list[str]:
     return lines
 
 
-def _line(difference: Difference, width: int, dry_run: bool) -> str:
+def _line(difference: DeploymentChange, width: int, dry_run: bool) -> str:
     will = "would " if dry_run else ""
     match difference.change:
         case Change.ADDED:

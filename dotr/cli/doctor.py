@@ -21,9 +21,9 @@ from pathlib import Path
 import click
 
 from dotr import __version__
-from dotr.connectors.shipped import KINDS, shipped
+from dotr.batch.spark.java import find_java
 from dotr.errors import EngineError
-from dotr.spark.java import find_java
+from dotr.io.files.shipped import KINDS, shipped
 
 _LIBRARIES = ("pyoxigraph", "rdflib", "click", "pyarrow", "pandas", "pyspark", "rich", "pyyaml")
 _OLDEST = (3, 11)

@@ -1,6 +1,6 @@
 """`dotr feed SOURCE…`: push graphs into a deployment; it goes on where it stopped, exactly once.
 
-Place:   opens the deployment and its outputs, and lets connectors/feeding.py work.
+Place:   opens the deployment and its outputs, and lets service/feed.py work.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from dotr.cli.options import (
     source_options,
 )
 from dotr.cli.run import chosen_format, different_files
-from dotr.connectors.appending import AppendingFile
-from dotr.connectors.deployment import deployed_program
-from dotr.connectors.feeding import Feed, Sink, refuse_other_unit, uncollected
-from dotr.connectors.journal import Journal
-from dotr.connectors.outputs import StreamOutput, is_device, open_output
-from dotr.connectors.pace import Idle, Pace
-from dotr.connectors.resuming import Added, resumed
-from dotr.connectors.rules import read_rules_text
-from dotr.connectors.sinks import FORMATS, formatter
-from dotr.connectors.sources import SourceOptions
-from dotr.connectors.times import UNITS
 from dotr.errors import Diagnostic, UsageError
 from dotr.events import Clock
+from dotr.io.files.outputs import StreamOutput, is_device, open_output
+from dotr.io.files.rule_texts import read_rules_text
+from dotr.io.files.sources import SourceOptions
+from dotr.io.sinks import FORMATS, formatter
+from dotr.io.timestamps import UNITS
 from dotr.ir import Program
 from dotr.lang import load_program
+from dotr.service.appending_files import AppendingFile
+from dotr.service.checkpoint_policy import CheckpointPolicy, Idle
+from dotr.service.deployment_directory import deployed_program
+from dotr.service.feed import Feed, FeedSink, refuse_other_unit, uncollected
+from dotr.service.journal import Journal
+from dotr.service.resuming import Added, resumed
 
 _LOOK = 0.25
 """Seconds between two looks at what is followed."""
@@ -162,7 +162,7 @@ def command(
             opened(late),
             on_error == "fail",
             late == "fail",
-            Pace(commit_graphs, commit_every / 1_000_000),
+            CheckpointPolicy(commit_graphs, commit_every / 1_000_000),
             Idle(idle_advance) if idle_advance is not None else None,
             progress=lambda totals, mark: progress.update(totals.graphs, totals.events, mark),
         )
@@ -202,13 +202,13 @@ def _with_rules(journal: Journal, more: Sequence[str]) -> Program:
 
 def _sinks(
     journal: Journal, program: Program, outputs: Sequence[str], format_: str | None, overwrite: bool
-) -> list[Sink]:
+) -> list[FeedSink]:
     """Every output, opened; standard output where none is named."""
     if not outputs:
         head, write = formatter(chosen_format(format_, None), program.prefixes)
         out = StreamOutput(sys.stdout.buffer)
         out.write(head)
-        return [Sink(write, out)]
+        return [FeedSink(write, out)]
     sinks = []
     for path in outputs:
         name = chosen_format(format_, path)
@@ -216,12 +216,12 @@ def _sinks(
         if is_device(path):
             device = open_output(path)
             device.write(head)
-            sinks.append(Sink(write, device))
+            sinks.append(FeedSink(write, device))
             continue
         file = AppendingFile(journal, path, name, overwrite)
         if not file.length:
             file.write(head)
-        sinks.append(Sink(write, file))
+        sinks.append(FeedSink(write, file))
     return sinks
 
 

@@ -16,9 +16,9 @@ from tempfile import NamedTemporaryFile
 import click
 
 from dotr.cli.render import note
-from dotr.connectors.outputs import unwritable
-from dotr.connectors.rules import read_rules_text
 from dotr.errors import DataError, Diagnostic, DotrError, ProgramError
+from dotr.io.files.outputs import unwritable
+from dotr.io.files.rule_texts import read_rules_text
 from dotr.lang.printer import format_text
 from dotr.source import Source
 

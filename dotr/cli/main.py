@@ -20,7 +20,6 @@ import click
 
 from dotr import __version__
 from dotr.cli import render
-from dotr.connectors.outputs import unwritable
 from dotr.errors import (
     DataError,
     Diagnostic,
@@ -31,6 +30,7 @@ from dotr.errors import (
     UnsupportedError,
     UsageError,
 )
+from dotr.io.files.outputs import unwritable
 
 VERBS = {
     "demo": "A building on fire: runs offline in seconds.",

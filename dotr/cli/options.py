@@ -11,15 +11,15 @@ from typing import Any, TypeVar
 
 import click
 
-from dotr.connectors.documents import MAX_DOCUMENT, STREAM_BASE
-from dotr.connectors.sinks import FORMATS
-from dotr.connectors.sources import SourceOptions
-from dotr.connectors.times import UNITS
-from dotr.engine import duration
+from dotr.api import duration
 from dotr.errors import Diagnostic, UsageError
+from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE
+from dotr.io.files.sources import SourceOptions
+from dotr.io.sinks import FORMATS
+from dotr.io.timestamps import UNITS
 from dotr.ir import Program
 from dotr.ir.private_rules import only
-from dotr.lang.base import nearest
+from dotr.lang.grammar.base import nearest
 
 F = TypeVar("F", bound=Callable[..., Any])
 

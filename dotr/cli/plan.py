@@ -13,8 +13,8 @@ import click
 
 from dotr.cli.planning import Shown, overview
 from dotr.cli.render import visible
-from dotr.connectors.background import read_background
-from dotr.connectors.rules import read_rules_text
+from dotr.io.files.background import read_background
+from dotr.io.files.rule_texts import read_rules_text
 from dotr.lang import load_program
 
 _SHOWN = 12

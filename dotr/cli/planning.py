@@ -11,9 +11,11 @@ from collections import Counter
 from collections.abc import Callable, Collection
 from typing import Any, assert_never
 
+from dotr.batch.partitioning import describe, plan_batch
+from dotr.core.enrich import enricher
+from dotr.core.extract import Extractor, needed
 from dotr.datalog.materialiser import Materialiser
-from dotr.datalog.pruning import reach
-from dotr.enrich import enricher
+from dotr.datalog.relations_read import reach
 from dotr.events import Clock
 from dotr.ir import (
     Absent,
@@ -31,12 +33,10 @@ from dotr.ir import (
 )
 from dotr.lang.printer import datalog_rule_text, duration_text
 from dotr.rdf.terms import RDF_TYPE, Term, Triple
-from dotr.spark.plan import describe, plan_batch
-from dotr.sparql.extraction import Extractor, needed
 from dotr.sparql.printing import Writer
 from dotr.tesla.conditions import equality, parts
-from dotr.tesla.engine import TeslaDetector
-from dotr.tesla.plan import Latest, Log, Ranked, RulePlan, Stairs, Step, Total
+from dotr.tesla.detector import TeslaDetector
+from dotr.tesla.plan import FactLog, LastValue, MonotonicStack, Ranked, RulePlan, RunningTotal, Step
 from dotr.tesla.references import depths, horizons
 
 Shown = dict[str, Any]
@@ -161,13 +161,13 @@ def _kept(step: Step) -> str:
     """What bounds the state of a conjunct."""
     content = step.column.content
     match content:
-        case Latest():
+        case LastValue():
             what = "the last fact"
-        case Log():
+        case FactLog():
             what = "all facts"
-        case Total(function):
+        case RunningTotal(function):
             what = f"a running {function}"
-        case Stairs():
+        case MonotonicStack():
             what = "the facts that are last above some threshold"
         case Ranked():
             what = "all facts above some threshold"

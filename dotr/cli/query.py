@@ -15,22 +15,24 @@ import pyoxigraph as ox
 
 from dotr.cli.options import output_options, reading, rules_options, source_options
 from dotr.cli.render import counted, note
-from dotr.cli.run import Letters, chosen_format, different_files
-from dotr.connectors.background import read_background
-from dotr.connectors.documents import decode, format_of, unreadable
-from dotr.connectors.notation import Notation, json_terms
-from dotr.connectors.outputs import StreamOutput, open_output
-from dotr.connectors.refusals import Refusals
-from dotr.connectors.rules import read_rules_text
-from dotr.connectors.sources import SourceOptions, Sources
-from dotr.connectors.times import TimeError, parse_text
-from dotr.enrich import LiteralEnricher, enricher, quad, rules_over
+from dotr.cli.run import DeadLetters, chosen_format, different_files
+from dotr.core.enrich import enricher
+from dotr.datalog.owl_lists import rules_over
 from dotr.errors import DataError, Diagnostic, EngineError, UsageError
 from dotr.events import Clock, Time, Values
+from dotr.io.decode.documents import decode, format_of, unreadable
+from dotr.io.error_policy import ErrorPolicy
+from dotr.io.files.background import read_background
+from dotr.io.files.outputs import StreamOutput, open_output
+from dotr.io.files.rule_texts import read_rules_text
+from dotr.io.files.sources import SourceOptions, Sources
+from dotr.io.term_formatting import TermFormatter, json_terms
+from dotr.io.timestamps import TimeError, parse_text
 from dotr.ir import Program, Select
 from dotr.lang import load_program, parse_query
 from dotr.rdf.blanks import label_stream
 from dotr.rdf.terms import Triple, literal
+from dotr.reference.enrich import LiteralEnricher, quad
 from dotr.sparql.full import FullQuery
 
 
@@ -80,7 +82,7 @@ def command(
     instant = None
     if at is not None:
         different_files([output] if output else [], on_error)
-        with Letters(on_error, overwrite) as dead:
+        with DeadLetters(on_error, overwrite) as dead:
             refusals = dead.refusals()
             instant = _instant(sources, at, options, refusals)
         if refusals.count and not quiet:
@@ -93,7 +95,7 @@ def command(
     if isinstance(answer, bool):
         out.write(f"{str(answer).lower()}\n" if text else f'{{"boolean":{str(answer).lower()}}}\n')
     elif text:
-        out.write(table(select.variables, answer, Notation(program.prefixes)))
+        out.write(table(select.variables, answer, TermFormatter(program.prefixes)))
     else:
         for row in answer:
             out.write(json_row(select.variables, row) + "\n")
@@ -124,7 +126,7 @@ def _query_text(path: str) -> str:
         raise unreadable(path, error) from None
 
 
-def _instant(sources: Sequence[str], at: str, options: SourceOptions, refusals: Refusals) -> Instant:
+def _instant(sources: Sequence[str], at: str, options: SourceOptions, refusals: ErrorPolicy) -> Instant:
     """Everything of the sources at one time. Reads all of them: a stream need not be sorted."""
     try:
         time, integer = parse_text(at, options.unit)
@@ -190,7 +192,7 @@ def _state(
     return state
 
 
-def table(variables: Sequence[str], rows: Sequence[Values], notation: Notation) -> str:
+def table(variables: Sequence[str], rows: Sequence[Values], notation: TermFormatter) -> str:
     """Solutions as aligned columns, terms with the program's prefixes."""
     cells = [[f"?{name}" for name in variables]]
     cells += [["" if term is None else notation.term(term) for term in row] for row in rows]

@@ -23,19 +23,19 @@ from dotr.cli.options import (
     reading,
     source_options,
 )
-from dotr.connectors.background import read_background
-from dotr.connectors.origins import Origins, told_of
-from dotr.connectors.outputs import FileOutput, Output, StreamOutput, open_output
-from dotr.connectors.refusals import Refusals
-from dotr.connectors.rules import read_rules_text
-from dotr.connectors.sinks import Formatter, formatter, late_line
-from dotr.connectors.sources import Mark, Sources, TimedGraph, live
+from dotr.core.pipeline import Pipeline
 from dotr.errors import DataError, Diagnostic, DotrError, UsageError
 from dotr.events import Time
+from dotr.io.error_policy import ErrorPolicy
+from dotr.io.files.background import read_background
+from dotr.io.files.outputs import FileOutput, Output, StreamOutput, open_output
+from dotr.io.files.rule_texts import read_rules_text
+from dotr.io.files.sources import Mark, Sources, TimedGraph, live
+from dotr.io.lineage import Lineage, told_of
+from dotr.io.sinks import Formatter, formatter, late_line
 from dotr.ir import Program
 from dotr.ir.private_rules import needed
 from dotr.lang import load_program
-from dotr.pipeline import Pipeline
 from dotr.rdf.terms import Triple
 
 
@@ -79,7 +79,7 @@ def command(
     if only_ or except_:
         program = needed(events_wanted(program, only_, except_))
     triples = read_background([*program.background, *background], base, max_document)
-    with Letters(on_error, overwrite) as dead, Letters(late, overwrite) as delayed:
+    with DeadLetters(on_error, overwrite) as dead, DeadLetters(late, overwrite) as delayed:
         replay = Replay(
             Sources(sources, options, dead.refusals()),
             Pipeline(
@@ -124,14 +124,14 @@ AHEAD = 63
 
 
 @dataclass(slots=True)
-class Letters:
+class DeadLetters:
     """Owns the file of a policy `file=PATH`: documents that were refused, or graphs that came late."""
 
     policy: str
     overwrite: bool = False
     _file: Output | None = None
 
-    def __enter__(self) -> Letters:
+    def __enter__(self) -> DeadLetters:
         if self.policy.startswith("file="):
             self._file = open_output(self.policy.removeprefix("file="), self.overwrite)
         return self
@@ -149,9 +149,9 @@ class Letters:
     def fails(self) -> bool:
         return self.policy == "fail"
 
-    def refusals(self) -> Refusals:
+    def refusals(self) -> ErrorPolicy:
         """The policy as the sources want it."""
-        return Refusals(self.fails, self.write if self._file is not None else None)
+        return ErrorPolicy(self.fails, self.write if self._file is not None else None)
 
     def keep(self, line: Callable[[], str]) -> None:
         """Write a letter if the policy has a file."""
@@ -165,13 +165,13 @@ class Replay:
 
     sources: Sources
     pipeline: Pipeline
-    delayed: Letters
-    origins: Origins = field(init=False)
+    delayed: DeadLetters
+    origins: Lineage = field(init=False)
     _graph: TimedGraph | None = field(default=None, init=False)
     _running: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
-        self.origins = Origins(lambda: self.pipeline.settled)
+        self.origins = Lineage(lambda: self.pipeline.settled)
 
     def run(
         self, program: Program, format_: str | None, output: str | None, overwrite: bool, quiet: bool

@@ -11,10 +11,10 @@ from typing import Any
 import click
 
 from dotr.cli.options import deployment_option
-from dotr.connectors.deployment import deployed_program
-from dotr.connectors.journal import Deployed, Journal
 from dotr.events import Clock, Time
 from dotr.ir import Program
+from dotr.service.deployment_directory import deployed_program
+from dotr.service.journal import Deployed, Journal
 from dotr.tesla.references import horizons
 
 

@@ -6,8 +6,8 @@ import click
 
 from dotr.cli import render
 from dotr.cli.options import deployment_option
-from dotr.connectors.deployment import undeploy
-from dotr.connectors.journal import Journal
+from dotr.service.deployment_directory import undeploy
+from dotr.service.journal import Journal
 
 
 @click.command(short_help="Take a rule out of a deployment.")

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dotr.datalog.strata import Strata
-from dotr.ir import AggregateAtom, DatalogRule, Node, Total, Var
-from dotr.joins.body import Absent, Item, Pattern, from_atom, from_body
+from dotr.ir import AggregateAtom, AggregateTerm, DatalogRule, Node, Var
+from dotr.joins.body import AbsentPattern, BodyPattern, Item, from_atom, from_body
 from dotr.joins.relations import ALL, Relation, is_aggregate
 from dotr.joins.variables import expression_variables
 from dotr.rdf.terms import is_literal
@@ -25,7 +25,7 @@ class Head:
     Then nothing is derived.
     """
 
-    pattern: Pattern
+    pattern: BodyPattern
     checked_subject: bool
     checked_predicate: bool
 
@@ -46,13 +46,13 @@ class Clause:
 
 
 @dataclass(frozen=True, slots=True)
-class Aggregation:
+class AggregateClause:
     """An AGGREGATE as a relation: a row is the group's values, then the totals'. `stratum` fills it."""
 
     relation: Relation
     items: tuple[Item, ...]
     group: tuple[str, ...]
-    totals: tuple[Total, ...]
+    totals: tuple[AggregateTerm, ...]
     stratum: int
 
     @property
@@ -71,7 +71,7 @@ class Clauses:
     """`layers[k]` and `aggregations[k]` belong to stratum k."""
 
     layers: tuple[tuple[Clause, ...], ...]
-    aggregations: tuple[tuple[Aggregation, ...], ...]
+    aggregations: tuple[tuple[AggregateClause, ...], ...]
     strata: Strata
 
     def level(self, relation: Relation) -> int:
@@ -85,25 +85,25 @@ class Clauses:
         return [clause for layer in self.layers for clause in layer]
 
     @property
-    def all_aggregations(self) -> list[Aggregation]:
+    def all_aggregations(self) -> list[AggregateClause]:
         return [aggregation for layer in self.aggregations for aggregation in layer]
 
 
 def translate(strata: Strata) -> Clauses:
     """All rules, aggregates taken out. Equal aggregates share a relation."""
-    known: dict[AggregateAtom, Aggregation] = {}
+    known: dict[AggregateAtom, AggregateClause] = {}
     layers = tuple(
         tuple(_clause(rule, stratum, known, strata) for rule in layer)
         for stratum, layer in enumerate(strata.layers)
     )
-    found: list[list[Aggregation]] = [[] for _ in layers]
+    found: list[list[AggregateClause]] = [[] for _ in layers]
     for aggregation in known.values():
         found[aggregation.stratum].append(aggregation)
     return Clauses(layers, tuple(map(tuple, found)), strata)
 
 
 def _clause(
-    rule: DatalogRule, stratum: int, known: dict[AggregateAtom, Aggregation], strata: Strata
+    rule: DatalogRule, stratum: int, known: dict[AggregateAtom, AggregateClause], strata: Strata
 ) -> Clause:
     items: list[Item] = []
     for item in rule.body:
@@ -112,7 +112,7 @@ def _clause(
             if aggregation is None:
                 aggregation = known[item] = _aggregation(item, len(known), strata)
             columns = (*item.group, *(total.variable for total in item.totals))
-            items.append(Pattern(aggregation.relation, columns))
+            items.append(BodyPattern(aggregation.relation, columns))
         else:
             items.append(from_body(item))
     subjects, predicates = _safe_variables(items)
@@ -131,12 +131,12 @@ def _name(node: Node) -> str:
     return node.name if isinstance(node, Var) else ""
 
 
-def _aggregation(item: AggregateAtom, number: int, strata: Strata) -> Aggregation:
+def _aggregation(item: AggregateAtom, number: int, strata: Strata) -> AggregateClause:
     items = tuple(from_body(inner) for inner in item.body)
-    patterns = [inner.pattern if isinstance(inner, Absent) else inner for inner in items]
-    below = [strata.reads_at(p.relation) for p in patterns if isinstance(p, Pattern)]
+    patterns = [inner.pattern if isinstance(inner, AbsentPattern) else inner for inner in items]
+    below = [strata.reads_at(p.relation) for p in patterns if isinstance(p, BodyPattern)]
     group = tuple(variable.name for variable in item.group)
-    return Aggregation(f"agg {number}", items, group, item.totals, max(below, default=-1) + 1)
+    return AggregateClause(f"agg {number}", items, group, item.totals, max(below, default=-1) + 1)
 
 
 def _safe_variables(items: Sequence[Item]) -> tuple[set[str], set[str]]:
@@ -144,7 +144,7 @@ def _safe_variables(items: Sequence[Item]) -> tuple[set[str], set[str]]:
     subjects: set[str] = set()
     predicates: set[str] = set()
     for item in items:
-        if isinstance(item, Pattern) and not item.relation.startswith("agg "):
+        if isinstance(item, BodyPattern) and not item.relation.startswith("agg "):
             first = item.columns[0]
             if isinstance(first, Var):
                 subjects.add(first.name)

@@ -15,14 +15,14 @@ from hashlib import blake2b
 
 from dotr.datalog.clauses import Clauses, translate
 from dotr.datalog.dependency import atom_relation
-from dotr.datalog.layers import Layers
 from dotr.datalog.owl_lists import is_list_triple
-from dotr.datalog.pruning import Reach, reach
+from dotr.datalog.relations_read import RelationsRead, reach
 from dotr.datalog.schema import SAME_AS, Instantiated, instantiate, is_schema_predicate
 from dotr.datalog.strata import check_recursion, check_rules, stratify
+from dotr.datalog.stratum_evaluation import StratumEvaluator
 from dotr.errors import Diagnostic, EngineError, ProgramError, Severity
 from dotr.ir import DatalogRule
-from dotr.joins.body import Absent, Pattern
+from dotr.joins.body import AbsentPattern, BodyPattern
 from dotr.joins.relations import (
     ALL,
     Relation,
@@ -32,7 +32,7 @@ from dotr.joins.relations import (
     is_class,
     relation_name,
 )
-from dotr.joins.store import Store
+from dotr.joins.store import TripleIndex
 from dotr.rdf.background import Background, content_hash, many
 from dotr.rdf.overlay import Changes
 from dotr.rdf.terms import RDF_TYPE, Term, Triple
@@ -55,7 +55,7 @@ class Closed:
 
     index: Background
     instantiated: Instantiated
-    reach: Reach
+    reach: RelationsRead
     clauses: Clauses
     tables: Tables
     clashes: tuple[Triple, ...]
@@ -147,7 +147,9 @@ def fingerprint(
     return blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def _program(instantiated: Instantiated, needed: tuple[Relation, ...] | None) -> tuple[Reach, Clauses]:
+def _program(
+    instantiated: Instantiated, needed: tuple[Relation, ...] | None
+) -> tuple[RelationsRead, Clauses]:
     """What is left of the rules when only `needed`, clashes and the schema instantiated over matter."""
     refuse(check_recursion(instantiated.rules))
     wanted: list[Relation] = [ALL]
@@ -222,14 +224,14 @@ def _derive(clauses: Clauses, index: Background, limit: int) -> tuple[Tables, li
     if not clauses.all:
         return {}, []
     arities = {a.relation: a.arity for a in clauses.all_aggregations}
-    store = Store(index, arities=arities)
+    store = TripleIndex(index, arities=arities)
     read = {
         pattern.relation
         for items in ([c.items for c in clauses.all] + [a.items for a in clauses.all_aggregations])
         for item in items
-        if isinstance(pattern := item.pattern if isinstance(item, Absent) else item, Pattern)
+        if isinstance(pattern := item.pattern if isinstance(item, AbsentPattern) else item, BodyPattern)
     }
-    layers = Layers(
+    layers = StratumEvaluator(
         clauses,
         store,
         unions=frozenset(read & {ALL, RDF_TYPE}),
@@ -249,14 +251,14 @@ def _derive(clauses: Clauses, index: Background, limit: int) -> tuple[Tables, li
 
 def _volatile(clauses: Clauses, index: Background) -> frozenset[Relation]:
     """Relations whose rows in the background may fall: somewhere below is a NOT or AGGREGATE."""
-    store = Store(index)
+    store = TripleIndex(index)
     found: set[Relation] = {a.relation for a in clauses.all_aggregations}
     changed = True
     while changed:
         changed = False
         for clause in clauses.all:
             shaky = any(
-                isinstance(item, Absent) or (isinstance(item, Pattern) and item.relation in found)
+                isinstance(item, AbsentPattern) or (isinstance(item, BodyPattern) and item.relation in found)
                 for item in clause.items
             )
             if not shaky:

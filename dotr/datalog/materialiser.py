@@ -19,15 +19,15 @@ from dotr.datalog.closing import (
     rows_of,
     triples_of,
 )
-from dotr.datalog.layers import Layers
 from dotr.datalog.schema import is_schema_class, is_schema_predicate, stream_schema
+from dotr.datalog.stratum_evaluation import StratumEvaluator
 from dotr.errors import DataError, Diagnostic
 from dotr.ir import DatalogRule
-from dotr.joins.body import Absent, Pattern
+from dotr.joins.body import AbsentPattern, BodyPattern
 from dotr.joins.describe import describe
 from dotr.joins.planner import plan
 from dotr.joins.relations import ALL, CLASH, Relation, class_relation, is_aggregate, is_clash, is_class
-from dotr.joins.store import Store, Table
+from dotr.joins.store import Table, TripleIndex
 from dotr.rdf.terms import RDF_TYPE, Term, Triple
 
 INSTANT_LIMIT = 1_000_000
@@ -68,7 +68,7 @@ class Materialiser:
         self.closed = closed
         self.background = closed.index
         self.reach = closed.reach
-        self.store = Store(
+        self.store = TripleIndex(
             closed.index,
             volatile=closed.volatile,
             static=closed.instantiated.watched,
@@ -81,9 +81,9 @@ class Materialiser:
         items = [item for clause in clauses.all for item in clause.items]
         items += [item for aggregation in clauses.all_aggregations for item in aggregation.items]
         self._reads = frozenset(
-            item.relation if isinstance(item, Pattern) else item.pattern.relation
+            item.relation if isinstance(item, BodyPattern) else item.pattern.relation
             for item in items
-            if isinstance(item, Pattern | Absent)
+            if isinstance(item, BodyPattern | AbsentPattern)
         )
         self._waiting = self._layers.waiting
         self._several = self._layers.several
@@ -205,13 +205,13 @@ class Materialiser:
             return (row[0], RDF_TYPE, relation[2:]) in self.closed.explicit
         return (row[0], relation, row[1]) in self.closed.explicit
 
-    def _make_layers(self, limit: int) -> Layers:
+    def _make_layers(self, limit: int) -> StratumEvaluator:
         unions = frozenset(self.reach.relations & {ALL, RDF_TYPE})
         known = frozenset(
             self.reach.relations | {h.pattern.relation for c in self.closed.clauses.all for h in c.heads}
         )
         refuse = {relation: _derived_schema(relation) for relation in self.closed.instantiated.watched}
-        return Layers(
+        return StratumEvaluator(
             self.closed.clauses,
             self.store,
             unions=unions,
@@ -227,7 +227,7 @@ class Materialiser:
         parts = []
         for clause in self.closed.clauses.all:
             for i, item in enumerate(clause.items):
-                if isinstance(item, Pattern):
+                if isinstance(item, BodyPattern):
                     rest = clause.items[:i] + clause.items[i + 1 :]
                     found = plan(rest, clause.outputs, self.store, trigger=item, as_set=True)
                     parts.append(f"stratum {clause.stratum}: {describe(found, shorten)}")

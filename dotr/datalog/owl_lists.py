@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import combinations
 
 from dotr.errors import DataError, Diagnostic
-from dotr.ir import Atom, BodyAtom, Call, DatalogRule, FilterAtom, Node, Var
+from dotr.ir import Atom, BodyAtom, Call, DatalogRule, Entailment, FilterAtom, Node, Program, Var
 from dotr.rdf.terms import OWL, RDF, RDF_TYPE, RDFS, Term, Triple, is_iri, is_literal
 
 _FIRST, _REST, _NIL = (f"<{RDF}{name}>" for name in ("first", "rest", "nil"))
@@ -166,3 +166,10 @@ _KINDS: dict[Term, Callable[[list[Term]], Iterable[DatalogRule]]] = {
     owl("AllDisjointProperties"): _disjoint_properties,
 }
 _MEMBERS = frozenset({owl("members"), owl("distinctMembers")})
+
+
+def rules_over(program: Program, background: Collection[Triple]) -> tuple[DatalogRule, ...]:
+    """All rules that hold over a background: the program's, and under OWL 2 RL those its lists stand for."""
+    if program.entailment is not Entailment.OWL2RL:
+        return program.datalog
+    return (*program.datalog, *list_rules(background))

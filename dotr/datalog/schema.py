@@ -15,8 +15,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from dotr.datalog.dependency import atom_relation, reads
-from dotr.datalog.facts import Facts
-from dotr.datalog.pruning import reach
+from dotr.datalog.relations_read import reach
+from dotr.datalog.triple_set import TripleSet
 from dotr.errors import Diagnostic, Diagnostics
 from dotr.events import Clock
 from dotr.expressions.evaluate import compile_condition
@@ -127,7 +127,7 @@ def instantiate(
     schema = {*schema_triples(background), *known}
     as_written = set(rules)
     while True:
-        instances = _without_dead(_instances(rules, Facts(sorted(schema))), background)
+        instances = _without_dead(_instances(rules, TripleSet(sorted(schema))), background)
         watched = _watched(rules, instances)
         _check_heads([rule for rule in instances if rule in as_written], watched)
         part = reach([rule for rule in instances if _plain(rule)], watched)
@@ -177,7 +177,7 @@ def _schema_atoms(rule: DatalogRule) -> list[Atom]:
     return [item for item in rule.body if isinstance(item, Atom) and is_schema(atom_relation(item))]
 
 
-def _instances(rules: Sequence[DatalogRule], schema: Facts) -> list[DatalogRule]:
+def _instances(rules: Sequence[DatalogRule], schema: TripleSet) -> list[DatalogRule]:
     found: dict[DatalogRule, None] = {}
     for rule in rules:
         if not instantiable(rule):
@@ -191,7 +191,7 @@ def _instances(rules: Sequence[DatalogRule], schema: Facts) -> list[DatalogRule]
     return list(found)
 
 
-def _solutions(atoms: Sequence[Atom], schema: Facts) -> list[dict[str, Term]]:
+def _solutions(atoms: Sequence[Atom], schema: TripleSet) -> list[dict[str, Term]]:
     rows: list[dict[str, Term]] = [{}]
     for atom in atoms:
         rows = [extended for row in rows for extended in schema.matches(atom, row)]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from dotr.datalog.clauses import Clause
 from dotr.datalog.dependency import components
 from dotr.ir import Var
-from dotr.joins.body import Absent, Item, Pattern, bound_by
+from dotr.joins.body import AbsentPattern, BodyPattern, Item, bound_by
 from dotr.joins.relations import ALL, Relation, is_class
 from dotr.rdf.terms import RDF_TYPE
 
@@ -26,18 +26,18 @@ class Trigger:
     """
 
     clause: Clause
-    atom: Pattern
+    atom: BodyPattern
     rest: tuple[Item, ...]
 
 
-def outside(absent: Absent, items: Sequence[Item]) -> Pattern:
+def outside(absent: AbsentPattern, items: Sequence[Item]) -> BodyPattern:
     """The pattern of an absence as a trigger: what is existential in it gets names of its own."""
     bound = bound_by(items)
     columns = tuple(
         Var("not " + node.name) if isinstance(node, Var) and node.name not in bound else node
         for node in absent.pattern.columns
     )
-    return Pattern(absent.pattern.relation, columns)
+    return BodyPattern(absent.pattern.relation, columns)
 
 
 @dataclass(slots=True)
@@ -53,17 +53,17 @@ class Triggers:
         for clause in clauses:
             for i, item in enumerate(clause.items):
                 rest = clause.items[:i] + clause.items[i + 1 :]
-                if isinstance(item, Pattern):
+                if isinstance(item, BodyPattern):
                     key = (item.relation, clause.stratum)
                     found.positive.setdefault(key, []).append(Trigger(clause, item, rest))
-                elif isinstance(item, Absent):
+                elif isinstance(item, AbsentPattern):
                     key = (item.pattern.relation, clause.stratum)
                     trigger = Trigger(clause, outside(item, clause.items), clause.items)
                     found.negative.setdefault(key, []).append(trigger)
         return found
 
 
-class Direct:
+class DirectTrigger:
     """Owns what is known of relations whose rows may be joined as they are added.
 
     What such a join derives is never read by the loops around it, because the relation is in no cycle; and

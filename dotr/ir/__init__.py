@@ -1,6 +1,15 @@
 """The checked program and its parts. Values only; spans ride along and never take part in equality."""
 
-from dotr.ir.datalog import AggregateAtom, Atom, BindAtom, BodyAtom, DatalogRule, FilterAtom, NotAtom, Total
+from dotr.ir.datalog import (
+    AggregateAtom,
+    AggregateTerm,
+    Atom,
+    BindAtom,
+    BodyAtom,
+    DatalogRule,
+    FilterAtom,
+    NotAtom,
+)
 from dotr.ir.expressions import Aggregate, Attribute, Call, Const, Exists, Expression, TimeOf, Var
 from dotr.ir.program import Entailment, Program
 from dotr.ir.queries import (
@@ -8,8 +17,8 @@ from dotr.ir.queries import (
     Bind,
     Element,
     Filter,
-    Group,
     GroupKey,
+    GroupPattern,
     Inverse,
     Minus,
     NegatedSet,
@@ -50,6 +59,7 @@ __all__ = [
     "Absent",
     "Aggregate",
     "AggregateAtom",
+    "AggregateTerm",
     "Alternative",
     "Atom",
     "Attribute",
@@ -71,8 +81,8 @@ __all__ = [
     "Filter",
     "FilterAtom",
     "Fresh",
-    "Group",
     "GroupKey",
+    "GroupPattern",
     "Inverse",
     "Minus",
     "NegatedSet",
@@ -95,7 +105,6 @@ __all__ = [
     "TemplateTriple",
     "TemplateVar",
     "TimeOf",
-    "Total",
     "TriplePattern",
     "Triples",
     "Union",

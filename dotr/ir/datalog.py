@@ -42,7 +42,7 @@ class BindAtom:
 
 
 @dataclass(frozen=True, slots=True)
-class Total:
+class AggregateTerm:
     """`COUNT(?p) AS ?n` of an AGGREGATE atom. `function`: COUNT SUM AVG MIN MAX; argument None is `*`."""
 
     function: str
@@ -60,7 +60,7 @@ class AggregateAtom:
 
     body: tuple[Atom | FilterAtom | BindAtom | NotAtom, ...]
     group: tuple[Var, ...]
-    totals: tuple[Total, ...]
+    totals: tuple[AggregateTerm, ...]
     span: Span | None = field(default=None, compare=False, repr=False)
 
 

@@ -9,7 +9,7 @@ from dotr.rdf.terms import Term
 from dotr.source import Span
 
 if TYPE_CHECKING:
-    from dotr.ir.queries import Group
+    from dotr.ir.queries import GroupPattern
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Aggregate:
 class Exists:
     """`EXISTS { … }` or `NOT EXISTS { … }`, in queries only."""
 
-    pattern: Group
+    pattern: GroupPattern
     negated: bool
     span: Span | None = field(default=None, compare=False, repr=False)
 

@@ -90,17 +90,17 @@ class Values:
 
 @dataclass(frozen=True, slots=True)
 class Union:
-    branches: tuple[Group, ...]
+    branches: tuple[GroupPattern, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class OptionalGroup:
-    group: Group
+    group: GroupPattern
 
 
 @dataclass(frozen=True, slots=True)
 class Minus:
-    group: Group
+    group: GroupPattern
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,14 +109,16 @@ class SubSelect:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class GroupPattern:
     """`{ … }`: elements in the order written."""
 
     elements: tuple[Element, ...]
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-Element: TypeAlias = Triples | Filter | Bind | Values | Union | OptionalGroup | Minus | SubSelect | Group
+Element: TypeAlias = (
+    Triples | Filter | Bind | Values | Union | OptionalGroup | Minus | SubSelect | GroupPattern
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +152,7 @@ class Select:
     """
 
     projection: tuple[Projection, ...]
-    where: Group
+    where: GroupPattern
     distinct: bool = False
     reduced: bool = False
     star: bool = False

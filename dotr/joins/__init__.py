@@ -43,30 +43,30 @@ Not handled here: OPTIONAL, MINUS, UNION, groups (sparql/ builds them over these
 patterns (variables), and equality by value (joins compare terms, filters compare values).
 """
 
-from dotr.joins.body import Absent, Assign, Check, Guard, Item, Pattern, View, triple_pattern
+from dotr.joins.body import AbsentPattern, Assign, BodyPattern, Check, Item, RowFilter, View, triple_pattern
 from dotr.joins.describe import describe
-from dotr.joins.emit import Annotation, Found, Rows, Sink, compile_plan, source_of
-from dotr.joins.planner import Plan, Sizes, delta_views, plan, withdrawn_views
+from dotr.joins.emit import Annotation, Found, Rows, RowSink, compile_plan, source_of
+from dotr.joins.interpreter import walk
+from dotr.joins.planner import JoinPlan, Sizes, delta_views, plan, withdrawn_views
 from dotr.joins.relations import ALL, Relation, class_relation, relation_of
-from dotr.joins.store import Store
-from dotr.joins.walk import walk
+from dotr.joins.store import TripleIndex
 
 __all__ = [
     "ALL",
-    "Absent",
+    "AbsentPattern",
     "Annotation",
     "Assign",
+    "BodyPattern",
     "Check",
     "Found",
-    "Guard",
     "Item",
-    "Pattern",
-    "Plan",
+    "JoinPlan",
     "Relation",
+    "RowFilter",
+    "RowSink",
     "Rows",
-    "Sink",
     "Sizes",
-    "Store",
+    "TripleIndex",
     "View",
     "class_relation",
     "compile_plan",

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from dotr.ir import Node, Var
-from dotr.joins.body import Pattern, View
+from dotr.joins.body import BodyPattern, View
 from dotr.joins.relations import ALL, is_aggregate
-from dotr.joins.store import Store
+from dotr.joins.store import TripleIndex
 from dotr.rdf.overlay import Changes
 from dotr.rdf.terms import RDF_TYPE
 
@@ -23,10 +23,10 @@ class Namespace(Protocol):
     def bind(self, value: object, prefix: str) -> str: ...
 
 
-class Writer(Protocol):
+class AccessWriter(Protocol):
     """What a block offers for writing access code."""
 
-    store: Store
+    store: TripleIndex
     stable: bool
 
     @property
@@ -41,8 +41,8 @@ class Writer(Protocol):
     def line(self, text: str) -> None: ...
     def leave(self) -> str: ...
     def guard(self, condition: str) -> None: ...
-    def loop(self, header: str, pattern: Pattern, length: str = "", *, spared: bool = False) -> None: ...
-    def listed(self, pattern: Pattern, length: str) -> None: ...
+    def loop(self, header: str, pattern: BodyPattern, length: str = "", *, spared: bool = False) -> None: ...
+    def listed(self, pattern: BodyPattern, length: str) -> None: ...
     def visit(self) -> None: ...
     def note(self, expression: str) -> None: ...
 
@@ -50,7 +50,7 @@ class Writer(Protocol):
 class Access:
     """Writes the code for one pattern. Both methods return False when no row can ever match."""
 
-    def __init__(self, block: Writer, pattern: Pattern, view: View, bound: Sequence[bool]) -> None:
+    def __init__(self, block: AccessWriter, pattern: BodyPattern, view: View, bound: Sequence[bool]) -> None:
         store = block.store
         self.block = block
         self.pattern = pattern

@@ -32,7 +32,7 @@ class View(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Pattern:
+class BodyPattern:
     """Rows of a relation; equal variables must have equal values."""
 
     relation: Relation
@@ -44,14 +44,14 @@ class Pattern:
 
 
 @dataclass(frozen=True, slots=True)
-class Absent:
+class AbsentPattern:
     """No such row; variables that nothing else binds are existential."""
 
-    pattern: Pattern
+    pattern: BodyPattern
 
 
 @dataclass(frozen=True, slots=True)
-class Guard:
+class RowFilter:
     """A filter: an effective boolean value, errors are false."""
 
     condition: Expression
@@ -78,15 +78,17 @@ class Check:
     table: Mapping[Term, object] | None = None
 
 
-Item: TypeAlias = Pattern | Absent | Guard | Assign | Check
+Item: TypeAlias = BodyPattern | AbsentPattern | RowFilter | Assign | Check
 
 
-def triple_pattern(subject: Node, predicate: Node, object_: Node) -> Pattern:
+def triple_pattern(subject: Node, predicate: Node, object_: Node) -> BodyPattern:
     """The pattern over the narrowest relation."""
-    return Pattern(relation_of(subject, predicate, object_), tuple(columns_of(subject, predicate, object_)))
+    return BodyPattern(
+        relation_of(subject, predicate, object_), tuple(columns_of(subject, predicate, object_))
+    )
 
 
-def from_atom(atom: Atom) -> Pattern:
+def from_atom(atom: Atom) -> BodyPattern:
     return triple_pattern(atom.subject, atom.predicate, atom.object)
 
 
@@ -96,9 +98,9 @@ def from_body(item: Atom | NotAtom | FilterAtom | BindAtom) -> Item:
         case Atom():
             return from_atom(item)
         case NotAtom():
-            return Absent(from_atom(item.atom))
+            return AbsentPattern(from_atom(item.atom))
         case FilterAtom():
-            return Guard(item.condition)
+            return RowFilter(item.condition)
         case BindAtom():
             return Assign(item.expression, item.variable.name)
         case _:
@@ -108,11 +110,11 @@ def from_body(item: Atom | NotAtom | FilterAtom | BindAtom) -> Item:
 def item_variables(item: Item) -> list[str]:
     """Variables an item mentions, what it binds included."""
     match item:
-        case Pattern():
+        case BodyPattern():
             return item.variables
-        case Absent():
+        case AbsentPattern():
             return item.pattern.variables
-        case Guard():
+        case RowFilter():
             return expression_variables(item.condition)
         case Assign():
             return [*expression_variables(item.expression), item.variable]
@@ -126,7 +128,7 @@ def bound_by(items: Iterable[Item]) -> set[str]:
     """Variables that positive patterns and assignments bind."""
     found: set[str] = set()
     for item in items:
-        if isinstance(item, Pattern):
+        if isinstance(item, BodyPattern):
             found.update(item.variables)
         elif isinstance(item, Assign):
             found.add(item.variable)

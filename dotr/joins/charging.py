@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from dotr.budget import EXPRESSION, Factor, Meter
-from dotr.joins.body import Pattern
+from dotr.joins.body import BodyPattern
 from dotr.joins.describe import pattern_text
 
 CHUNK = 4096
@@ -26,7 +26,7 @@ class Spent:
 
     __slots__ = ("_meter", "_patterns")
 
-    def __init__(self, meter: Meter, patterns: Sequence[Pattern]) -> None:
+    def __init__(self, meter: Meter, patterns: Sequence[BodyPattern]) -> None:
         self._meter = meter
         self._patterns = tuple(patterns)
 
@@ -74,17 +74,17 @@ class Charges:
         self._names = names
         self._lines = lines
         self._entries: list[_Entry] = []
-        self._loops: list[tuple[Pattern, str]] = []  # those open, each with the source of its length
+        self._loops: list[tuple[BodyPattern, str]] = []  # those open, each with the source of its length
         self._before = 0  # units of expressions in front of every loop
 
-    def enter(self, indent: str, pattern: Pattern, length: str, *, spared: bool = False) -> None:
+    def enter(self, indent: str, pattern: BodyPattern, length: str, *, spared: bool = False) -> None:
         """The next line is a loop over `length` rows of a pattern."""
         first = not self._loops
         self._loops.append((pattern, length))
         self._entries.append(_Entry(len(self._lines), length, first, spared, self._spent()))
         self._lines.append(indent)
 
-    def listed(self, indent: str, pattern: Pattern, length: str) -> None:
+    def listed(self, indent: str, pattern: BodyPattern, length: str) -> None:
         """A call has made a list of rows."""
         self._loops.append((pattern, length))
         spent = self._spent()

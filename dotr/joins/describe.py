@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import assert_never
 
 from dotr.ir import Call, Const, Expression, Node, Var
-from dotr.joins.body import Assign, Check, Guard, Pattern, View, node_text
-from dotr.joins.planner import Lacks, Plan, Probe, Step
+from dotr.joins.body import Assign, BodyPattern, Check, RowFilter, View, node_text
+from dotr.joins.planner import AntiJoin, JoinPlan, Probe, Step
 from dotr.joins.relations import ALL, is_aggregate, is_class
 from dotr.rdf.terms import Term
 
@@ -16,7 +16,7 @@ Shorten = Callable[[Term], str]
 _INFIX = frozenset({"||", "&&", "=", "!=", "<", ">", "<=", ">=", "+", "-", "*", "/"})
 
 
-def describe(plan: Plan, shorten: Shorten = str) -> str:
+def describe(plan: JoinPlan, shorten: Shorten = str) -> str:
     """One line a step, in the order in which they run; `shorten` writes constants (with prefixes, say)."""
     lines: list[str] = []
     if plan.trigger is not None:
@@ -28,7 +28,7 @@ def describe(plan: Plan, shorten: Shorten = str) -> str:
     return "\n".join(lines)
 
 
-def pattern_text(pattern: Pattern, shorten: Shorten = str) -> str:
+def pattern_text(pattern: BodyPattern, shorten: Shorten = str) -> str:
     columns = [_node(node, shorten) for node in pattern.columns]
     if pattern.relation == ALL:
         return " ".join(columns)
@@ -44,9 +44,9 @@ def step_text(step: Step, shorten: Shorten = str) -> str:
         case Probe():
             how = "some" if step.exists else "test" if all(step.bound) else "find"
             return f"{how} {pattern_text(step.pattern, shorten)}   [{_access(step)}]"
-        case Lacks():
+        case AntiJoin():
             return f"not {pattern_text(step.pattern, shorten)}   [{_access(step)}]"
-        case Guard():
+        case RowFilter():
             return f"filter {expression_text(step.condition, shorten)}"
         case Check():
             return f"filter {step.label}({', '.join('?' + name for name in step.variables)})"
@@ -71,7 +71,7 @@ def expression_text(expression: Expression, shorten: Shorten = str) -> str:
             return type(expression).__name__.lower()
 
 
-def _access(step: Probe | Lacks) -> str:
+def _access(step: Probe | AntiJoin) -> str:
     names: tuple[str, ...] = (
         ("subject", "predicate", "object") if len(step.bound) == 3 else ("subject", "object")
     )

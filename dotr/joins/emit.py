@@ -21,11 +21,11 @@ from typing import Any, Protocol, assert_never
 from dotr.budget import Meter
 from dotr.ir import Node, Var
 from dotr.joins.access import Access
-from dotr.joins.body import Assign, Check, Guard, Pattern, item_variables
+from dotr.joins.body import Assign, BodyPattern, Check, RowFilter, item_variables
 from dotr.joins.charging import CHUNK, Charges
-from dotr.joins.guards import positional_condition, positional_value
-from dotr.joins.planner import Lacks, Plan, Probe, Step
-from dotr.joins.store import Store
+from dotr.joins.filters import positional_condition, positional_value
+from dotr.joins.planner import AntiJoin, JoinPlan, Probe, Step
+from dotr.joins.store import TripleIndex
 from dotr.joins.variables import expression_variables, nodes_variables
 from dotr.rdf.background import has
 
@@ -81,7 +81,7 @@ class Wakeable(Protocol):
     woken: bool
 
 
-class Sink(Protocol):
+class RowSink(Protocol):
     """What to do with a solution."""
 
     @property
@@ -194,9 +194,9 @@ def source_of(function: Callable[..., Any]) -> str:
 
 
 def compile_plan(
-    plan: Plan,
-    store: Store,
-    sink: Sink | None = None,
+    plan: JoinPlan,
+    store: TripleIndex,
+    sink: RowSink | None = None,
     annotation: Annotation | None = None,
     meter: Meter | None = None,
 ) -> Callable[..., Any]:
@@ -214,7 +214,7 @@ def compile_plan(
     else:
         columns = tuple(f"g{i}" for i in range(len(plan.given)))
     noted = ("e0",) if annotation is not None and plan.trigger is not None else ()
-    block = Block(store, names, sink, annotation, 1, stable=True, meter=meter)
+    block = CodeBlock(store, names, sink, annotation, 1, stable=True, meter=meter)
     block.write(plan, columns)
     head = f"def run({', '.join((*sink.parameters, *columns, *noted))}):\n"
     body = "\n".join(block.lines) or "    pass"
@@ -222,14 +222,14 @@ def compile_plan(
     return make("run", f"{head}{body}{tail}\n", names)
 
 
-class Block:
+class CodeBlock:
     """Owns the lines of one plan inside a function, and what each variable is called there."""
 
     def __init__(
         self,
-        store: Store,
+        store: TripleIndex,
         names: Names,
-        sink: Sink,
+        sink: RowSink,
         annotation: Annotation | None = None,
         indent: int = 1,
         *,
@@ -251,7 +251,7 @@ class Block:
         self._fresh = 0
         self._notes: list[str] = []  # annotations to be joined, by local name
 
-    def write(self, plan: Plan, columns: Sequence[str]) -> None:
+    def write(self, plan: JoinPlan, columns: Sequence[str]) -> None:
         """Write the plan, given the names of the triggering row's columns or of the given values."""
         base = self._indent
         self._indent += 1
@@ -309,7 +309,7 @@ class Block:
     def guard(self, condition: str) -> None:
         self.line(f"if {condition}: {self.leave()}")
 
-    def loop(self, header: str, pattern: Pattern, length: str = "", *, spared: bool = False) -> None:
+    def loop(self, header: str, pattern: BodyPattern, length: str = "", *, spared: bool = False) -> None:
         """A loop over rows of a pattern. `length` is "" where a loop around it is charged with its rows."""
         if length:
             self._charges.enter("    " * self._indent, pattern, length, spared=spared)
@@ -317,7 +317,7 @@ class Block:
         self._indent += 1
         self._loops += 1
 
-    def listed(self, pattern: Pattern, length: str) -> None:
+    def listed(self, pattern: BodyPattern, length: str) -> None:
         """A call has made a list of rows, to be charged."""
         self._charges.listed("    " * self._indent, pattern, length)
 
@@ -344,18 +344,18 @@ class Block:
 
     # -- steps
 
-    def _steps(self, steps: Sequence[Step], plan: Plan) -> bool:
+    def _steps(self, steps: Sequence[Step], plan: JoinPlan) -> bool:
         """Write the steps and the sink; False when it turns out that nothing can match."""
         for i, step in enumerate(steps):
             if isinstance(step, Probe) and self._loops >= _DEEPEST:
                 self._go_on(steps[i:], plan)
                 return True
             match step:
-                case Probe() | Lacks():
+                case Probe() | AntiJoin():
                     access = Access(self, step.pattern, step.view, step.bound)
-                    if not (access.lacks() if isinstance(step, Lacks) else access.probe(step.exists)):
+                    if not (access.lacks() if isinstance(step, AntiJoin) else access.probe(step.exists)):
                         return False
-                case Guard():
+                case RowFilter():
                     names = list(dict.fromkeys(item_variables(step)))
                     test = positional_condition(step.condition, names, self.store.moment)
                     self._charges.expression()
@@ -406,23 +406,25 @@ class Block:
             local = joined
         return local
 
-    def _finish(self, plan: Plan) -> None:
+    def _finish(self, plan: JoinPlan) -> None:
         annotation = self._joined()
         if self._sink.found:
             self._charges.early("    " * self._indent)
         for line in self._sink.lines(plan.outputs, annotation, self.value, self.names):
             self.line(line)
 
-    def _go_on(self, steps: Sequence[Step], plan: Plan) -> None:
+    def _go_on(self, steps: Sequence[Step], plan: JoinPlan) -> None:
         """Hand over to a second function: this one is nested as deeply as CPython allows."""
         read = set(nodes_variables(plan.outputs))
         for step in steps:
-            read.update(step.pattern.variables if isinstance(step, Probe | Lacks) else item_variables(step))
+            read.update(
+                step.pattern.variables if isinstance(step, Probe | AntiJoin) else item_variables(step)
+            )
         given = tuple(name for name in self._env if name in read)
         noted = self._joined()
         rest = replace(plan, trigger=None, given=given, steps=tuple(steps))
         names = Names()
-        block = Block(
+        block = CodeBlock(
             self.store, names, self._sink, self._annotation, 1, stable=self.stable, meter=self._meter
         )
         if noted:

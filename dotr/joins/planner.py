@@ -1,6 +1,6 @@
 """Order the items of a body: which pattern is looked up first, and how.
 
-Place:   between body.py and the two executors (emit.py, walk.py), which run the very same `Plan`.
+Place:   between body.py and the two executors (emit.py, walk.py), which run the very same `JoinPlan`.
 Method:  greedy: the triggering row first, then always the pattern with the fewest expected rows given what is
          bound by now, from the sizes of the closed background; guards, assignments and absences as soon as
          their variables are bound. Semi-naive by the old/all split (Bancilhon 1986): `delta_views`.
@@ -15,7 +15,17 @@ from heapq import heappop, heappush
 from typing import Protocol, TypeAlias, assert_never
 
 from dotr.ir import Node, Var
-from dotr.joins.body import Absent, Assign, Check, Guard, Item, Pattern, View, bound_by, item_variables
+from dotr.joins.body import (
+    AbsentPattern,
+    Assign,
+    BodyPattern,
+    Check,
+    Item,
+    RowFilter,
+    View,
+    bound_by,
+    item_variables,
+)
 from dotr.joins.relations import Relation
 from dotr.joins.variables import nodes_variables
 
@@ -36,32 +46,32 @@ class Sizes(Protocol):
 class Probe:
     """Find the rows of a pattern. `bound[i]`: column i has a value before. `exists`: one row is enough."""
 
-    pattern: Pattern
+    pattern: BodyPattern
     view: View
     bound: tuple[bool, ...]
     exists: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Lacks:
+class AntiJoin:
     """Go on only if the pattern has no row; unbound columns are existential."""
 
-    pattern: Pattern
+    pattern: BodyPattern
     view: View
     bound: tuple[bool, ...]
 
 
-Step: TypeAlias = Probe | Lacks | Guard | Assign | Check
+Step: TypeAlias = Probe | AntiJoin | RowFilter | Assign | Check
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class JoinPlan:
     """A join in order. It starts from a row of `trigger`, or from values for `given`, or from nothing.
 
     `outputs` are the nodes a solution is asked for; all variables among them are bound at the end.
     """
 
-    trigger: Pattern | None
+    trigger: BodyPattern | None
     given: tuple[str, ...]
     steps: tuple[Step, ...]
     outputs: tuple[Node, ...]
@@ -72,14 +82,14 @@ def plan(
     outputs: Sequence[Node],
     sizes: Sizes,
     *,
-    trigger: Pattern | None = None,
+    trigger: BodyPattern | None = None,
     given: Sequence[str] = (),
     views: Mapping[int, View] | None = None,
     view: View = View.NEW,
     absent_view: View | None = None,
     first: int | None = None,
     as_set: bool = False,
-) -> Plan:
+) -> JoinPlan:
     """The plan for `items`, without those that the caller already took out as trigger.
 
     `views` names the view of single patterns by their place in `items`, `view` that of the others,
@@ -91,7 +101,7 @@ def plan(
     views = views or {}
     if first is not None:
         item = choice.left.pop(first)
-        if not isinstance(item, Pattern):
+        if not isinstance(item, BodyPattern):
             raise AssertionError("only a pattern can stand first")
         steps.append(_probe(item, views.get(first, view), choice.known))
         choice.know(item.variables)
@@ -99,12 +109,12 @@ def plan(
         place = choice.next()
         item = choice.left.pop(place)
         match item:
-            case Pattern():
+            case BodyPattern():
                 steps.append(_probe(item, views.get(place, view), choice.known))
                 choice.know(item.variables)
-            case Absent():
-                steps.append(Lacks(item.pattern, absent_view or view, _mask(item.pattern, choice.known)))
-            case Guard() | Check():
+            case AbsentPattern():
+                steps.append(AntiJoin(item.pattern, absent_view or view, _mask(item.pattern, choice.known)))
+            case RowFilter() | Check():
                 steps.append(item)
             case Assign():
                 steps.append(item)
@@ -113,7 +123,7 @@ def plan(
                 assert_never(item)
     if as_set:
         steps = _with_existence(steps, outputs)
-    return Plan(trigger, tuple(given), tuple(steps), tuple(outputs))
+    return JoinPlan(trigger, tuple(given), tuple(steps), tuple(outputs))
 
 
 def delta_views(items: Sequence[Item], place: int) -> dict[int, View]:
@@ -123,7 +133,7 @@ def delta_views(items: Sequence[Item], place: int) -> dict[int, View]:
     """
     found: dict[int, View] = {}
     for i, item in enumerate(items):
-        if isinstance(item, Pattern):
+        if isinstance(item, BodyPattern):
             found[i] = View.KEPT if i < place else View.ADDED if i == place else View.NEW
     return found
 
@@ -132,16 +142,16 @@ def withdrawn_views(items: Sequence[Item], place: int) -> dict[int, View]:
     """Views for "item `place` matched a withdrawn row of the background", each old solution once."""
     found: dict[int, View] = {}
     for i, item in enumerate(items):
-        if isinstance(item, Pattern):
+        if isinstance(item, BodyPattern):
             found[i] = View.KEPT if i < place else View.REMOVED if i == place else View.OLD
     return found
 
 
-def _mask(pattern: Pattern, known: Collection[str]) -> tuple[bool, ...]:
+def _mask(pattern: BodyPattern, known: Collection[str]) -> tuple[bool, ...]:
     return tuple(not isinstance(node, Var) or node.name in known for node in pattern.columns)
 
 
-def _probe(pattern: Pattern, view: View, known: Collection[str]) -> Probe:
+def _probe(pattern: BodyPattern, view: View, known: Collection[str]) -> Probe:
     return Probe(pattern, view, _mask(pattern, known))
 
 
@@ -188,20 +198,20 @@ class _Choice:
                 continue
             if self._is_ready(item):
                 heappush(self._ready, place)
-            elif isinstance(item, Pattern):
+            elif isinstance(item, BodyPattern):
                 cost = self._costs[place] = _cost(item, self.known, self._sizes)
                 heappush(self._cheapest, (cost, place))
 
     def _is_ready(self, item: Item) -> bool:
         """Whether it only tests or computes, and can do it now."""
         match item:
-            case Guard() | Check():
+            case RowFilter() | Check():
                 return self.known.issuperset(item_variables(item))
             case Assign():
                 return self.known.issuperset(item_variables(item)[:-1])
-            case Absent():
+            case AbsentPattern():
                 return self.known.issuperset(self._binders.intersection(item.pattern.variables))
-            case Pattern():
+            case BodyPattern():
                 return all(_mask(item, self.known))
             case _:
                 assert_never(item)
@@ -209,7 +219,7 @@ class _Choice:
 
 def _cost(item: Item, known: Collection[str], sizes: Sizes) -> float:
     """Expected rows. What only a stream brings is taken to be rare."""
-    if not isinstance(item, Pattern):
+    if not isinstance(item, BodyPattern):
         raise AssertionError("only patterns cost")
     mask = _mask(item, known)
     rows = sizes.rows(item.relation)
@@ -232,7 +242,7 @@ def _with_existence(steps: Sequence[Step], outputs: Sequence[Node]) -> list[Step
             if free and read.isdisjoint(nodes_variables(free)):
                 step = Probe(step.pattern, step.view, step.bound, True)
             read.update(step.pattern.variables)
-        elif isinstance(step, Lacks):
+        elif isinstance(step, AntiJoin):
             read.update(step.pattern.variables)
         else:
             read.update(item_variables(step))

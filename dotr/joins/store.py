@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 from dotr.budget import Meter
 from dotr.joins.body import View
-from dotr.joins.guards import Moment
-from dotr.joins.planner import Lacks, Plan, Probe
+from dotr.joins.filters import Moment
+from dotr.joins.planner import AntiJoin, JoinPlan, Probe
 from dotr.joins.relations import ALL, Relation, is_aggregate, is_class
 from dotr.rdf.background import Background, Column, has, many
 from dotr.rdf.overlay import Changes, Overlay
@@ -42,7 +42,7 @@ class Table:
         return index.get(tuple(values[i] for i in columns), ())  # type: ignore[misc]  # none of these is None
 
 
-class Store:
+class TripleIndex:
     """Owns the overlay and the tables; shares the background.
 
     `arities` must name every aggregate. `volatile`: relations that may lose rows of the background at an
@@ -102,10 +102,10 @@ class Store:
         """The members of a class in the background."""
         return many((self.column(RDF_TYPE, 1) or {}).get(relation[2:]))
 
-    def prepare(self, plan: Plan) -> None:
+    def prepare(self, plan: JoinPlan) -> None:
         """Create the overlay's indexes that a plan looks into. Before the first instant."""
         for step in plan.steps:
-            if not isinstance(step, Probe | Lacks) or step.view not in (View.ADDED, View.NEW):
+            if not isinstance(step, Probe | AntiJoin) or step.view not in (View.ADDED, View.NEW):
                 continue
             relation, bound = step.pattern.relation, step.bound
             columns = tuple(i for i, is_bound in enumerate(bound) if is_bound)
@@ -195,7 +195,7 @@ class Store:
 
 
 def _pairs(
-    store: Store, predicate: Term, subject: Term | None, object_: Term | None
+    store: TripleIndex, predicate: Term, subject: Term | None, object_: Term | None
 ) -> Iterable[tuple[Term, Term]]:
     forward = store.column(predicate, 0)
     if forward is None:

@@ -12,12 +12,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dotr.datalog.strata import check_rules
 from dotr.errors import Diagnostic, Diagnostics, ProgramError, Severity
 from dotr.ir import DatalogRule, Program, Select
-from dotr.lang.advice import advise
-from dotr.lang.base import Skip
-from dotr.lang.dlog import DatalogParser
+from dotr.lang.checks.advice import advise
+from dotr.lang.checks.resolve import Resolver
+from dotr.lang.grammar.base import Skip
+from dotr.lang.grammar.dlog import DatalogParser
+from dotr.lang.grammar.sparql import SparqlParser
 from dotr.lang.loading import Loader, Reader
-from dotr.lang.resolve import Resolver
-from dotr.lang.sparql import SparqlParser
 from dotr.source import Source
 
 __all__ = ["Reader", "check_program", "load_program", "parse_datalog", "parse_program", "parse_query"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from dotr.lang.base import nearest
+from dotr.lang.grammar.base import nearest
 from dotr.lang.pages import datalog, names, outputs, queries, running, syntax, windows
 from dotr.lang.pages.page import Page
 

@@ -14,10 +14,10 @@ from typing import TypeAlias
 
 from dotr.errors import Diagnostic, Diagnostics, DotrError, Severity
 from dotr.ir import DatalogRule, Entailment
-from dotr.lang.base import Cursor, nearest
-from dotr.lang.dlog import DatalogParser
-from dotr.lang.dotr import DotrParser
-from dotr.lang.syntax import (
+from dotr.lang.grammar.base import Cursor, nearest
+from dotr.lang.grammar.dlog import DatalogParser
+from dotr.lang.grammar.dotr import DotrParser
+from dotr.lang.grammar.syntax import (
     BackgroundSyntax,
     EntailmentSyntax,
     FileSyntax,
@@ -41,7 +41,7 @@ SHIPPED = "dotr:"
 
 
 @dataclass(slots=True, eq=False)
-class Unit:
+class LoadedFile:
     """One reading of one .dotr file: a file given by the user, or an import of a library.
 
     `prefix` stands before the names of its rules and queries. `given`: query parameter → the name, valid in
@@ -50,7 +50,7 @@ class Unit:
 
     path: str
     prefix: str
-    parent: Unit | None = None
+    parent: LoadedFile | None = None
     given: Mapping[str, Name] = field(default_factory=dict)
     expected: dict[str, QueryParameter] = field(default_factory=dict)
     open: bool = False
@@ -60,9 +60,9 @@ class Unit:
 class Loaded:
     """Everything that the files say, in program order."""
 
-    definitions: list[tuple[Unit, QuerySyntax | RuleSyntax]] = field(default_factory=list)
-    imports: list[tuple[Unit, ImportSyntax]] = field(default_factory=list)
-    units: list[Unit] = field(default_factory=list)
+    definitions: list[tuple[LoadedFile, QuerySyntax | RuleSyntax]] = field(default_factory=list)
+    imports: list[tuple[LoadedFile, ImportSyntax]] = field(default_factory=list)
+    units: list[LoadedFile] = field(default_factory=list)
     datalog: list[DatalogRule] = field(default_factory=list)
     background: dict[str, None] = field(default_factory=dict)
     entailment: Entailment = Entailment.NONE
@@ -122,7 +122,7 @@ class Loader:
 
     def program(self, source: Source) -> None:
         """One .dotr text of the user's own."""
-        unit = Unit(source.name, "", open=True)
+        unit = LoadedFile(source.name, "", open=True)
         self._stack.append(source.name)
         self._unit(unit, source, {})
         self._stack.pop()
@@ -169,7 +169,7 @@ class Loader:
 
     # -- units ------------------------------------------------------------
 
-    def _unit(self, unit: Unit, source: Source, values: Mapping[str, ParameterValue]) -> None:
+    def _unit(self, unit: LoadedFile, source: Source, values: Mapping[str, ParameterValue]) -> None:
         """Read one text and everything it names, in order."""
         self.loaded.units.append(unit)
         parser = DotrParser(source, self._found, values)
@@ -197,7 +197,7 @@ class Loader:
                 case QueryParameter() | ValueParameter():
                     pass
 
-    def _rules_path(self, unit: Unit, path: PathSyntax) -> None:
+    def _rules_path(self, unit: LoadedFile, path: PathSyntax) -> None:
         lower = path.text.lower()
         for ending, keyword in ((".dotr", "IMPORT"), (".ttl", "BACKGROUND"), (".nt", "BACKGROUND")):
             if lower.endswith(ending):
@@ -230,7 +230,7 @@ class Loader:
         if value is not Entailment.NONE:
             self._datalog(f"{SHIPPED}rules/{value}.dlog", name.span)
 
-    def _parameters(self, unit: Unit, file: FileSyntax, values: Mapping[str, ParameterValue]) -> None:
+    def _parameters(self, unit: LoadedFile, file: FileSyntax, values: Mapping[str, ParameterValue]) -> None:
         """Check that every parameter has a value, or the file is a library that is looked at by itself."""
         seen: dict[str, Span] = {}
         for statement in file.statements:
@@ -257,7 +257,7 @@ class Loader:
 
     # -- imports ------------------------------------------------------------
 
-    def _import(self, unit: Unit, statement: ImportSyntax) -> None:
+    def _import(self, unit: LoadedFile, statement: ImportSyntax) -> None:
         path = join(unit.path, statement.path.text)
         if path in self._stack:
             cycle = [*self._stack[self._stack.index(path) :], path]
@@ -276,7 +276,7 @@ class Loader:
         if text is None:
             return
         prefix = unit.prefix + (f"{statement.alias.text}_" if statement.alias is not None else "")
-        inner = Unit(path, prefix, unit, {name.text: given for name, given in statement.queries})
+        inner = LoadedFile(path, prefix, unit, {name.text: given for name, given in statement.queries})
         values = {name.text: value for name, value in statement.values}
         source = Source(path, text)
         if not self._arguments(source, statement):

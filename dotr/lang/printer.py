@@ -28,18 +28,18 @@ from dotr.ir import (
     TemplateTriple,
     TemplateVar,
 )
-from dotr.lang.dlog import DatalogParser
-from dotr.lang.dotr import DotrParser
-from dotr.lang.durations import UNITS
-from dotr.lang.layout import Unit, attach, render
-from dotr.lang.syntax import (
+from dotr.lang.grammar.dlog import DatalogParser
+from dotr.lang.grammar.dotr import DotrParser
+from dotr.lang.grammar.durations import UNITS
+from dotr.lang.grammar.layout import LayoutUnit, attach, render
+from dotr.lang.grammar.syntax import (
     AbsentSyntax,
     BackgroundSyntax,
     ChooseSyntax,
     ConjunctSyntax,
     Duration,
     EntailmentSyntax,
-    Event,
+    EventSyntax,
     EverySyntax,
     FileSyntax,
     ImportSyntax,
@@ -56,7 +56,7 @@ from dotr.lang.syntax import (
     WindowSyntax,
     WithinSyntax,
 )
-from dotr.lang.tokens import comments
+from dotr.lang.grammar.tokens import comments
 from dotr.rdf.terms import RDF_TYPE, escape, is_iri
 from dotr.source import Source
 from dotr.sparql.printing import Writer
@@ -107,17 +107,17 @@ def _assert_same_comments(source: Source, text: str) -> None:
 def program_text(source: Source, file: FileSyntax) -> str:
     """A .dotr file printed anew: PREFIX lines first, then the statements as they come."""
     printer = _Printer(file.prefixes)
-    prefixes: dict[str, Unit] = {}
-    units: list[Unit] = []
+    prefixes: dict[str, LayoutUnit] = {}
+    units: list[LayoutUnit] = []
     for prefix, span in file.prologue:
         fresh = prefix is not None and prefix not in prefixes
         lines = [f"PREFIX {prefix}: <{file.prefixes[prefix]}>"] if prefix is not None and fresh else []
-        unit = Unit(span.start, span.end, lines)
+        unit = LayoutUnit(span.start, span.end, lines)
         units.append(unit)
         if prefix is not None:
             prefixes.setdefault(prefix, unit)
     heads = list(units)
-    body: list[Unit] = []
+    body: list[LayoutUnit] = []
     apart = True
     for statement, place in zip(file.statements, file.places, strict=True):
         new = printer.units(statement, place.start, place.end)
@@ -132,16 +132,16 @@ def program_text(source: Source, file: FileSyntax) -> str:
 def datalog_text(source: Source, rules: Sequence[DatalogRule], parser: DatalogParser) -> str:
     """A .dlog file printed anew: PREFIX lines first, then the rules as they come."""
     printer = _Printer(parser.prefixes)
-    units: list[Unit] = []
+    units: list[LayoutUnit] = []
     for prefix, span in parser.prologue:
         lines = [f"PREFIX {prefix}: <{parser.prefixes[prefix]}>"] if prefix is not None else []
-        units.append(Unit(span.start, span.end, lines))
-    body: list[Unit] = []
+        units.append(LayoutUnit(span.start, span.end, lines))
+    body: list[LayoutUnit] = []
     end = 0
     for rule in rules:
         assert rule.span is not None, "parsed rules have places"
         gap = not body or _EMPTY_LINE.search(source.text, end, rule.span.start) is not None
-        body.append(Unit(rule.span.start, rule.span.end, printer.datalog_rule(rule), gap))
+        body.append(LayoutUnit(rule.span.start, rule.span.end, printer.datalog_rule(rule), gap))
         end = rule.span.end
     footer = attach(source, sorted([*units, *body], key=lambda unit: unit.start))
     return render([*units, *body], footer)
@@ -168,16 +168,16 @@ class _Printer:
 
     # -- statements ---------------------------------------------------------------------------------
 
-    def units(self, statement: Statement, start: int, end: int) -> list[Unit]:
+    def units(self, statement: Statement, start: int, end: int) -> list[LayoutUnit]:
         """A statement as units: a rule as one for each clause."""
         if isinstance(statement, RuleSyntax):
             clauses = self._rule(statement)
             assert len(clauses) == len(statement.clauses), "every clause has its place"
             return [
-                Unit(span.start, span.end, lines)
+                LayoutUnit(span.start, span.end, lines)
                 for span, lines in zip(statement.clauses, clauses, strict=True)
             ]
-        return [Unit(start, end, self._statement(statement))]
+        return [LayoutUnit(start, end, self._statement(statement))]
 
     def _statement(self, statement: Statement) -> list[str]:
         match statement:
@@ -239,7 +239,7 @@ class _Printer:
         match rule.trigger:
             case EverySyntax(duration, name):
                 clauses.append([f"FROM EVERY {self._duration(duration)} AS {name.text}"])
-            case Event():
+            case EventSyntax():
                 clauses.append(self._event("FROM ", rule.trigger))
             case None:
                 raise AssertionError("a text with errors is not printed")
@@ -284,7 +284,7 @@ class _Printer:
             case _:
                 return self._writer.term(node)
 
-    def _event(self, before: str, event: Event, after: Sequence[str] = ()) -> list[str]:
+    def _event(self, before: str, event: EventSyntax, after: Sequence[str] = ()) -> list[str]:
         """An event behind `FROM` or `AND …`, with what follows it in the same line if that fits."""
         head = f"{before}{event.name.text}"
         if event.query is not None:

@@ -3,8 +3,8 @@
 Place:   what plans are made from; between the tree (ir/queries.py) and the compiler.
 Method:  SPARQL 1.1, sec. 18.2, with two departures that keep the meaning. Property paths of sequences,
          inverses and alternatives are spelled out as joins and unions. Joins, filters and binds over basic
-         graph patterns, inline data and unions of them are pushed together into `Conjunction`s, one for each
-         way through the unions, wherever no variable changes its scope.
+         graph patterns, inline data and unions of them are pushed together into `BasicGraphPattern`s, one for
+         each way through the unions, wherever no variable changes its scope.
 Why not: one operator per SPARQL clause: a conjunction is what the join kernel plans as a whole, so that a
          filter runs as soon as its variables are bound, and a delta starts from any of its patterns.
 """
@@ -52,7 +52,7 @@ Step: TypeAlias = Filter | Bind
 
 
 @dataclass(frozen=True, slots=True)
-class Conjunction:
+class BasicGraphPattern:
     """All patterns match, then the steps from left to right: a filter holds, a bind sets its variable.
 
     No step has an EXISTS or an aggregate. A bind of a constant stands first (inline data).
@@ -79,7 +79,7 @@ class LeftJoin:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class MinusOf:
     """MINUS."""
 
     left: Algebra
@@ -87,14 +87,14 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
-class Alternatives:
+class UnionOf:
     """UNION; without branches: no solution."""
 
     branches: tuple[Algebra, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class FilterOf:
     """FILTER. `patterns` holds the algebra of each Exists of the condition, in order of appearance.
 
     In these the variables of `inner` are constants (SPARQL 1.1, sec. 18.6): each is a union of conjunctions
@@ -103,11 +103,11 @@ class Selection:
 
     inner: Algebra
     condition: Expression
-    patterns: tuple[tuple[Conjunction, ...], ...] = ()
+    patterns: tuple[tuple[BasicGraphPattern, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Extension:
+class Extend:
     """BIND, or a SELECT expression."""
 
     inner: Algebra
@@ -116,7 +116,7 @@ class Extension:
 
 
 @dataclass(frozen=True, slots=True)
-class Grouping:
+class Aggregation:
     """GROUP BY with aggregates. `keys`: (variable, expression); `totals`: (variable, aggregate).
 
     Without keys there is one group even if there is no solution. `scope`: the variables of a whole solution.
@@ -128,30 +128,28 @@ class Grouping:
     scope: tuple[str, ...] = ()
 
 
-Algebra: TypeAlias = (
-    Conjunction | Join | LeftJoin | Difference | Alternatives | Selection | Extension | Grouping
-)
+Algebra: TypeAlias = BasicGraphPattern | Join | LeftJoin | MinusOf | UnionOf | FilterOf | Extend | Aggregation
 
-UNIT: Final = Conjunction()
-NOTHING: Final = Alternatives(())
+UNIT: Final = BasicGraphPattern()
+NOTHING: Final = UnionOf(())
 
 
 def possible(node: Algebra) -> frozenset[str]:
     """Variables that some solution binds, blank nodes (names with a dot) included."""
     match node:
-        case Conjunction(patterns, steps):
+        case BasicGraphPattern(patterns, steps):
             return pattern_names(patterns) | {s.variable.name for s in steps if isinstance(s, Bind)}
         case Join(left, right) | LeftJoin(left, right):
             return possible(left) | possible(right)
-        case Difference(left, _):
+        case MinusOf(left, _):
             return possible(left)
-        case Alternatives(branches):
+        case UnionOf(branches):
             return frozenset().union(*map(possible, branches))
-        case Selection(inner):
+        case FilterOf(inner):
             return possible(inner)
-        case Extension(inner, variable, _):
+        case Extend(inner, variable, _):
             return possible(inner) | {variable}
-        case Grouping(_, keys, totals):
+        case Aggregation(_, keys, totals):
             return frozenset(name for name, _ in keys) | frozenset(name for name, _ in totals)
         case _:
             assert_never(node)
@@ -160,18 +158,18 @@ def possible(node: Algebra) -> frozenset[str]:
 def certain(node: Algebra) -> frozenset[str]:
     """Variables that every solution binds."""
     match node:
-        case Conjunction(patterns, steps):
+        case BasicGraphPattern(patterns, steps):
             return pattern_names(patterns) | frozenset(constants_of(steps))
         case Join(left, right):
             return certain(left) | certain(right)
-        case LeftJoin(left, _) | Difference(left, _):
+        case LeftJoin(left, _) | MinusOf(left, _):
             return certain(left)
-        case Alternatives(branches):
+        case UnionOf(branches):
             sets = [certain(branch) for branch in branches]
             return frozenset.intersection(*sets) if sets else frozenset()
-        case Selection(inner) | Extension(inner):
+        case FilterOf(inner) | Extend(inner):
             return certain(inner)
-        case Grouping(inner, keys):
+        case Aggregation(inner, keys):
             known = certain(inner)
             return frozenset(name for name, e in keys if isinstance(e, Var) and e.name in known)
         case _:
@@ -181,20 +179,20 @@ def certain(node: Algebra) -> frozenset[str]:
 def patterns_of(node: Algebra) -> Iterator[Pattern]:
     """Every triple pattern, those of EXISTS included."""
     match node:
-        case Conjunction(patterns):
+        case BasicGraphPattern(patterns):
             yield from patterns
-        case Join(left, right) | LeftJoin(left, right) | Difference(left, right):
+        case Join(left, right) | LeftJoin(left, right) | MinusOf(left, right):
             yield from patterns_of(left)
             yield from patterns_of(right)
-        case Alternatives(branches):
+        case UnionOf(branches):
             for branch in branches:
                 yield from patterns_of(branch)
-        case Selection(inner, _, exists):
+        case FilterOf(inner, _, exists):
             yield from patterns_of(inner)
             for branches in exists:
                 for branch in branches:
                     yield from branch.patterns
-        case Extension(inner) | Grouping(inner):
+        case Extend(inner) | Aggregation(inner):
             yield from patterns_of(inner)
         case _:
             assert_never(node)
@@ -228,12 +226,12 @@ def asks_time(expression: Expression) -> bool:
     return any(isinstance(part, Call) and part.function == "NOW" for part in subexpressions(expression))
 
 
-def branches_of(node: Algebra) -> tuple[Conjunction, ...] | None:
+def branches_of(node: Algebra) -> tuple[BasicGraphPattern, ...] | None:
     """The conjunctions a node is the union of, or None."""
-    if isinstance(node, Conjunction):
+    if isinstance(node, BasicGraphPattern):
         return (node,)
-    if isinstance(node, Alternatives):
-        found = tuple(branch for branch in node.branches if isinstance(branch, Conjunction))
+    if isinstance(node, UnionOf):
+        found = tuple(branch for branch in node.branches if isinstance(branch, BasicGraphPattern))
         return found if len(found) == len(node.branches) else None
     return None
 
@@ -245,8 +243,8 @@ def union(nodes: Iterable[Algebra]) -> Algebra:
     """UNION, flattened; a single branch is itself."""
     flat: list[Algebra] = []
     for node in nodes:
-        flat.extend(node.branches if isinstance(node, Alternatives) else (node,))
-    return flat[0] if len(flat) == 1 else Alternatives(tuple(flat))
+        flat.extend(node.branches if isinstance(node, UnionOf) else (node,))
+    return flat[0] if len(flat) == 1 else UnionOf(tuple(flat))
 
 
 def join(left: Algebra, right: Algebra) -> Algebra:
@@ -263,7 +261,7 @@ def join(left: Algebra, right: Algebra) -> Algebra:
     return Join(left, right)
 
 
-def _merge(left: Conjunction, right: Conjunction) -> Algebra | None:
+def _merge(left: BasicGraphPattern, right: BasicGraphPattern) -> Algebra | None:
     """Two conjunctions as one; NOTHING if inline data contradict; None if a variable would change scope."""
     if not (_steps_may_move(left, right) and _steps_may_move(right, left)):
         return None
@@ -274,10 +272,10 @@ def _merge(left: Conjunction, right: Conjunction) -> Algebra | None:
     everything = fixed | theirs
     patterns = tuple(_with_constants(pattern, everything) for pattern in (*left.patterns, *right.patterns))
     steps = (*left.steps, *(s for s in right.steps if not (isinstance(s, Bind) and s.variable.name in fixed)))
-    return Conjunction(tuple(dict.fromkeys(patterns)), _constants_first(steps))
+    return BasicGraphPattern(tuple(dict.fromkeys(patterns)), _constants_first(steps))
 
 
-def _steps_may_move(own: Conjunction, other: Conjunction) -> bool:
+def _steps_may_move(own: BasicGraphPattern, other: BasicGraphPattern) -> bool:
     """Whether the steps of `own` mean the same once the variables of `other` are bound too."""
     known, foreign = certain(own), possible(other)
     fixed = constants_of(own.steps)
@@ -310,23 +308,23 @@ def select(inner: Algebra, condition: Expression) -> Algebra:
     """FILTER without EXISTS; inside the conjunctions where there are some."""
     branches = branches_of(inner)
     if branches is None:
-        return Selection(inner, condition)
+        return FilterOf(inner, condition)
     parts = tuple(Filter(part) for part in conjuncts(condition))
-    return union(Conjunction(b.patterns, (*b.steps, *parts)) for b in branches)
+    return union(BasicGraphPattern(b.patterns, (*b.steps, *parts)) for b in branches)
 
 
 def extend(inner: Algebra, variable: str, expression: Expression) -> Algebra:
     """BIND without EXISTS; inside the conjunctions where there are some that do not know the variable."""
     branches = branches_of(inner)
     if branches is None or any(variable in _names(branch) for branch in branches):
-        return Extension(inner, variable, expression)
+        return Extend(inner, variable, expression)
     step = Bind(expression, Var(variable))
     if isinstance(expression, Const):
-        return union(Conjunction(b.patterns, _constants_first((*b.steps, step))) for b in branches)
-    return union(Conjunction(b.patterns, (*b.steps, step)) for b in branches)
+        return union(BasicGraphPattern(b.patterns, _constants_first((*b.steps, step))) for b in branches)
+    return union(BasicGraphPattern(b.patterns, (*b.steps, step)) for b in branches)
 
 
-def _names(conjunction: Conjunction) -> frozenset[str]:
+def _names(conjunction: BasicGraphPattern) -> frozenset[str]:
     """Variables bound or mentioned; a filter that mentions a variable bound later sees it unbound."""
     expressions = (s.expression if isinstance(s, Bind) else s.condition for s in conjunction.steps)
     return possible(conjunction).union(*map(mentioned, expressions))

@@ -11,18 +11,18 @@ from typing import assert_never
 from dotr.expressions.evaluate import compile_condition
 from dotr.ir import Attribute, Exists, Expression, TimeOf, Var
 from dotr.joins.body import Check, View
-from dotr.joins.store import Store
+from dotr.joins.store import TripleIndex
 from dotr.rdf.terms import Term
 from dotr.sparql.algebra import (
+    Aggregation,
     Algebra,
-    Alternatives,
-    Conjunction,
-    Difference,
-    Extension,
-    Grouping,
+    BasicGraphPattern,
+    Extend,
+    FilterOf,
     Join,
     LeftJoin,
-    Selection,
+    MinusOf,
+    UnionOf,
     branches_of,
 )
 from dotr.sparql.leaves import NO_LIMIT, ExistsLeaf, Leaf, Scalars
@@ -36,7 +36,13 @@ from dotr.sparql.operators import (
     Row,
     Test,
 )
-from dotr.sparql.unary import ExtendOperator, FilterOperator, GroupOperator, Total, UnionOperator
+from dotr.sparql.unary_operators import (
+    AggregateState,
+    ExtendOperator,
+    FilterOperator,
+    GroupOperator,
+    UnionOperator,
+)
 
 
 class Builder:
@@ -48,9 +54,9 @@ class Builder:
 
     def __init__(
         self,
-        store: Store,
+        store: TripleIndex,
         limit: int = NO_LIMIT,
-        checks: Callable[[Conjunction], Sequence[Check]] = lambda conjunction: (),
+        checks: Callable[[BasicGraphPattern], Sequence[Check]] = lambda conjunction: (),
     ) -> None:
         self.store = store
         self.scalars = Scalars(store)
@@ -66,7 +72,7 @@ class Builder:
         leaves = [self._leaf(branch, self._checks(branch)) for branch in branches]
         return leaves[0] if len(leaves) == 1 else UnionOperator(leaves)
 
-    def _leaf(self, node: Conjunction, checks: Sequence[Check] = ()) -> Leaf:
+    def _leaf(self, node: BasicGraphPattern, checks: Sequence[Check] = ()) -> Leaf:
         leaf = Leaf(node, self.store, checks, limit=self._limit)
         self.leaves.append(leaf)
         return leaf
@@ -74,26 +80,26 @@ class Builder:
     def operator(self, node: Algebra) -> Operator:
         """The operator of an algebra node and all below it."""
         match node:
-            case Conjunction():
+            case BasicGraphPattern():
                 return self._leaf(node)
             case Join(left, right):
                 return JoinOperator(self.operator(left), self.operator(right))
             case LeftJoin(left, right, conditions):
                 tests = self._tests(conditions) if conditions else None
                 return LeftJoinOperator(self.operator(left), self.operator(right), tests)
-            case Difference(left, right):
+            case MinusOf(left, right):
                 return DifferenceOperator(self.operator(left), self.operator(right))
-            case Alternatives(branches):
+            case UnionOf(branches):
                 return UnionOperator([self.operator(branch) for branch in branches])
-            case Selection(inner, condition, ()):
+            case FilterOf(inner, condition, ()):
                 return FilterOperator(self.operator(inner), self._tests((condition,)))
-            case Selection(inner, condition, patterns):
+            case FilterOf(inner, condition, patterns):
                 return self._exists(self.operator(inner), condition, patterns)
-            case Extension(inner, variable, expression):
+            case Extend(inner, variable, expression):
                 return ExtendOperator(
                     self.operator(inner), variable, lambda schema: self.scalars.compute(expression, schema)
                 )
-            case Grouping():
+            case Aggregation():
                 return self._groups(node)
             case _:
                 assert_never(node)
@@ -101,7 +107,7 @@ class Builder:
     def _tests(self, conditions: Sequence[Expression]) -> Callable[[tuple[str, ...]], Test]:
         return lambda schema: self.scalars.test(conditions, schema)
 
-    def _groups(self, node: Grouping) -> Operator:
+    def _groups(self, node: Aggregation) -> Operator:
         inner = self.operator(node.inner)
         keys: list[tuple[str, str | None, Compute]] = []
         for name, expression in node.keys:
@@ -110,7 +116,7 @@ class Builder:
         totals = [
             (
                 name,
-                Total(
+                AggregateState(
                     total.function,
                     total.distinct,
                     None if total.argument is None else self.scalars.compute(total.argument, inner.schema),
@@ -121,7 +127,7 @@ class Builder:
         return GroupOperator(inner, keys, totals, node.scope)
 
     def _exists(
-        self, inner: Operator, condition: Expression, patterns: Sequence[tuple[Conjunction, ...]]
+        self, inner: Operator, condition: Expression, patterns: Sequence[tuple[BasicGraphPattern, ...]]
     ) -> Operator:
         """A filter whose condition asks, for every row, whether patterns have a solution."""
         schema = inner.schema
@@ -140,7 +146,7 @@ class Builder:
         moment = self.store.moment
         holds = compile_condition(condition, leaf, clock=moment.clock, now=moment.read, exists=exists)
         bare = [
-            self.operator(Alternatives(tuple(Conjunction(branch.patterns) for branch in branches)))
+            self.operator(UnionOf(tuple(BasicGraphPattern(branch.patterns) for branch in branches)))
             for branches in patterns
         ]
         return ExistsOperator(inner, lambda view, row: holds((view, row)), bare)

@@ -17,7 +17,7 @@ from dotr.rdf.memo import Memo
 from dotr.rdf.order import values_key
 from dotr.rdf.terms import XSD_FLOAT, Term
 from dotr.rdf.values import Value, decode, number, single
-from dotr.sparql.filters import HOLDS, ComparisonIndex
+from dotr.sparql.comparison_index import HOLDS, ComparisonIndex
 from dotr.sparql.full import widened
 from dotr.sparql.operators import Row
 from dotr.sparql.shapes import Comparison
@@ -65,7 +65,7 @@ class AmbiguousError(Exception):
         self.distribution = distribution
 
 
-class Group:
+class ShapeGroup:
     """Streams that get the same facts: same shape, same constants. `told`: those they are given under."""
 
     __slots__ = ("constants", "rows", "streams", "told")
@@ -93,7 +93,7 @@ class Distribution:
         self.base = ""
         self._fragile = False
         shared = shares is not None
-        self.groups = [Group(constants, streams, shared) for constants, streams in members.items()]
+        self.groups = [ShapeGroup(constants, streams, shared) for constants, streams in members.items()]
         self._width = width
         self._distinct = distinct
         self._places = [columns.index(c.variable) for c in comparisons]
@@ -160,12 +160,12 @@ class Distribution:
             for stream in group.streams:
                 yield stream, self._place, self.first.operator, group.constants[0]
 
-    def share(self, rows: Iterable[Row]) -> list[tuple[Group, list[Row]]]:
+    def share(self, rows: Iterable[Row]) -> list[tuple[ShapeGroup, list[Row]]]:
         """Each group that gets something, with its rows over its own columns, as they came."""
         if self.index is None:
             rows = list(rows)
             return [(group, rows) for group in self.groups if rows]
-        touched: list[Group] = []
+        touched: list[ShapeGroup] = []
         passing, place, width, others = self.index.passing, self._place, self._width, self._others
         for row in rows:
             own = row[:width]

@@ -15,14 +15,14 @@ from typing import Any
 
 from dotr.expressions.evaluate import compile_condition, compile_expression
 from dotr.ir import Attribute, Bind, Call, Expression, Node, TimeOf, Var
-from dotr.joins.body import Check, Guard, Item, Pattern, View, triple_pattern
-from dotr.joins.emit import Found, Sink, compile_plan
-from dotr.joins.planner import Plan, Probe, delta_views, plan, withdrawn_views
+from dotr.joins.body import BodyPattern, Check, Item, RowFilter, View, triple_pattern
+from dotr.joins.emit import Found, RowSink, compile_plan
+from dotr.joins.planner import JoinPlan, Probe, delta_views, plan, withdrawn_views
 from dotr.joins.relations import ALL, Relation, is_class
-from dotr.joins.store import Store
+from dotr.joins.store import TripleIndex
 from dotr.joins.variables import substitute_expression
 from dotr.rdf.terms import Term
-from dotr.sparql.algebra import Conjunction, Step, constants_of, mentioned, pattern_names, possible
+from dotr.sparql.algebra import BasicGraphPattern, Step, constants_of, mentioned, pattern_names, possible
 from dotr.sparql.full import Explosion
 from dotr.sparql.operators import (
     Change,
@@ -54,7 +54,7 @@ def without(expression: Expression, known: Iterable[str]) -> Expression:
 class Scalars:
     """Owns how expressions over rows of a schema are compiled; `NOW()` is the store's moment."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: TripleIndex) -> None:
         self._moment = store.moment
 
     def compute(self, expression: Expression, schema: Sequence[str]) -> Compute:
@@ -114,8 +114,8 @@ class Leaf:
 
     def __init__(
         self,
-        conjunction: Conjunction,
-        store: Store,
+        conjunction: BasicGraphPattern,
+        store: TripleIndex,
         checks: Sequence[Check] = (),
         *,
         columns: Sequence[str] | None = None,
@@ -139,7 +139,7 @@ class Leaf:
 
     def _rank(self, item: Item) -> tuple[int, int]:
         """What only a stream brings stands first, so that the plans started elsewhere vanish."""
-        if not isinstance(item, Pattern):
+        if not isinstance(item, BodyPattern):
             return 2, 0
         bound = sum(not isinstance(node, Var) for node in item.columns)
         rows = self.store.rows(item.relation) if item.relation != ALL else 1
@@ -147,7 +147,7 @@ class Leaf:
 
     def _plans(self, view: View, views: Callable[[Sequence[Item], int], dict[int, View]]) -> Iterator[Delta]:
         for place, item in enumerate(self.items):
-            if not isinstance(item, Pattern) or item.relation in self.store.static:
+            if not isinstance(item, BodyPattern) or item.relation in self.store.static:
                 continue
             if view is View.REMOVED and (self.barren or item.relation not in self.store.volatile):
                 continue
@@ -157,7 +157,7 @@ class Leaf:
                 self.store.prepare(made)
                 yield Delta(item.relation, view, made, self.store)
 
-    def _dead(self, made: Plan) -> bool:
+    def _dead(self, made: JoinPlan) -> bool:
         """Whether a step asks the background for a relation that it does not have."""
         return any(
             isinstance(step, Probe)
@@ -168,8 +168,8 @@ class Leaf:
         )
 
     @property
-    def patterns(self) -> list[Pattern]:
-        return [item for item in self.items if isinstance(item, Pattern)]
+    def patterns(self) -> list[BodyPattern]:
+        return [item for item in self.items if isinstance(item, BodyPattern)]
 
     @property
     def additive(self) -> bool:
@@ -239,7 +239,7 @@ class Lazy:
 
     __slots__ = ("_sink", "plan", "run", "store")
 
-    def __init__(self, made: Plan, store: Store, sink: Sink | None = None) -> None:
+    def __init__(self, made: JoinPlan, store: TripleIndex, sink: RowSink | None = None) -> None:
         self.plan = made
         self.store = store
         self._sink = sink
@@ -255,7 +255,7 @@ class Delta(Lazy):
 
     __slots__ = ("changes", "relation", "view")
 
-    def __init__(self, relation: Relation, view: View, made: Plan, store: Store) -> None:
+    def __init__(self, relation: Relation, view: View, made: JoinPlan, store: TripleIndex) -> None:
         super().__init__(made, store)
         self.relation = relation
         self.view = view
@@ -266,7 +266,7 @@ class Delta(Lazy):
         return bool(self.changes.added if self.view is View.ADDED else self.changes.removed)
 
 
-def _items(conjunction: Conjunction, constants: dict[str, Term]) -> tuple[list[Item], list[Step]]:
+def _items(conjunction: BasicGraphPattern, constants: dict[str, Term]) -> tuple[list[Item], list[Step]]:
     """Patterns first, then the filters that the kernel runs; and the steps behind it, in order."""
     bound = pattern_names(conjunction.patterns)
     items: list[Item] = [triple_pattern(*pattern.nodes) for pattern in conjunction.patterns]
@@ -282,7 +282,7 @@ def _items(conjunction: Conjunction, constants: dict[str, Term]) -> tuple[list[I
             later.append(step)
         else:
             known = substitute_expression(step.condition, constants)
-            items.append(Guard(without(known, bound)))
+            items.append(RowFilter(without(known, bound)))
     return items, later
 
 
@@ -343,7 +343,11 @@ class ExistsLeaf:
     """
 
     def __init__(
-        self, branches: Sequence[Conjunction], store: Store, schema: Sequence[str], certain: frozenset[str]
+        self,
+        branches: Sequence[BasicGraphPattern],
+        store: TripleIndex,
+        schema: Sequence[str],
+        certain: frozenset[str],
     ) -> None:
         self.store = store
         self._branches = branches
@@ -370,21 +374,21 @@ class ExistsLeaf:
             finders = self._finders[view, given] = [self._lazy(b, view, given) for b in self._branches]
         return any(finder.run(*known) for finder in finders)
 
-    def _lazy(self, branch: Conjunction, view: View, given: Sequence[str]) -> Lazy:
+    def _lazy(self, branch: BasicGraphPattern, view: View, given: Sequence[str]) -> Lazy:
         made = self._plan(branch, view, given)
         if view is View.NEW:
             self.store.prepare(made)
         return Lazy(made, self.store, Found())
 
-    def _plan(self, branch: Conjunction, view: View, given: Sequence[str]) -> Plan:
+    def _plan(self, branch: BasicGraphPattern, view: View, given: Sequence[str]) -> JoinPlan:
         known = pattern_names(branch.patterns).union(given)
         items: list[Item] = [triple_pattern(*pattern.nodes) for pattern in branch.patterns]
         items += [
-            Guard(without(step.condition, known)) for step in branch.steps if not isinstance(step, Bind)
+            RowFilter(without(step.condition, known)) for step in branch.steps if not isinstance(step, Bind)
         ]
         return plan(items, (), self.store, given=given, view=view, as_set=True)
 
 
-def _all_names(branch: Conjunction) -> frozenset[str]:
+def _all_names(branch: BasicGraphPattern) -> frozenset[str]:
     conditions = (step.condition for step in branch.steps if not isinstance(step, Bind))
     return pattern_names(branch.patterns).union(*map(mentioned, conditions))

@@ -26,7 +26,7 @@ from dotr.ir import (
     Element,
     Expression,
     Filter,
-    Group,
+    GroupPattern,
     Projection,
     Repeat,
     Select,
@@ -36,11 +36,11 @@ from dotr.ir import (
     Var,
 )
 from dotr.rdf.terms import TRUE, Term, to_oxigraph
+from dotr.sparql.aggregates import total
 from dotr.sparql.paths import spelled_out
 from dotr.sparql.printing import NOW_MARK
 from dotr.sparql.rewriting import Rewriter, spell_out, with_known_functions
 from dotr.sparql.scope import is_grouped, names, visible
-from dotr.sparql.totals import total
 
 _SPACE = "urn:dotr:sparql:"
 _NO_VALUE: Term = f"<{_SPACE}no-value>"
@@ -183,7 +183,9 @@ def _completed(triples: Triples, blank: str) -> list[Element]:
 
 def _zero_length(variable: Var, constant: Term, pattern: TriplePattern) -> Union:
     differs = Filter(Call("!", (Call("SAMETERM", (variable, Const(constant))),)))
-    return Union((Group((Bind(Const(constant), variable),)), Group((Triples((pattern,)), differs))))
+    return Union(
+        (GroupPattern((Bind(Const(constant), variable),)), GroupPattern((Triples((pattern,)), differs)))
+    )
 
 
 _Place = TypeVar("_Place")

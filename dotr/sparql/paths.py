@@ -15,7 +15,7 @@ from typing import assert_never
 from dotr.ir import (
     Alternative,
     Element,
-    Group,
+    GroupPattern,
     Inverse,
     NegatedSet,
     Node,
@@ -44,6 +44,6 @@ def spelled_out(pattern: TriplePattern, fresh: Callable[[], Var]) -> list[Elemen
             return found
         case Alternative(paths):
             steps = (TriplePattern(pattern.subject, path, pattern.object, pattern.span) for path in paths)
-            return [Union(tuple(Group(tuple(spelled_out(step, fresh))) for step in steps))]
+            return [Union(tuple(GroupPattern(tuple(spelled_out(step, fresh))) for step in steps))]
         case _:
             assert_never(pattern.predicate)

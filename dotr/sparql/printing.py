@@ -23,8 +23,8 @@ from dotr.ir import (
     Exists,
     Expression,
     Filter,
-    Group,
     GroupKey,
+    GroupPattern,
     Inverse,
     Minus,
     NegatedSet,
@@ -196,7 +196,7 @@ class Writer:
 
     # groups
 
-    def group(self, group: Group) -> list[str]:
+    def group(self, group: GroupPattern) -> list[str]:
         """`{`, the elements one step to the right, `}`."""
         if len(group.elements) == 1 and isinstance(group.elements[0], SubSelect):
             inner = self.select(group.elements[0].select)
@@ -225,8 +225,8 @@ class Writer:
             case Minus(group):
                 return _joined(["MINUS"], " ", self.group(group))
             case SubSelect():
-                return self.group(Group((element,)))
-            case Group():
+                return self.group(GroupPattern((element,)))
+            case GroupPattern():
                 return self.group(element)
             case _:
                 assert_never(element)

@@ -20,8 +20,8 @@ from dotr.ir import (
     Exists,
     Expression,
     Filter,
-    Group,
     GroupKey,
+    GroupPattern,
     Minus,
     OptionalGroup,
     OrderKey,
@@ -69,11 +69,11 @@ class Rewriter:
             case _:
                 assert_never(expression)
 
-    def group(self, group: Group) -> Group:
+    def group(self, group: GroupPattern) -> GroupPattern:
         found: list[Element] = []
         for element in group.elements:
             found.extend(self.triples(element) if isinstance(element, Triples) else (self.element(element),))
-        return Group(tuple(found), group.span)
+        return GroupPattern(tuple(found), group.span)
 
     def element(self, element: Element) -> Element:
         match element:
@@ -93,7 +93,7 @@ class Rewriter:
                 return Minus(self.group(group))
             case SubSelect(select):
                 return SubSelect(self.subquery(select))
-            case Group():
+            case GroupPattern():
                 return self.group(element)
             case _:
                 assert_never(element)

@@ -19,7 +19,7 @@ from dotr.ir import (
     Exists,
     Expression,
     Filter,
-    Group,
+    GroupPattern,
     Minus,
     OptionalGroup,
     Select,
@@ -32,7 +32,7 @@ from dotr.ir import (
 )
 
 
-def visible(group: Group) -> tuple[str, ...]:
+def visible(group: GroupPattern) -> tuple[str, ...]:
     """Names of the variables in scope at the end of `group`, in order of first appearance."""
     return tuple(dict.fromkeys(name for element in group.elements for name in _element(element)))
 
@@ -57,7 +57,7 @@ def _element(element: Element) -> Iterator[str]:
             yield from visible(group)
         case SubSelect(select):
             yield from select.variables
-        case Group():
+        case GroupPattern():
             yield from visible(element)
         case _:
             assert_never(element)
@@ -114,7 +114,7 @@ def names(select: Select) -> set[str]:
     return found | names_of_group(select.where)
 
 
-def names_of_group(group: Group) -> set[str]:
+def names_of_group(group: GroupPattern) -> set[str]:
     """Every variable name that occurs anywhere in a group, blank nodes included."""
     found: set[str] = set()
     for element in group.elements:
@@ -136,7 +136,7 @@ def names_of_group(group: Group) -> set[str]:
                 found |= names_of_group(inner)
             case SubSelect(select):
                 found |= names(select)
-            case Group():
+            case GroupPattern():
                 found |= names_of_group(element)
             case _:
                 assert_never(element)

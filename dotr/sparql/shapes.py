@@ -18,7 +18,7 @@ from dotr.ir import (
     Element,
     Expression,
     Filter,
-    Group,
+    GroupPattern,
     Projection,
     Select,
     TriplePattern,
@@ -73,7 +73,7 @@ def shape_of(select: Select) -> tuple[Shape, tuple[Term, ...]]:
     asked = dict.fromkeys(c.variable for c in comparisons if c.variable not in have)
     bare = replace(
         select,
-        where=Group(tuple(elements)),
+        where=GroupPattern(tuple(elements)),
         projection=(*select.projection, *(Projection(Var(name)) for name in asked)),
         star=False,
         reduced=False,

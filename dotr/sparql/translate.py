@@ -17,7 +17,7 @@ from dotr.ir import (
     Element,
     Expression,
     Filter,
-    Group,
+    GroupPattern,
     Minus,
     NegatedSet,
     OptionalGroup,
@@ -32,13 +32,13 @@ from dotr.ir import (
 )
 from dotr.sparql.algebra import (
     UNIT,
+    Aggregation,
     Algebra,
-    Conjunction,
-    Difference,
-    Grouping,
+    BasicGraphPattern,
+    FilterOf,
     LeftJoin,
+    MinusOf,
     Pattern,
-    Selection,
     Step,
     asks_time,
     branches_of,
@@ -73,14 +73,14 @@ class Translator:
 
     # groups
 
-    def group(self, group: Group) -> Algebra:
+    def group(self, group: GroupPattern) -> Algebra:
         """A group graph pattern; its filters see all of it."""
         inner, filters = self.parts(group)
         for condition in filters:
             inner = self.where(inner, condition)
         return inner
 
-    def parts(self, group: Group) -> tuple[Algebra, list[Expression]]:
+    def parts(self, group: GroupPattern) -> tuple[Algebra, list[Expression]]:
         """A group without its filters, and the filters."""
         inner: Algebra = UNIT
         filters: list[Expression] = []
@@ -109,8 +109,8 @@ class Translator:
                     raise Refused("NOW() or EXISTS in the filter of an OPTIONAL")
                 return LeftJoin(inner, right, tuple(filters))
             case Minus(group):
-                return Difference(inner, self.group(group))
-            case Group():
+                return MinusOf(inner, self.group(group))
+            case GroupPattern():
                 return join(inner, self.group(element))
             case SubSelect():
                 raise Refused("a subquery")
@@ -123,7 +123,7 @@ class Translator:
         """Inline data as a union of constants; an UNDEF binds nothing."""
         names = [variable.name for variable in values.variables]
         rows = (
-            Conjunction(
+            BasicGraphPattern(
                 (), tuple(Bind(Const(t), Var(n)) for n, t in zip(names, row, strict=True) if t is not None)
             )
             for row in values.rows
@@ -136,7 +136,7 @@ class Translator:
         """A pattern, its path spelled out."""
         match pattern.predicate:
             case str() | Var() as predicate:
-                return Conjunction((Pattern(pattern.subject, predicate, pattern.object),))
+                return BasicGraphPattern((Pattern(pattern.subject, predicate, pattern.object),))
             case Repeat(_, minimum, unbounded):
                 sign = "?" if not unbounded else "+" if minimum else "*"
                 raise Refused(f"a property path with `{sign}`")
@@ -150,7 +150,7 @@ class Translator:
 
     # queries
 
-    def exists(self, pattern: Group) -> tuple[Conjunction, ...]:
+    def exists(self, pattern: GroupPattern) -> tuple[BasicGraphPattern, ...]:
         """The pattern of an EXISTS as a union of conjunctions with filters only."""
         branches = branches_of(self.group(pattern))
         if branches is None:
@@ -166,7 +166,7 @@ class Translator:
         for part in conjuncts(condition):
             found = existences(part)
             if found:
-                inner = Selection(inner, part, tuple(self.exists(e.pattern) for e in found))
+                inner = FilterOf(inner, part, tuple(self.exists(e.pattern) for e in found))
             else:
                 inner = select(inner, part)
         return inner
@@ -205,7 +205,7 @@ class Translator:
 
         query = Rewriter(swap, lambda nested: nested).select(query)
         named = tuple((name, total) for total, name in totals.items())
-        return Grouping(inner, tuple(dict.fromkeys(keys)), named, scope), query
+        return Aggregation(inner, tuple(dict.fromkeys(keys)), named, scope), query
 
     def _plain(self, expression: Expression) -> None:
         if asks_time(expression) or existences(expression):
@@ -241,7 +241,7 @@ def translate(query: Select) -> Translated:
     if grouped:
         query = spell_out(query)
     elements, late = _split_time(query.where, grouped)
-    core = translator.group(Group(elements))
+    core = translator.group(GroupPattern(elements))
     if grouped:
         core, query = translator.grouped(core, query)
     for condition in query.having:
@@ -286,14 +286,14 @@ def _reads(step: Step) -> frozenset[str]:
     return mentioned(step.expression if isinstance(step, Bind) else step.condition)
 
 
-def _filtered_only(where: Group, place: int) -> set[str]:
+def _filtered_only(where: GroupPattern, place: int) -> set[str]:
     """Variables that the elements behind a place read in filters but do not bind."""
     behind = [e for e in where.elements[place + 1 :] if not isinstance(e, Filter)]
     filters = [e for e in where.elements[place + 1 :] if isinstance(e, Filter)]
-    return names_of_group(Group(tuple(filters))) - names_of_group(Group(tuple(behind)))
+    return names_of_group(GroupPattern(tuple(filters))) - names_of_group(GroupPattern(tuple(behind)))
 
 
-def _split_time(where: Group, grouped: bool) -> tuple[tuple[Element, ...], list[Step]]:
+def _split_time(where: GroupPattern, grouped: bool) -> tuple[tuple[Element, ...], list[Step]]:
     """The outermost group without what depends on NOW(): binds that nothing but filters read, and filters."""
     binds: list[Step] = []
     rest: list[Element] = []
@@ -303,14 +303,14 @@ def _split_time(where: Group, grouped: bool) -> tuple[tuple[Element, ...], list[
         if isinstance(element, Bind) and (
             asks_time(element.expression) or mentioned(element.expression) & made
         ):
-            behind = names_of_group(Group(where.elements[place + 1 :]))
+            behind = names_of_group(GroupPattern(where.elements[place + 1 :]))
             if (mentioned(element.expression) & behind) - sure - made - _filtered_only(where, place):
                 raise Refused("NOW() in a BIND that reads a variable bound behind it")
             binds.append(element)
             made.add(element.variable.name)
         else:
             if isinstance(element, Triples):
-                sure |= names_of_group(Group((element,)))
+                sure |= names_of_group(GroupPattern((element,)))
             rest.append(element)
     filters: list[Step] = []
     early: list[Element] = []
@@ -328,6 +328,6 @@ def _split_time(where: Group, grouped: bool) -> tuple[tuple[Element, ...], list[
         raise Refused("NOW() inside a grouped pattern")
     if any(existences(s.expression if isinstance(s, Bind) else s.condition) for s in late):
         raise Refused("an EXISTS beside NOW()")
-    if made & names_of_group(Group(tuple(early))):
+    if made & names_of_group(GroupPattern(tuple(early))):
         raise Refused("a variable that NOW() sets is joined")
     return tuple(early), late

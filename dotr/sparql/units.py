@@ -1,9 +1,9 @@
 """Units: the queries of one shape, evaluated together at an instant.
 
 Place:   made and driven by extraction.py.
-Method:  a unit says which relations can change its answers and is woken by them. `Direct`: unions of
-         conjunctions without answers of the background: the kernel's rows are the answers. `Incremental`:
-         static answers and changes, any operators. `Whole`: what is not compiled, by the full engine.
+Method:  a unit says which relations can change its answers and is woken by them. `MonotoneDelta`: unions of
+         conjunctions without answers of the background: the kernel's rows are the answers. `IncrementalView`:
+         static answers and changes, any operators. `Fallback`: what is not compiled, by the full engine.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NoReturn, Protocol, TypeAlias
 
 from dotr.events import Fact, Time
 from dotr.ir import Select
-from dotr.joins.body import Pattern, View
+from dotr.joins.body import BodyPattern, View
 from dotr.joins.emit import Collect, compile_plan
 from dotr.joins.planner import plan
 from dotr.joins.relations import Relation
@@ -24,12 +24,12 @@ from dotr.rdf.terms import Term
 from dotr.sparql.compiled import CompiledQuery
 from dotr.sparql.distribution import Distribution, facts_of
 from dotr.sparql.full import Explosion, FullQuery
+from dotr.sparql.full_state import FullState
 from dotr.sparql.leaves import Delta, Lazy, Leaf, bounded
 from dotr.sparql.operators import Change, Row, consolidated, gained
-from dotr.sparql.state import FullState
 
 
-class Reader(Protocol):
+class UnitReader(Protocol):
     """`run()`: look at what the instant added to a relation."""
 
     @property
@@ -37,18 +37,18 @@ class Reader(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class EdbFacts:
     """A reader that is a plain function."""
 
     run: Callable[[], None]
 
 
-Woken: TypeAlias = "list[Unit]"
+Woken: TypeAlias = "list[QueryUnit]"
 Alone: TypeAlias = Callable[[Term, Term, Time], dict[str, list[Fact]]]
 """(subject, object, time) of the only triple of an instant → facts by stream."""
 
 
-class Unit:
+class QueryUnit:
     """Owns what the members of one shape get at an instant. `select` is what is evaluated for all of them,
     `relations` are those that it has registered with.
     """
@@ -63,7 +63,7 @@ class Unit:
         self.woken = False
         self.relations: set[Relation] = set()
 
-    def readers(self, woken: Woken) -> Iterable[tuple[Relation, Reader]]:
+    def readers(self, woken: Woken) -> Iterable[tuple[Relation, UnitReader]]:
         """What to call when an instant touched a relation; a reader puts its unit on the list, once."""
         raise NotImplementedError
 
@@ -78,16 +78,16 @@ class Unit:
     def forget(self) -> None:
         """Remember nothing of who gets what."""
 
-    def _wake(self, woken: Woken) -> Reader:
+    def _wake(self, woken: Woken) -> UnitReader:
         def wake() -> None:
             if not self.woken:
                 self.woken = True
                 woken.append(self)
 
-        return Told(wake)
+        return EdbFacts(wake)
 
 
-class Direct(Unit):
+class MonotoneDelta(QueryUnit):
     """Conjunctions that the background alone does not answer and from which no instant takes anything."""
 
     def __init__(
@@ -99,19 +99,19 @@ class Direct(Unit):
         self._limit = limit
         self._bound = all(leaf.finish is None for leaf in leaves)  # no value is unbound
 
-    def readers(self, woken: Woken) -> Iterable[tuple[Relation, Reader]]:
+    def readers(self, woken: Woken) -> Iterable[tuple[Relation, UnitReader]]:
         for leaf in self.leaves:
             for delta in leaf.deltas:
                 yield delta.relation, self._reader(leaf, delta, woken)
 
-    def _reader(self, leaf: Leaf, delta: Delta, woken: Woken) -> Reader:
+    def _reader(self, leaf: Leaf, delta: Delta, woken: Woken) -> UnitReader:
         """The delta's rows appended to ours; its function is made when it is first called."""
         if leaf.finish is None:
             most = None if len(leaf.patterns) == 1 else self._limit
             return Lazy(delta.plan, leaf.store, Collect(self._rows, self, woken, most, self._explode))
         return self._finishing(leaf, delta, woken)
 
-    def _finishing(self, leaf: Leaf, delta: Delta, woken: Woken) -> Reader:
+    def _finishing(self, leaf: Leaf, delta: Delta, woken: Woken) -> UnitReader:
         rows, finish = self._rows, leaf.finish
         out = bounded(rows, self._limit)
 
@@ -127,7 +127,7 @@ class Direct(Unit):
                 self.woken = True
                 woken.append(self)
 
-        return Told(read)
+        return EdbFacts(read)
 
     def _explode(self) -> None:
         raise Explosion(self)
@@ -154,7 +154,7 @@ class Direct(Unit):
         finally:
             rows.clear()
 
-    def alone(self, relation: Relation, explode: Callable[[Unit, Time], NoReturn]) -> Alone | None:
+    def alone(self, relation: Relation, explode: Callable[[QueryUnit, Time], NoReturn]) -> Alone | None:
         """What a row of this relation gives at an instant that changes nothing else; None where that is not
         known from the row and the background. `explode` is called when it has too many answers.
         """
@@ -165,7 +165,7 @@ class Direct(Unit):
                 return None
             for place in places:
                 item, rest = leaf.items[place], leaf.items[:place] + leaf.items[place + 1 :]
-                assert isinstance(item, Pattern)
+                assert isinstance(item, BodyPattern)
                 made = plan(rest, leaf.outputs, leaf.store, trigger=item, view=View.OLD)
                 runs.append(compile_plan(made, leaf.store))
         rows: list[Row] = []
@@ -204,7 +204,7 @@ class Direct(Unit):
         self._rows.clear()
 
 
-class Incremental(Unit):
+class IncrementalView(QueryUnit):
     """A query with answers of the background, or with operators that are not monotone."""
 
     def __init__(
@@ -218,7 +218,7 @@ class Incremental(Unit):
         plain = not (query.translated.distinct and distribution.index is not None)
         self._mergeable = self.always and plain and not query.translated.order
 
-    def readers(self, woken: Woken) -> Iterable[tuple[Relation, Reader]]:
+    def readers(self, woken: Woken) -> Iterable[tuple[Relation, UnitReader]]:
         for relation in dict.fromkeys(watched.relation for watched in self.query.watched):
             yield relation, self._wake(woken)
 
@@ -292,7 +292,7 @@ class Standing:
             facts[start:end] = [(time, row, ordinal, "") for ordinal in range(number)]
 
 
-class Whole(Unit):
+class Fallback(QueryUnit):
     """A query that only the full engine runs."""
 
     def __init__(
@@ -314,7 +314,7 @@ class Whole(Unit):
         self._standing: Standing | None = None
         self.always = True
 
-    def readers(self, woken: Woken) -> Iterable[tuple[Relation, Reader]]:
+    def readers(self, woken: Woken) -> Iterable[tuple[Relation, UnitReader]]:
         for relation in self._relations:
             yield relation, self._wake(woken)
 

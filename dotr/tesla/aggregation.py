@@ -15,20 +15,20 @@ from dotr.expressions.aggregates import summarise
 from dotr.ir.rules import Summarise
 from dotr.rdf.terms import Term, integer
 from dotr.tesla import selection
+from dotr.tesla.code import CodeSource
 from dotr.tesla.columns import Column
-from dotr.tesla.plan import Step, Total
+from dotr.tesla.plan import RunningTotal, Step
 from dotr.tesla.scope import Scope
-from dotr.tesla.source import Source
 
 
 def write(
-    source: Source, scope: Scope, step: Step, conjunct: Summarise, column: Column[Any], number: int
+    source: CodeSource, scope: Scope, step: Step, conjunct: Summarise, column: Column[Any], number: int
 ) -> None:
     """Bind `a<n>` to the aggregate's term, or None where it has no value."""
     bucket = selection.find(source, scope, step, column, number)
     value, several = f"a{number}", f"c{number}"
     nothing = source.name("nothing", _nothing(conjunct))
-    if isinstance(step.column.content, Total):
+    if isinstance(step.column.content, RunningTotal):
         since = selection.oldest(source, scope, step)
         source.line(f"{value} = {nothing} if {bucket} is None else {bucket}.value({since})")
         return

@@ -19,9 +19,9 @@ from dotr.ir.expressions import Attribute, Expression, TimeOf, Var
 from dotr.rdf.order import values_key
 from dotr.rdf.terms import Term
 from dotr.tesla.keys import B, Key
-from dotr.tesla.plan import Content, Latest, Log, Ranked, Stairs, Total
-from dotr.tesla.thresholds import Flight, measured
-from dotr.tesla.totals import Joined, Running, running
+from dotr.tesla.plan import Content, FactLog, LastValue, MonotonicStack, Ranked, RunningTotal
+from dotr.tesla.running_aggregates import JoinedTotal, Running, running
+from dotr.tesla.thresholds import ThresholdStack, measured
 
 
 def fact_key(fact: Fact) -> tuple[Any, ...]:
@@ -38,7 +38,7 @@ def in_order(facts: Iterable[Fact]) -> list[Fact]:
     return found
 
 
-class Kind(Protocol[B]):
+class BucketKind(Protocol[B]):
     """What a bucket is and how it is kept."""
 
     def open(self, fact: Fact) -> B:
@@ -60,7 +60,7 @@ class Kind(Protocol[B]):
         """The bucket as plain values, facts as lists in canonical order."""
 
 
-class LatestKind:
+class LastValueKind:
     """The bucket is the fact itself."""
 
     def open(self, fact: Fact) -> Fact:
@@ -108,41 +108,41 @@ class LogKind:
         return [list(fact) for fact in bucket]
 
 
-class StairsKind:
+class MonotonicStackKind:
     """The bucket is a flight of stairs."""
 
-    def __init__(self, content: Stairs) -> None:
+    def __init__(self, content: MonotonicStack) -> None:
         self.measure = measured(content.measure)
 
-    def open(self, fact: Fact) -> Flight:
-        return self.add(Flight(), fact)
+    def open(self, fact: Fact) -> ThresholdStack:
+        return self.add(ThresholdStack(), fact)
 
-    def add(self, bucket: Flight, fact: Fact) -> Flight:
+    def add(self, bucket: ThresholdStack, fact: Fact) -> ThresholdStack:
         measure = self.measure(fact[1])
         if measure is not None:
             bucket.add(fact, measure)
         return bucket
 
-    def expired(self, buckets: Iterable[tuple[Key, Flight]], since: Time) -> list[Key]:
+    def expired(self, buckets: Iterable[tuple[Key, ThresholdStack]], since: Time) -> list[Key]:
         return [key for key, flight in buckets if not flight.expire(since)]
 
-    def join(self, buckets: Sequence[Flight]) -> Flight:
-        joined = Flight()
+    def join(self, buckets: Sequence[ThresholdStack]) -> ThresholdStack:
+        joined = ThresholdStack()
         for fact in sorted((fact for flight in buckets for fact in flight.facts), key=fact_key):
             self.add(joined, fact)
         return joined
 
-    def size(self, bucket: Flight) -> int:
+    def size(self, bucket: ThresholdStack) -> int:
         return len(bucket.facts)
 
-    def dump(self, bucket: Flight) -> list[Any]:
+    def dump(self, bucket: ThresholdStack) -> list[Any]:
         return [list(fact) for fact in bucket.facts]
 
 
 class TotalKind:
     """The bucket is a running aggregate."""
 
-    def __init__(self, content: Total, clock: Clock) -> None:
+    def __init__(self, content: RunningTotal, clock: Clock) -> None:
         self._content = content
         self._make = running(content.function, content.distinct, content.argument is None)
         self.argument: Getter = (
@@ -159,9 +159,9 @@ class TotalKind:
     def expired(self, buckets: Iterable[tuple[Key, Running]], since: Time) -> list[Key]:
         return [key for key, total in buckets if not total.expire(since)]
 
-    def join(self, buckets: Sequence[Running]) -> Joined:
+    def join(self, buckets: Sequence[Running]) -> JoinedTotal:
         content = self._content
-        return Joined(buckets, content.function, content.distinct, content.argument is None)
+        return JoinedTotal(buckets, content.function, content.distinct, content.argument is None)
 
     def size(self, bucket: Running) -> int:
         return len(bucket.entries())
@@ -176,17 +176,17 @@ class TotalKind:
         return bucket
 
 
-def kind_of(content: Content, clock: Clock) -> Kind[Any]:
+def kind_of(content: Content, clock: Clock) -> BucketKind[Any]:
     """How a content is kept."""
     match content:
-        case Latest():
-            return LatestKind()
-        case Log() | Ranked():
+        case LastValue():
+            return LastValueKind()
+        case FactLog() | Ranked():
             return LogKind()
-        case Total():
+        case RunningTotal():
             return TotalKind(content, clock)
-        case Stairs():
-            return StairsKind(content)
+        case MonotonicStack():
+            return MonotonicStackKind(content)
         case _:
             assert_never(content)
 

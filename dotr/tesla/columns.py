@@ -16,11 +16,11 @@ from typing import Any, Generic, assert_never, cast
 
 from dotr.events import Clock, Fact, Time
 from dotr.ir.expressions import Attribute, Expression
-from dotr.tesla.buckets import Kind, TotalKind, in_order, kind_of, own_condition, own_getter
+from dotr.tesla.buckets import BucketKind, TotalKind, in_order, kind_of, own_condition, own_getter
+from dotr.tesla.code import CodeSource
 from dotr.tesla.conditions import conjunction
 from dotr.tesla.keys import B, Key, KeyIndex, PartialKey
-from dotr.tesla.plan import ColumnSpec, Latest, Log, Ranked, Stairs, Total
-from dotr.tesla.source import Source
+from dotr.tesla.plan import ColumnSpec, FactLog, LastValue, MonotonicStack, Ranked, RunningTotal
 from dotr.tesla.thresholds import table_of
 
 _HIGHEST = 10**80
@@ -34,7 +34,7 @@ class Column(Generic[B]):
     """
 
     def __init__(
-        self, spec: ColumnSpec, kind: Kind[B], clock: Clock, on_fill: Callable[[Column[Any]], None]
+        self, spec: ColumnSpec, kind: BucketKind[B], clock: Clock, on_fill: Callable[[Column[Any]], None]
     ) -> None:
         self.spec = spec
         self.kind = kind
@@ -127,7 +127,7 @@ class Column(Generic[B]):
             self._on_fill(self)
 
     def _compile_insert(self) -> Callable[[Sequence[Fact]], None]:
-        source = Source()
+        source = CodeSource()
         table, miss = source.name("table", self.table), source.name("miss", self._miss)
         with source.block("for fact in facts"):
             condition = conjunction(self.spec.filters)
@@ -136,10 +136,10 @@ class Column(Generic[B]):
                 source.line(f"if not {passes}(fact): continue")
             source.line(f"key = {_key_code(self.spec.keys, source, self._clock)}")
             match self.spec.content:
-                case Latest():
+                case LastValue():
                     source.line(f"if key in {table}: {table}[key] = fact")
                     source.line(f"else: {miss}(key, fact)")
-                case Log() | Ranked():
+                case FactLog() | Ranked():
                     if isinstance(self.spec.content, Ranked):
                         measure = self.spec.content.measure
                         source.line(f"term = fact[1][{measure.place}]")
@@ -152,7 +152,7 @@ class Column(Generic[B]):
                     source.line(f"bucket = {table}.get(key)")
                     source.line(f"if bucket is None: {miss}(key, fact)")
                     source.line("else: bucket.append(fact)")
-                case Stairs(measure=measure):
+                case MonotonicStack(measure=measure):
                     source.line(f"term = fact[1][{measure.place}]")
                     source.line("if term is None: continue")
                     source.line(f"size = {source.name('size', table_of(measure))}[term]")
@@ -167,7 +167,7 @@ class Column(Generic[B]):
                         source.line("facts_.pop()")
                     source.line("sizes.append(size)")
                     source.line("facts_.append(fact)")
-                case Total():
+                case RunningTotal():
                     add = source.name("add", self.kind.add)
                     source.line(f"bucket = {table}.get(key)")
                     source.line(f"if bucket is None: {miss}(key, fact)")
@@ -186,7 +186,7 @@ def _plain_key(key: Key) -> str | list[str]:
     return key if isinstance(key, str) else list(key)
 
 
-def _key_code(keys: Sequence[Expression], source: Source, clock: Clock) -> str:
+def _key_code(keys: Sequence[Expression], source: CodeSource, clock: Clock) -> str:
     """Source of the key of `fact`."""
 
     def part(expression: Expression) -> str:
@@ -199,6 +199,6 @@ def _key_code(keys: Sequence[Expression], source: Source, clock: Clock) -> str:
 
 
 def _key_function(keys: Sequence[Expression], clock: Clock) -> Callable[[Fact], PartialKey]:
-    source = Source()
+    source = CodeSource()
     source.line(f"return {_key_code(keys, source, clock)}")
     return source.function("fact")

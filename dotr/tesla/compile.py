@@ -25,11 +25,11 @@ from dotr.ir.rules import Absent, Between, Binding, Choose, Selection, Summarise
 from dotr.rdf.terms import Term
 from dotr.tesla import aggregation, negation, selection
 from dotr.tesla.buckets import own_condition
+from dotr.tesla.code import CodeSource
 from dotr.tesla.columns import Column
 from dotr.tesla.conditions import NOW, names, parts
-from dotr.tesla.plan import Ranked, RulePlan, Stairs, Step
+from dotr.tesla.plan import MonotonicStack, Ranked, RulePlan, Step
 from dotr.tesla.scope import Scope
-from dotr.tesla.source import Source
 from dotr.tesla.template import faults
 from dotr.tesla.thresholds import table_of
 
@@ -91,7 +91,7 @@ class _Writer:
         )
         self.ranged = len(plans) > 1 or bool(self.plan.limits)
         variables = {position.name: position.variables for position in self.rule.positions}
-        self.source = Source()
+        self.source = CodeSource()
         self.scope = Scope(self.source, clock, self.rule.trigger.name, variables)
         self.bound: dict[int, str] = {}  # number of a WITH binding → its source
         self.limits = _limits(plans)
@@ -198,7 +198,7 @@ class _Writer:
         limits = self.limits.get(number, ())
         match conjunct:
             case Choose(selection=chosen, k=k):
-                shared = isinstance(step.column.content, Stairs | Ranked)
+                shared = isinstance(step.column.content, MonotonicStack | Ranked)
                 single = k == 1 and chosen is not Selection.EACH and not shared
                 fact, several = f"f{number}", f"c{number}"
                 return _Item(
@@ -211,7 +211,7 @@ class _Writer:
                     keeps=(fact,) if single else (several,),
                 )
             case Absent():
-                shared = isinstance(step.column.content, Stairs)
+                shared = isinstance(step.column.content, MonotonicStack)
                 return _Item(
                     needs,
                     lambda: negation.write(source, scope, step, column, limits, number),

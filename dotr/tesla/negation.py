@@ -11,26 +11,26 @@ from collections.abc import Sequence
 from typing import Any
 
 from dotr.tesla import selection
+from dotr.tesla.code import CodeSource
 from dotr.tesla.columns import Column
-from dotr.tesla.plan import Latest, Stairs, Step
+from dotr.tesla.plan import LastValue, MonotonicStack, Step
 from dotr.tesla.scope import Scope
-from dotr.tesla.source import Source
 from dotr.tesla.thresholds import none_above
 
 
 def write(
-    source: Source, scope: Scope, step: Step, column: Column[Any], limits: Sequence[int], number: int
+    source: CodeSource, scope: Scope, step: Step, column: Column[Any], limits: Sequence[int], number: int
 ) -> None:
     """`continue` where there is a candidate; with `limits`, narrow the range to members without one."""
     bucket = selection.find(source, scope, step, column, number)
-    if isinstance(step.column.content, Stairs):
+    if isinstance(step.column.content, MonotonicStack):
         lo, hi = scope.range
         search = selection.stairs(source, scope, step, none_above, limits)
         source.line(f"lo{number} = {lo} if {bucket} is None else {search(bucket)}")
         source.line(f"if lo{number} == {hi}: continue")
         scope.range = f"lo{number}", hi
         return
-    if isinstance(step.column.content, Latest):
+    if isinstance(step.column.content, LastValue):
         source.line(
             f"if {bucket} is not None and {bucket}[0] >= {selection.oldest(source, scope, step)}: continue"
         )

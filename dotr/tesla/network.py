@@ -29,7 +29,7 @@ NEVER: Time = 2**127
 
 
 @dataclass(slots=True, eq=False)
-class Group:
+class RuleGroup:
     """Owns what rules answered together are at run time; most groups are one rule.
 
     `rank`: the place in dependency order. `missing`: how many of the columns it needs are empty. `referred`:
@@ -54,7 +54,7 @@ Fill = Callable[[Sequence[Fact]], None]
 
 
 @dataclass(slots=True, eq=False)
-class Stream:
+class StreamWiring:
     """What a stream's facts do: fill columns now, fill columns at the instant's end, trigger groups.
 
     `awake`: (rank, group) in order of rank.
@@ -63,7 +63,7 @@ class Stream:
     fills: list[Fill] = field(default_factory=list)
     defers: list[Fill] = field(default_factory=list)
     columns: list[Column[Any]] = field(default_factory=list)
-    awake: list[tuple[int, Group]] = field(default_factory=list)
+    awake: list[tuple[int, RuleGroup]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class Network:
     def __init__(self, program: Program, options: Options, epochs: Sequence[int], now: Time | None) -> None:
         self.now = now
         self.epochs = tuple(epochs)
-        self.streams: dict[str, Stream] = {}
+        self.streams: dict[str, StreamWiring] = {}
         self.columns: dict[ColumnSpec, Column[Any]] = {}
         self.columns_of: list[list[Column[Any]]] = [[] for _ in program.rules]
         self.dropped = [0] * len(program.rules)
@@ -93,9 +93,9 @@ class Network:
         self.options = options
         self._sweeps: list[tuple[Time, int, Column[Any]]] = []
         self._numbers: dict[Column[Any], int] = {}
-        self._users: dict[Column[Any], list[Group]] = {}
+        self._users: dict[Column[Any], list[RuleGroup]] = {}
         durations = {r.trigger.duration for r in program.rules if isinstance(r.trigger, Every)}
-        self.clocks: dict[Time, Stream] = {duration: Stream() for duration in sorted(durations)}
+        self.clocks: dict[Time, StreamWiring] = {duration: StreamWiring() for duration in sorted(durations)}
         order = evaluation_order(program)
         self.plans = self._plan(program, order)
         self.groups = groups(self.plans)
@@ -132,7 +132,7 @@ class Network:
                 if step.threshold is not None:
                     column.lower(step.threshold.limit)
         own = self._stream(plan.rule.name) if plan.referred else None
-        group = Group(plans, columns, rank, plan.ticks, own is not None)
+        group = RuleGroup(plans, columns, rank, plan.ticks, own is not None)
         self._trigger(group)  # its stream is known before anything wakes the group
         # columns over rules may fill between this group's waking and its turn: they keep nobody asleep
         steps = zip(plan.steps, columns, strict=True)
@@ -154,16 +154,16 @@ class Network:
             stream.columns.append(column)
         return column
 
-    def _stream(self, name: str) -> Stream:
-        return self.streams.setdefault(name, Stream())
+    def _stream(self, name: str) -> StreamWiring:
+        return self.streams.setdefault(name, StreamWiring())
 
-    def _trigger(self, group: Group) -> Stream:
+    def _trigger(self, group: RuleGroup) -> StreamWiring:
         trigger = group.plans[0].rule.trigger
         if isinstance(trigger, Every):
             return self.clocks[trigger.duration]
         return self._stream(group.plans[0].stream)
 
-    def compile(self, group: Group) -> Run:
+    def compile(self, group: RuleGroup) -> Run:
         """Make the group's function; when it first runs."""
         options = self.options
         group.run = compile_group(
@@ -177,7 +177,7 @@ class Network:
 
     # ------------------------------------------------------------------ waking and sweeping
 
-    def _wake(self, group: Group) -> None:
+    def _wake(self, group: RuleGroup) -> None:
         insort(self._trigger(group).awake, (group.rank, group))
 
     def _filled(self, column: Column[Any]) -> None:

@@ -31,17 +31,17 @@ from dotr.tesla.thresholds import Filtered, Measure, Threshold, comparison, thre
 
 
 @dataclass(frozen=True, slots=True)
-class Latest:
+class LastValue:
     """One fact per key: the greatest in canonical order."""
 
 
 @dataclass(frozen=True, slots=True)
-class Log:
+class FactLog:
     """All facts per key, in canonical order."""
 
 
 @dataclass(frozen=True, slots=True)
-class Total:
+class RunningTotal:
     """A running aggregate per key over the last `duration`; the argument looks at the own fact only."""
 
     function: str
@@ -51,7 +51,7 @@ class Total:
 
 
 @dataclass(frozen=True, slots=True)
-class Stairs:
+class MonotonicStack:
     """Per key the facts that are the latest above some threshold: no later one measures as much or more."""
 
     measure: Measure
@@ -64,7 +64,7 @@ class Ranked:
     measure: Measure
 
 
-Content: TypeAlias = Latest | Log | Total | Stairs | Ranked
+Content: TypeAlias = LastValue | FactLog | RunningTotal | MonotonicStack | Ranked
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,11 +236,11 @@ def _plan_step(rule: Rule, conjunct: Conjunct, source: _Sources, depth: Time) ->
     content = _content(conjunct, trigger, needs_log, newest, variables)
     shared: Threshold | None = None
     each = isinstance(conjunct, Choose) and conjunct.selection is Selection.EACH
-    if not source.alone and (isinstance(content, Latest) or each):
+    if not source.alone and (isinstance(content, LastValue) or each):
         shared = next((t for test in filters if (t := threshold_of(test)) is not None), None)
         if shared is not None:
             filters = [test for test in filters if threshold_of(test) != shared]
-            content = Ranked(shared.measure) if each else Stairs(shared.measure)
+            content = Ranked(shared.measure) if each else MonotonicStack(shared.measure)
     spec = ColumnSpec(
         stream=source.base(position.stream),
         chained=position.chained,
@@ -308,14 +308,14 @@ def _content(
     conjunct: Conjunct, trigger: str, needs_log: bool, newest: bool, variables: Mapping[str, int]
 ) -> Content:
     if not newest or needs_log:
-        return Log()
+        return FactLog()
     match conjunct:
         case Choose(selection=Selection.LAST, k=1) | Absent():
-            return Latest()
+            return LastValue()
         case Summarise(window=Within(duration=duration), argument=argument) if argument is None or names(
             argument
         ) <= {conjunct.position.name}:
             own = None if argument is None else as_own(argument, conjunct.position.name, variables)
-            return Total(conjunct.function, conjunct.distinct, own, duration)
+            return RunningTotal(conjunct.function, conjunct.distinct, own, duration)
         case _:
-            return Log()
+            return FactLog()

@@ -15,15 +15,15 @@ from dotr.events import Clock
 from dotr.expressions.evaluate import compile_condition, compile_expression
 from dotr.ir.expressions import Attribute, Const, Expression, TimeOf, Var
 from dotr.rdf.terms import Term
+from dotr.tesla.code import CodeSource
 from dotr.tesla.conditions import NOW, names
-from dotr.tesla.source import Source
 
 
 @dataclass(slots=True)
 class Scope:
     """Owns what the function under construction knows: the source, and the local of each position."""
 
-    source: Source
+    source: CodeSource
     clock: Clock
     trigger: str
     variables: dict[str, tuple[str, ...]]

@@ -15,15 +15,15 @@ from contextlib import contextmanager
 from typing import Any, assert_never
 
 from dotr.ir.rules import Between, Choose, Selection, Within
+from dotr.tesla.code import CodeSource
 from dotr.tesla.columns import Column
-from dotr.tesla.plan import Latest, Ranked, Stairs, Step
+from dotr.tesla.plan import LastValue, MonotonicStack, Ranked, Step
 from dotr.tesla.scope import Scope
-from dotr.tesla.source import Source
 from dotr.tesla.thresholds import Measure, latest_above, table_of
 
 
 def write(
-    source: Source,
+    source: CodeSource,
     scope: Scope,
     step: Step,
     conjunct: Choose,
@@ -37,12 +37,12 @@ def write(
     """
     bucket = find(source, scope, step, column, number)
     fact, several = f"f{number}", f"c{number}"
-    if isinstance(step.column.content, Stairs):
+    if isinstance(step.column.content, MonotonicStack):
         source.line(f"if {bucket} is None: continue")
         source.line(f"{several} = {stairs(source, scope, step, latest_above, limits)(bucket)}")
         source.line(f"if not {several}: continue")
         return
-    if isinstance(step.column.content, Latest):
+    if isinstance(step.column.content, LastValue):
         source.line(f"{fact} = {bucket}")
         source.line(f"if {fact} is None or {fact}[0] < {oldest(source, scope, step)}: continue")
         return
@@ -69,7 +69,7 @@ def write(
             assert_never(conjunct.selection)
 
 
-def find(source: Source, scope: Scope, step: Step, column: Column[Any], number: int) -> str:
+def find(source: CodeSource, scope: Scope, step: Step, column: Column[Any], number: int) -> str:
     """Write the look-up of the bucket; the local that holds it, or None."""
     bucket = f"q{number}"
     get = source.name("get", column.table.get)
@@ -89,7 +89,7 @@ def find(source: Source, scope: Scope, step: Step, column: Column[Any], number: 
 
 
 def stairs(
-    source: Source, scope: Scope, step: Step, search: Callable[..., Any], limits: Sequence[int]
+    source: CodeSource, scope: Scope, step: Step, search: Callable[..., Any], limits: Sequence[int]
 ) -> Callable[[str], str]:
     """Source of a search of thresholds.py over a bucket, for the members in range."""
     lo, hi = scope.range
@@ -100,7 +100,7 @@ def stairs(
     return lambda bucket: f"{source.name('search', search)}({bucket}, {since}, {lo}, {hi}, {rising}, {cut})"
 
 
-def oldest(source: Source, scope: Scope, step: Step) -> str:
+def oldest(source: CodeSource, scope: Scope, step: Step) -> str:
     """Source of the least time inside the window."""
     match step.conjunct.window:
         case Within(duration=duration, reference=reference):
@@ -140,7 +140,7 @@ def refusals(scope: Scope, step: Step) -> list[str]:
     return tests
 
 
-def candidates(source: Source, scope: Scope, step: Step, number: int) -> None:
+def candidates(source: CodeSource, scope: Scope, step: Step, number: int) -> None:
     """`c<n>`: the candidates of bucket `q<n>` in canonical order; it may be the bucket itself: read only."""
     bucket, several, left = f"q{number}", f"c{number}", f"lo{number}"
     bisect, end = _bisect(source), beyond(scope, step)
@@ -156,7 +156,9 @@ def candidates(source: Source, scope: Scope, step: Step, number: int) -> None:
         source.line(f"{several} = [x for x in {several} if not ({' or '.join(tests)})]")
 
 
-def _who_takes(source: Source, scope: Scope, measure: Measure, limits: Sequence[int], several: str) -> None:
+def _who_takes(
+    source: CodeSource, scope: Scope, measure: Measure, limits: Sequence[int], several: str
+) -> None:
     """The facts in `c<n>` become (fact, from, to): the members in range whose threshold they pass."""
     lo, hi = scope.range
     sizes, rising = source.name("size", table_of(measure)), source.name("limits", limits)
@@ -167,7 +169,7 @@ def _who_takes(source: Source, scope: Scope, measure: Measure, limits: Sequence[
     )
 
 
-def newest_one(source: Source, scope: Scope, step: Step, number: int) -> None:
+def newest_one(source: CodeSource, scope: Scope, step: Step, number: int) -> None:
     """`f<n>`: the greatest candidate of bucket `q<n>`, or None."""
     fact, bucket, left = f"f{number}", f"q{number}", f"lo{number}"
     tests = refusals(scope, step)
@@ -188,7 +190,7 @@ def newest_one(source: Source, scope: Scope, step: Step, number: int) -> None:
         source.line("break")
 
 
-def _newest_k(source: Source, scope: Scope, step: Step, number: int, k: int) -> None:
+def _newest_k(source: CodeSource, scope: Scope, step: Step, number: int, k: int) -> None:
     """`c<n>`: the k greatest candidates, in canonical order."""
     several, bucket, left = f"c{number}", f"q{number}", f"lo{number}"
     tests = refusals(scope, step)
@@ -213,14 +215,14 @@ def _newest_k(source: Source, scope: Scope, step: Step, number: int, k: int) -> 
     source.line(f"{several}.reverse()")
 
 
-def _newest_end(source: Source, scope: Scope, step: Step, number: int) -> None:
+def _newest_end(source: CodeSource, scope: Scope, step: Step, number: int) -> None:
     """`i`: the place after the window's last fact."""
     bucket, end = f"q{number}", beyond(scope, step)
     where = f"len({bucket})" if end is None else f"{_bisect(source)}({bucket}, ({end},))"
     source.line(f"i = {where}")
 
 
-def _oldest_one(source: Source, scope: Scope, step: Step, number: int) -> None:
+def _oldest_one(source: CodeSource, scope: Scope, step: Step, number: int) -> None:
     """`f<n>`: the least candidate, or None."""
     fact = f"f{number}"
     source.line(f"{fact} = None")
@@ -229,7 +231,7 @@ def _oldest_one(source: Source, scope: Scope, step: Step, number: int) -> None:
         source.line("break")
 
 
-def _oldest_k(source: Source, scope: Scope, step: Step, number: int, k: int) -> None:
+def _oldest_k(source: CodeSource, scope: Scope, step: Step, number: int, k: int) -> None:
     """`c<n>`: the k least candidates, in canonical order."""
     several = f"c{number}"
     source.line(f"{several} = []")
@@ -239,7 +241,7 @@ def _oldest_k(source: Source, scope: Scope, step: Step, number: int, k: int) -> 
 
 
 @contextmanager
-def _from_oldest(source: Source, scope: Scope, step: Step, number: int) -> Iterator[None]:
+def _from_oldest(source: CodeSource, scope: Scope, step: Step, number: int) -> Iterator[None]:
     """A loop over candidates `x` from the window's start, whose body the caller writes."""
     bucket, end, tests = f"q{number}", beyond(scope, step), refusals(scope, step)
     source.line(f"i = {_bisect(source)}({bucket}, ({oldest(source, scope, step)},))")
@@ -252,5 +254,5 @@ def _from_oldest(source: Source, scope: Scope, step: Step, number: int) -> Itera
         yield
 
 
-def _bisect(source: Source) -> str:
+def _bisect(source: CodeSource) -> str:
     return source.name("bisect", bisect_left)

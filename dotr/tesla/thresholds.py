@@ -162,7 +162,7 @@ def _edge(value: float, inclusive: bool) -> int:
     return middle + 1 if nearest < value else middle
 
 
-class Flight:
+class ThresholdStack:
     """Owns the facts of one key that are the latest above some limit: later ones measure less.
 
     `facts` are in canonical order, `measures` fall from one to the next.
@@ -191,7 +191,7 @@ class Flight:
 
 
 def latest_above(
-    flight: Flight, since: Time, lo: int, hi: int, limits: Sequence[int], cut: Callable[..., int]
+    flight: ThresholdStack, since: Time, lo: int, hi: int, limits: Sequence[int], cut: Callable[..., int]
 ) -> list[tuple[Fact, int, int]]:
     """For the members `lo` ≤ i < `hi`: (their latest fact above `limits[i]`, from, to), in ranges.
 
@@ -214,7 +214,7 @@ def latest_above(
 
 
 def none_above(
-    flight: Flight, since: Time, lo: int, hi: int, limits: Sequence[int], cut: Callable[..., int]
+    flight: ThresholdStack, since: Time, lo: int, hi: int, limits: Sequence[int], cut: Callable[..., int]
 ) -> int:
     """The first of the members `lo` ≤ i < `hi` that has no fact above its limit; `hi` if all have."""
     oldest = bisect_left(flight.facts, (since,))

@@ -19,7 +19,7 @@ from dotr.events import Clock, Fact
 from dotr.ir import Program
 from dotr.lang import parse_program
 from dotr.rdf.terms import integer
-from dotr.tesla.engine import TeslaDetector
+from dotr.tesla.detector import TeslaDetector
 
 Instants = Sequence[tuple[int, Mapping[str, Sequence[Fact]]]]
 

@@ -28,19 +28,19 @@ from pathlib import Path
 from random import Random
 from time import monotonic
 
-from dotr.connectors.background import read_background
-from dotr.connectors.parquet import ArchiveWriter
-from dotr.connectors.rules import read_rules_text
-from dotr.connectors.sources import SourceOptions
+from dotr.batch.local import LocalRunner
+from dotr.batch.log_splits import open_log
+from dotr.batch.partitioning import describe
+from dotr.batch.runs import Request, Runner
+from dotr.batch.spark.cluster import SparkRunner
+from dotr.batch.spark.sessions import session
 from dotr.events import Clock
+from dotr.io.decode.parquet import ArchiveWriter
+from dotr.io.files.background import read_background
+from dotr.io.files.rule_texts import read_rules_text
+from dotr.io.files.sources import SourceOptions
 from dotr.lang import load_program
 from dotr.rdf.terms import RDF_TYPE, Triple
-from dotr.spark.batch import Request, Runner
-from dotr.spark.cluster import SparkRunner
-from dotr.spark.local import LocalRunner
-from dotr.spark.plan import describe
-from dotr.spark.reading import open_log
-from dotr.spark.sessions import session
 
 from .harness import json_line, machine, table
 

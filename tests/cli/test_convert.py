@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from dotr.connectors.converting import TARGETS, numbered
-from dotr.connectors.sources import Sources
+from dotr.io.conversion import TARGETS, numbered
+from dotr.io.files.sources import Sources
 from dotr.rdf.blanks import label_stream
 from tests.cli.conftest import Dotr
 
@@ -115,8 +115,8 @@ def _missing(name: str) -> str:
 
 
 def test_an_archive_in_parts_is_what_many_tasks_read(dotr: Dotr, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dotr.connectors.parquet.ROWS", 10)
-    monkeypatch.setattr("dotr.connectors.parquet.PART", 1)
+    monkeypatch.setattr("dotr.io.decode.parquet.ROWS", 10)
+    monkeypatch.setattr("dotr.io.decode.parquet.PART", 1)
     lines = [json.dumps({"time": i, "graph": f"<urn:a> <urn:p> {i} ."}) for i in range(35)]
     Path("in.jsonl").write_text("\n".join(lines))
     found = dotr("convert", "in.jsonl", "-o", "archive")

@@ -173,7 +173,7 @@ def test_a_deployment_in_a_folder_that_cannot_be_written_can_be_looked_at(
     def unable(*_: object) -> None:
         raise sqlite3.OperationalError("unable to open database file")
 
-    monkeypatch.setattr("dotr.connectors.journal.Journal._open", unable)
+    monkeypatch.setattr("dotr.service.journal.Journal._open", unable)
     monkeypatch.setattr("os.access", lambda path, mode: False)
     assert dotr("status").out == expected
     assert dotr("deploy", "fire.dotr", "--dry-run").code == 0

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 from freezegun import freeze_time
 
-from dotr.connectors.pace import Idle, Pace
+from dotr.service.checkpoint_policy import CheckpointPolicy, Idle
 from tests.cli.conftest import HOT, SMOKE, Dotr
-from tests.connectors.deployments import deploy, feed
+from tests.service.deployments import deploy, feed
 from tests.soak.kill_feed import trial
 
 FEED = [sys.executable, "-m", "dotr.cli.main", "feed"]
@@ -191,7 +191,7 @@ def test_in_silence_absence_is_noticed_if_asked(tmp_path: Path, monkeypatch: pyt
 
 def test_commits_are_spaced_by_what_they_cost() -> None:
     with freeze_time("2026-01-01") as clock:
-        pace = Pace(graphs=100, seconds=1.0)
+        pace = CheckpointPolicy(graphs=100, seconds=1.0)
         assert not pace.due(16)
         clock.tick(1)
         assert pace.due(16)
@@ -206,7 +206,7 @@ def test_commits_are_spaced_by_what_they_cost() -> None:
 
 def test_a_large_state_that_was_loaded_is_not_saved_at_once() -> None:
     with freeze_time("2026-01-01") as clock:
-        pace = Pace(graphs=100, size=lambda: 10)
+        pace = CheckpointPolicy(graphs=100, size=lambda: 10)
         pace.expect(2)
         clock.tick(23)
         assert not pace.due(1000)
@@ -218,7 +218,7 @@ def test_a_state_that_grows_is_saved_in_a_tenth_of_the_time() -> None:
     """It grows for an hour, from nothing to a commit of 30 s, and stays so large for another."""
     with freeze_time("2026-01-01") as clock:
         second, saving, longest, last = 0, 0.0, 0, 0
-        pace = Pace(graphs=1000, size=lambda: min(second, 3600))
+        pace = CheckpointPolicy(graphs=1000, size=lambda: min(second, 3600))
         while second < 7200:
             second += 1
             clock.tick(1)
@@ -236,7 +236,7 @@ def test_a_state_that_grows_is_saved_in_a_tenth_of_the_time() -> None:
 
 def test_growth_alone_puts_a_commit_off_for_a_minute_at_most() -> None:
     with freeze_time("2026-01-01") as clock:
-        pace = Pace(graphs=1, size=lambda: 10**pace._count)
+        pace = CheckpointPolicy(graphs=1, size=lambda: 10**pace._count)
         pace.touched()
         begun = pace.begun()
         clock.tick(0.5)

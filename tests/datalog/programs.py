@@ -1,6 +1,17 @@
 """Building Datalog programs in tests: `rule("?a in ?b", "?a at ?c", "?c in ?b")`."""
 
-from dotr.ir import AggregateAtom, Atom, BodyAtom, Call, Const, DatalogRule, Expression, NotAtom, Total, Var
+from dotr.ir import (
+    AggregateAtom,
+    AggregateTerm,
+    Atom,
+    BodyAtom,
+    Call,
+    Const,
+    DatalogRule,
+    Expression,
+    NotAtom,
+    Var,
+)
 from dotr.rdf.terms import OWL, RDF_TYPE, RDFS, Term, Triple, integer
 
 _VOCABULARY = {
@@ -64,7 +75,7 @@ def aggregate(
     group: str, function: str, argument: str | None, into: str, *body: str | BodyAtom, distinct: bool = False
 ) -> AggregateAtom:
     inner = tuple(atom(item) if isinstance(item, str) else item for item in body)
-    total = Total(function, None if argument is None else Var(argument), distinct, Var(into))
+    total = AggregateTerm(function, None if argument is None else Var(argument), distinct, Var(into))
     return AggregateAtom(inner, tuple(map(Var, group.split())), (total,))  # type: ignore[arg-type]  # tests nest no aggregates
 
 

@@ -7,7 +7,7 @@ import pytest
 from dotr.datalog.closing import close_background, fingerprint, load_background, saved_lists
 from dotr.datalog.materialiser import Limits, Materialiser
 from dotr.datalog.owl_lists import list_rules
-from dotr.datalog.pruning import reach
+from dotr.datalog.relations_read import reach
 from dotr.errors import DataError, EngineError, ProgramError
 from dotr.ir import BindAtom, Var
 from dotr.joins.relations import ALL

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dotr.datalog.materialiser import Materialiser
-from dotr.datalog.oracle import closure
 from dotr.datalog.strata import check_rules
 from dotr.errors import Severity
 from dotr.ir import AggregateAtom, Atom, BindAtom, BodyAtom, DatalogRule, FilterAtom, NotAtom, Var
 from dotr.joins.relations import holding
 from dotr.joins.variables import atom_variables
 from dotr.rdf.terms import RDF_TYPE, Triple
+from dotr.reference.datalog import closure
 from tests.datalog.programs import aggregate, call, term
 
 _NODES = [term(word) for word in ("n1", "n2", "1")]

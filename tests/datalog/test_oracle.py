@@ -2,9 +2,9 @@
 
 import pytest
 
-from dotr.datalog.oracle import closure
 from dotr.errors import ProgramError
 from dotr.ir import BindAtom, DatalogRule, FilterAtom, Var
+from dotr.reference.datalog import closure
 from tests.datalog.programs import aggregate, call, no, rule, triples
 
 

@@ -10,7 +10,7 @@ from dotr.errors import ProgramError
 from dotr.events import Clock
 from dotr.expressions import dialect
 from dotr.expressions.evaluate import check_call, compile_condition, compile_expression
-from dotr.ir import Attribute, Call, Const, Exists, Expression, Group, TimeOf, Var
+from dotr.ir import Attribute, Call, Const, Exists, Expression, GroupPattern, TimeOf, Var
 from dotr.rdf.terms import FALSE, TRUE, XSD, Term, integer, literal
 
 SECONDS = Clock()
@@ -98,7 +98,7 @@ def test_now_is_what_the_caller_says() -> None:
 
 
 def test_exists_is_the_callers_and_an_error_in_the_program_where_there_is_no_graph() -> None:
-    exists, not_exists = Exists(Group(()), False), Exists(Group(()), True)
+    exists, not_exists = Exists(GroupPattern(()), False), Exists(GroupPattern(()), True)
     for found in (True, False):
         for expression in (exists, not_exists):
             holds = compile_condition(expression, leaf, clock=SECONDS, exists=lambda _: lambda row: row)

@@ -7,10 +7,19 @@ from itertools import product
 from hypothesis import strategies as st
 
 from dotr.ir import Call, Const, Node, Var
-from dotr.joins.body import Absent, Assign, Guard, Item, Pattern, View, bound_by, triple_pattern
+from dotr.joins.body import (
+    AbsentPattern,
+    Assign,
+    BodyPattern,
+    Item,
+    RowFilter,
+    View,
+    bound_by,
+    triple_pattern,
+)
 from dotr.joins.planner import Sizes
 from dotr.joins.relations import ALL, is_class
-from dotr.joins.store import Store
+from dotr.joins.store import TripleIndex
 from dotr.rdf.background import Background
 from dotr.rdf.terms import RDF_TYPE, Term, Triple
 
@@ -39,23 +48,23 @@ def bodies(draw: st.DrawFn) -> list[Item]:
     bound = sorted(bound_by(items))
     if bound and draw(st.booleans()):
         pair = (Var(draw(st.sampled_from(bound))), Var(draw(st.sampled_from(bound))))
-        items.append(Guard(Call(draw(st.sampled_from(["=", "!="])), pair)))
+        items.append(RowFilter(Call(draw(st.sampled_from(["=", "!="])), pair)))
     if bound and draw(st.booleans()):
         copied = Var(draw(st.sampled_from(bound)))
         items.append(Assign(Call("COALESCE", (copied, Const(TERMS[0]))), "w"))
     if draw(st.booleans()):
-        items.append(Absent(draw(patterns)))
+        items.append(AbsentPattern(draw(patterns)))
     return draw(st.permutations(items))
 
 
 @st.composite
-def stores(draw: st.DrawFn) -> Store:
+def stores(draw: st.DrawFn) -> TripleIndex:
     """A background with some triples withdrawn, and an overlay of others, unions included."""
     background = sorted(set(draw(st.lists(triples, max_size=12))))
     added = sorted(set(draw(st.lists(triples, max_size=6))) - set(background))
     removed = draw(st.lists(st.sampled_from(background), unique=True)) if background else []
     relations = {r for t in removed for r in relations_of(t)}
-    store = Store(Background(background), volatile=relations)
+    store = TripleIndex(Background(background), volatile=relations)
     for triple in added:
         for relation, row in rows_of(triple).items():
             store.overlay.add(relation, row)
@@ -77,7 +86,7 @@ def rows_of(triple: Triple) -> dict[str, tuple[Term, ...]]:
     return rows
 
 
-def holds(store: Store, relation: str, row: tuple[Term, ...], view: View) -> bool:
+def holds(store: TripleIndex, relation: str, row: tuple[Term, ...], view: View) -> bool:
     """Whether a row is in a view: membership by definition."""
     if relation == ALL:
         triple: Triple = row  # type: ignore[assignment]  # three columns
@@ -103,10 +112,10 @@ def holds(store: Store, relation: str, row: tuple[Term, ...], view: View) -> boo
 
 
 def brute_force(
-    items: list[Item], views: dict[int, View], absent: View, outputs: list[Node], store: Store
+    items: list[Item], views: dict[int, View], absent: View, outputs: list[Node], store: TripleIndex
 ) -> list[tuple[Term, ...]]:
     """Every assignment of the pattern variables is tried."""
-    names = sorted({name for item in items if isinstance(item, Pattern) for name in item.variables})
+    names = sorted({name for item in items if isinstance(item, BodyPattern) for name in item.variables})
     terms = [*TERMS, *PREDICATES, *CLASSES, RDF_TYPE]
     found = []
     for values in product(terms, repeat=len(names)):
@@ -123,26 +132,26 @@ def brute_force(
 
 
 def _true(
-    item: Item, view: View, absent: View, row: dict[str, Term], terms: list[Term], store: Store
+    item: Item, view: View, absent: View, row: dict[str, Term], terms: list[Term], store: TripleIndex
 ) -> bool:
-    if isinstance(item, Pattern):
+    if isinstance(item, BodyPattern):
         columns = tuple(row[n.name] if isinstance(n, Var) else n for n in item.columns)
         return holds(store, item.relation, columns, view)
-    if isinstance(item, Absent):
+    if isinstance(item, AbsentPattern):
         free = [name for name in item.pattern.variables if name not in row]
         for values in product(terms, repeat=len(free)):
             extended = {**row, **dict(zip(free, values, strict=True))}
             if _true(item.pattern, absent, absent, extended, terms, store):
                 return False
         return True
-    if isinstance(item, Guard):
+    if isinstance(item, RowFilter):
         first, second = (row[a.name] for a in item.condition.arguments)  # type: ignore[union-attr]  # two variables
         return (first == second) == (item.condition.function == "=")  # type: ignore[union-attr]  # a call
     return True
 
 
 def views_for(draw: st.DrawFn, items: list[Item]) -> dict[int, View]:
-    return {i: draw(_views) for i, item in enumerate(items) if isinstance(item, Pattern)}
+    return {i: draw(_views) for i, item in enumerate(items) if isinstance(item, BodyPattern)}
 
 
 class NoSizes:

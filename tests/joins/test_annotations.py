@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dotr.ir import Var
-from dotr.joins.body import Item, Pattern, triple_pattern
+from dotr.joins.body import BodyPattern, Item, triple_pattern
 from dotr.joins.emit import Annotation, compile_plan, source_of
 from dotr.joins.planner import plan
-from dotr.joins.store import Store
+from dotr.joins.store import TripleIndex
 from dotr.rdf.background import Background
 from dotr.rdf.terms import Term
 
@@ -19,7 +19,7 @@ FOREVER = 1_000
 EXPIRATION = Annotation(one=FOREVER, join=min, merge=max)
 P, Q = "<http://example.org/p>", "<http://example.org/q>"
 _STEP = [triple_pattern(Var("x"), P, Var("y")), triple_pattern(Var("y"), P, Var("z"))]
-_RULES: list[tuple[Pattern, list[Item]]] = [
+_RULES: list[tuple[BodyPattern, list[Item]]] = [
     (triple_pattern(Var("x"), P, Var("z")), [*_STEP]),
     (triple_pattern(Var("y"), P, Var("x")), [triple_pattern(Var("x"), Q, Var("y"))]),
 ]
@@ -30,11 +30,11 @@ Facts = dict[tuple[str, Row], int]
 
 def expire(background: Sequence[Row], stream: Facts) -> Facts:
     """The rows of a window with their expirations, by triggered plans until nothing lives longer."""
-    store = Store(Background((s, Q, o) for s, o in background))
+    store = TripleIndex(Background((s, Q, o) for s, o in background))
     triggered = []
     for head, items in _RULES:
         for i, item in enumerate(items):
-            assert isinstance(item, Pattern)
+            assert isinstance(item, BodyPattern)
             found = plan(items[:i] + items[i + 1 :], head.columns, store, trigger=item)
             triggered.append(
                 (item.relation, head.relation, compile_plan(found, store, annotation=EXPIRATION))
@@ -94,7 +94,7 @@ def test_rows_expire_when_their_longest_derivation_does(background: list[Row], s
 
 
 def test_plain_code_has_no_trace_of_annotations() -> None:
-    store = Store(Background([("<a>", Q, "<b>")]))
+    store = TripleIndex(Background([("<a>", Q, "<b>")]))
     found = plan([triple_pattern(Var("y"), Q, Var("z"))], [Var("z")], store, trigger=_RULES[0][0])
     plain = compile_plan(found, store)
     annotated = compile_plan(found, store, annotation=EXPIRATION)

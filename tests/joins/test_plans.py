@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dotr.ir import Var
-from dotr.joins.body import Pattern, View, bound_by, triple_pattern
+from dotr.joins.body import BodyPattern, View, bound_by, triple_pattern
 from dotr.joins.describe import describe
 from dotr.joins.emit import Found, compile_plan, source_of
+from dotr.joins.interpreter import walk
 from dotr.joins.planner import delta_views, plan, withdrawn_views
-from dotr.joins.store import Store
-from dotr.joins.walk import walk
+from dotr.joins.store import TripleIndex
 from dotr.rdf.background import Background
 from tests.joins import bodies as b
 
@@ -71,10 +71,10 @@ def test_old_all_split_finds_every_new_solution_once(data: st.DataObject) -> Non
 @given(st.data())
 def test_triggered_by_a_row_or_given_values(data: st.DataObject) -> None:
     items, store = data.draw(b.bodies()), data.draw(b.stores())
-    places = [i for i, item in enumerate(items) if isinstance(item, Pattern)]
+    places = [i for i, item in enumerate(items) if isinstance(item, BodyPattern)]
     place = data.draw(st.sampled_from(places))
     trigger = items[place]
-    assert isinstance(trigger, Pattern)
+    assert isinstance(trigger, BodyPattern)
     rest = items[:place] + items[place + 1 :]
     outputs = [Var(name) for name in sorted(bound_by(items))]
     triggered = plan(rest, outputs, store, trigger=trigger)
@@ -94,7 +94,7 @@ def test_triggered_by_a_row_or_given_values(data: st.DataObject) -> None:
 def test_long_plans_go_on_in_a_second_function() -> None:
     nodes = [f"<{n}>" for n in range(3)]
     background = Background((a, "<p>", c) for a in nodes for c in nodes[:2])
-    store = Store(background)
+    store = TripleIndex(background)
     chain = [triple_pattern(Var(f"x{i}"), "<p>", Var(f"x{i + 1}")) for i in range(11)]
     branches = [triple_pattern(Var("x0"), "<p>", Var(f"y{i}")) for i in range(12)]
     the_plan = plan([*chain, *branches[:1]], [Var("x11")], store)
@@ -107,14 +107,14 @@ def test_long_plans_go_on_in_a_second_function() -> None:
 
 def test_no_constant_of_a_user_is_part_of_the_source() -> None:
     evil = "<http://example.org/');import_os(' \n>"
-    store = Store(Background([(evil, evil, evil)]))
+    store = TripleIndex(Background([(evil, evil, evil)]))
     the_plan = plan([triple_pattern(evil, evil, Var("x"))], [Var("x"), evil], store)
     assert "import_os" not in source_of(compile_plan(the_plan, store))
     assert run(the_plan, store) == [(evil, evil)]
 
 
 def test_functions_of_one_shape_share_their_code() -> None:
-    store = Store(Background([("<a>", "<p>", "<b>"), ("<a>", "<q>", "<c>")]))
+    store = TripleIndex(Background([("<a>", "<p>", "<b>"), ("<a>", "<q>", "<c>")]))
     first, second = (
         compile_plan(plan([triple_pattern("<a>", p, Var("x"))], [Var("x")], store), store)
         for p in ("<p>", "<q>")
@@ -123,10 +123,10 @@ def test_functions_of_one_shape_share_their_code() -> None:
 
 
 def test_plan_prints_itself() -> None:
-    store = Store(Background([("<a>", "<in>", "<b>")]))
+    store = TripleIndex(Background([("<a>", "<in>", "<b>")]))
     body = [triple_pattern(Var("c"), "<in>", Var("b"))]
     trigger = triple_pattern(Var("a"), "<at>", Var("c"))
-    assert isinstance(trigger, Pattern)
+    assert isinstance(trigger, BodyPattern)
     assert describe(plan(body, [Var("a"), Var("b")], store, trigger=trigger)) == (
         "when ?a <at> ?c\n  find ?c <in> ?b   [by subject, now]\n  → ?a ?b"
     )
@@ -135,6 +135,6 @@ def test_plan_prints_itself() -> None:
 def test_planner_looks_up_the_rarest_bound_pattern_first() -> None:
     rooms = [(f"<d{n}>", "<in>", "<room>") for n in range(100)]
     kinds = [(f"<d{n}>", "<kind>", f"<k{n}>") for n in range(100)]
-    store = Store(Background(rooms + kinds))
+    store = TripleIndex(Background(rooms + kinds))
     room, kind = triple_pattern(Var("d"), "<in>", Var("r")), triple_pattern(Var("d"), "<kind>", Var("k"))
     assert plan([room, kind], [Var("d")], store, given=["r", "k"]).steps[0].pattern is kind  # type: ignore[union-attr]  # a probe

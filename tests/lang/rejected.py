@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from dotr.connectors.rules import read_rules_text
-from dotr.connectors.shipped import SCHEME
+from dotr.io.files.rule_texts import read_rules_text
+from dotr.io.files.shipped import SCHEME
 from dotr.lang import check_program
 
 FOLDER = Path(__file__).parent.parent / "golden" / "rejected"

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 import dotr
-from dotr.connectors.rules import read_rules_text
-from dotr.connectors.shipped import SCHEME
 from dotr.errors import Diagnostic, Severity
+from dotr.io.files.rule_texts import read_rules_text
+from dotr.io.files.shipped import SCHEME
 from dotr.lang import check_program
 from dotr.lang.explain import PAGES, explain, similar
 from dotr.lang.pages import datalog, names, outputs, queries, running, syntax, windows
-from dotr.lang.pages.page import Kind, Page
+from dotr.lang.pages.page import Page, PageKind
 from tests.lang.rejected import cases, findings
 
 PACKAGE = Path(dotr.__file__).parent
@@ -24,7 +24,7 @@ FILES = {
     "RULE Lost DEFINE { dotr_x a :Lost } FROM EVERY 1 min AS Tick AND NOT Beat WITHIN ?patience FROM Tick\n",
     "circle.dotr": "IMPORT <circle.dotr> AS Round\n",
 }
-RUNNABLE = [page for page in PAGES.values() if page.kind is not Kind.OTHER]
+RUNNABLE = [page for page in PAGES.values() if page.kind is not PageKind.OTHER]
 
 
 def codes() -> set[str]:
@@ -41,7 +41,7 @@ def test_a_code_has_one_page() -> None:
 
 
 def findings_of(page: Page, text: str) -> list[Diagnostic]:
-    name = "page.dotr" if page.kind is Kind.DOTR else "page.dlog"
+    name = "page.dotr" if page.kind is PageKind.DOTR else "page.dlog"
 
     def read(path: str) -> str:
         if path.startswith(SCHEME):

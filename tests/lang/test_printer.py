@@ -12,9 +12,9 @@ from dotr.cli.main import run
 from dotr.errors import Diagnostics
 from dotr.ir import Select
 from dotr.lang import parse_datalog, parse_query
-from dotr.lang.dotr import DotrParser
+from dotr.lang.grammar.dotr import DotrParser
+from dotr.lang.grammar.tokens import comments
 from dotr.lang.printer import duration_text, format_text
-from dotr.lang.tokens import comments
 from dotr.source import Source
 from dotr.sparql.printing import query_text
 from tests.lang.programs import datalog, programs

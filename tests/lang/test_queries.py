@@ -13,7 +13,7 @@ from dotr.ir import (
     Const,
     Expression,
     Filter,
-    Group,
+    GroupPattern,
     Inverse,
     NegatedSet,
     Repeat,
@@ -166,8 +166,8 @@ def test_groups_unions_and_subqueries_keep_their_braces() -> None:
     union, group, sub = where.elements
     assert isinstance(union, Union)
     assert len(union.branches) == 2
-    assert isinstance(group, Group)
-    assert isinstance(sub, Group)
+    assert isinstance(group, GroupPattern)
+    assert isinstance(sub, GroupPattern)
     assert isinstance(sub.elements[0], SubSelect)
 
 

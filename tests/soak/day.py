@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.connectors.deployments import RULES, deploy
+from tests.service.deployments import RULES, deploy
 from tests.soak.processes import dotr
 
 DAY = 24 * 60 * 60 * 1000

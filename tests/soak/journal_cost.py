@@ -19,7 +19,7 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
-from dotr.connectors.journal import Journal
+from dotr.service.journal import Journal
 from tests.soak.processes import spent
 
 SMALL = """PREFIX : <urn:x:>

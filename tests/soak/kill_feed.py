@@ -17,7 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.connectors.deployments import RULES, deploy, stream
+from tests.service.deployments import RULES, deploy, stream
 
 SCHEMA = "<urn:x:Smoke> <http://www.w3.org/2000/01/rdf-schema#subClassOf> <urn:x:Event> ."
 OUTPUTS = ("out.nq", "out.jsonl", "dead.jsonl")

@@ -3,7 +3,7 @@
     python -m tests.soak.resume
 
 Place:   started by hand, its line is in LOG.md. That nothing is closed again is tested by
-         tests/connectors/test_resuming.py.
+         tests/service/test_resuming.py.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import json
 import tempfile
 from pathlib import Path
 
-from dotr.connectors.journal import Journal
+from dotr.service.journal import Journal
 from tests.soak.processes import spent
 
 RULES = """PREFIX : <urn:x:>

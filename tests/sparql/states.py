@@ -7,18 +7,18 @@ from collections.abc import Collection
 import pyoxigraph as ox
 
 from dotr.joins.relations import ALL, holding
-from dotr.joins.store import Store
+from dotr.joins.store import TripleIndex
 from dotr.rdf.background import Background
 from dotr.rdf.terms import RDF_TYPE, Triple, to_oxigraph
 
 
-def closed(background: Collection[Triple], *, counting: bool = False) -> Store:
+def closed(background: Collection[Triple], *, counting: bool = False) -> TripleIndex:
     """A store that may lose rows of any relation."""
     volatile = {relation for triple in background for relation in holding(triple)}
-    return Store(Background(background), volatile=volatile, counting=counting)
+    return TripleIndex(Background(background), volatile=volatile, counting=counting)
 
 
-def enter(store: Store, added: Collection[Triple], removed: Collection[Triple] = ()) -> None:
+def enter(store: TripleIndex, added: Collection[Triple], removed: Collection[Triple] = ()) -> None:
     """Put the store's overlay into an instant: `added` less what the background has, and `removed`."""
     store.overlay.forget()
     for triple in added:

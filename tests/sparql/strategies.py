@@ -19,8 +19,8 @@ from dotr.ir import (
     Exists,
     Expression,
     Filter,
-    Group,
     GroupKey,
+    GroupPattern,
     Inverse,
     Minus,
     OptionalGroup,
@@ -146,7 +146,7 @@ def expressions(draw: st.DrawFn, depth: int = 2, exists: bool = False) -> Expres
             )
         )
     if exists:
-        return Exists(Group((draw(blocks(2)),)), draw(st.booleans()))
+        return Exists(GroupPattern((draw(blocks(2)),)), draw(st.booleans()))
     return Call("STR", (draw(leaf),))
 
 
@@ -159,7 +159,7 @@ def inline(draw: st.DrawFn) -> Values:
 
 
 @st.composite
-def groups(draw: st.DrawFn, depth: int = 2, monotone: bool = False) -> Group:
+def groups(draw: st.DrawFn, depth: int = 2, monotone: bool = False) -> GroupPattern:
     """A group: triples first, mostly, then anything."""
     elements: list[object] = [draw(blocks())] if draw(st.integers(0, 5)) else []
     for _ in range(draw(st.integers(0, 3 if depth else 1))):
@@ -167,7 +167,7 @@ def groups(draw: st.DrawFn, depth: int = 2, monotone: bool = False) -> Group:
         if kind <= 2:
             elements.append(Filter(draw(expressions(exists=not monotone and depth > 0))))
         elif kind == 3:
-            taken = {name for e in elements for name in visible(Group((e,)))}
+            taken = {name for e in elements for name in visible(GroupPattern((e,)))}
             free = [name for name in ("u", "v") if name not in taken]
             if free:
                 elements.append(Bind(draw(expressions()), Var(draw(st.sampled_from(free)))))
@@ -182,7 +182,7 @@ def groups(draw: st.DrawFn, depth: int = 2, monotone: bool = False) -> Group:
             elements.append(Minus(draw(groups(depth - 1))))
         elif depth:
             elements.append(draw(st.one_of(groups(depth - 1, monotone), blocks(1))))
-    return Group(tuple(elements))
+    return GroupPattern(tuple(elements))
 
 
 @st.composite
@@ -206,7 +206,7 @@ def selects(draw: st.DrawFn, monotone: bool = False) -> Select:
 
 
 @st.composite
-def _grouped(draw: st.DrawFn, where: Group, scope: list[str], distinct: bool) -> Select:
+def _grouped(draw: st.DrawFn, where: GroupPattern, scope: list[str], distinct: bool) -> Select:
     names = draw(st.lists(st.sampled_from(scope), max_size=2, unique=True)) if scope else []
     projection = [Projection(Var(name)) for name in names]
     having: list[Expression] = []
@@ -257,13 +257,13 @@ def retractions(draw: st.DrawFn) -> World:
     for _ in range(draw(st.sampled_from([1, 1, 2]))):
         elements.append(draw(_withdrawing(second, third)))
     if draw(st.booleans()):
-        elements = [Group(tuple(elements))]
+        elements = [GroupPattern(tuple(elements))]
     elements += [Triples((draw(_pattern_of(third)),)) for _ in range(draw(st.sampled_from([1, 1, 2])))]
     if draw(st.integers(0, 5)) == 0:
         elements.append(Filter(draw(expressions())))
     if draw(st.integers(0, 7)) == 0:
         elements = elements[1:] + elements[:1]
-    where = Group(tuple(elements))
+    where = GroupPattern(tuple(elements))
     scope = list(visible(where))
     select = draw(_grouped(where, scope, False)) if draw(st.integers(0, 5)) else _plain(where, scope)
     background = draw(st.lists(_triple_of(kept), min_size=1, max_size=6, unique=True))
@@ -276,7 +276,7 @@ worlds = st.one_of(st.builds(World, selects(), graphs, instants), retractions())
 """Anything over anything, or, half the time, what takes rows back within an instant."""
 
 
-def _plain(where: Group, scope: list[str]) -> Select:
+def _plain(where: GroupPattern, scope: list[str]) -> Select:
     return Select(tuple(Projection(Var(name)) for name in scope or NAMES), where)
 
 
@@ -293,7 +293,7 @@ def _withdrawing(draw: st.DrawFn, *predicates: Term) -> Element:
     inner = [Triples((draw(_pattern_of(draw(st.sampled_from(predicates)))),))]
     if draw(st.integers(0, 3)) == 0:
         inner.append(Triples((draw(_pattern_of(predicates[0])),)))
-    group = Group(tuple(inner))
+    group = GroupPattern(tuple(inner))
     match draw(st.integers(0, 3)):
         case 0 | 1:
             return Minus(group)

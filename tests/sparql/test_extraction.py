@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dotr.core.extract import Extractor, needed, why_full
 from dotr.datalog.materialiser import Materialiser
-from dotr.enrich import LiteralEnricher
 from dotr.errors import ProgramError
 from dotr.events import Clock
-from dotr.extract import LiteralExtractor
-from dotr.ir import Call, Const, Filter, Group, Select, Var
+from dotr.ir import Call, Const, Filter, GroupPattern, Select, Var
 from dotr.lang import parse_datalog, parse_query
 from dotr.rdf.terms import RDF_TYPE, XSD_DOUBLE, XSD_FLOAT, Triple
+from dotr.reference.enrich import LiteralEnricher
+from dotr.reference.extract import LiteralExtractor
 from dotr.sparql.distribution import AmbiguousError
-from dotr.sparql.extraction import Extractor, needed, why_full
 from dotr.sparql.printing import query_text
 from dotr.sparql.scope import visible
 from tests.sparql.states import closed, enter, whole
@@ -53,7 +53,7 @@ def variants(draw: st.DrawFn, name: str, base: Select) -> dict[str, Select]:
             Filter(Call(op, (Var(name), Const(draw(st.sampled_from([*LITERALS, *RESOURCES]))))))
             for name, op in compared
         )
-        where = Group((*base.where.elements, *filters))
+        where = GroupPattern((*base.where.elements, *filters))
         found[f"{name}{number}"] = replace(base, where=where)
     return found
 

@@ -6,7 +6,7 @@ import pyoxigraph as ox
 import pytest
 
 from dotr.errors import ProgramError
-from dotr.ir import Aggregate, Group, Projection, Select, Var
+from dotr.ir import Aggregate, GroupPattern, Projection, Select, Var
 from dotr.lang import parse_query
 from dotr.sparql.full import FullQuery
 
@@ -80,4 +80,4 @@ def test_ask_may_count_its_groups(store: ox.Store) -> None:
 def test_a_query_that_the_engine_cannot_run_is_refused() -> None:
     projection = (Projection(Var("x"), Aggregate("COUNT", None)), Projection(Var("y")))
     with pytest.raises(ProgramError, match="D1290"):
-        FullQuery(Select(projection, Group(())))
+        FullQuery(Select(projection, GroupPattern(())))

@@ -9,16 +9,16 @@ from pathlib import Path
 import pyoxigraph as ox
 import pytest
 
+from dotr.core.extract import reached
 from dotr.datalog.materialiser import Materialiser
-from dotr.enrich import LiteralEnricher
 from dotr.errors import ProgramError, Severity
 from dotr.events import Values
 from dotr.ir import Select
 from dotr.lang import parse_query
 from dotr.rdf.terms import to_oxigraph
+from dotr.reference.enrich import LiteralEnricher
 from dotr.sparql.building import Builder
 from dotr.sparql.compiled import CompiledQuery
-from dotr.sparql.extraction import reached
 from dotr.sparql.full import FullQuery
 from dotr.sparql.oxigraph import base_of
 from dotr.sparql.printing import query_text

@@ -17,7 +17,7 @@ from dotr.ir import (
     Every,
     Expression,
     Fresh,
-    Group,
+    GroupPattern,
     Position,
     Program,
     Projection,
@@ -140,7 +140,7 @@ def program(*rules: Rule) -> Program:
         for position in one.positions:
             if not position.chained:
                 names = tuple(Projection(Var(v)) for v in position.variables)
-                queries[position.stream] = Select(names, Group(()))
+                queries[position.stream] = Select(names, GroupPattern(()))
     return Program(queries=queries, rules=tuple(rules))
 
 

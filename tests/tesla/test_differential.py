@@ -12,9 +12,9 @@ from hypothesis import given, settings
 
 from dotr.events import Fact, Match
 from dotr.ir import Attribute, Call, Const
+from dotr.reference.tesla import LiteralDetector
 from dotr.tesla.buckets import own_condition
-from dotr.tesla.engine import TeslaDetector
-from dotr.tesla.oracle import LiteralDetector
+from dotr.tesla.detector import TeslaDetector
 from tests.tesla.building import CLOCK
 from tests.tesla.worlds import World, families, worlds
 

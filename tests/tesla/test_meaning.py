@@ -11,9 +11,9 @@ from dotr.errors import DataError
 from dotr.events import Clock, Fact, Match
 from dotr.ir import Const, Every, Fresh, Program, TemplateVar
 from dotr.rdf.terms import RDF_TYPE, XSD, Term, integer
-from dotr.tesla.engine import TeslaDetector
+from dotr.reference.tesla import LiteralDetector
+from dotr.tesla.detector import TeslaDetector
 from dotr.tesla.identity import match_hash, match_id
-from dotr.tesla.oracle import LiteralDetector
 from tests.tesla.building import (
     CLOCK,
     A,

@@ -9,9 +9,9 @@ from dotr.events import Fact
 from dotr.ir import Const, Program, Rule
 from dotr.rdf.canonical import canonical
 from dotr.rdf.terms import XSD, Term, integer
+from dotr.reference.tesla import LiteralDetector
 from dotr.tesla.buckets import own_condition
-from dotr.tesla.engine import TeslaDetector
-from dotr.tesla.oracle import LiteralDetector
+from dotr.tesla.detector import TeslaDetector
 from dotr.tesla.thresholds import Filtered, comparison, is_threshold, measured, threshold
 from tests.tesla.building import (
     CLOCK,

@@ -13,10 +13,10 @@ from dotr.ir import DatalogRule, Program, Rule
 from dotr.ir.datalog import Atom
 from dotr.ir.expressions import Var
 from dotr.ir.private_rules import only
-from dotr.ir.queries import Group, Projection, Select, TriplePattern, Triples
+from dotr.ir.queries import GroupPattern, Projection, Select, TriplePattern, Triples
 from dotr.source import Source, Span
+from dotr.tesla.detector import TeslaDetector
 from dotr.tesla.digest import rule_digests
-from dotr.tesla.engine import TeslaDetector
 from tests.tesla.building import (
     CLOCK,
     A,
@@ -142,7 +142,7 @@ def test_private_is_no_part_of_a_digest() -> None:
 def test_a_digest_covers_queries_their_datalog_and_the_rules_chained_on() -> None:
     def asks(predicate: str) -> Select:
         pattern = TriplePattern(Var("k"), predicate, Var("v"))
-        return Select((Projection(Var("k")), Projection(Var("v"))), Group((Triples((pattern,)),)))
+        return Select((Projection(Var("k")), Projection(Var("v"))), GroupPattern((Triples((pattern,)),)))
 
     def derives(head: str, body: str) -> DatalogRule:
         return DatalogRule((Atom(Var("x"), head, Var("y")),), (Atom(Var("x"), body, Var("y")),))

@@ -10,7 +10,7 @@ import pytest
 
 from dotr.ir import Program
 from dotr.rdf.terms import integer
-from dotr.tesla.engine import TeslaDetector
+from dotr.tesla.detector import TeslaDetector
 from tests.tesla.building import (
     CLOCK,
     absent,

@@ -11,7 +11,7 @@ from dotr.errors import ProgramError
 from dotr.events import Fact, RawMatch
 from dotr.ir import Conjunct, Every, Program
 from dotr.rdf.terms import integer
-from dotr.tesla.engine import TeslaDetector
+from dotr.tesla.detector import TeslaDetector
 from tests.tesla.building import (
     CLOCK,
     A,

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from dotr.lang.pages.page import Kind, Page
+from dotr.lang.pages.page import Page, PageKind
 
 _PREFIX = "PREFIX : <http://example.org/>\n"
 _RDFS = _PREFIX + "PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#>\n"
 
 
 def _page(code: str, title: str, text: str, wrong: str, right: str) -> Page:
-    return Page(code, title, text, _PREFIX + wrong, _PREFIX + right, Kind.DLOG)
+    return Page(code, title, text, _PREFIX + wrong, _PREFIX + right, PageKind.DLOG)
 
 
 PAGES: Final = (
@@ -67,7 +67,7 @@ PAGES: Final = (
         "[?c, rdfs:subClassOf, :Alarm] :- [?c, :raisedBy, ?s] .   # with ENTAILMENT rdfs, :raisedBy "
         "from the stream",
         ":Smoke rdfs:subClassOf :Alarm .   # in the background",
-        Kind.OTHER,
+        PageKind.OTHER,
     ),
     _page(
         "D3007",

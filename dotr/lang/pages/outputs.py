@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dotr.lang.pages.page import Kind, Page
+from dotr.lang.pages.page import Page, PageKind
 
 PAGES: Final = (
     Page(
@@ -17,6 +17,6 @@ PAGES: Final = (
         "rule never leave, so there is nothing to choose.",
         "dotr run fire.dotr events/ --only Fier",
         "dotr run fire.dotr events/ --only Fire",
-        Kind.OTHER,
+        PageKind.OTHER,
     ),
 )

@@ -10,7 +10,7 @@ from enum import Enum
 from textwrap import fill
 
 
-class Kind(Enum):
+class PageKind(Enum):
     """What the examples of a page are. Tests run those of the first two."""
 
     DOTR = "a .dotr file"
@@ -27,7 +27,7 @@ class Page:
     text: str
     wrong: str
     right: str
-    kind: Kind = Kind.DOTR
+    kind: PageKind = PageKind.DOTR
 
     def render(self) -> str:
         """The page as text, no newline at the end."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dotr.lang.pages.page import Kind, Page
+from dotr.lang.pages.page import Page, PageKind
 
 _PREFIX = "PREFIX : <http://example.org/>\nPREFIX xsd: <http://www.w3.org/2001/XMLSchema#>\n"
 
@@ -171,7 +171,7 @@ PAGES: Final = (
         "dotr check fire.dotr --sample events/\n# fire.dotr asks for :is_in_rom, the background says "
         ":is_in_room",
         "dotr check fire.dotr --sample events/\n# fire.dotr asks for :is_in_room",
-        Kind.OTHER,
+        PageKind.OTHER,
     ),
     Page(
         "D1221",
@@ -199,7 +199,7 @@ PAGES: Final = (
         "Fine if the stream brings it. `--sample SOURCE` looks into the stream too.",
         "QUERY A := { SELECT ?r WHERE { ?s :is_in_rom ?r } }\n# the background says :is_in_room",
         "QUERY A := { SELECT ?r WHERE { ?s :is_in_room ?r } }",
-        Kind.OTHER,
+        PageKind.OTHER,
     ),
     Page(
         "D1290",
@@ -207,6 +207,6 @@ PAGES: Final = (
         "A query that is right, but more than the engine takes. Its own words stand in the note.",
         "a query that asks for too much",
         "two queries that ask for half of it each",
-        Kind.OTHER,
+        PageKind.OTHER,
     ),
 )

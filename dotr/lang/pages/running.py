@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from dotr.lang.pages.page import Kind, Page
+from dotr.lang.pages.page import Page, PageKind
 
 
 def _page(code: str, title: str, text: str, wrong: str, right: str) -> Page:
-    return Page(code, title, text, wrong, right, Kind.OTHER)
+    return Page(code, title, text, wrong, right, PageKind.OTHER)
 
 
 PAGES: Final = (

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dotr.lang.pages.page import Kind, Page
+from dotr.lang.pages.page import Page, PageKind
 
 _SMOKE = """PREFIX : <http://example.org/>
 QUERY Smoke := { SELECT ?room WHERE { ?o a :Smoke ; :room ?room } }
@@ -92,7 +92,7 @@ PAGES: Final = (
         "RULE Clock DEFINE { dotr_x a <urn:Tick> } FROM EVERY 500 ms AS Tick\n# over a stream with "
         "times 10, 11, 12",
         "dotr run clock.dotr stream.jsonl --time-unit ms",
-        Kind.OTHER,
+        PageKind.OTHER,
     ),
     Page(
         "D1411",

@@ -1,0 +1,569 @@
+"""What a Python user holds: rule files in, composite events out, over one Pipeline.
+
+Place:   the public surface; reads files through connectors/, and of those that a rule text names only the
+         files of its own prologue (BACKGROUND, RULES, IMPORT).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, overload
+
+import pyoxigraph as ox
+
+from dotr.core.emit import Emission
+from dotr.core.pipeline import Counters, LateGraph, Pipeline
+from dotr.errors import DataError, Diagnostic, DotrError, EngineError, UsageError
+from dotr.events import Clock, Composite, Time
+from dotr.io.decode.documents import Format, decode, parse_triples
+from dotr.io.files.background import read_background
+from dotr.io.files.rule_texts import read_rules_text
+from dotr.io.files.sources import SourceOptions, Sources, live
+from dotr.io.sinks import format_jsonl, nquads
+from dotr.io.timestamps import UNITS, TimeError, parse_datetime
+from dotr.ir import Program
+from dotr.lang import load_program
+from dotr.rdf.canonical import canonical
+from dotr.rdf.terms import Term, Triple, is_blank, is_iri, literal_parts
+from dotr.tesla.detector import Restored
+
+if TYPE_CHECKING:
+    import rdflib
+
+GraphLike: TypeAlias = Any
+"""An rdflib.Graph, Turtle text (str or bytes), or an iterable of pyoxigraph quads or triples, or of ours."""
+
+AHEAD = 64
+"""How many graphs of a file, or of `push_all`, are taken before they are run."""
+
+_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
+_DURATION_UNITS = {
+    "us": 1, "ms": 1_000, "s": 10**6, "sec": 10**6, "second": 10**6, "seconds": 10**6, "min": 60 * 10**6,
+    "minute": 60 * 10**6, "minutes": 60 * 10**6, "h": 3_600 * 10**6, "hour": 3_600 * 10**6,
+    "hours": 3_600 * 10**6, "d": 86_400 * 10**6, "day": 86_400 * 10**6, "days": 86_400 * 10**6,
+}  # fmt: skip
+_IRI = r"<[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]*>"
+_BLANK = r"_:[^\s<>\"]+"
+_LITERAL = rf'"(?:[^"\\\n\r]|\\.)*"(?:@[A-Za-z]+(?:-[A-Za-z0-9]+)*|\^\^{_IRI})?'
+_TRIPLE = tuple(map(re.compile, (rf"{_IRI}|{_BLANK}", _IRI, rf"{_IRI}|{_BLANK}|{_LITERAL}")))
+_LEAST, _MOST = -(2**63), 2**63
+"""Times are at most so many microseconds away from 0."""
+_ISO_DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
+
+
+def duration(value: timedelta | str | None) -> int:
+    """A duration of the Python API in microseconds: a timedelta, "5 min" or "PT5M". None is 0.
+
+    Raises UsageError D4101 for anything else, and for a negative one.
+    """
+    if value is None:
+        return 0
+    if isinstance(value, timedelta):
+        micros = value // timedelta(microseconds=1)
+        if micros >= 0:
+            return micros
+    elif not isinstance(value, str):
+        pass
+    elif plain := _DURATION.fullmatch(value):
+        if plain[2] in _DURATION_UNITS:
+            return round(Decimal(plain[1]) * _DURATION_UNITS[plain[2]])
+    elif (iso := _ISO_DURATION.fullmatch(value)) and len(value) > 2 and not value.endswith("T"):
+        days, hours, minutes, seconds = (Decimal(part or 0) for part in iso.groups())
+        return round((((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 10**6)
+    raise UsageError(
+        Diagnostic(
+            "D4101", f"`{value}` is no duration", hint='write "5 min", "PT5M" or a timedelta, not negative'
+        )
+    )
+
+
+class Engine:
+    """Rules deployed in this process: push graphs, get composite events.
+
+    `rules`: path of a .dotr file, or several (.dlog too); files that they name are read relative to them.
+    `background`: further RDF, as paths or as one graph. `time_unit` ("s", "ms", "us") is what integer times
+    count. `lateness`: how much out of order the stream may be. `late`: what happens to a graph for a closed
+    instant: "drop" (counted), "fail" (DataError D2301), or a function of its time and triples. `base` is what
+    relative IRIs of documents are resolved against. `materialize`: "needed" or "all". `verify` runs the
+    literal reading of the language beside the engine and stops at the first difference. `snapshot` is what
+    an earlier engine's `snapshot()` returned.
+    Raises ProgramError for the rules, DataError for the background.
+    """
+
+    def __init__(
+        self,
+        rules: str | Path | Sequence[str | Path],
+        *,
+        background: Sequence[str | Path] | GraphLike = (),
+        time_unit: str = "s",
+        lateness: timedelta | str | None = None,
+        late: str | LateGraph = "drop",
+        base: str | None = None,
+        materialize: str = "needed",
+        verify: bool = False,
+        snapshot: bytes | None = None,
+    ) -> None:
+        paths = [str(rules)] if isinstance(rules, str | Path) else [str(path) for path in rules]
+        program = load_program(paths, read_rules_text)
+        self._start(program, background, time_unit, lateness, late, base, materialize, verify)
+        if snapshot is not None:
+            self.restore(snapshot)
+
+    @classmethod
+    def from_text(
+        cls,
+        text: str,
+        *,
+        datalog: str = "",
+        background: Sequence[str | Path] | GraphLike = (),
+        name: str = "<text>.dotr",
+        time_unit: str = "s",
+        lateness: timedelta | str | None = None,
+        late: str | LateGraph = "drop",
+        base: str | None = None,
+        materialize: str = "needed",
+        verify: bool = False,
+    ) -> Engine:
+        """An engine for rules given as text, with Datalog as text. Files it names are relative to `name`."""
+        given = {name: text}
+        if datalog:
+            given[f"{name}.dlog"] = datalog
+        program = load_program(
+            list(given), lambda path: given[path] if path in given else read_rules_text(path)
+        )
+        engine = cls.__new__(cls)
+        engine._start(program, background, time_unit, lateness, late, base, materialize, verify)
+        return engine
+
+    def _start(
+        self,
+        program: Program,
+        background: Sequence[str | Path] | GraphLike,
+        time_unit: str,
+        lateness: timedelta | str | None,
+        late: str | LateGraph,
+        base: str | None,
+        materialize: str,
+        verify: bool,
+    ) -> None:
+        if time_unit not in UNITS:
+            raise UsageError(Diagnostic("D4102", f"`{time_unit}` is no time unit", hint="use s, ms or us"))
+        if materialize not in ("needed", "all"):
+            raise UsageError(
+                Diagnostic("D4103", f"`{materialize}` is no way to materialize", hint="use needed or all")
+            )
+        self.program = program
+        self._options = SourceOptions(unit=UNITS[time_unit])
+        if base is not None:
+            if not re.fullmatch(_IRI, f"<{base}>"):
+                raise UsageError(Diagnostic("D4107", f"`{base}` is no absolute IRI", hint="give a whole IRI"))
+            self._options = replace(self._options, base=base)
+        self._unit, self._base = self._options.unit, self._options.base
+        triples = read_background(program.background, self._base)
+        triples += self._further(background)
+        self.pipeline = Pipeline(
+            program,
+            triples,
+            lateness=duration(lateness),
+            on_late=self._late_policy(late),
+            materialize_all=materialize == "all",
+            verify=verify,
+        )
+
+    def _further(self, background: Sequence[str | Path] | GraphLike) -> list[Triple]:
+        if isinstance(background, list | tuple) and all(isinstance(b, str | Path) for b in background):
+            return read_background([str(path) for path in background], self._options.base)
+        if isinstance(background, Path):
+            return read_background([str(background)], self._options.base)
+        return self._triples(background)
+
+    def snapshot(self) -> bytes:
+        """The state of this engine, to go on from in another process. Rules and background are not in it."""
+        return json.dumps(self.pipeline.snapshot(), separators=(",", ":"), ensure_ascii=False).encode()
+
+    def restore(self, blob: bytes) -> Restored:
+        """Go on where `blob` was taken; says which rules kept their state, start empty, or are gone.
+
+        Raises EngineError D5101, D5102 for a snapshot that cannot be read.
+        """
+        try:
+            state = json.loads(blob)
+            clock = state.get("clock")
+            if clock is not None and clock[0] and clock[1] != self._options.unit:
+                raise DataError(
+                    Diagnostic(
+                        "D2102",
+                        f"this snapshot counts time in {clock[1]} µs, this engine in {self._options.unit} µs",
+                        hint="give the engine the time_unit that the snapshot was taken with",
+                    )
+                )
+            return self.pipeline.restore(state)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise EngineError(
+                Diagnostic("D5102", "this is no snapshot, or a damaged one", hint="start anew without it")
+            ) from error
+
+    @property
+    def clock(self) -> Clock | None:
+        """How this run writes time; None before the first graph."""
+        return self.pipeline.clock
+
+    @property
+    def counters(self) -> Counters:
+        return self.pipeline.counters
+
+    def push(self, graph: GraphLike, at: int | datetime | str) -> Events:
+        """Take one graph stamped `at`; return the events of the instants that its stamp closes.
+
+        `at`: an int in the run's unit, an aware datetime, or ISO 8601 text with a zone. Raises DataError for
+        a graph that cannot be read, for a time of another kind than the first one's, and for an instant that
+        is in error, as if its graphs had never come: events of those before it come with the next call.
+        """
+        time, triples = self._taken(graph, at)
+        events = self.pipeline.push(time, triples)
+        if not events:
+            return NO_EVENTS
+        assert self.pipeline.clock is not None
+        return Events(events, self.pipeline.clock)
+
+    def push_all(self, graphs: Iterable[tuple[int | datetime | str, GraphLike]]) -> Iterator[Events]:
+        """Take (time, graph) pairs, in the order given; yield the events of each instant that has some.
+
+        As `push` for each, and quicker: some dozens of pairs are taken before their events are handed
+        out, also when one of them raises. Who leaves early finds the rest in the next call. For what arrives
+        one by one and cannot wait, `push`.
+        """
+        unit, base, turtle = self._unit, self._base, Format.TURTLE
+        accept, waiting, integers, running = self.pipeline.accept, 0, False, False
+        try:
+            for pair in graphs:
+                try:
+                    at, graph = pair
+                except (TypeError, ValueError):
+                    raise _no_pair(pair) from None
+                if (
+                    integers
+                    and type(at) is int
+                    and type(graph) is str
+                    and _LEAST < (time := at * unit) < _MOST
+                ):
+                    accept(time, parse_triples(graph, turtle, "<text>", base))
+                else:
+                    accept(*self._taken(graph, at))
+                    integers = type(at) is int
+                waiting += 1
+                if waiting == AHEAD:
+                    waiting, running = 0, True
+                    yield from self._drained()
+                    running = False
+        except DotrError:
+            if not running:  # the graph's error, no instant's
+                yield from self._drained()
+            raise
+        yield from self._drained()
+
+    def _drained(self) -> Iterator[Events]:
+        for emission in self.pipeline.drain():
+            assert self.pipeline.clock is not None
+            yield Events(emission, self.pipeline.clock)
+
+    def _taken(self, graph: GraphLike, at: int | datetime | str) -> tuple[Time, list[Triple]]:
+        """A graph and its stamp, as the pipeline wants them, which has begun afterwards."""
+        time, integer = (at * self._unit, True) if type(at) is int else self._time(at)
+        if not _LEAST <= time < _MOST:
+            raise _too_far(at)
+        triples = parse_triples(graph, base=self._base) if type(graph) is str else self._triples(graph)
+        clock = self.pipeline.clock
+        if clock is None or clock.integer is not integer:
+            self._begin(Clock(integer, self._unit))
+        return time, triples
+
+    def advance(self, to: int | datetime | str) -> Events:
+        """Close everything up to and including `to`; a graph stamped so or earlier is late afterwards."""
+        time, integer = self._time(to)
+        if not _LEAST <= time < _MOST:
+            raise _too_far(to)
+        self._begin(Clock(integer, self._options.unit))
+        return self._events(self.pipeline.advance(time))
+
+    def finish(self) -> Events:
+        """The end of input: close the last instant."""
+        return self._events(self.pipeline.finish())
+
+    def feed(self, *sources: str | Path) -> Iterator[Event]:
+        """Replay files or folders in time order, then finish; events come as instants close."""
+        for composites in self.replay(Sources([str(source) for source in sources], self._options)):
+            yield from self._events(composites)
+
+    def replay(self, sources: Sources) -> Iterator[Emission]:
+        """Push every graph of `sources`, then finish; the composite events of each instant that closed."""
+        pipeline = self.pipeline
+        ahead, waiting, running = 1 if live(sources.paths) else AHEAD, 0, False
+        try:
+            for graph in sources:
+                if sources.clock is not pipeline.clock:
+                    assert sources.clock is not None
+                    self._begin(sources.clock)
+                pipeline.accept(graph.time, graph.triples)
+                waiting += 1
+                if waiting == ahead:
+                    waiting, running = 0, True
+                    yield from pipeline.drain()
+                    running = False
+        except DotrError:
+            if not running:  # the sources' error, no instant's
+                yield from pipeline.drain()
+            raise
+        pipeline.close_all()
+        yield from pipeline.drain()
+
+    def _begin(self, clock: Clock) -> Clock:
+        mine = self.pipeline.clock
+        if mine is None:
+            self.pipeline.begin(clock)
+        elif mine != clock:
+            kinds = {True: "integer", False: "dateTime"}
+            raise DataError(
+                Diagnostic(
+                    "D2102",
+                    f"this graph has {kinds[clock.integer]} time, those before it {kinds[mine.integer]} time",
+                    notes=("one run uses one kind of time",),
+                    hint="restamp one of the sources",
+                )
+            )
+        return clock
+
+    def _time(self, at: int | datetime | str) -> tuple[Time, bool]:
+        if isinstance(at, bool) or not isinstance(at, int | datetime | str):
+            raise UsageError(
+                Diagnostic(
+                    "D4104", f"{at!r} is no time", hint="give an int, an aware datetime or ISO 8601 text"
+                )
+            )
+        if isinstance(at, int):
+            return at * self._options.unit, True
+        if isinstance(at, datetime):
+            if at.tzinfo is None:
+                raise DataError(
+                    Diagnostic("D2103", f"`{at.isoformat()}` has no time zone", hint="use an aware datetime")
+                )
+            return (at - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1), False
+        try:
+            return parse_datetime(at), False
+        except TimeError as error:
+            raise DataError(Diagnostic(error.code, error.message, hint=error.hint)) from None
+
+    def _triples(self, graph: GraphLike) -> list[Triple]:
+        if isinstance(graph, bytes):
+            graph = decode(graph, "<bytes>")
+        if isinstance(graph, str):
+            return parse_triples(graph, base=self._options.base)
+        if hasattr(graph, "serialize") and hasattr(graph, "triples"):
+            return parse_triples(_ntriples(graph), Format.NTRIPLES)
+        if not isinstance(graph, Iterable):
+            raise _no_triple(graph)
+        triples = [_own_triple(item) for item in graph]
+        return list(dict.fromkeys(triples))
+
+    def _late_policy(self, late: str | LateGraph) -> LateGraph | None:
+        if callable(late):
+            return late
+        if late == "drop":
+            return None
+        if late == "fail":
+            return self._fail_late
+        raise UsageError(
+            Diagnostic("D4106", f"`{late}` is no policy for late graphs", hint="use drop or fail")
+        )
+
+    def _fail_late(self, time: Time, triples: Sequence[Triple]) -> None:
+        assert self.clock is not None, "only a closed instant has late graphs"
+        raise DataError(
+            Diagnostic(
+                "D2301",
+                f"this graph is for {self.clock.text(time)}, an instant that is already closed",
+                notes=(f"it has {len(triples)} triples",),
+                hint="allow for disorder with a lateness, or sort the input",
+            )
+        )
+
+    def _events(self, composites: Sequence[Composite]) -> Events:
+        clock = self.pipeline.clock
+        return Events(composites, clock) if clock is not None else NO_EVENTS
+
+
+def _own_triple(item: Any) -> Triple:
+    if isinstance(item, tuple) and len(item) == 3 and all(isinstance(term, str) for term in item):
+        if all(form.fullmatch(term) for form, term in zip(_TRIPLE, item, strict=True)):
+            return item[0], item[1], canonical(item[2])
+    elif isinstance(item, ox.Quad | ox.Triple):
+        return str(item.subject), str(item.predicate), canonical(str(item.object))
+    raise _no_triple(item)
+
+
+def _no_pair(item: object) -> UsageError:
+    return UsageError(
+        Diagnostic(
+            "D4105",
+            f"{item!r} is no (time, graph) pair",
+            hint='push_all takes pairs like (12, "<a> <b> <c> .")',
+        )
+    )
+
+
+def _no_triple(item: Any) -> UsageError:
+    return UsageError(
+        Diagnostic(
+            "D4105",
+            f"{item!r} is no triple",
+            hint="push Turtle text, an rdflib.Graph, or pyoxigraph quads or triples",
+        )
+    )
+
+
+def _ntriples(graph: rdflib.Graph) -> str:
+    """Raises DataError D2001 for terms that rdflib takes and N-Triples does not know."""
+    try:
+        return graph.serialize(format="nt", encoding="utf-8").decode()
+    except Exception as error:  # rdflib raises just this
+        raise DataError(
+            Diagnostic("D2001", f"rdflib cannot write this graph: {error}", hint="mend the term")
+        ) from None
+
+
+def _too_far(at: object) -> DataError:
+    return DataError(
+        Diagnostic("D2105", f"`{at}` lies beyond 64 bits of microseconds", hint="check the time_unit")
+    )
+
+
+class Event:
+    """A composite event, with its terms as rdflib's. `composite` has it in dotr's own form."""
+
+    __slots__ = ("_clock", "composite")
+
+    def __init__(self, composite: Composite, clock: Clock) -> None:
+        self.composite = composite
+        self._clock = clock
+
+    @property
+    def rule(self) -> str:
+        return self.composite.rule
+
+    @property
+    def id(self) -> str:
+        return self.composite.id
+
+    @property
+    def time(self) -> int | datetime:
+        """In the form of the input: an int in the run's unit, or an aware datetime in UTC."""
+        if self._clock.integer:
+            return self.composite.time // self._clock.unit
+        return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=self.composite.time)
+
+    @property
+    def bindings(self) -> dict[str, rdflib.term.Node]:
+        """WITH variable → value, in WITH order."""
+        return {name: rdflib_term(term) for name, term in self.composite.bindings}
+
+    def __getitem__(self, variable: str) -> rdflib.term.Node:
+        """The value of a WITH variable. Raises KeyError."""
+        for name, term in self.composite.bindings:
+            if name == variable:
+                return rdflib_term(term)
+        raise KeyError(variable)
+
+    @property
+    def graph(self) -> rdflib.Graph:
+        """The event's graph, built anew at each call."""
+        import rdflib  # noqa: PLC0415  # half a second of start-up that many runs do not need
+
+        graph = rdflib.Graph()
+        for subject, predicate, object_ in self.composite.graph:
+            graph.add((rdflib_term(subject), rdflib_term(predicate), rdflib_term(object_)))
+        return graph
+
+    def to_json(self) -> str:
+        """The JSON line of this event, without a newline."""
+        return format_jsonl(self.composite, self._clock)
+
+    def __repr__(self) -> str:
+        values = " ".join(f"{name}={term}" for name, term in self.composite.bindings)
+        return f"<{self.rule} @ {self._clock.text(self.composite.time)} {values}>"
+
+
+class Events(Sequence[Event]):
+    """Events in output order; each is made when it is asked for. `+` makes lists of them."""
+
+    __slots__ = ("_clock", "_composites", "_made")
+
+    def __init__(self, composites: Sequence[Composite], clock: Clock) -> None:
+        self._composites = composites
+        self._clock = clock
+        self._made: list[Event] | None = None
+
+    def _events(self) -> list[Event]:
+        if self._made is None:
+            self._made = [Event(composite, self._clock) for composite in self._composites]
+        return self._made
+
+    def __bool__(self) -> bool:
+        return bool(self._composites)
+
+    def __len__(self) -> int:
+        return len(self._composites)
+
+    @overload
+    def __getitem__(self, place: int) -> Event: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Event]: ...
+    def __getitem__(self, place: int | slice) -> Event | list[Event]:
+        return self._events()[place]
+
+    def __iter__(self) -> Iterator[Event]:
+        return iter(self._events())
+
+    def __add__(self, other: Iterable[Event]) -> list[Event]:
+        return [*self, *other]
+
+    def __radd__(self, other: Iterable[Event]) -> list[Event]:
+        return [*other, *self]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and self._events() == list(other)
+
+    __hash__ = None  # type: ignore[assignment]  # a sequence of values
+
+    def nquads(self) -> list[str]:
+        """Each as N-Quads, as `dotr run --format nquads` prints it: the quickest way out."""
+        composites = self._composites
+        if isinstance(composites, Emission):
+            return composites.nquads(self._clock)
+        return [nquads((composite,), self._clock) for composite in composites]
+
+    def __repr__(self) -> str:
+        return repr(self._events())
+
+
+NO_EVENTS: Final = Events((), Clock())
+
+
+def rdflib_term(term: Term) -> rdflib.term.Node:
+    """A term of ours as rdflib's, its lexical form untouched."""
+    import rdflib  # noqa: PLC0415  # see above
+
+    if is_iri(term):
+        return rdflib.URIRef(term[1:-1])
+    if is_blank(term):
+        return rdflib.BNode(term[2:])
+    lexical, datatype, language = literal_parts(term)
+    if language:
+        return rdflib.Literal(lexical, lang=language)
+    plain = datatype == "http://www.w3.org/2001/XMLSchema#string"
+    return rdflib.Literal(lexical, datatype=None if plain else rdflib.URIRef(datatype), normalize=False)

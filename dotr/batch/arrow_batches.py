@@ -1,0 +1,103 @@
+"""The two halves of the work as functions over Arrow batches: graphs to facts, facts to events.
+
+Place:   what Spark's mapInArrow calls and what local.py's processes call: the same code for both.
+Method:  plain columns in, plain columns out; a batch of rows amortises the crossing between JVM and Python.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from dotr.batch.fact_rows import REFUSED, FactRow
+from dotr.batch.job import Worker, split_lines
+from dotr.core.pipeline import REFUSABLE
+from dotr.errors import DataError, DotrError, ProgramError
+from dotr.events import Clock, Composite, Time
+from dotr.io.arrow_columns import column
+from dotr.io.error_policy import dead_letter
+from dotr.io.sinks import late_line
+from dotr.rdf.terms import Triple
+
+FACTS = pa.schema([("part", pa.int64()), ("time", pa.int64()), ("facts", pa.string())])
+"""FactRow by column."""
+
+ROWS = 8192
+"""Rows of one outgoing batch, at most."""
+
+CHARACTERS = 8_000_000
+"""Characters of one outgoing batch, about, where rows are long."""
+
+
+Instant: TypeAlias = tuple[Time, Sequence[list[Triple]]]
+
+
+def extract(worker: Worker, instants: Iterable[Instant]) -> Iterator[FactRow]:
+    """Instants, in any order, each once, to rows of facts; where that is asked for, those in error to rows of
+    dead letters.
+    """
+    facts, route = worker.extracting.facts, worker.router.rows
+    forgiving = worker.job.treatment.forgiving
+    for time, graphs in instants:
+        try:
+            found = facts(time, graphs)
+        except (DataError, ProgramError) as error:
+            if not forgiving or error.diagnostics[0].code not in REFUSABLE:
+                raise
+            yield from _letters(time, graphs, error, worker.job.clock)
+            continue
+        yield from route(time, found)
+
+
+def _letters(time: Time, graphs: Sequence[list[Triple]], error: DotrError, clock: Clock) -> Iterator[FactRow]:
+    """A dead letter a graph; it says the time and the graph as a line of a source does."""
+    for graph in graphs:
+        yield REFUSED, time, dead_letter(error, None, "", json.loads(late_line(time, graph, clock)))
+
+
+def fact_batches(rows: Iterable[FactRow]) -> Iterator[pa.RecordBatch]:
+    """Rows of facts as batches of FACTS."""
+    waiting: list[FactRow] = []
+    size = 0
+    for row in rows:
+        waiting.append(row)
+        size += len(row[2])
+        if len(waiting) >= ROWS or size >= CHARACTERS:
+            yield fact_batch(waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield fact_batch(waiting)
+
+
+def fact_batch(rows: Iterable[FactRow]) -> pa.RecordBatch:
+    """Rows as one batch of FACTS."""
+    columns = list(zip(*rows, strict=True)) or [(), (), ()]
+    arrays = [column(values, field.type) for values, field in zip(columns, FACTS, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=FACTS)
+
+
+def fact_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[FactRow]:
+    """Batches of FACTS as rows."""
+    for batch in batches:
+        yield from zip(*(batch.column(i).to_pylist() for i in range(3)), strict=True)
+
+
+def graph_text(triples: Iterable[tuple[str, str, str]]) -> str:
+    """A graph as the `graphs` column has it."""
+    return "".join([f"{s} {p} {o} .\n" for s, p, o in triples])
+
+
+def instants(rows: Iterable[tuple[Time, str]]) -> Iterator[Instant]:
+    """Instants from graphs sorted by time, as `graph_text` wrote them."""
+    for time, graphs in groupby(rows, key=itemgetter(0)):
+        yield time, [split_lines(graph) for _time, graph in graphs]
+
+
+def events(worker: Worker, batches: Iterable[pa.RecordBatch]) -> Iterator[Composite]:
+    """FACTS, sorted by part and time, to composite events."""
+    return worker.detecting().events(fact_rows(batches))

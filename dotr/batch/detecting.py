@@ -1,0 +1,125 @@
+"""Detect one part after the other: rows of facts, sorted by part and time, become composite events.
+
+Place:   the function of a Spark task or of a local process; rows come from facts.py by way of a shuffle.
+Method:  a part has a detector of its own group's rules, fed as the pipeline would feed it: instants in time
+         order, between them the ticks that are due, from the horizon before the slice on. It keeps the
+         matches whose trigger its slice owns.
+Memory:  one part's detector at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from operator import itemgetter
+
+from dotr.batch.fact_rows import MARK, REFUSED, FactReader, FactRow, Layout
+from dotr.batch.partitioning import RuleComponentGroup
+from dotr.batch.verifying import MatchOracle
+from dotr.core.detect import DETECTORS
+from dotr.core.emit import Emitter
+from dotr.events import Clock, Composite, Fact, RawMatch, Time
+from dotr.ir import Program
+from dotr.tesla.references import next_tick
+
+TickFacts = Callable[[Time], Mapping[str, Sequence[Fact]]]
+"""What the background alone answers at an instant without a graph."""
+
+
+@dataclass(slots=True)
+class Detected:
+    """What one task did, and the dead letters that were sent to it, of the instants `refused`."""
+
+    events: int = 0
+    dropped: int = 0
+    parts: int = 0
+    letters: list[str] = field(default_factory=list)
+    refused: set[Time] = field(default_factory=set)
+
+
+class Detecting:
+    """Owns the compiled rules of every group of a layout; runs parts, one at a time."""
+
+    def __init__(
+        self,
+        program: Program,
+        layout: Layout,
+        clock: Clock,
+        tick_facts: TickFacts,
+        verify: bool = False,
+    ) -> None:
+        self._verify = verify
+        self._layout = layout
+        self._clock = clock
+        self._reader = FactReader(program)
+        self._tick_facts = tick_facts
+        self._programs = [_restricted(program, group) for group in layout.plan.groups]
+        self._emitters = [Emitter(part) for part in self._programs]
+        self.done = Detected()
+
+    def events(self, rows: Iterable[FactRow]) -> Iterator[Composite]:
+        """The composite events of all parts in `rows`, part by part, in time order within each.
+
+        `rows` are sorted by part and time; a part is never split between calls.
+        """
+        for number, part in groupby(rows, key=itemgetter(0)):
+            if number == REFUSED:
+                for _part, time, letter in part:
+                    self.done.letters.append(letter)
+                    self.done.refused.add(time)
+                continue
+            self.done.parts += 1
+            group, _bucket, slice_ = self._layout.owner(number)
+            emitter = self._emitters[group]
+            for matches in self._matches(self._layout.plan.groups[group], slice_, part):
+                if emitter.hides:
+                    matches = emitter.public(matches)
+                self.done.events += sum(len(match[0]) for match in matches)
+                yield from emitter.composites(matches)
+
+    def _matches(
+        self, group: RuleComponentGroup, slice_: int, rows: Iterator[FactRow]
+    ) -> Iterator[Sequence[RawMatch]]:
+        """The matches that one part owns, those triggered inside its slice, instant by instant."""
+        detector = DETECTORS["tesla"](self._programs[group.number], self._clock, {}, {})
+        oracle = MatchOracle(self._programs[group.number], self._clock) if self._verify else None
+        slices = self._layout.cuts[group.number].slices
+        start, end = (None, None) if slices is None else slices.bounds(slice_)
+        for time, facts, graph in self._instants(group, start, end, rows):
+            before = detector.dropped
+            matches = detector.detect(time, facts, graph)
+            if oracle is not None:
+                oracle.check(time, facts, graph, matches)
+            if start is None or time >= start:
+                self.done.dropped += detector.dropped - before
+                if matches:
+                    yield matches
+
+    def _instants(
+        self, group: RuleComponentGroup, start: Time | None, end: Time | None, rows: Iterator[FactRow]
+    ) -> Iterator[tuple[Time, Mapping[str, Sequence[Fact]], bool]]:
+        """(time, facts, whether a graph came) of a part: its rows, and the ticks between and after them."""
+        tick: Time | None = None
+        first = stop = 0
+        for _part, time, text in rows:
+            if time == MARK:
+                first, last = map(int, text.split(" "))
+                begin = first if start is None else max(first, start - (group.horizon or 0))
+                stop = last if end is None else min(last, end - 1)
+                tick = next_tick(sorted(group.ticks), first, begin - 1)
+                continue
+            while tick is not None and tick < time:
+                yield tick, self._tick_facts(tick), False
+                tick = next_tick(sorted(group.ticks), first, tick)
+            if tick == time:
+                tick = next_tick(sorted(group.ticks), first, tick)
+            yield time, self._reader.read(text, time), True
+        while tick is not None and tick <= stop:
+            yield tick, self._tick_facts(tick), False
+            tick = next_tick(sorted(group.ticks), first, tick)
+
+
+def _restricted(program: Program, group: RuleComponentGroup) -> Program:
+    """The program of one group's rules alone. They refer to no rule outside of it."""
+    return replace(program, rules=tuple(program.rules[i] for i in group.rules), dependencies=())

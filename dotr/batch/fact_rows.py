@@ -1,0 +1,248 @@
+"""Facts as rows: what one part of one group must see of one instant.
+
+Place:   extracting.py writes rows, the shuffle (Spark's or local.py's) sorts them, detecting.py reads them.
+Method:  a row is (part, time, text). The text has a line a stream: its number, then the values of all its
+         facts, parted by tabs, unbound as nothing; no N-Triples term holds a raw tab or newline, or is
+         empty. Facts have as many values as their stream has variables; where an ordinal is not 0, or there
+         are no variables, the ordinal comes before the values of each, and `!` behind the number says so.
+         All facts that a part must see of an instant are one row, since a row costs the shuffle more
+         than its facts do. A part is one number for (group, bucket of keys, slice of time), so that one
+         column is shuffled on. Time needs sorting within a part only; facts stand in canonical order
+         already, part by part.
+Why not: pickle (a row outlives the process that wrote it), or a column per attribute (streams differ in
+         width).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import TypeAlias
+
+from dotr.batch.partition_keys import StreamKeys, bucket
+from dotr.batch.partitioning import Partitioning, RuleComponentGroup
+from dotr.batch.time_slices import Slices
+from dotr.events import Fact, Time
+from dotr.ir import Every, Program, Window, Within
+
+VERSION = 2
+"""Of the text's form; part of a job's key, so that workers of different releases never meet."""
+
+FactRow: TypeAlias = tuple[int, Time, str]
+
+MARK: Time = -(2**63)
+"""The time of a row that carries no facts but "first last", the first and last instant of the whole log. It
+sorts before everything. Parts of groups with EVERY have one, even where nothing else comes."""
+
+
+_ORDINAL = itemgetter(2)
+
+
+REFUSED = -(2**63)
+"""The part of rows that carry no facts but the dead letter of a graph whose instant is in error. It sorts
+before everything.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """How one group is parted: into so many buckets of keys (1: not by key), and by time or not."""
+
+    buckets: int = 1
+    slices: Slices | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Owns the numbering of parts: one `Cut` for each group of the plan.
+
+    `last`: the last instant of the log; slices behind it own nothing and are shown nothing.
+    """
+
+    plan: Partitioning
+    cuts: tuple[Cut, ...]
+    last: Time
+
+    def part(self, group: int, bucket: int, slice_: int) -> int:
+        return (slice_ * self.cuts[group].buckets + bucket) * len(self.cuts) + group
+
+    def owner(self, part: int) -> tuple[int, int, int]:
+        """(group, bucket, slice) of a part number."""
+        rest, group = divmod(part, len(self.cuts))
+        slice_, bucket = divmod(rest, self.cuts[group].buckets)
+        return group, bucket, slice_
+
+    def parts_of_instant(
+        self, group: RuleComponentGroup, buckets: Sequence[int], time: Time
+    ) -> Iterator[tuple[int, int]]:
+        """(part, bucket) for every part that looks at `time` in one of `buckets`."""
+        slices = self.cuts[group.number].slices
+        seen = range(1)
+        if slices is not None:
+            # what is beyond the last instant owns nothing
+            seen = slices.seen_by(time, min(group.horizon or 0, self.last - time))
+        for slice_ in seen:
+            for number in buckets:
+                yield self.part(group.number, number, slice_), number
+
+
+class Router:
+    """Sends the facts of an instant to the parts that must see them. Stateless after construction."""
+
+    def __init__(self, program: Program, layout: Layout) -> None:
+        self._layout = layout
+        self._numbers = {name: number for number, name in enumerate(program.queries)}
+        self._groups = [(group, _needs(program, group)) for group in layout.plan.groups]
+
+    def rows(self, time: Time, facts: Mapping[str, Sequence[Fact]]) -> list[FactRow]:
+        """The rows of one instant, at most one a part.
+
+        An instant without facts for a group matters to it only where a tick falls on it: then the row says
+        that a graph came, so that the tick does not take the background's own facts for the instant's.
+        """
+        rows: list[FactRow] = []
+        layout = self._layout
+        lines = {name: fact_line(self._numbers[name], found) for name, found in facts.items() if found}
+        for group, needs in self._groups:
+            mine = [
+                name
+                for name in lines
+                if (need := needs.get(name)) is not None and (need.always or need.at(time, facts))
+            ]
+            if not mine and not any(time % duration == 0 for duration in group.ticks):
+                continue
+            buckets = layout.cuts[group.number].buckets
+            if group.keys is None or buckets == 1:
+                texts = {0: "\n".join([lines[name] for name in mine])}
+            else:
+                texts = self._by_key(group.keys, buckets, mine, facts)
+            for part, number in layout.parts_of_instant(group, sorted(texts), time):
+                rows.append((part, time, texts[number]))
+        return rows
+
+    def _by_key(
+        self, keys: StreamKeys, buckets: int, names: Sequence[str], facts: Mapping[str, Sequence[Fact]]
+    ) -> dict[int, str]:
+        """The text of each bucket that gets a fact."""
+        lines: dict[int, list[str]] = {}
+        for name in names:
+            places = keys[name]
+            parted: dict[int, list[Fact]] = {}
+            for fact in facts[name]:
+                parted.setdefault(bucket(fact[1], places, buckets), []).append(fact)
+            for number, found in parted.items():
+                lines.setdefault(number, []).append(fact_line(self._numbers[name], found))
+        return {number: "\n".join(found) for number, found in lines.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Need:
+    """When a group needs the facts of a stream: always, at multiples of `ticks`, or beside facts of
+    `streams`.
+    """
+
+    always: bool
+    ticks: frozenset[Time]
+    streams: frozenset[str]
+
+    def at(self, time: Time, facts: Mapping[str, Sequence[Fact]]) -> bool:
+        return (
+            self.always
+            or any(time % duration == 0 for duration in self.ticks)
+            or not self.streams.isdisjoint(facts)
+        )
+
+
+def _needs(program: Program, group: RuleComponentGroup) -> dict[str, _Need]:
+    """Per stream of a group, when its facts can matter.
+
+    A position `WITHIN 0 s FROM` the trigger only looks at the trigger's own instant. What the background
+    answers at every instant is mostly used that way (`EACH Sensor WITHIN 0 s FROM Tick`), and would be most
+    of what is sent.
+    """
+    found: dict[str, _Need] = {}
+    for rule in (program.rules[i] for i in group.rules):
+        trigger = rule.trigger
+        momentary = {c.position.name for c in rule.conjuncts if _momentary(c.window, trigger.name)}
+        for position in rule.positions:
+            if position.chained:
+                continue
+            need = _Need(True, frozenset(), frozenset())
+            if position.name in momentary:
+                if isinstance(trigger, Every):
+                    need = _Need(False, frozenset((trigger.duration,)), frozenset())
+                elif not trigger.chained:
+                    need = _Need(False, frozenset(), frozenset((trigger.stream,)))
+            known = found.get(position.stream, _Need(False, frozenset(), frozenset()))
+            found[position.stream] = _Need(
+                known.always or need.always, known.ticks | need.ticks, known.streams | need.streams
+            )
+    return found
+
+
+def _momentary(window: Window, trigger: str) -> bool:
+    match window:
+        case Within(duration=0, reference=reference):
+            return reference == trigger
+        case _:
+            return False
+
+
+def fact_line(stream: int, facts: Sequence[Fact]) -> str:
+    """Facts of one stream as text, without their time and without an end of line. Facts of queries have no
+    id.
+    """
+    if any(map(_ORDINAL, facts)) or not facts[0][1]:
+        told = [f"{stream}!"]
+        for fact in facts:
+            told.append(str(fact[2]))
+            told += [value or "" for value in fact[1]]
+        return "\t".join(told)
+    return "\t".join([str(stream), *[value or "" for fact in facts for value in fact[1]]])
+
+
+class FactReader:
+    """Reads rows of facts again. `names` and widths are those of the program's queries in order."""
+
+    def __init__(self, program: Program) -> None:
+        self._streams = {
+            f"{number}{told}": (name, len(query.variables) + bool(told), bool(told))
+            for number, (name, query) in enumerate(program.queries.items())
+            for told in ("", "!")
+        }
+
+    def read(self, text: str, time: Time) -> dict[str, list[Fact]]:
+        """The facts of a row by stream, in the order written."""
+        facts: dict[str, list[Fact]] = {}
+        if not text:
+            return facts
+        for line in text.split("\n"):
+            values: list[str | None] = line.split("\t")  # type: ignore[assignment]  # unbound ones come below
+            name, width, told = self._streams[values[0] or ""]
+            if "" in values:
+                values = [value or None for value in values]
+            rest = iter(values)
+            next(rest)
+            rows = zip(*[rest] * width, strict=True)
+            if told:
+                facts[name] = [(time, row[1:], int(row[0] or 0), "") for row in rows]
+            else:
+                facts[name] = [(time, row, 0, "") for row in rows]
+        return facts
+
+
+def marks(layout: Layout, first: Time) -> list[FactRow]:
+    """The rows without which ticks in empty parts would vanish: one for every part of a group with EVERY."""
+    rows: list[FactRow] = []
+    text = f"{first} {layout.last}"
+    for group in layout.plan.groups:
+        if not group.ticks:
+            continue
+        cut = layout.cuts[group.number]
+        slices = range(1)
+        if cut.slices is not None:
+            slices = range(cut.slices.seen_by(first, 0).start, cut.slices.seen_by(layout.last, 0).stop)
+        for slice_ in slices:
+            rows += [(layout.part(group.number, part, slice_), MARK, text) for part in range(cut.buckets)]
+    return rows

@@ -1,0 +1,133 @@
+"""What a worker needs to know, and the worker itself, built once per process.
+
+Place:   the driver makes a Job and ships it as bytes; batches.py runs it inside Spark's Python workers and
+         local.py's processes.
+Method:  a job is known by the hash of its content (program, background, clock, layout). A process keeps the
+         worker of the last few jobs it met, so that tasks, which come by the thousand, find the closed
+         background and the compiled queries ready.
+Why not: a closure over the compiled program. It is unpickled anew for every task.
+"""
+
+from __future__ import annotations
+
+import pickle
+import zlib
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+from dotr.batch.detecting import Detecting
+from dotr.batch.extracting import PLAIN, Extracting, Treatment
+from dotr.batch.fact_rows import VERSION, Layout, Router
+from dotr.core.enrich import enricher
+from dotr.events import Clock
+from dotr.ir import Program
+from dotr.rdf.terms import Triple
+
+RARELY = (100_000, 20, 100)
+"""How often a worker's garbage collector looks for cycles, as `gc.set_threshold` takes it: by Python's own
+settings it takes a tenth of a task's time, and finds none.
+"""
+
+_KEPT = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One batch run, as shipped; `key` is the hash of everything.
+
+    `closed` is the closed and indexed background, compressed; `background` its explicit triples as compressed
+    N-Triples, empty where nobody verifies.
+    """
+
+    program: Program
+    closed: bytes = field(repr=False)
+    background: bytes = field(repr=False)
+    clock: Clock
+    layout: Layout
+    treatment: Treatment
+    key: str
+
+    @property
+    def triples(self) -> list[Triple]:
+        """The explicit background, where somebody verifies."""
+        return split_lines(zlib.decompress(self.background).decode())
+
+
+def make_job(
+    program: Program,
+    background: Collection[Triple],
+    clock: Clock,
+    layout: Layout,
+    treatment: Treatment = PLAIN,
+) -> Job:
+    """Close the background and pack everything.
+
+    Raises ProgramError for the rules, DataError D3101 for a background that contradicts its ontology.
+    """
+    closed = enricher(program, background, treatment.materialize_all).closed.save()
+    explicit = background if treatment.verify else ()
+    text = "".join([f"{s} {p} {o} .\n" for s, p, o in explicit]).encode()
+    parts = (VERSION, program, clock, layout, treatment)
+    hashed = blake2b(repr(parts).encode(), digest_size=16)
+    hashed.update(closed)
+    hashed.update(text)
+    return Job(
+        program,
+        zlib.compress(closed, 1),
+        zlib.compress(text, 1),
+        clock,
+        layout,
+        treatment,
+        hashed.hexdigest(),
+    )
+
+
+def split_lines(text: str) -> list[Triple]:
+    """The triples of N-Triples text that dotr wrote: one a line, single blanks."""
+    triples: list[Triple] = []
+    for line in text.split("\n"):
+        if line:
+            subject, predicate, rest = line.split(" ", 2)
+            triples.append((subject, predicate, rest[:-2]))
+    return triples
+
+
+class Worker:
+    """Owns what a process builds once for a job."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.router = Router(job.program, job.layout)
+        closed = zlib.decompress(job.closed)
+        self.extracting = Extracting(job.program, closed, job.triples, job.clock, job.treatment)
+
+    def detecting(self) -> Detecting:
+        """Fresh counters for each task; the rules are cheap to build beside the background."""
+        job = self.job
+        return Detecting(job.program, job.layout, job.clock, self.extracting.tick_facts, job.treatment.verify)
+
+
+@dataclass(frozen=True, slots=True)
+class Shipped:
+    """A job on its way: small to name, opened only by a process that does not know it yet."""
+
+    key: str
+    content: bytes = field(repr=False)
+
+    def worker(self) -> Worker:
+        """The worker of this process for the job; built at the first call."""
+        found = _WORKERS.pop(self.key, None)
+        if found is None:
+            while len(_WORKERS) >= _KEPT:
+                del _WORKERS[next(iter(_WORKERS))]
+            found = Worker(pickle.loads(self.content))  # noqa: S301  # our own driver's bytes, same release
+        _WORKERS[self.key] = found
+        return found
+
+
+_WORKERS: dict[str, Worker] = {}
+
+
+def ship(job: Job) -> Shipped:
+    return Shipped(job.key, pickle.dumps(job, pickle.HIGHEST_PROTOCOL))

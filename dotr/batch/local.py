@@ -1,0 +1,323 @@
+"""`--engine local`: the batch in processes of this machine, without Spark and without Java.
+
+Place:   beside cluster.py, which does the same on Spark; both call batches.py.
+Method:  three rounds over files in a scratch folder: read the log and send graphs to buckets by time, so
+         that those of one instant meet; extract bucket by bucket and send facts to tasks by part; detect
+         task by task. Every round sorts what it holds, so order in the log does not matter. Memory: one
+         bucket, or one task's facts.
+Why not: extract where the graphs are read. Two files can have graphs of one instant.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from functools import partial
+from gc import set_threshold
+from multiprocessing import get_context
+from time import monotonic
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from dotr.batch.arrow_batches import FACTS, extract, fact_rows, instants
+from dotr.batch.fact_rows import REFUSED, FactRow, marks
+from dotr.batch.job import RARELY, Shipped, make_job, ship
+from dotr.batch.line_splits import file_size
+from dotr.batch.log_splits import LogListing, ReadCounts, Split, read_split, spread
+from dotr.batch.output_parts import Written, write_events
+from dotr.batch.runs import PARTS, Report, Request, Tell, check_ticks, lay_out
+from dotr.errors import Diagnostic, EngineError
+from dotr.events import Time
+from dotr.io.arrow_columns import column
+from dotr.io.decode.parquet import SUFFIX
+from dotr.io.files.outputs import unwritable
+
+BUCKET = 64 * 1024 * 1024
+"""Bytes of graphs that one task extracts, about."""
+
+ALONE = 2 * 1024 * 1024
+"""Bytes of graphs for which it is not worth while to start one more process."""
+
+_SAMPLE = 2_000
+_GRAPHS = pa.schema([("time", pa.int64()), ("graph", pa.large_string())])
+_CHUNK = 4_000_000
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class _Read:
+    """What a reading task found. `sample`: times evenly picked from it."""
+
+    counts: ReadCounts = field(default_factory=ReadCounts)
+    first: Time | None = None
+    last: Time | None = None
+    sample: list[Time] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Extracted:
+    """What an extracting task did: its instants that are not in error, and dead letters of those that are."""
+
+    instants: int
+    first: Time | None
+    letters: list[str]
+
+
+class LocalRunner:
+    """Runs on `processes` processes (default: one per core, fewer for a small log), or on any executor."""
+
+    name = "local"
+
+    def __init__(
+        self, processes: int | None = None, executor: Callable[[int], Executor] | None = None
+    ) -> None:
+        self._processes = processes
+        self._executor = executor or _pool
+
+    def close(self) -> None:
+        """Nothing outlives a run."""
+
+    def run(self, request: Request, folder: str, tell: Tell) -> Report:
+        """As `Runner.run`. Uses scratch space beside the output, about the size of the uncompressed log."""
+        report = Report()
+        if request.log.clock is None:
+            return report
+        check_ticks(request.program, request.log.clock)
+        scratch = tempfile.mkdtemp(prefix="_scratch-", dir=folder)
+        try:
+            weight = sum(map(_weight, request.log.splits))
+            processes = self._processes or min(os.cpu_count() or 1, 1 + weight // ALONE)
+            with self._executor(processes) as pool:
+                try:
+                    _Run(request, report, pool, processes, folder, scratch, tell).run()
+                except BaseException:
+                    pool.shutdown(wait=True, cancel_futures=True)
+                    raise
+        except BrokenExecutor:
+            raise EngineError(
+                Diagnostic(
+                    "D4304",
+                    "a process of the local engine died",
+                    notes=("most likely memory ran out and the system ended it",),
+                    hint="shorter slices (--slice) or a keyed rule need less memory at once",
+                )
+            ) from None
+        except OSError as error:
+            raise unwritable(folder, error) from None
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+        return report
+
+
+def _pool(processes: int) -> Executor:
+    return ProcessPoolExecutor(
+        processes, mp_context=get_context("spawn"), initializer=set_threshold, initargs=RARELY
+    )
+
+
+@dataclass(slots=True)
+class _Run:
+    """Owns one run's rounds."""
+
+    request: Request
+    report: Report
+    pool: Executor
+    processes: int
+    folder: str
+    scratch: str
+    tell: Tell
+
+    def run(self) -> None:
+        request, report, log = self.request, self.report, self.request.log
+        splits = spread(log.splits, self.processes * PARTS)
+        buckets = max(self.processes * PARTS, sum(map(_weight, splits)) * 2 // BUCKET)
+        found = self._round("read", partial(_read, log, self.scratch, buckets), list(enumerate(splits)))
+        sample = self._sum_up(found)
+        if report.first is None or report.last is None:
+            return
+        plan = request.plan()
+        quantiles = _quantiles(sample, self.processes * PARTS)
+        layout = lay_out(plan, self.processes, quantiles, report.last, request.slice_length)
+        assert log.clock is not None
+        shipped = ship(make_job(request.program, request.background, log.clock, layout, request.treatment))
+        tasks = self.processes * PARTS * 2
+        done = self._round("extract", partial(_extract, shipped, self.scratch, tasks), list(range(buckets)))
+        report.instants = sum(extracted.instants for extracted in done)
+        report.letters += [letter for extracted in done for letter in extracted.letters]
+        firsts = [extracted.first for extracted in done if extracted.first is not None]
+        _spill(self.scratch, tasks, "marks", marks(layout, min(firsts)) if firsts else [])
+        work = partial(_detect, shipped, self.scratch, self.folder, request.format_)
+        for written in self._round("detect", work, list(range(tasks))):
+            report.parts += written.parts
+            report.dropped += written.dropped
+            for rule, count in written.counts.items():
+                report.events[rule] = report.events.get(rule, 0) + count
+            if written.file:
+                report.files.append(written.file)
+
+    def _sum_up(self, found: Iterable[_Read]) -> list[Time]:
+        """Add the counts of all reading tasks to the report; returns a sorted sample of the log's times."""
+        report = self.report
+        sample: list[Time] = []
+        for read in found:
+            report.graphs += read.counts.graphs
+            report.letters += read.counts.letters
+            for rung, count in read.counts.rungs.items():
+                report.rungs[rung] = report.rungs.get(rung, 0) + count
+            sample += read.sample
+            if read.first is not None and read.last is not None:
+                report.first = read.first if report.first is None else min(report.first, read.first)
+                report.last = read.last if report.last is None else max(report.last, read.last)
+        return sorted(sample)
+
+    def _round(self, stage: str, function: Callable[[Any], T], tasks: Sequence[Any]) -> list[T]:
+        """Run a function over all tasks; results in the order of the tasks. The first error ends the run."""
+        start = monotonic()
+        self.tell(stage, 0, len(tasks), 0)
+        futures = {self.pool.submit(function, task): number for number, task in enumerate(tasks)}
+        results: dict[int, T] = {}
+        for future in as_completed(futures):
+            results[futures[future]] = future.result()
+            self.tell(stage, len(results), len(tasks), self._graphs_done(results.values(), len(tasks)))
+        self.report.seconds[stage] = monotonic() - start
+        return [results[number] for number in range(len(tasks))]
+
+    def _graphs_done(self, results: Collection[object], of: int) -> int:
+        """How many graphs a round has behind it: counted while they are read, by share of tasks later."""
+        if self.report.graphs:
+            return self.report.graphs * len(results) // of
+        return sum(result.counts.graphs for result in results if isinstance(result, _Read))
+
+
+def _weight(split: Split) -> int:
+    """Bytes of graphs that a split holds, about."""
+    total = 0
+    for piece in split.pieces:
+        size = file_size(piece.file)
+        if piece.file.lower().endswith(SUFFIX):
+            total += size * 8 // max(1, piece.end)
+        elif piece.end:
+            total += piece.end - piece.first
+        else:
+            total += size * (8 if piece.file.lower().endswith(".gz") else 1)
+    return total
+
+
+def _quantiles(sample: Sequence[Time], pieces: int) -> list[Time]:
+    return [sample[len(sample) * i // pieces] for i in range(pieces)]
+
+
+def _read(log: LogListing, scratch: str, buckets: int, task: tuple[int, Split]) -> _Read:
+    """Round 1, one task: graphs to files by bucket of time."""
+    number, split = task
+    found = _Read()
+    files = _Files(scratch, f"graphs-{{}}-{number}", _GRAPHS)
+    step = 1
+    for time, graph in read_split(log, split, found.counts):
+        files.add(_bucket(time, buckets), (time, graph), len(graph))
+        found.first = time if found.first is None else min(found.first, time)
+        found.last = time if found.last is None else max(found.last, time)
+        if found.counts.graphs % step == 0:
+            found.sample.append(time)
+            if len(found.sample) > _SAMPLE:
+                found.sample = found.sample[::2]
+                step *= 2
+    files.close()
+    return found
+
+
+def _bucket(time: Time, buckets: int) -> int:
+    """Equal times meet, neighbours part: a busy hour is everybody's."""
+    return (time * 0x9E3779B97F4A7C15 >> 20) % buckets
+
+
+def _extract(shipped: Shipped, scratch: str, tasks: int, bucket: int) -> _Extracted:
+    """Round 2, one bucket of instants: facts to files by task."""
+    table = _load(scratch, f"graphs-{bucket}-", _GRAPHS)
+    worker = shipped.worker()
+    times, graphs = table.column("time").to_pylist(), table.column("graph").to_pylist()
+    order = sorted(range(len(times)), key=times.__getitem__)
+    del table
+    letters: list[str] = []
+    refused: set[Time] = set()
+
+    def accepted() -> Iterator[FactRow]:
+        for row in extract(worker, instants((times[i], graphs[i]) for i in order)):
+            if row[0] == REFUSED:
+                letters.append(row[2])
+                refused.add(row[1])
+            else:
+                yield row
+
+    _spill(scratch, tasks, str(bucket), accepted())
+    known = set(times) - refused
+    return _Extracted(len(known), min(known, default=None), letters)
+
+
+def _spill(scratch: str, tasks: int, name: str, rows: Iterable[tuple[int, Time, str]]) -> None:
+    """Rows of facts to files by task; all rows of a part go to the same task."""
+    files = _Files(scratch, f"facts-{{}}-{name}", FACTS)
+    for row in rows:
+        files.add(row[0] % tasks, row, len(row[2]))
+    files.close()
+
+
+def _detect(shipped: Shipped, scratch: str, folder: str, format_: str, task: int) -> Written:
+    """Round 3, one task's parts: events to a file of the output."""
+    table = _load(scratch, f"facts-{task}-", FACTS).sort_by([("part", "ascending"), ("time", "ascending")])
+    worker = shipped.worker()
+    detecting = worker.detecting()
+    written = write_events(
+        folder, format_, worker.job.clock, detecting.events(fact_rows(table.to_batches(max_chunksize=8192)))
+    )
+    written.dropped, written.parts = detecting.done.dropped, detecting.done.parts
+    return written
+
+
+def _load(scratch: str, prefix: str, schema: pa.Schema) -> pa.Table:
+    """All rows of the files with a prefix."""
+    tables = []
+    for name in sorted(os.listdir(scratch)):
+        if name.startswith(prefix):
+            with pa.OSFile(os.path.join(scratch, name)) as file:
+                tables.append(pa.ipc.open_stream(file).read_all())
+    return pa.concat_tables(tables) if tables else pa.Table.from_batches([], schema)
+
+
+class _Files:
+    """Owns one Arrow stream for each number that got a row; closes them together."""
+
+    def __init__(self, scratch: str, name: str, schema: pa.Schema) -> None:
+        self._scratch, self._name, self._schema = scratch, name, schema
+        self._rows: dict[int, list[tuple[Any, ...]]] = {}
+        self._writers: dict[int, tuple[Any, Any]] = {}
+        self._size = 0
+
+    def add(self, number: int, row: tuple[Any, ...], size: int) -> None:
+        self._rows.setdefault(number, []).append(row)
+        self._size += size + 50
+        if self._size >= _CHUNK:
+            self._flush()
+
+    def _flush(self) -> None:
+        for number, rows in self._rows.items():
+            if number not in self._writers:
+                file = pa.OSFile(os.path.join(self._scratch, self._name.format(number)), "wb")
+                options = pa.ipc.IpcWriteOptions(compression="lz4")
+                self._writers[number] = file, pa.ipc.new_stream(file, self._schema, options=options)
+            columns = [column(c, f.type) for c, f in zip(zip(*rows, strict=True), self._schema, strict=True)]
+            batch = pa.RecordBatch.from_arrays(columns, schema=self._schema)
+            self._writers[number][1].write_batch(batch)
+        self._rows, self._size = {}, 0
+
+    def close(self) -> None:
+        self._flush()
+        for file, writer in self._writers.values():
+            writer.close()
+            file.close()

@@ -1,0 +1,235 @@
+"""Logs as rows of (time, graph): what is read by which task, and what a task reads.
+
+Place:   the driver lists splits; tasks of local.py and of the Spark data source read them through
+         connectors/.
+Method:  small files go together into one split, large ones are cut (cuts.py), Parquet is split by row
+         groups. All files of a run must write time in one way: the driver looks at the first graph, tasks
+         hold the others to it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from dotr.batch.arrow_batches import graph_text
+from dotr.batch.line_splits import cuts, file_size
+from dotr.errors import DataError, Diagnostic
+from dotr.events import Clock, Time
+from dotr.io.decode.documents import Format, parse_triples
+from dotr.io.decode.parquet import SUFFIX, ArchiveFile
+from dotr.io.error_policy import DeadLetter, ErrorPolicy
+from dotr.io.files.sources import Bookmark, FileReader, SourceOptions, resolve
+from dotr.io.timestamps import TimestampExtractor
+
+ARCHIVE_RUNG = "the archive's own time"
+
+SPLIT = 32 * 1024 * 1024
+"""Bytes of documents that one task reads, about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part `[first, end)` of a file: bytes, or row groups where it is Parquet; `end` 0 is all of it.
+
+    `graphs`: how many there are in it, where a file says that; 0 is unknown.
+    """
+
+    file: str
+    first: int = 0
+    end: int = 0
+    graphs: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """What one task reads, in order."""
+
+    pieces: tuple[Piece, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteFile:
+    """A file that Spark reads: its URI as Spark writes it, and its bytes."""
+
+    file: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """Files that only Spark can reach, and the URIs that were asked for: files, folders and globs."""
+
+    places: tuple[str, ...]
+    files: tuple[RemoteFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LogListing:
+    """A log as the driver sees it before anything runs."""
+
+    splits: tuple[Split, ...]
+    clock: Clock | None
+    """None: there is no graph at all."""
+    options: SourceOptions
+    fail: bool = True
+    remote: Remote | None = None
+    """What only Spark can reach, beside the splits."""
+
+    @property
+    def known(self) -> int:
+        """Graphs in it, as far as its files say so before they are read."""
+        return sum(piece.graphs for split in self.splits for piece in split.pieces)
+
+
+@dataclass(slots=True)
+class ReadCounts:
+    """What one task read: graphs, refused documents with their dead letters, how times were found."""
+
+    graphs: int = 0
+    letters: list[str] = field(default_factory=list)
+    rungs: dict[str, int] = field(default_factory=dict)
+
+
+def open_log(paths: Sequence[str], options: SourceOptions, fail: bool = True) -> LogListing:
+    """List a log and find out how it writes time. Reads one graph. Raises DataError."""
+    files = resolve(paths)
+    clock = next((found for file in files if (found := clock_of(file, options, fail)) is not None), None)
+    return LogListing(tuple(_splits(files, options, fail)), clock, options, fail)
+
+
+def absolute(log: LogListing) -> LogListing:
+    """The log with full paths, for tasks in processes that were started elsewhere."""
+    splits = (
+        Split(tuple(replace(piece, file=os.path.abspath(piece.file)) for piece in split.pieces))
+        for split in log.splits
+    )
+    return replace(log, splits=tuple(splits))
+
+
+def clock_of(file: str, options: SourceOptions, fail: bool, content: bytes | None = None) -> Clock | None:
+    """How the first graph of a file writes time; None without one. `content` as in `Reading.rows`."""
+    try:
+        if file.lower().endswith(SUFFIX):
+            return ArchiveFile(file, options.unit, content).clock
+        ladder = TimestampExtractor(options.time_path, options.unit, options.base)
+        for _graph in FileReader(file, options, ladder, ErrorPolicy(fail=fail), content=content).graphs():
+            return ladder.clock
+    except DataError:
+        if fail:
+            raise
+    return None
+
+
+def _splits(files: Sequence[str], options: SourceOptions, fail: bool) -> Iterator[Split]:
+    together: list[Piece] = []
+    size = 0
+    for file in files:
+        if file.lower().endswith(SUFFIX):
+            yield from (Split((piece,)) for piece in _row_groups(file, options, fail))
+            continue
+        bytes_ = file_size(file)
+        at = cuts(file, bytes_, SPLIT)
+        if at:
+            ends = zip([0, *at], [*at, bytes_], strict=True)
+            yield from (Split((Piece(file, start, end),)) for start, end in ends)
+            continue
+        together.append(Piece(file))
+        size += bytes_ * (8 if file.lower().endswith(".gz") else 1)
+        if size >= SPLIT:
+            yield Split(tuple(together))
+            together, size = [], 0
+    if together:
+        yield Split(tuple(together))
+
+
+def _row_groups(file: str, options: SourceOptions, fail: bool) -> Iterator[Piece]:
+    try:
+        archive = ArchiveFile(file, options.unit)
+        counts = [archive.count(group) for group in range(archive.groups)]
+    except DataError:
+        if fail:
+            raise
+        counts = [0]  # the task that reads it makes the dead letter
+    yield from (Piece(file, group, group + 1, count) for group, count in enumerate(counts))
+
+
+def spread(splits: Sequence[Split], tasks: int) -> tuple[Split, ...]:
+    """The splits again, the small files parted into at least `tasks` where there are so many."""
+    found: list[Split] = []
+    for split in splits:
+        pieces = split.pieces
+        share = max(1, -(-len(pieces) // tasks)) if len(splits) < tasks else len(pieces)
+        found += [Split(pieces[i : i + share]) for i in range(0, len(pieces), share)]
+    return tuple(found)
+
+
+class Reading:
+    """Owns what one task reads of a log: how it found times, and what it refused.
+
+    Its methods give (time in µs, graph as dotr's own N-Triples) and count in `counts`, which is complete
+    when they have ended. They raise DataError under the policy `fail`.
+    """
+
+    def __init__(self, log: LogListing, counts: ReadCounts) -> None:
+        assert log.clock is not None
+        self.log, self.counts = log, counts
+        letters: DeadLetter = counts.letters.append
+        self.refusals = ErrorPolicy(fail=log.fail, sink=letters)
+        self.ladder = TimestampExtractor(log.options.time_path, log.options.unit, log.options.base, log.clock)
+
+    def rows(self, piece: Piece, content: bytes | None = None) -> Iterator[tuple[Time, str]]:
+        """The graphs of a piece of a file; `content` is all of the file where it was fetched already."""
+        if piece.file.lower().endswith(SUFFIX):
+            rows = self._archive(piece, content)
+        else:
+            part = Bookmark("byte", piece.first, limit=piece.end)
+            reader = FileReader(
+                piece.file, self.log.options, self.ladder, self.refusals, bookmark=part, content=content
+            )
+            rows = ((graph.time, graph_text(graph.triples)) for graph in reader.graphs())
+        for row in rows:
+            self.counts.graphs += 1
+            yield row
+        self.counts.rungs = dict(self.ladder.rungs)
+
+    def _archive(self, piece: Piece, content: bytes | None) -> Iterator[tuple[Time, str]]:
+        try:
+            archive = ArchiveFile(piece.file, self.log.options.unit, content)
+            if archive.clock != self.log.clock:
+                raise other_time(piece.file)
+            for time, graph, place in archive.rows(piece.first, piece.end or None):
+                yield from self.graph(time, graph, place)
+        except DataError as error:
+            self.refusals.take(error, b"")
+
+    def graph(self, time: Time, graph: str, place: str) -> Iterator[tuple[Time, str]]:
+        """One row of an archive; nothing if its graph was refused."""
+        try:
+            triples = parse_triples(graph, Format.NTRIPLES, place, self.log.options.base)
+        except DataError as error:
+            self.refusals.take(error, graph.encode())
+            return
+        self.ladder.hit(ARCHIVE_RUNG)
+        yield time, graph_text(triples)
+
+
+def read_split(log: LogListing, split: Split, counts: ReadCounts) -> Iterator[tuple[Time, str]]:
+    """(time in µs, graph as dotr's own N-Triples) of one split. Raises DataError under the policy `fail`."""
+    reading = Reading(log, counts)
+    for piece in split.pieces:
+        yield from reading.rows(piece)
+
+
+def other_time(place: str) -> DataError:
+    """An archive whose times are not written as those of the log's first graph."""
+    return DataError(
+        Diagnostic(
+            "D2102",
+            "this file writes time in another way than the graphs before it",
+            place=place,
+            notes=("one run uses one kind of time, and one unit",),
+            hint="convert it anew from its source",
+        )
+    )

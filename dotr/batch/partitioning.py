@@ -1,0 +1,230 @@
+"""How a program is detected in parallel: which rules by key, which by time, which in one task, and why.
+
+Place:   pure; `dotr plan` prints it, batch.py, frames.py and local.py execute it.
+Method:  the unit of choice is a connected component of chaining: a rule and the rules it takes composites
+         from must see the same part of the past. Two cuts are independent of each other. *By key*: every
+         position carries an attribute of the trigger (keys.py). *By time*: the component has a horizon, the
+         sum along its chains (tesla/references.py), and nothing in it consumes, since what was consumed
+         before a slice cannot be known inside it; a cycle of references has no horizon. A component with
+         neither cut is one task. Components whose cuts agree travel together: every fact is sent once for
+         all of them.
+Why not: a choice per rule. A rule downstream of a consuming one would see composites that never happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from dotr.batch.partition_keys import StreamKeys, stream_keys, unlinked
+from dotr.events import Time
+from dotr.ir import Every, Program
+from dotr.tesla.references import horizons, references
+
+SIMILAR = 8
+"""Groups cut by time hold horizons that differ by at most this factor: slices are as long as the longest
+asks.
+"""
+
+MINUTE = 60_000_000
+_UNITS = ((86_400_000_000, "d"), (3_600_000_000, "h"), (MINUTE, "min"), (1_000_000, "s"), (1_000, "ms"))
+
+
+class By(StrEnum):
+    """What the user asks for: `--by`."""
+
+    AUTO = "auto"
+    KEY = "key"
+    TIME = "time"
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """Rules connected by chaining, in program order, and how they may be parted.
+
+    `keys` None: not by key. `horizon` None: not by time. `reasons` say why, one sentence each.
+    """
+
+    rules: tuple[int, ...]
+    keys: StreamKeys | None
+    horizon: Time | None
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RuleComponentGroup:
+    """Components that travel together; `streams` are the queries whose facts they need.
+
+    `ticks` are the EVERY durations of its rules.
+    """
+
+    number: int
+    rules: tuple[int, ...]
+    streams: frozenset[str]
+    keys: StreamKeys | None
+    horizon: Time | None
+    ticks: frozenset[Time]
+
+    @property
+    def parallel(self) -> bool:
+        return self.keys is not None or self.horizon is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Partitioning:
+    components: tuple[Component, ...]
+    groups: tuple[RuleComponentGroup, ...]
+
+
+def plan_batch(program: Program, by: By = By.AUTO) -> Partitioning:
+    """The plan for a program. Cheap: linear in rules but for the search of keys."""
+    components = tuple(_component(program, rules, by) for rules in connected(program))
+    return Partitioning(components, tuple(_groups(program, components)))
+
+
+def connected(program: Program) -> list[tuple[int, ...]]:
+    """The components of chaining, each in program order, by their first rule."""
+    index = {rule.name: i for i, rule in enumerate(program.rules)}
+    leader = list(range(len(program.rules)))
+
+    def find(i: int) -> int:
+        while leader[i] != i:
+            i = leader[i]
+        return i
+
+    for i, rule in enumerate(program.rules):
+        for name, _strict in references(rule):
+            a, b = sorted((find(i), find(index[name])))
+            leader[b] = a
+    members: dict[int, list[int]] = {}
+    for i in range(len(program.rules)):
+        members.setdefault(find(i), []).append(i)
+    return [tuple(rules) for rules in members.values()]
+
+
+def _component(program: Program, rules: tuple[int, ...], by: By) -> Component:
+    reasons: list[str] = []
+    horizon = _time_cut(program, rules, reasons)
+    keys = stream_keys(program, rules)
+    if keys is None:
+        reasons.append(_no_key(program, rules))
+    if by is By.TIME and horizon is not None:
+        keys = None
+    if by is By.KEY and keys is not None:
+        horizon = None
+    return Component(rules, keys, horizon, tuple(reasons))
+
+
+def _time_cut(program: Program, rules: Sequence[int], reasons: list[str]) -> Time | None:
+    """The horizon if the component can be cut by time; else None, with the reason."""
+    consuming = [program.rules[i] for i in rules if program.rules[i].consuming]
+    if consuming:
+        names = ", ".join(f"`{rule.name}` consumes `{'`, `'.join(rule.consuming)}`" for rule in consuming)
+        reasons.append(f"not by time: {names}, and what was consumed before a slice is unknown inside it")
+        return None
+    reach = [horizons(program)[i] for i in rules]
+    known = [h for h in reach if h is not None]
+    if len(known) < len(reach):
+        reasons.append("not by time: rules refer to each other in a cycle, which reaches back without bound")
+        return None
+    return max(known)
+
+
+def _no_key(program: Program, rules: Sequence[int]) -> str:
+    for i in rules:
+        rule = program.rules[i]
+        if isinstance(rule.trigger, Every):
+            return f"not by key: the trigger of `{rule.name}` is EVERY, which has no attributes"
+        loose = unlinked(rule)
+        if loose:
+            return (
+                f"not by key: no equation in ON links `{'`, `'.join(loose)}` of `{rule.name}` "
+                f"with an attribute of `{rule.trigger.name}`"
+            )
+    return "not by key: no one attribute of the trigger reaches every event and every chained rule's WITH"
+
+
+def _groups(program: Program, components: Iterable[Component]) -> list[RuleComponentGroup]:
+    """Components merged where that sends fewer facts; at most one group a component."""
+    groups: list[RuleComponentGroup] = []
+    for component in sorted(components, key=lambda c: (c.horizon or 0, c.rules)):
+        new = _group(program, component)
+        for place, group in enumerate(groups):
+            if _together(group, new):
+                groups[place] = _union(group, new)
+                break
+        else:
+            groups.append(new)
+    groups.sort(key=lambda group: group.rules)
+    return [replace(group, number=number) for number, group in enumerate(groups)]
+
+
+def _group(program: Program, component: Component) -> RuleComponentGroup:
+    members = [program.rules[i] for i in component.rules]
+    streams = {p.stream for rule in members for p in rule.positions if not p.chained}
+    ticks = {rule.trigger.duration for rule in members if isinstance(rule.trigger, Every)}
+    return RuleComponentGroup(
+        0, component.rules, frozenset(streams), component.keys, component.horizon, frozenset(ticks)
+    )
+
+
+def _together(one: RuleComponentGroup, other: RuleComponentGroup) -> bool:
+    """Whether `other`, whose horizon is the longer, may join: same cuts, agreeing on every shared stream."""
+    if (one.keys is None) != (other.keys is None) or (one.horizon is None) != (other.horizon is None):
+        return False
+    if one.horizon is not None and other.horizon is not None and other.horizon > SIMILAR * one.horizon > 0:
+        return False
+    if one.keys is not None and other.keys is not None:
+        theirs = other.keys
+        return all(theirs.get(stream, keys) == keys for stream, keys in one.keys.items())
+    return one.horizon is not None or bool(one.streams & other.streams)
+
+
+def _union(one: RuleComponentGroup, other: RuleComponentGroup) -> RuleComponentGroup:
+    return RuleComponentGroup(
+        number=0,
+        rules=tuple(sorted((*one.rules, *other.rules))),
+        streams=one.streams | other.streams,
+        keys=None if one.keys is None or other.keys is None else {**one.keys, **other.keys},
+        horizon=None if one.horizon is None or other.horizon is None else max(one.horizon, other.horizon),
+        ticks=one.ticks | other.ticks,
+    )
+
+
+def describe(program: Program, plan: Partitioning) -> list[str]:
+    """The choice and its reasons, for people: one line a component, its reasons indented below."""
+    lines: list[str] = []
+    for component in plan.components:
+        names = ", ".join(f"`{program.rules[i].name}`" for i in component.rules)
+        lines.append(f"{names}: {strategy(program, component)}")
+        lines += [f"    {reason}" for reason in component.reasons]
+    return lines
+
+
+def strategy(program: Program, component: Component) -> str:
+    """`by key ?room and by time (overlap 5 min)`, or `one task`."""
+    cuts: list[str] = []
+    if component.keys is not None:
+        trigger = program.rules[component.rules[0]].trigger
+        assert not isinstance(trigger, Every)
+        names = " ".join(f"?{trigger.variables[place]}" for place in component.keys[trigger.stream])
+        cuts.append(f"by key {names}")
+    if component.horizon is not None:
+        cuts.append(f"by time (overlap {duration_text(component.horizon)})")
+    return " and ".join(cuts) if cuts else "one task"
+
+
+def sequential(program: Program, plan: Partitioning) -> list[str]:
+    """Names of the rules that run in one task each group, for a loud warning; empty is well."""
+    return [program.rules[i].name for group in plan.groups if not group.parallel for i in group.rules]
+
+
+def duration_text(micros: int) -> str:
+    """A duration in the largest unit that gives an integer: `5 min`, `90 s`, `0 s`."""
+    if micros == 0:
+        return "0 s"
+    for size, name in _UNITS:
+        if micros % size == 0:
+            return f"{micros // size} {name}"
+    return f"{micros} us"

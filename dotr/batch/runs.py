@@ -1,0 +1,161 @@
+"""A batch run: what is asked for, what came of it, and how its time is cut once the log is known.
+
+Place:   cli/batch.py asks; local.py and cluster.py (Spark) do the work; both report in the same words.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from dotr.batch.extracting import PLAIN, Treatment
+from dotr.batch.fact_rows import Cut, Layout
+from dotr.batch.log_splits import LogListing
+from dotr.batch.partitioning import By, Partitioning, RuleComponentGroup, describe, plan_batch, sequential
+from dotr.batch.time_slices import Even, Slices, balanced_slices
+from dotr.errors import Diagnostic, ProgramError, Severity
+from dotr.events import Clock, Time
+from dotr.ir import Every, Program
+from dotr.rdf.terms import Triple
+
+PARTS = 6
+"""Parts for each core: enough to even out parts of different weight, few enough to be cheap."""
+
+LEAST = 16
+"""A slice that is asked for is made at least this part of its horizon long: of shorter ones every fact would
+be sent to so many that nothing else would be done.
+"""
+
+MOST = 10_000
+"""Slices of a log, at most."""
+
+Tell = Callable[[str, int, int, int], None]
+"""Progress: (stage, tasks done, of, graphs done). 0: unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One run. `background` is read, canonical and labelled; `slice_length` in µs, None to choose."""
+
+    program: Program
+    background: Sequence[Triple]
+    log: LogListing
+    by: By = By.AUTO
+    slice_length: int | None = None
+    format_: str = "jsonl"
+    treatment: Treatment = PLAIN
+
+    def plan(self) -> Partitioning:
+        return plan_batch(self.program, self.by)
+
+
+@dataclass(slots=True)
+class Report:
+    """What came of a run; `files` are the names of output files in the unfinished folder, in order."""
+
+    graphs: int = 0
+    instants: int = 0
+    first: Time | None = None
+    last: Time | None = None
+    events: dict[str, int] = field(default_factory=dict)
+    dropped: int = 0
+    letters: list[str] = field(default_factory=list)
+    rungs: dict[str, int] = field(default_factory=dict)
+    files: list[str] = field(default_factory=list)
+    parts: int = 0
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+class Runner(Protocol):
+    """An engine: runs a request, writes events into a folder. Raises DotrError."""
+
+    name: str
+
+    def run(self, request: Request, folder: str, tell: Tell) -> Report: ...
+
+    def close(self) -> None: ...
+
+
+def check_ticks(program: Program, clock: Clock) -> None:
+    """Raise ProgramError D1409 when an EVERY is no multiple of the unit of integer time."""
+    for rule in program.rules:
+        if clock.integer and isinstance(rule.trigger, Every) and rule.trigger.duration % clock.unit:
+            raise ProgramError(
+                Diagnostic(
+                    "D1409",
+                    f"`EVERY` of rule `{rule.name}` is no multiple of the unit of this stream's time",
+                    rule.trigger.span,
+                    f"{rule.trigger.duration} µs",
+                    (f"times are integers of {clock.unit} µs",),
+                    "use a multiple, or a finer --time-unit",
+                )
+            )
+
+
+def lay_out(
+    plan: Partitioning, cores: int, quantiles: Sequence[Time], last: Time, slice_length: int | None
+) -> Layout:
+    """The cuts of every group, from quantiles of the log's times; `slice_length` replaces what they suggest,
+    within LEAST and MOST.
+    """
+    return Layout(plan, tuple(_cut(group, cores, quantiles, slice_length) for group in plan.groups), last)
+
+
+def _cut(group: RuleComponentGroup, cores: int, quantiles: Sequence[Time], slice_length: int | None) -> Cut:
+    slices: Slices | None = None
+    pieces = 1
+    if group.horizon is not None and slice_length is not None:
+        span = quantiles[-1] - quantiles[0]
+        slices = Even(max(slice_length, group.horizon // LEAST, span // MOST))
+        pieces = max(1, span // slices.length)
+    elif group.horizon is not None:
+        balanced = balanced_slices(quantiles, group.horizon)
+        pieces = len(balanced.starts) + 1
+        slices = balanced if pieces > 1 else None
+    return Cut(1 if group.keys is None else max(1, -(-PARTS * cores // pieces)), slices)
+
+
+def warnings(program: Program, plan: Partitioning) -> list[Diagnostic]:
+    """What a user should know before a job starts: rules that will run in one task."""
+    slow = sequential(program, plan)
+    if not slow:
+        return []
+    reasons = [r for c in plan.components if program.rules[c.rules[0]].name in slow for r in c.reasons]
+    return [
+        Diagnostic(
+            "D4126",
+            f"detection of `{'`, `'.join(slow)}` runs in one task",
+            notes=tuple(dict.fromkeys(reasons)),
+            hint="an equation with the trigger in every ON lets it run by key",
+            severity=Severity.WARNING,
+        )
+    ]
+
+
+def run_file(request: Request, report: Report, extra: Mapping[str, Any]) -> str:
+    """The text of `_dotr_run.json`."""
+    clock = request.log.clock or Clock()
+
+    def stamp(time: Time | None) -> int | str | None:
+        if time is None:
+            return None
+        return int(clock.text(time)) if clock.integer else clock.text(time)
+
+    plan = request.plan()
+    content = {
+        **extra,
+        "graphs": report.graphs,
+        "instants": report.instants,
+        "first": stamp(report.first),
+        "last": stamp(report.last),
+        "events": {r.name: report.events.get(r.name, 0) for r in request.program.rules if not r.private},
+        "dropped": report.dropped,
+        "refused": len(report.letters),
+        "strategy": describe(request.program, plan),
+        "parts": report.parts,
+        "files": len(report.files),
+        "seconds": {stage: round(seconds, 3) for stage, seconds in report.seconds.items()},
+    }
+    return json.dumps(content, ensure_ascii=False, indent=2) + "\n"

@@ -1,0 +1,259 @@
+"""`--engine spark`: the batch on Spark, here or on a cluster.
+
+Place:   beside local.py; the same functions over batches, run by frames.py's stages.
+Method:  tasks over Parquet read row groups themselves, so that graphs never cross from JVM to Python: once
+         for the times, once to extract. Everything else is read once by tasks over splits of files, held on
+         disk, and looked at twice: for its times, and for its graphs. Workers write the output themselves
+         and report one row a task, so neither facts nor events ever come to the driver.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from dotr.batch.fact_rows import REFUSED, FactRow, marks
+from dotr.batch.job import Shipped, make_job, ship
+from dotr.batch.locations import is_remote
+from dotr.batch.log_splits import ARCHIVE_RUNG, absolute, spread
+from dotr.batch.runs import PARTS, Report, Request, Tell, check_ticks, lay_out
+from dotr.batch.spark import stages as frames
+from dotr.batch.spark.archives import ExtractArchives, ReadGraphs, ReadTimes
+from dotr.batch.spark.read_tasks import READ_COLUMNS, ReadSplits
+from dotr.batch.spark.remote_logs import read_remote, union
+from dotr.batch.spark.remote_output import write_remote
+from dotr.batch.spark.sessions import session
+from dotr.errors import DotrError
+from dotr.events import Clock, Time
+from dotr.io.decode.parquet import SUFFIX
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class SparkRunner:
+    """Owns the session it starts at `master`, until `close`; uses the one that is there if there is one."""
+
+    name = "spark"
+
+    def __init__(self, master: str | None = None) -> None:
+        self._master = master
+        self._session: SparkSession | None = None
+        self._own = False
+        self._seconds = 0.0
+
+    def session(self) -> SparkSession:
+        """The session; starts it at the first call. Raises EngineError D4301, D4302."""
+        if self._session is None:
+            from pyspark.sql import SparkSession  # noqa: PLC0415  # start-up
+
+            start = monotonic()
+            self._own = SparkSession.getActiveSession() is None
+            self._session = session(self._master)
+            self._seconds = monotonic() - start
+        return self._session
+
+    def close(self) -> None:
+        """Stop the session if it is ours."""
+        if self._session is not None and self._own:
+            self._session.stop()
+        self._session = None
+
+    def run(self, request: Request, folder: str, tell: Tell) -> Report:
+        """As `Runner.run`. `folder` must be one that every worker can write to, or a URI that Spark knows."""
+        report = Report()
+        if request.log.clock is None:
+            return report
+        check_ticks(request.program, request.log.clock)
+        tell("start Spark", 0, 0, 0)
+        spark = self.session()
+        report.seconds["start"] = self._seconds
+        try:
+            found = replace(request, log=absolute(request.log))
+            _Run(found, report, spark, request.log.clock, folder, tell).run()
+        except DotrError:
+            raise
+        except Exception as error:  # Py4J and gRPC raise what they like
+            if _interrupted(error):
+                raise KeyboardInterrupt from None
+            raise frames.mended(error) from None
+        return report
+
+
+@dataclass(slots=True)
+class _Run:
+    """Owns one run's jobs."""
+
+    request: Request
+    report: Report
+    spark: SparkSession
+    clock: Clock
+    folder: str
+    tell: Tell
+
+    def run(self) -> None:
+        request, report = self.request, self.report
+        cores = max(1, int(self.spark.conf.get("spark.sql.shuffle.partitions") or 8) // 8)
+        unit = self.clock.unit if self.clock.integer else 1
+        if self._only_archives():
+            self._archives(cores, unit)
+            return
+        log, kept = self._graphs(cores)
+        try:
+            with self._stage("read"):
+                self._notes(kept)
+                look = frames.look(log, unit, cores * PARTS)
+            report.graphs, report.instants = look.graphs, look.instants
+            report.first, report.last = look.first, look.last
+            if look.first is None or look.last is None:
+                return
+            layout = lay_out(request.plan(), cores, look.quantiles, look.last, request.slice_length)
+            job = ship(make_job(request.program, request.background, self.clock, layout, request.treatment))
+            instants = frames.instants(log, look.repeated)
+            facts = frames.facts(instants, job, self.clock)
+            first: Time | None = look.first
+            if request.treatment.forgiving and any(group.ticks for group in layout.plan.groups):
+                first = self._first_accepted(instants, job, look.first)
+            rows = [] if first is None else marks(layout, first)
+            with self._stage("detect"):
+                self._write(facts, rows, job)
+        finally:
+            kept.unpersist()
+
+    def _first_accepted(self, instants: DataFrame, job: Shipped, first: Time) -> Time | None:
+        """The first instant not in error, where ticks begin; None where there is none. Extracts it."""
+        unit = self.clock.unit if self.clock.integer else 1
+        while True:
+            facts = frames.facts(instants.where(f"time = {first // unit}"), job, self.clock)
+            if facts.where(facts.part == REFUSED).first() is None:
+                return first
+            later = instants.where(f"time > {first // unit}").agg({"time": "min"}).first()
+            if later is None or later[0] is None:
+                return None
+            first = later[0] * unit
+
+    def _only_archives(self) -> bool:
+        """Whether tasks can read all of the log by row groups, and nothing in it may be refused."""
+        log = self.request.log
+        here = (p.file.lower().endswith(SUFFIX) for s in log.splits for p in s.pieces)
+        return log.fail and log.remote is None and all(here)
+
+    def _write(self, facts: DataFrame, rows: Sequence[FactRow], job: Shipped) -> None:
+        """Detect and write: tasks write files themselves where they can, else Spark does."""
+        format_ = self.request.format_
+        if not is_remote(self.folder):
+            self._sum_up(frames.written(facts, rows, job, self.folder, format_).collect())
+            return
+        from pyspark import StorageLevel  # noqa: PLC0415  # start-up
+
+        found = frames.noted(facts, rows, job, format_, self.clock).persist(StorageLevel.DISK_ONLY)
+        try:
+            self.report.files = write_remote(found, self.folder, format_)
+            for row in found.where("note IS NOT NULL").select("note").collect():
+                note = json.loads(row.note)
+                self.report.dropped += note["dropped"]
+                self.report.parts += note["parts"]
+                self.report.letters += note["letters"]
+                self.report.instants -= note["refused"]
+                for rule, count in note["counts"].items():
+                    self.report.events[rule] = self.report.events.get(rule, 0) + count
+        finally:
+            found.unpersist()
+
+    def _sum_up(self, done: Sequence[Any]) -> None:
+        """Add what the tasks wrote to the report."""
+        report = self.report
+        report.events = frames.counts_of(done)
+        report.dropped = sum(row.dropped for row in done)
+        report.parts = sum(row.parts for row in done)
+        report.letters += [letter for row in done for letter in json.loads(row.letters)]
+        report.instants -= sum(row.refused for row in done)
+        report.files = sorted(row.file for row in done if row.file)
+
+    def _archives(self, cores: int, unit: int) -> None:
+        """The run over Parquet files: tasks read row groups themselves."""
+        request, report, splits = self.request, self.report, self.request.log.splits
+        tasks = self.spark.range(0, len(splits), 1, len(splits))
+        with self._stage("read"):
+            times = tasks.mapInArrow(ReadTimes(request.log), "time bigint")
+            look = frames.look(times, 1, cores * PARTS)
+            few = look.repeated <= frames.FEW
+            again = frozenset(frames.repeated_times(times)) if look.repeated and few else frozenset()
+        report.graphs, report.instants = look.graphs, look.instants
+        report.first, report.last = look.first, look.last
+        report.rungs = {ARCHIVE_RUNG: look.graphs}
+        if look.first is None or look.last is None:
+            return
+        layout = lay_out(request.plan(), cores, look.quantiles, look.last, request.slice_length)
+        job = ship(make_job(request.program, request.background, self.clock, layout, request.treatment))
+        clock = Clock(integer=True, unit=1)  # these tasks give times in microseconds
+        if few:
+            facts = tasks.mapInArrow(ExtractArchives(request.log, job, again), frames.FACT_COLUMNS)
+        if look.repeated:
+            graphs = tasks.mapInArrow(ReadGraphs(request.log, again), "time bigint, graph string")
+            gathered = frames.facts(frames.gathered(graphs), job, clock, request.log.options.base)
+            facts = facts.unionByName(gathered) if few else gathered
+        with self._stage("detect"):
+            self._write(facts, marks(layout, look.first), job)
+
+    def _graphs(self, cores: int) -> tuple[DataFrame, DataFrame]:
+        """(time in the log's unit, graph), and the frame that is held on disk for it."""
+        log = self.request.log
+        from pyspark import StorageLevel  # noqa: PLC0415  # start-up
+
+        made = read_remote(self.spark, log)
+        if log.splits:
+            splits = spread(log.splits, cores * PARTS)
+            tasks = self.spark.range(0, len(splits), 1, len(splits))
+            made.append(tasks.mapInArrow(ReadSplits(replace(log, splits=splits)), READ_COLUMNS))
+        kept = union(made).persist(StorageLevel.DISK_ONLY)
+        return kept.where("time IS NOT NULL").select("time", "graph"), kept
+
+    def _notes(self, kept: DataFrame) -> None:
+        """Dead letters and how times were found, from the rows that are no graphs."""
+        for row in kept.where("note IS NOT NULL").select("note").collect():
+            note = json.loads(row.note)
+            self.report.letters += note["letters"]
+            for rung, count in note["rungs"].items():
+                self.report.rungs[rung] = self.report.rungs.get(rung, 0) + count
+
+    @contextmanager
+    def _stage(self, name: str) -> Iterator[None]:
+        """Time a stage, and tell its progress as far as Spark lets on."""
+        start, over = monotonic(), threading.Event()
+        watch = threading.Thread(target=self._watch, args=(name, over), daemon=True)
+        watch.start()
+        try:
+            yield
+        finally:
+            over.set()
+            watch.join()
+            self.report.seconds[name] = monotonic() - start
+
+    def _watch(self, name: str, over: threading.Event) -> None:
+        while not over.wait(0.5):
+            done, of = _tasks(self.spark)
+            graphs = self.report.graphs or self.request.log.known
+            self.tell(name, done, of, graphs * done // of if of else 0)
+
+
+def _interrupted(error: BaseException | None) -> bool:
+    """Whether an error came while Ctrl-C was being answered: the talk with the JVM does not outlive it."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None
+
+
+def _tasks(spark: SparkSession) -> tuple[int, int]:
+    """(finished, all) tasks of the stages that run; (0, 0) where Spark does not tell (Connect)."""
+    try:
+        tracker: Any = spark.sparkContext.statusTracker()
+        stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+        return sum(s.numCompletedTasks for s in stages if s), sum(s.numTasks for s in stages if s)
+    except Exception:  # progress is never a reason to fail
+        return 0, 0

@@ -1,0 +1,251 @@
+"""`spark.read.format("dotr")`: RDF logs as DataFrames, and back.
+
+Place:   registered by `dotr.spark.register`; reads with reading.py, as the batch does.
+Method:  columns `time` (bigint in the log's unit, or timestamp) and `graph` (N-Triples). Splits are those of
+         a batch. The writer takes the same columns, and `id` where graphs have names (events do); each task
+         writes a file of its own, which gets its name when all are done.
+Options: path (several: separated by newlines) · timeUnit s|ms|us · timePath · base · onError fail|skip ·
+         maxDocument · for writing: as nquads|jsonl.
+Why not: pushed-down filters. A graph's time is known only once the graph is parsed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    InputPartition,
+    WriterCommitMessage,
+)
+from pyspark.sql.types import StructType
+
+from dotr.batch.locations import is_remote, plain_path
+from dotr.batch.log_splits import LogListing, ReadCounts, Split, absolute, open_log, read_split, spread
+from dotr.batch.spark import stages as frames
+from dotr.errors import Diagnostic, RefusedError, UsageError
+from dotr.events import Clock
+from dotr.io.arrow_columns import integers, texts
+from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE, Format, parse_triples
+from dotr.io.decode.parquet import UNIT_NOTE, batch_times, missing
+from dotr.io.files.outputs import unwritable
+from dotr.io.files.sources import SourceOptions
+from dotr.io.timestamps import UNITS
+from dotr.rdf.terms import PROV_GENERATED_AT_TIME
+
+_ROWS = 2048
+_TASKS = 64
+_SUFFIXES = {"nquads": "nq", "jsonl": "jsonl"}
+
+
+class LogSource(DataSource):
+    """An RDF log as a Spark data source."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "dotr"
+
+    def schema(self) -> StructType:
+        """Looks at the first graph. Integer times know their unit, as those of archives do."""
+        clock = self._log().clock or Clock()
+        made = StructType()
+        if clock.integer:
+            unit = next(name for name, size in UNITS.items() if size == clock.unit)
+            made = made.add("time", "long", True, {UNIT_NOTE: unit})
+        else:
+            made = made.add("time", "timestamp")
+        return made.add("graph", "string")
+
+    def reader(self, schema: StructType) -> LogReader:
+        return LogReader(absolute(self._log()))
+
+    def writer(self, schema: StructType, overwrite: bool) -> LogWriter:
+        path = self.options.get("path")
+        if not path:
+            raise UsageError(Diagnostic("D4124", 'the data source "dotr" needs a path', hint="save(path)"))
+        form = self.options.get("as", "nquads")
+        if form not in _SUFFIXES:
+            raise _bad("as", form, _SUFFIXES)
+        if overwrite:
+            raise _bad("mode", "overwrite", ("append",))
+        if "graph" not in schema.names or "time" not in schema.names:
+            raise UsageError(
+                Diagnostic(
+                    "D4122",
+                    "a log has the columns `time` and `graph`",
+                    label=", ".join(schema.names),
+                    hint="rename them",
+                )
+            )
+        names = tuple(name for name in ("time", "graph", "id") if name in schema.names)
+        places = tuple(schema.names.index(name) for name in names)
+        integer = schema["time"].dataType.typeName() in ("long", "integer", "short", "byte")
+        return LogWriter(path, form, places, Clock(integer, self._unit()))
+
+    def _unit(self) -> int:
+        name = self.options.get("timeUnit", "s")
+        if name not in UNITS:
+            raise _bad("timeUnit", name, UNITS)
+        return UNITS[name]
+
+    def _log(self) -> LogListing:
+        path = self.options.get("path")
+        if not path:
+            raise UsageError(Diagnostic("D4124", 'the data source "dotr" needs a path', hint="load(path)"))
+        policy = self.options.get("onError", "fail")
+        if policy not in ("fail", "skip"):
+            raise _bad("onError", policy, ("fail", "skip"))
+        time_path = self.options.get("timePath")
+        options = SourceOptions(
+            base=self.options.get("base", STREAM_BASE),
+            time_path=f"<{time_path.strip('<>')}>" if time_path else None,
+            unit=self._unit(),
+            max_document=int(self.options.get("maxDocument", MAX_DOCUMENT)),
+        )
+        places = [_here(place) for place in path.split("\n")]
+        return open_log(places, options, policy == "fail")
+
+
+def _here(place: str) -> str:
+    """A place as a path. Raises UsageError D4127 for one that Python cannot open."""
+    if is_remote(place):
+        raise UsageError(
+            Diagnostic(
+                "D4127",
+                f"`{place}` is not of this machine",
+                hint="the data source opens files; `dotr batch --log` reads whatever Spark can, and so does "
+                "spark.read.parquet for archives of `dotr convert`",
+            )
+        )
+    return plain_path(place)
+
+
+def _bad(option: str, found: str, known: Any) -> UsageError:
+    return UsageError(
+        Diagnostic("D4125", f"the option {option} cannot be `{found}`", hint=f"one of {', '.join(known)}")
+    )
+
+
+@dataclass
+class LogPartition(InputPartition):
+    """What one task reads."""
+
+    split: Split
+
+
+class LogReader(DataSourceReader):
+    def __init__(self, log: LogListing) -> None:
+        self._log = log
+
+    def partitions(self) -> Sequence[LogPartition]:
+        if self._log.clock is None:
+            return []
+        return [LogPartition(split) for split in spread(self._log.splits, _TASKS)]
+
+    def read(self, partition: LogPartition) -> Iterator[pa.RecordBatch]:  # type: ignore[override]  # our own partitions come back
+        return frames.told(lambda: self._batches(partition.split))
+
+    def _batches(self, split: Split) -> Iterator[pa.RecordBatch]:
+        clock = self._log.clock or Clock()
+        unit = clock.unit if clock.integer else 1
+        kind = pa.int64() if clock.integer else pa.timestamp("us", tz="UTC")
+        times: list[int] = []
+        graphs: list[str] = []
+
+        def batch() -> pa.RecordBatch:
+            columns = [integers(times, kind), texts(graphs)]
+            return pa.RecordBatch.from_arrays(columns, names=["time", "graph"])
+
+        for time, graph in read_split(self._log, split, ReadCounts()):
+            times.append(time // unit)
+            graphs.append(graph)
+            if len(times) >= _ROWS:
+                yield batch()
+                times, graphs = [], []
+        yield batch()
+
+
+@dataclass
+class Wrote(WriterCommitMessage):
+    """The files of one task, which do not have their names yet."""
+
+    files: tuple[str, ...]
+
+
+class LogWriter(DataSourceArrowWriter):
+    """Writes RDF logs beside what is in the folder already."""
+
+    def __init__(self, path: str, form: str, places: tuple[int, ...], clock: Clock) -> None:
+        self._path = os.path.abspath(_here(path))
+        self._form, self._places, self._clock = form, places, clock
+        self._run = uuid4().hex[:12]
+        if os.path.lexists(self._path) and not os.path.isdir(self._path):
+            raise RefusedError(Diagnostic("D5001", f"`{path}` is no folder", place=path, hint="another name"))
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Wrote:
+        """One file of a task; none without rows."""
+        name = f".{uuid4().hex}.part"
+        path = os.path.join(self._path, name)
+        file = None
+        rows = 0
+        try:
+            for batch in iterator:
+                if file is None:
+                    os.makedirs(self._path, exist_ok=True)
+                    file = open(path, "w", encoding="utf-8", newline="\n")  # noqa: SIM115  # closed below
+                file.writelines(self._lines(batch, rows))
+                rows += batch.num_rows
+            if file is not None:
+                file.flush()
+                os.fsync(file.fileno())
+                file.close()
+        except OSError as error:
+            raise unwritable(path, error) from None
+        return Wrote((name,) if file is not None else ())
+
+    def _lines(self, batch: pa.RecordBatch, first: int) -> Iterator[str]:
+        columns = [batch.column(place) for place in self._places]
+        times = batch_times(columns[0], self._clock)
+        graphs = columns[1].to_pylist()
+        ids = columns[2].to_pylist() if len(columns) > 2 else [None] * len(times)
+        for row, (time, graph, id_) in enumerate(zip(times, graphs, ids, strict=True), first):
+            if time is None or graph is None:
+                raise missing("the frame to write", "time" if time is None else "graph")
+            stamp = self._clock.text(time)
+            if self._form == "jsonl":
+                line = {"time": int(stamp) if self._clock.integer else stamp, "graph": graph}
+                yield json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n"
+                continue
+            triples = parse_triples(graph, Format.NTRIPLES, f"the graph at {stamp}")
+            name = f"<{id_ or _name(stamp, graph, row)}>"
+            yield f"{name} {PROV_GENERATED_AT_TIME} {self._clock.term(time)} .\n"
+            yield from (f"{s} {p} {o} {name} .\n" for s, p, o in triples)
+
+    def commit(self, messages: list[Any]) -> None:
+        """Give the files of all tasks their names."""
+        number = 0
+        for message in messages:
+            for name in () if message is None else message.files:
+                final = f"part-{self._run}-{number:05}.{_SUFFIXES[self._form]}"
+                os.rename(os.path.join(self._path, name), os.path.join(self._path, final))
+                number += 1
+
+    def abort(self, messages: list[Any]) -> None:
+        """Remove what tasks wrote."""
+        for message in messages:
+            for name in () if message is None else message.files:
+                os.unlink(os.path.join(self._path, name))
+
+
+def _name(stamp: str, graph: str, row: int) -> str:
+    """A name for a graph that has none. `row` tells equal graphs of one file apart."""
+    return f"urn:dotr:graph:{blake2b(f'{stamp} {graph}'.encode(), digest_size=15).hexdigest()}-{row}"

@@ -1,0 +1,140 @@
+"""`dotr.spark.detect`: a DataFrame of graphs in, a DataFrame of composite events out.
+
+Place:   for users with their own session, Connect included; the command line goes by way of cluster.py.
+Method:  program and background are read here, by the driver. The time column is looked at once when the
+         function is called (frames.py says why); graphs are only read when the result is.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings as python_warnings
+from collections.abc import Sequence
+from datetime import timedelta
+from os import PathLike, fspath
+from typing import TYPE_CHECKING
+
+from dotr.api import duration
+from dotr.batch.fact_rows import marks
+from dotr.batch.job import make_job, ship
+from dotr.batch.partitioning import By, plan_batch
+from dotr.batch.runs import PARTS, check_ticks, lay_out, warnings
+from dotr.batch.spark import stages as frames
+from dotr.errors import Diagnostic, DotrError, UsageError
+from dotr.events import Clock
+from dotr.io.decode.documents import STREAM_BASE
+from dotr.io.decode.parquet import UNIT_NOTE
+from dotr.io.files.background import read_background
+from dotr.io.files.rule_texts import read_rules_text
+from dotr.io.timestamps import UNITS
+from dotr.lang import load_program
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_MOST_CORES = 128
+
+
+def detect(
+    log: DataFrame,
+    rules: str | PathLike[str] | Sequence[str | PathLike[str]],
+    *,
+    background: Sequence[str | PathLike[str]] = (),
+    time_unit: str | None = None,
+    by: str = "auto",
+    slice_length: timedelta | str | None = None,
+    base: str | None = None,
+) -> DataFrame:
+    """The composite events of `log`, as `dotr run` finds them, in no order.
+
+    `log` has the columns `time` (an integer type, in `time_unit`, or timestamp) and `graph` (N-Triples);
+    rows of one time are one instant, order does not matter. `time_unit` ("s", "ms", "us") need not be given
+    where the column knows it: of archives of `dotr convert` and of the data source `dotr`; elsewhere it is
+    "s". `rules` are paths of .dotr and .dlog files,
+    `background` more RDF files, all on the driver. `by`: "auto", "key" or "time". `slice_length` replaces
+    the chosen slices of time.
+
+    Returns (time as in `log`, but bigint for every integer type; rule; id; bindings: WITH variable → term as
+    N-Triples; match: JSON as in a JSON line; graph: sorted N-Triples).
+    Raises ProgramError, DataError (background), UsageError D4122 (columns), D4123 (arguments). What is wrong
+    with a graph is told when the result is read, as an exception of Spark's that quotes the diagnostic.
+    """
+    clock = _clock(log, time_unit)
+    if by not in list(By):
+        raise UsageError(Diagnostic("D4123", f"`{by}` is no way to part a log", hint="auto, key or time"))
+    length = None if slice_length is None else duration(slice_length)
+    if length == 0:
+        raise UsageError(Diagnostic("D4123", "an empty slice of time", hint='slice_length="1 h"'))
+    texts = [rules] if isinstance(rules, str | os.PathLike) else list(rules)
+    program = load_program([fspath(text) for text in texts], read_rules_text)
+    check_ticks(program, clock)
+    paths = [*program.background, *(fspath(path) for path in background)]
+    triples = read_background(paths, base or STREAM_BASE)
+    plan = plan_batch(program, By(by))
+    for diagnostic in warnings(program, plan):
+        python_warnings.warn(diagnostic.render(), UserWarning, stacklevel=3)
+    cores = _cores(log)
+    unit = clock.unit if clock.integer else 1
+    graphs = _graphs(log, clock)
+    try:
+        look = frames.look(graphs, unit, cores * PARTS)
+    except DotrError:
+        raise
+    except Exception as error:  # Py4J and gRPC raise what they like
+        raise frames.mended(error) from error
+    if look.first is None or look.last is None:
+        return frames.no_events(log.sparkSession, clock)
+    layout = lay_out(plan, cores, look.quantiles, look.last, length)
+    job = ship(make_job(program, triples, clock, layout))
+    facts = frames.facts(frames.instants(graphs, look.repeated), job, clock, base or STREAM_BASE)
+    return frames.events(facts, marks(layout, look.first), job, clock)
+
+
+def _clock(log: DataFrame, time_unit: str | None) -> Clock:
+    """How the log's time column writes time. Raises UsageError D4122, D4123."""
+    from pyspark.sql import types as t  # noqa: PLC0415  # start-up
+
+    if time_unit is not None and time_unit not in UNITS:
+        raise UsageError(
+            Diagnostic("D4123", f"`{time_unit}` is no unit of time", hint=f"one of {', '.join(UNITS)}")
+        )
+    kinds = {field.name: field.dataType for field in log.schema.fields}
+    time, graph = kinds.get("time"), kinds.get("graph")
+    if isinstance(graph, t.StringType):
+        if isinstance(time, t.LongType | t.IntegerType | t.ShortType | t.ByteType):
+            noted = log.schema["time"].metadata.get(UNIT_NOTE)
+            if noted in UNITS and time_unit not in (None, noted):
+                raise UsageError(
+                    Diagnostic(
+                        "D4123",
+                        f"the column `time` counts {noted}, not {time_unit}",
+                        hint="leave time_unit out",
+                    )
+                )
+            return Clock(integer=True, unit=UNITS[time_unit or (noted if noted in UNITS else "s")])
+        if isinstance(time, t.TimestampType):
+            return Clock(integer=False)
+    found = ", ".join(f"{name} {kind.simpleString()}" for name, kind in kinds.items())
+    hint = "give the times a zone" if isinstance(time, t.TimestampNTZType) else "rename or cast them"
+    raise UsageError(
+        Diagnostic(
+            "D4122",
+            "a log has the columns `time` (bigint or timestamp) and `graph` (string)",
+            label=found,
+            hint=hint,
+        )
+    )
+
+
+def _graphs(log: DataFrame, clock: Clock) -> DataFrame:
+    """The two columns, time as bigint (of microseconds where it is a timestamp)."""
+    from pyspark.sql import functions as f  # noqa: PLC0415  # start-up
+
+    time = f.col("time").cast("bigint") if clock.integer else f.unix_micros("time")
+    return log.select(time.alias("time"), "graph")
+
+
+def _cores(log: DataFrame) -> int:
+    """A guess at the cores of the cluster, from the number of partitions that its owner shuffles into."""
+    partitions = int(log.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200)
+    return min(_MOST_CORES, max(1, partitions // 8))

@@ -1,0 +1,304 @@
+"""Logs that only Spark can reach: hdfs://…, s3a://… and whatever else its configuration knows.
+
+Place:   the command line opens such a log; cluster.py reads it. Nothing here needs a SparkContext.
+Method:  Spark lists the files and fetches them: small ones whole, so that the usual readers look at their
+         bytes, with the usual diagnostics; JSON lines and archives beyond WHOLE through Spark's own readers,
+         which part them. The driver looks at the first graph, as it does with files of its own.
+Why not: a client of each store in Python. Spark has its libraries, its settings and its tickets already.
+Bad input: D2003 no such path · D2006 a document too large to be fetched · D2008 unknown format · D2009
+           nothing there · D4305 a store that Spark does not know, or that does not answer.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from dotr.batch.log_splits import LogListing, Remote, RemoteFile, clock_of, other_time
+from dotr.batch.spark import stages as frames
+from dotr.batch.spark.read_tasks import READ_COLUMNS, Batches, ReadContents, ReadLines, ReadRows
+from dotr.errors import DataError, Diagnostic, DotrError, EngineError
+from dotr.events import Clock
+from dotr.io.arrow_columns import integers, texts
+from dotr.io.decode.documents import SUFFIXES, Format, format_of, unknown_format
+from dotr.io.decode.parquet import UNIT_NOTE, no_archive
+from dotr.io.error_policy import dead_letter
+from dotr.io.files.sources import SourceOptions
+from dotr.io.timestamps import UNITS
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+
+WHOLE = 64 * 1024 * 1024
+"""Bytes up to which a file is fetched whole, whatever it is."""
+
+_FETCHED = (1 << 31) - (1 << 20)
+"""Bytes that Spark can fetch whole."""
+
+_HEAD = 1000
+"""Lines of a file in which a graph is looked for."""
+
+_GLOB = re.compile(r"([{}\[\]*?\\^])")
+
+
+@dataclass(frozen=True, slots=True)
+class _Kinds:
+    """The files of a log by the way they are read: whole (`large`: beyond WHOLE), by lines, by row groups;
+    `empty` ones Spark would pass over.
+    """
+
+    small: tuple[RemoteFile, ...]
+    large: tuple[RemoteFile, ...]
+    empty: tuple[RemoteFile, ...]
+    lines: tuple[RemoteFile, ...]
+    archives: tuple[RemoteFile, ...]
+
+
+def open_remote(spark: SparkSession, places: Sequence[str], log: LogListing) -> LogListing:
+    """`log` with the files of some URIs; where it has no graph of its own, theirs say how time is written.
+
+    Reads one graph. Raises DataError, EngineError D4305.
+    """
+    files = list_files(spark, places)
+    clock = log.clock or _first_clock(spark, files, log.options, log.fail)
+    return replace(log, clock=clock, remote=Remote(tuple(places), files))
+
+
+def list_files(spark: SparkSession, places: Sequence[str]) -> tuple[RemoteFile, ...]:
+    """The RDF files of URIs, folders and globs, by name. Raises DataError, EngineError D4305."""
+    found: dict[str, RemoteFile] = {}
+    for place in places:
+        try:
+            frame = _binary(spark).load([place])
+            sizes = {row.path: row.length for row in frame.select("path", "length").collect()}
+            empty = {_as_path(uri) for uri in frame.inputFiles()} - sizes.keys()
+        except Exception as error:  # Py4J and gRPC raise what they like
+            raise _unreachable(place, error) from None
+        known = {path: size for path, size in sizes.items() if format_of(path) is not None}
+        known |= {path: 0 for path in empty if format_of(path) is not None}
+        others = {*sizes, *empty} - known.keys()
+        if not known and len(others) == 1 and PurePath(*others).name == PurePath(place).name:
+            raise unknown_format(place)
+        if not known:
+            raise DataError(
+                Diagnostic("D2009", f"`{place}` has no RDF file", place=place, hint="check the path")
+            )
+        found |= {path: RemoteFile(path, size) for path, size in known.items()}
+    files = tuple(found[path] for path in sorted(found))
+    for file in files:
+        if file.size > _FETCHED and not _parted(file):
+            raise DataError(
+                Diagnostic(
+                    "D2006",
+                    f"`{file.file}` is too large to be read from there",
+                    place=file.file,
+                    label=f"{file.size} bytes",
+                    hint="`dotr convert` it to Parquet or JSON lines, which many tasks read together",
+                )
+            )
+    return files
+
+
+def _as_path(uri: str) -> str:
+    """A path as the column `path` has it, from one of `inputFiles`: `file:/a b` from `file:///a%20b`."""
+    scheme, rest = unquote(uri).split(":", 1)
+    return f"{scheme}:{rest[2:] if rest.startswith('///') else rest}"
+
+
+def _unreachable(place: str, error: Exception) -> DotrError:
+    text = str(error)
+    first = next((line for line in text.splitlines() if line.strip()), type(error).__name__)
+    if "PATH_NOT_FOUND" in text:
+        return DataError(Diagnostic("D2003", f"there is no `{place}`", place=place, hint="check the path"))
+    cause = next((line.strip(": ") for line in text.splitlines() if "Exception:" in line), first)
+    return EngineError(
+        Diagnostic(
+            "D4305",
+            f"Spark cannot read `{place}`",
+            place=place,
+            label=cause[:300],
+            hint="the store must be known to Spark: settings in $SPARK_CONF_DIR/spark-defaults.conf",
+        )
+    )
+
+
+def _first_clock(
+    spark: SparkSession, files: Sequence[RemoteFile], options: SourceOptions, fail: bool
+) -> Clock | None:
+    """How the first graph of the files writes time: one file is looked at, then eight, then more."""
+    first, count = 0, 1
+    while first < len(files):
+        kinds = _by_kind(files[first : first + count])
+        found = {file: clock for file, clock in _clocks(spark, kinds, options, fail) if clock is not None}
+        if found:
+            return found[min(found)]
+        first, count = first + count, min(count * 8, 512)
+    return None
+
+
+def _clocks(
+    spark: SparkSession, kinds: _Kinds, options: SourceOptions, fail: bool
+) -> Iterator[tuple[str, Clock | None]]:
+    heads = [_named(spark, file) for file in kinds.small + kinds.large]
+    heads += [_lines(spark, [file]).select("path", "content").limit(_HEAD) for file in kinds.lines]
+    if kinds.empty:
+        heads.append(_nothing(spark, kinds.empty))
+    if heads:
+        try:
+            look = _Clocks(options, fail)
+            rows = union(heads).mapInArrow(look, "file string, unit bigint").collect()
+        except Exception as error:  # Py4J and gRPC raise what they like
+            raise frames.mended(error) from None
+        yield from ((row.file, Clock(bool(row.unit), row.unit or 1)) for row in rows)
+    for file in kinds.archives:
+        try:
+            yield file.file, _archive_clock(_archive(spark, file), file, options.unit)
+        except DataError:
+            if fail:
+                raise
+
+
+@dataclass(frozen=True, slots=True)
+class _Clocks:
+    """(path, content) to (file, unit in µs; 0 means dateTimes); nothing for a file without a graph."""
+
+    options: SourceOptions
+    fail: bool
+
+    def __call__(self, batches: Batches) -> Batches:
+        return frames.told(lambda: self._found(batches))
+
+    def _found(self, batches: Batches) -> Batches:
+        for batch in batches:
+            found: dict[str, int] = {}
+            for path, content in zip(batch.column(0).to_pylist(), batch.column(1), strict=True):
+                clock = clock_of(path, self.options, self.fail, content.as_py())
+                if clock is not None:
+                    found.setdefault(path, clock.unit if clock.integer else 0)
+            arrays = [texts(list(found)), integers(list(found.values()))]
+            yield pa.RecordBatch.from_arrays(arrays, names=["file", "unit"])
+
+
+def read_remote(spark: SparkSession, log: LogListing) -> list[DataFrame]:
+    """Frames of READ_COLUMNS that together read `log.remote`. Raises DataError under the policy `fail`."""
+    assert log.clock is not None
+    if log.remote is None:
+        return []
+    kinds = _by_kind(log.remote.files)
+    contents = [_named(spark, file) for file in kinds.large]
+    if kinds.small:
+        contents.append(_small(spark, log.remote.places))
+    if kinds.empty:
+        contents.append(_nothing(spark, kinds.empty))
+    made = [frame.mapInArrow(ReadContents(log), READ_COLUMNS) for frame in contents]
+    if kinds.lines:
+        made.append(_lines(spark, kinds.lines).mapInArrow(ReadLines(log), READ_COLUMNS))
+    for file in kinds.archives:
+        try:
+            frame = _archive(spark, file)
+            if _archive_clock(frame, file, log.options.unit) != log.clock:
+                raise other_time(file.file)
+        except DataError as error:
+            if log.fail:
+                raise
+            note = json.dumps({"letters": [dead_letter(error, b"")], "rungs": {}})
+            made.append(spark.createDataFrame([(None, None, note)], READ_COLUMNS))
+            continue
+        time = "time" if log.clock.integer else "unix_micros(time) AS time"
+        rows = frame.selectExpr(time, "graph")
+        made.append(rows.mapInArrow(ReadRows(log, file.file), READ_COLUMNS))
+    return made
+
+
+def union(made: Sequence[DataFrame]) -> DataFrame:
+    """All rows of frames of the same columns."""
+    return reduce(lambda one, other: one.unionByName(other), made)
+
+
+def _by_kind(files: Sequence[RemoteFile]) -> _Kinds:
+    some = [file for file in files if file.size]
+    large = [file for file in some if file.size > WHOLE]
+    parted = [file for file in large if _parted(file)]
+    lines = tuple(file for file in parted if format_of(file.file) is Format.JSONLINES)
+    return _Kinds(
+        small=tuple(file for file in some if file.size <= WHOLE),
+        large=tuple(file for file in large if file not in parted),
+        empty=tuple(file for file in files if not file.size),
+        lines=lines,
+        archives=tuple(file for file in parted if file not in lines),
+    )
+
+
+def _parted(file: RemoteFile) -> bool:
+    """Whether Spark's own readers can part the file."""
+    plain = not file.file.lower().endswith(".gz")
+    return plain and format_of(file.file) in (Format.JSONLINES, Format.PARQUET)
+
+
+def _binary(spark: SparkSession) -> DataFrameReader:
+    return spark.read.format("binaryFile").option("recursiveFileLookup", "true")
+
+
+def _small(spark: SparkSession, places: Sequence[str]) -> DataFrame:
+    """(path, content) of all RDF files of up to WHOLE bytes; their folders are looked through once more,
+    which is much quicker than thousands of names.
+    """
+    suffixes = ",".join("".join(f"[{c}{c.upper()}]" if c.isalpha() else c for c in end) for end in SUFFIXES)
+    reader = _binary(spark).option("pathGlobFilter", f"*{{{suffixes}}}{{,.[gG][zZ]}}")
+    return reader.load(list(places)).where(f"length <= {WHOLE}").select("path", "content")
+
+
+def _literally(file: RemoteFile) -> str:
+    return _GLOB.sub(r"\\\1", file.file)
+
+
+def _named(spark: SparkSession, file: RemoteFile) -> DataFrame:
+    return spark.read.format("binaryFile").load(_literally(file)).select("path", "content")
+
+
+def _nothing(spark: SparkSession, files: Sequence[RemoteFile]) -> DataFrame:
+    rows = [(file.file, bytearray()) for file in files]
+    return spark.createDataFrame(rows, "path string, content binary")
+
+
+def _lines(spark: SparkSession, files: Sequence[RemoteFile]) -> DataFrame:
+    """(path, start of the block, content of the line), whose bytes are those of the file."""
+    frame = spark.read.option("lineSep", "\n").text([_literally(file) for file in files])
+    return frame.selectExpr(
+        "_metadata.file_path AS path",
+        "_metadata.file_block_start AS start",
+        "CAST(value AS BINARY) AS content",
+    )
+
+
+def _archive(spark: SparkSession, file: RemoteFile) -> DataFrame:
+    try:
+        return spark.read.parquet(_literally(file))
+    except Exception as error:  # Py4J and gRPC raise what they like
+        raise no_archive(file.file, str(error).splitlines()[0][:200]) from None
+
+
+def _archive_clock(frame: DataFrame, file: RemoteFile, unit: int) -> Clock:
+    """As `archive_clock`, from the columns that Spark sees."""
+    kinds = {field.name: field.dataType.typeName() for field in frame.schema.fields}
+    found = ", ".join(f"{name} {kind}" for name, kind in kinds.items())
+    if kinds.get("graph") != "string" or kinds.get("time") not in (
+        "byte",
+        "short",
+        "integer",
+        "long",
+        "timestamp",
+    ):
+        raise no_archive(file.file, found)
+    if kinds["time"] == "timestamp":
+        return Clock(integer=False)
+    noted = frame.schema["time"].metadata.get(UNIT_NOTE)
+    return Clock(integer=True, unit=UNITS.get(str(noted), unit))

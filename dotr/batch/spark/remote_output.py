@@ -1,0 +1,172 @@
+"""Output of a batch to a place that only Spark can reach, complete or not there.
+
+Place:   beside parts.py, which does the same with folders of this machine; the driver owns the folder,
+         Spark's writers fill it.
+Method:  a run grows in `DIR.part`. Spark writes to a folder of its own there, whose committer names only the
+         files of tasks that ended; then they get our names, the folder gets its name, the run file is
+         written, and last the mark of an unfinished run goes. Where renaming a folder is no single step
+         (object stores), whatever is there on the way still has the mark.
+Why not: write to `DIR` at once. A reader could not tell a run that failed half-way.
+Bad input: D4306 a session without a JVM of its own (Spark Connect): nobody could name the files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from dotr.batch.output_parts import RUN_FILE, SUFFIXES, UNFINISHED, part_name
+from dotr.errors import Diagnostic, EngineError, RefusedError
+from dotr.io.files.outputs import unwritable
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_RAW = "spark"
+"""The folder inside the unfinished one that Spark writes to."""
+
+T = TypeVar("T")
+
+
+def write_remote(found: DataFrame, folder: str, format_: str) -> list[str]:
+    """Write the events of `frames.noted` through Spark; the names of the files, in order."""
+    rows = found.where("note IS NULL").drop("note")
+    path = f"{folder}/{_RAW}"
+    if format_ == "parquet":
+        rows.write.option("compression", "zstd").parquet(path)
+    else:
+        rows.write.option("lineSep", "\n").text(path)
+    store = Store(found.sparkSession, path)
+    return [f"{_RAW}/{name}" for name, size in store.files(path) if size and name.startswith("part-")]
+
+
+class Store:
+    """The file system of a URI, as Spark's JVM knows it. Raises EngineError D4201, D4306."""
+
+    def __init__(self, spark: SparkSession, uri: str) -> None:
+        try:
+            context: Any = spark.sparkContext
+            self._jvm = context._jvm
+            settings = context._jsc.hadoopConfiguration()
+        except Exception:  # Connect raises several kinds of its own
+            raise EngineError(
+                Diagnostic(
+                    "D4306",
+                    "over Spark Connect `dotr batch` cannot name files in a remote folder",
+                    place=uri,
+                    hint="write to a folder that all workers share, or use dotr.spark.detect(…).write",
+                )
+            ) from None
+        self._fs = self._asked(uri, lambda: self._path(uri).getFileSystem(settings))
+
+    def _path(self, uri: str) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(uri)
+
+    def _asked(self, uri: str, question: Callable[[], T]) -> T:
+        try:
+            return question()
+        except Exception as error:  # Py4J hands on what the store raised
+            text = str(error)
+            cause = next((line.strip(": ") for line in text.splitlines() if "Exception:" in line), text)
+            raise unwritable(uri, OSError(cause[:300])) from None
+
+    def files(self, uri: str) -> list[tuple[str, int]]:
+        """(name, bytes) of what is in a folder, by name."""
+        found = self._asked(uri, lambda: list(self._fs.listStatus(self._path(uri))))
+        return sorted((status.getPath().getName(), status.getLen()) for status in found)
+
+    def exists(self, uri: str) -> bool:
+        return bool(self._asked(uri, lambda: self._fs.exists(self._path(uri))))
+
+    def is_folder(self, uri: str) -> bool:
+        return bool(self._asked(uri, lambda: self._fs.getFileStatus(self._path(uri)).isDirectory()))
+
+    def make(self, uri: str) -> None:
+        self._must(uri, lambda: self._fs.mkdirs(self._path(uri)))
+
+    def rename(self, old: str, new: str) -> None:
+        self._must(new, lambda: self._fs.rename(self._path(old), self._path(new)))
+
+    def remove(self, uri: str) -> None:
+        self._must(uri, lambda: self._fs.delete(self._path(uri), True))
+
+    def write(self, uri: str, text: str) -> None:
+        """A small file, complete or not there."""
+
+        def put() -> None:
+            stream = self._fs.create(self._path(uri), True)
+            try:
+                stream.write(bytearray(text.encode()))
+            finally:
+                stream.close()
+
+        self._asked(uri, put)
+
+    def _must(self, uri: str, step: Callable[[], Any]) -> None:
+        if not self._asked(uri, step):
+            raise unwritable(uri, OSError("its store refused a step"))
+
+
+class RemoteFolder:
+    """Owns `DIR.part` from the start of a run to `finish`, when it takes the name `DIR`; as `OutputFolder`.
+
+    Raises RefusedError D5001 at once when DIR or DIR.part has something in it and `overwrite` is not set.
+    """
+
+    def __init__(self, spark: SparkSession, uri: str, format_: str, overwrite: bool) -> None:
+        self._format = format_
+        self.path = uri.rstrip("/")
+        self.part = f"{self.path}.part"
+        self._store = Store(spark, self.path)
+        for there in (self.path, self.part):
+            if not self._store.exists(there):
+                continue
+            names = [name for name, _ in self._store.files(there)] if self._store.is_folder(there) else None
+            if names == []:
+                continue
+            if not overwrite:
+                what = "was left by a run that did not finish" if there == self.part else "exists"
+                raise _refused(f"`{there}` {what}", there, "give another name, or --overwrite")
+            if names is None or not {RUN_FILE, UNFINISHED} & set(names):
+                raise _refused(f"`{there}` is no output of `dotr batch`", there, "give another name")
+
+    def open(self) -> str:
+        """Make the folder of the unfinished run; returns its URI."""
+        if self._store.exists(self.part):
+            self._store.remove(self.part)
+        self._store.make(self.part)
+        self._store.write(f"{self.part}/{UNFINISHED}", "")
+        return self.part
+
+    def finish(self, files: Sequence[str], run: str) -> None:
+        """Name the reported files, give the folder its name, and write RUN_FILE.
+
+        What stands at the old name is removed only now.
+        """
+        store = self._store
+        for number, file in enumerate(files):
+            name = part_name(number, len(files), SUFFIXES[self._format])
+            store.rename(f"{self.part}/{file}", f"{self.part}/{name}")
+        if store.exists(f"{self.part}/{_RAW}"):
+            store.remove(f"{self.part}/{_RAW}")
+        if store.exists(self.path):
+            store.remove(self.path)
+        store.rename(self.part, self.path)
+        try:
+            store.write(f"{self.path}/{RUN_FILE}", run)
+            store.remove(f"{self.path}/{UNFINISHED}")
+        except BaseException:
+            with suppress(EngineError):
+                store.remove(self.path)
+            raise
+
+    def abandon(self) -> None:
+        """Leave nothing of a failed run behind."""
+        with suppress(EngineError):
+            if self._store.exists(self.part):
+                self._store.remove(self.part)
+
+
+def _refused(message: str, place: str, hint: str) -> RefusedError:
+    return RefusedError(Diagnostic("D5001", message, place=place, hint=hint))

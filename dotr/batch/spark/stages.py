@@ -1,0 +1,354 @@
+"""The stages as DataFrames: instants → facts → events. Nothing here needs a SparkContext.
+
+Place:   `dotr.spark.detect` and cluster.py build their jobs from these.
+Method:  one look at the time column (no graphs) tells first, last, quantiles, and whether any time comes
+         twice. Only if one does are graphs shuffled, and then only those of such times, unless they are
+         most. Facts are few and small; they are shuffled once, by part.
+Why not: group all graphs by time. They are by far the largest thing in the job.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from dotr.batch.arrow_batches import Instant, extract, fact_batches, fact_rows
+from dotr.batch.fact_rows import FactRow
+from dotr.batch.job import RARELY, Shipped, split_lines
+from dotr.batch.output_parts import event_batch, event_schema, event_text, write_events
+from dotr.errors import (
+    DataError,
+    Diagnostic,
+    DotrError,
+    EngineError,
+    ProgramError,
+    RefusedError,
+    Severity,
+    UnsupportedError,
+    UsageError,
+)
+from dotr.events import Clock, Composite, Time
+from dotr.io.arrow_columns import integers, texts
+from dotr.io.decode.documents import Format, parse_triples
+from dotr.io.decode.parquet import missing
+from dotr.rdf.terms import Triple
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Batches = Iterator[pa.RecordBatch]
+
+FEW = 100_000
+"""Times that come more than once, up to which they are told to every worker instead of shuffling all
+graphs.
+"""
+
+FACT_COLUMNS = "part bigint, time bigint, facts string"
+EVENT_COLUMNS = "rule string, id string, bindings map<string,string>, match string, graph string"
+LINE_COLUMNS = "value string, note string"
+WRITTEN = ["file", "counts", "dropped", "parts", "letters", "refused"]
+WRITTEN_COLUMNS = "file string, counts string, dropped bigint, parts bigint, letters string, refused bigint"
+
+_EVENTS = 1024
+_MARK = "dotr-error:"
+_KINDS: dict[str, type[DotrError]] = {
+    kind.__name__: kind
+    for kind in (DataError, EngineError, ProgramError, RefusedError, UnsupportedError, UsageError)
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What the time column says. Times are in microseconds; `repeated` counts times with several graphs."""
+
+    graphs: int
+    instants: int
+    repeated: int
+    first: Time | None
+    last: Time | None
+    quantiles: tuple[Time, ...]
+
+
+def look(frame: DataFrame, unit: int, pieces: int) -> Look:
+    """One job over the column `time` (bigint, in `unit` µs) of a frame of graphs."""
+    from pyspark.sql import functions as f  # noqa: PLC0415  # start-up
+
+    shares = [i / pieces for i in range(pieces)]
+    row = (
+        frame.groupBy("time")
+        .agg(f.count("*").alias("n"))
+        .agg(
+            f.sum("n").alias("graphs"),
+            f.count("*").alias("instants"),
+            f.count_if(f.col("n") > 1).alias("repeated"),
+            f.min("time").alias("first"),
+            f.max("time").alias("last"),
+            f.percentile_approx("time", shares, 10_000).alias("quantiles"),
+        )
+        .first()
+    )
+    assert row is not None  # an aggregate without groups has one row
+    if row["first"] is None and row.graphs:
+        raise missing("", "time")
+    if row["first"] is None:
+        return Look(row.graphs or 0, 0, 0, None, None, ())
+    quantiles = tuple(sorted({time * unit for time in row.quantiles}))
+    return Look(row.graphs, row.instants, row.repeated, row["first"] * unit, row["last"] * unit, quantiles)
+
+
+def instants(frame: DataFrame, repeated: int) -> DataFrame:
+    """(time, graph) as (time, graphs): one row an instant. `repeated` as in Look."""
+    from pyspark.sql import functions as f  # noqa: PLC0415  # start-up
+
+    alone = frame.select("time", f.array("graph").alias("graphs"))
+    if repeated == 0:
+        return alone
+    if repeated > FEW:
+        return gathered(frame)
+    times = frame.groupBy("time").agg(f.count("*").alias("n")).where("n > 1").select("time")
+    several = gathered(frame.join(f.broadcast(times), "time", "left_semi"))
+    return alone.join(f.broadcast(times), "time", "left_anti").unionByName(several)
+
+
+def gathered(frame: DataFrame) -> DataFrame:
+    """(time, graph) as (time, graphs), by a shuffle of all graphs."""
+    from pyspark.sql import functions as f  # noqa: PLC0415  # start-up
+
+    return frame.groupBy("time").agg(f.collect_list("graph").alias("graphs"))
+
+
+def repeated_times(times: DataFrame) -> list[Time]:
+    """The times that come more than once, of which there are FEW."""
+    from pyspark.sql import functions as f  # noqa: PLC0415  # start-up
+
+    found = times.groupBy("time").agg(f.count("*").alias("n")).where("n > 1").select("time").collect()
+    return [row.time for row in found]
+
+
+def facts(instants: DataFrame, shipped: Shipped, clock: Clock, base: str | None = None) -> DataFrame:
+    """Enrich and extract. `base` None: the graphs were written by dotr; else they are parsed as N-Triples."""
+    return instants.mapInArrow(_Extract(shipped, clock.unit if clock.integer else 1, base), FACT_COLUMNS)
+
+
+def events(facts: DataFrame, marks: Sequence[FactRow], shipped: Shipped, clock: Clock) -> DataFrame:
+    """Shuffle by part and detect: one row an event."""
+    return _by_part(facts, marks).mapInArrow(_Detect(shipped), _event_columns(clock))
+
+
+def no_events(spark: SparkSession, clock: Clock) -> DataFrame:
+    """What an empty log gives."""
+    return spark.createDataFrame([], _event_columns(clock))
+
+
+def _event_columns(clock: Clock) -> str:
+    return f"time {'bigint' if clock.integer else 'timestamp'}, {EVENT_COLUMNS}"
+
+
+def written(
+    facts: DataFrame, marks: Sequence[FactRow], shipped: Shipped, folder: str, format_: str
+) -> DataFrame:
+    """Shuffle by part, detect, and write: one row a task, WRITTEN_COLUMNS."""
+    return _by_part(facts, marks).mapInArrow(_Write(shipped, folder, format_), WRITTEN_COLUMNS)
+
+
+def noted_columns(format_: str, clock: Clock) -> str:
+    """The columns of `noted`: those of an event, or its text, and a note."""
+    return f"{_event_columns(clock)}, note string" if format_ == "parquet" else LINE_COLUMNS
+
+
+def noted(
+    facts: DataFrame, marks: Sequence[FactRow], shipped: Shipped, format_: str, clock: Clock
+) -> DataFrame:
+    """Shuffle by part and detect: one row an event, as Spark's writers want it, and one a task with a note
+    (JSON: counts, dropped, parts), in which everything else is null.
+    """
+    return _by_part(facts, marks).mapInArrow(_Note(shipped, format_), noted_columns(format_, clock))
+
+
+def _by_part(facts: DataFrame, marks: Sequence[FactRow]) -> DataFrame:
+    if marks:
+        spark: SparkSession = facts.sparkSession
+        facts = facts.unionByName(spark.createDataFrame(list(marks), FACT_COLUMNS))
+    return facts.repartition("part").sortWithinPartitions("part", "time")
+
+
+@dataclass(frozen=True, slots=True)
+class _Extract:
+    shipped: Shipped
+    unit: int
+    base: str | None
+
+    def __call__(self, batches: Batches) -> Batches:
+        return told(lambda: fact_batches(extract(self.shipped.worker(), self._instants(batches))))
+
+    def _instants(self, batches: Batches) -> Iterator[Instant]:
+        """Times in µs, graphs parsed."""
+        read = self._parsed if self.base is not None else _trusted
+        for batch in batches:
+            times = batch.column(0).to_pylist()
+            if self.unit != 1 or None in times:
+                times = [micros(time, self.unit) for time in times]
+            for time, graphs in zip(times, batch.column(1).to_pylist(), strict=True):
+                yield time, [read(graph, time) for graph in graphs]
+
+    def _parsed(self, graph: str | None, time: Time) -> list[Triple]:
+        place = f"the graph at {time} µs"
+        if graph is None:
+            raise missing(place, "graph")
+        return parse_triples(graph, Format.NTRIPLES, place, self.base)
+
+
+def micros(time: int | None, unit: int) -> Time:
+    """A time column's value in microseconds. Raises DataError D2018, D2105."""
+    if time is None:
+        raise missing("", "time")
+    if abs(time * unit) >= 2**63:
+        raise DataError(
+            Diagnostic("D2105", f"`{time}` lies beyond 64 bits of microseconds", hint="check time_unit")
+        )
+    return time * unit
+
+
+def _trusted(graph: str, _time: Time) -> list[Triple]:
+    return split_lines(graph)
+
+
+@dataclass(frozen=True, slots=True)
+class _Detect:
+    shipped: Shipped
+
+    def __call__(self, batches: Batches) -> Batches:
+        return told(lambda: self._events(batches))
+
+    def _events(self, batches: Batches) -> Batches:
+        worker = self.shipped.worker()
+        waiting = []
+        for event in worker.detecting().events(fact_rows(batches)):
+            waiting.append(event)
+            if len(waiting) >= _EVENTS:
+                yield event_batch(waiting, worker.job.clock)
+                waiting = []
+        if waiting:
+            yield event_batch(waiting, worker.job.clock)
+
+
+@dataclass(frozen=True, slots=True)
+class _Write:
+    shipped: Shipped
+    folder: str
+    format_: str
+
+    def __call__(self, batches: Batches) -> Batches:
+        return told(lambda: self._report(batches))
+
+    def _report(self, batches: Batches) -> Batches:
+        worker = self.shipped.worker()
+        detecting = worker.detecting()
+        found = detecting.events(fact_rows(batches))
+        done = write_events(self.folder, self.format_, worker.job.clock, found)
+        arrays = [
+            texts([done.file]),
+            texts([json.dumps(done.counts)]),
+            integers([detecting.done.dropped]),
+            integers([detecting.done.parts]),
+            texts([json.dumps(detecting.done.letters)]),
+            integers([len(detecting.done.refused)]),
+        ]
+        yield pa.RecordBatch.from_arrays(arrays, names=WRITTEN)
+
+
+@dataclass(frozen=True, slots=True)
+class _Note:
+    shipped: Shipped
+    format_: str
+
+    def __call__(self, batches: Batches) -> Batches:
+        return told(lambda: self._rows(batches))
+
+    def _rows(self, batches: Batches) -> Batches:
+        worker = self.shipped.worker()
+        clock, detecting = worker.job.clock, worker.detecting()
+        schema = event_schema(clock) if self.format_ == "parquet" else pa.schema([("value", pa.string())])
+        counts: dict[str, int] = {}
+        waiting: list[Composite] = []
+
+        def batch(rows: pa.RecordBatch, note: str | None) -> pa.RecordBatch:
+            notes = texts([note] * rows.num_rows)
+            return pa.RecordBatch.from_arrays(
+                [*rows.columns, notes], schema=schema.append(pa.field("note", pa.string()))
+            )
+
+        def taken() -> pa.RecordBatch:
+            if self.format_ == "parquet":
+                return event_batch(waiting, clock)
+            # Spark's writer ends lines
+            lines = [event_text([event], self.format_, clock)[:-1] for event in waiting]
+            return pa.RecordBatch.from_arrays([texts(lines)], schema=schema)
+
+        for event in detecting.events(fact_rows(batches)):
+            counts[event.rule] = counts.get(event.rule, 0) + 1
+            waiting.append(event)
+            if len(waiting) >= _EVENTS:
+                yield batch(taken(), None)
+                waiting = []
+        yield batch(taken(), None)
+        done = detecting.done
+        note = {"counts": counts, "dropped": done.dropped, "parts": done.parts}
+        note |= {"letters": done.letters, "refused": len(done.refused)}
+        nothing = pa.RecordBatch.from_arrays([pa.nulls(1, f.type) for f in schema], schema=schema)
+        yield batch(nothing, json.dumps(note))
+
+
+def told(work: Callable[[], Batches]) -> Batches:
+    """The batches of `work`; an error a user can mend crosses to the driver as text that `mended` reads.
+
+    Meanwhile the worker's collector of cycles looks rarely: facts and events are many, and have none.
+    """
+    before = gc.get_threshold()
+    gc.set_threshold(*RARELY)
+    try:
+        yield from work()
+    except DotrError as error:
+        found = [
+            {"code": d.code, "message": d.message, "place": d.place, "label": d.label, "hint": d.hint}
+            | {"notes": d.notes}
+            for d in error.diagnostics
+        ]
+        content = json.dumps([type(error).__name__, found])
+        raise RuntimeError(f"{_MARK}{content}{_MARK}\n{error}") from None
+    finally:
+        gc.set_threshold(*before)
+
+
+def mended(error: Exception) -> DotrError:
+    """What a worker told, out of the exception that Spark made of it; D4303 for everything else."""
+    text = str(error)
+    parts = text.split(_MARK)
+    if len(parts) >= 3:
+        kind, found = json.loads(parts[1])
+        made = [Diagnostic(**{**d, "notes": tuple(d["notes"])}) for d in found]
+        return _KINDS.get(kind, DataError)(made)
+    first = next((line for line in text.splitlines() if line.strip()), type(error).__name__)
+    return EngineError(
+        Diagnostic(
+            "D4303",
+            f"the Spark job failed: {first[:500]}",
+            notes=tuple(line for line in text.splitlines()[-3:] if line.strip() and line != first),
+            hint="Spark's own log has the whole story; `--engine local` runs without it",
+            severity=Severity.ERROR,
+        )
+    )
+
+
+def counts_of(rows: Sequence[Any]) -> dict[str, int]:
+    """Events by rule, summed over the rows of `written`."""
+    total: dict[str, int] = {}
+    for row in rows:
+        for rule, count in json.loads(row.counts).items():
+            total[rule] = total.get(rule, 0) + count
+    return total

@@ -1,0 +1,58 @@
+"""Step 3: detect. Facts of this and earlier instants become matches of the rules.
+
+Place:   called by pipeline.py between extract and emit; sees facts only, never a triple.
+Method:  paper, sec. 3, TESLA; every case is spelled out in language.md, sec. 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
+
+from dotr.events import Clock, Fact, RawMatch, Time
+from dotr.ir import Program
+from dotr.tesla.detector import Filtered, Restored, TeslaDetector
+
+
+class Detector(Protocol):
+    """What the pipeline asks of a temporal engine. Times strictly increase from call to call."""
+
+    @property
+    def dropped(self) -> int:
+        """Matches whose template had a literal subject or a predicate that is no IRI."""
+
+    def detect(
+        self, time: Time, facts: Mapping[str, Sequence[Fact]], graph: bool = True
+    ) -> Sequence[RawMatch]:
+        """The matches triggered at `time`, which `in_order` puts into output order; `graph` False marks an
+        instant of ticks alone.
+        """
+
+    def next_tick(self, after: Time) -> Time | None:
+        """The earliest tick later than `after`, None without EVERY rules or before the first instant."""
+
+    def sizes(self) -> dict[str, int]:
+        """Rule → how many facts are remembered for it."""
+
+    def snapshot(self) -> dict[str, Any]:
+        """State by rule digest, as a JSON-able value that shares nothing with the detector."""
+
+    def restore(self, state: Mapping[str, Any]) -> Restored:
+        """Take over the parts of unchanged rules; says which kept their state, start empty, are gone.
+
+        Raises UnfilteredError for a stream that had facts of its own and cannot share them.
+        """
+
+
+Open: TypeAlias = Callable[[Program, Clock, Mapping[str, str], Mapping[str, Filtered]], Detector]
+"""(program, clock, stream → the one whose facts it has, stream → its base and the comparison it passes)."""
+
+
+def _tesla(
+    program: Program, clock: Clock, same: Mapping[str, str], filtered: Mapping[str, Filtered]
+) -> Detector:
+    return TeslaDetector(program, clock, same=same, filtered=filtered)
+
+
+DETECTORS: Mapping[str, Open] = {"tesla": _tesla}
+"""Temporal engines by the name that `--detector` takes."""

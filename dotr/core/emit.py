@@ -1,0 +1,174 @@
+"""Step 4: emit. A match becomes the composite event that leaves: its id, its bindings, its graph.
+
+Place:   called by pipeline.py after detect.
+Method:  paper, sec. 4, "output translation"; fresh names are content hashes (language.md, sec. 3), so that
+         replay, restart and Spark agree, where the paper draws them at random. A template is resolved once,
+         to nodes for its triples and a generated function for its N-Quads. Only what is asked for is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from operator import itemgetter
+from typing import TypeAlias, overload
+
+from dotr.core.templates import RuleTemplate, Writer, share_writers
+from dotr.events import Clock, Composite, Fact, RawMatch, Time, in_order
+from dotr.ir import Program
+from dotr.rdf.memo import Memo
+from dotr.rdf.terms import Term
+from dotr.tesla.identity import match_hash, match_hashes
+
+_RULE, _FACTS, _VALUES = itemgetter(0), itemgetter(2), itemgetter(3)
+
+Rules: TypeAlias = tuple[int, ...]
+
+
+class Emission(Sequence[Composite]):
+    """The events of one instant, in output order: a sequence whose items are made when they are asked for.
+
+    `len` costs what the matches do; an event costs its object and, once for all rules that matched the same
+    facts, its hash.
+    """
+
+    __slots__ = ("_emitter", "_events", "matches")
+
+    def __init__(self, emitter: Emitter, matches: Sequence[RawMatch]) -> None:
+        self.matches = matches
+        self._emitter = emitter
+        self._events: list[Composite] | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.matches)
+
+    def __len__(self) -> int:
+        return sum([len(match[0]) for match in self.matches])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]  # a sequence of values
+
+    def rules(self) -> set[int]:
+        """The places of the rules that have an event."""
+        return {rule for match in self.matches for rule in match[0]}
+
+    @overload
+    def __getitem__(self, place: int) -> Composite: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Composite]: ...
+    def __getitem__(self, place: int | slice) -> Composite | list[Composite]:
+        return self._made()[place]
+
+    def __iter__(self) -> Iterator[Composite]:
+        return iter(self._made())
+
+    def _made(self) -> list[Composite]:
+        events = self._events
+        if events is None:
+            events = self._events = self._emitter.composites(self.matches)
+        return events
+
+    def nquads(self, clock: Clock) -> list[str]:
+        """The N-Quads of each event, without making it. See RuleTemplate.quads."""
+        return self._emitter.nquads(self.matches, clock)
+
+
+class Emitter:
+    """Turns the matches of a program's rules into composite events. Stateless."""
+
+    def __init__(self, program: Program) -> None:
+        self._templates = tuple(RuleTemplate(rule, index) for index, rule in enumerate(program.rules))
+        share_writers(self._templates)
+        most = max(256, (1 << 21) // max(1, len(program.rules)))
+        private = frozenset(index for index, rule in enumerate(program.rules) if rule.private)
+        self.hides = bool(private)
+        self._leaving: Memo[Rules, Rules] = Memo(
+            lambda rules: tuple(rule for rule in rules if rule not in private), most
+        )
+        self._parts: Memo[Rules, list[tuple[list[int], Writer]]] = Memo(self._parts_of, most)
+
+    def public(self, matches: Sequence[RawMatch]) -> list[RawMatch]:
+        """The matches whose events leave: those of PRIVATE rules are for other rules only. Asked where the
+        program `hides` some.
+        """
+        leaving = self._leaving
+        return [(rules, *match[1:]) for match in matches if (rules := leaving[match[0]])]
+
+    def composites(self, matches: Sequence[RawMatch]) -> list[Composite]:
+        """The events of one instant's matches, in output order. O(facts of a match), for its name, once for
+        all rules that matched the same facts.
+        """
+        templates = self._templates
+        if len(matches) == 1:
+            match = matches[0]
+            name = match_hash(match[1], match[2])
+            return [
+                Composite(template, template.prefix + name, match)
+                for template in [templates[rule] for rule in sorted(match[0])]
+            ]
+        names = _names(matches)
+        return [
+            Composite(templates[rule], templates[rule].prefix + names[match[2]], match)
+            for rule, match in in_order(matches)
+        ]
+
+    def nquads(self, matches: Sequence[RawMatch], clock: Clock) -> list[str]:
+        """The N-Quads of each event of one instant's matches, in output order, without making the events."""
+        stamp = clock.term(matches[0][1])
+        if len(matches) == 1:
+            rules, time, chosen, values = matches[0]
+            parts = self._parts[rules]
+            if len(parts) == 1:
+                own, write = parts[0]
+                return write(own, ((match_hash(time, chosen), values),), stamp)
+        runs: dict[Rules, list[RawMatch]] = {}
+        for match in matches:
+            run = runs.get(match[0])
+            if run is None:
+                runs[match[0]] = [match]
+            else:
+                run.append(match)
+        if len(runs) > 1 and sum(map(len, runs)) > len(set().union(*runs)):  # a rule is in several
+            runs = {}
+            for rule, match in in_order(matches):
+                runs.setdefault((rule,), []).append(match)
+        elif len(runs) == len(matches) > 8:
+            return self._together(matches, stamp)
+        texts: list[tuple[int, list[str]]] = []
+        for rules, run in runs.items():
+            names = match_hashes(run[0][1], list(map(_FACTS, run)))
+            rows = list(zip(names, map(_VALUES, run), strict=True))
+            for own, write in self._parts[rules]:
+                written, width = write(own, rows, stamp), len(own)
+                texts += [(rule, written[place::width]) for place, rule in enumerate(own)]
+        texts.sort(key=_RULE)
+        return list(chain.from_iterable([of_rule for _, of_rule in texts]))
+
+    def _together(self, matches: Sequence[RawMatch], stamp: str) -> list[str]:
+        """Of rules that matched once each: those that matched the same are written together."""
+        same: dict[tuple[Time, tuple[Fact, ...], tuple[Term, ...]], list[int]] = {}
+        for rules, time, facts, values in matches:
+            same.setdefault((time, facts, values), []).extend(rules)
+        texts: list[tuple[int, str]] = []
+        for (time, facts, values), found in same.items():
+            row = (match_hash(time, facts), values)
+            for own, write in self._parts[tuple(found)]:
+                texts += zip(own, write(own, (row,), stamp), strict=True)
+        texts.sort(key=_RULE)
+        return [text for _, text in texts]
+
+    def _parts_of(self, rules: Rules) -> list[tuple[list[int], Writer]]:
+        """Rules, in output order, by the function that writes their events."""
+        parts: dict[int, tuple[list[int], Writer]] = {}
+        for rule in sorted(rules):
+            write = self._templates[rule].write
+            parts.setdefault(id(write), ([], write))[0].append(rule)
+        return list(parts.values())
+
+
+def _names(matches: Sequence[RawMatch]) -> Mapping[tuple[Fact, ...], str]:
+    """The hash of what each match of an instant matched."""
+    distinct = list(dict.fromkeys(map(_FACTS, matches)))
+    return dict(zip(distinct, match_hashes(matches[0][1], distinct), strict=True))

@@ -1,0 +1,274 @@
+"""All queries of a deployment over one store: the facts of an instant.
+
+Place:   the pipeline's second step asks it between the closing of an instant and its forgetting.
+Method:  queries of one shape are one unit (shapes.py, units.py). Units register with the relations that can
+         change their answers; an instant calls those of the relations it touched and nothing else, but for
+         units with answers of the background, whose facts come at every instant a rule sees.
+Why not: asking every query at every instant: a graph would cost the number of rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NoReturn
+
+from dotr.errors import Diagnostic, ProgramError
+from dotr.events import Fact, Time
+from dotr.ir import Select
+from dotr.joins.body import Check
+from dotr.joins.describe import Shorten, describe
+from dotr.joins.emit import compile_plan, source_of
+from dotr.joins.relations import Relation, relation_of
+from dotr.joins.store import TripleIndex
+from dotr.rdf.terms import Term
+from dotr.sparql.algebra import BasicGraphPattern, branches_of, pattern_names, patterns_of
+from dotr.sparql.building import Builder
+from dotr.sparql.compiled import CompiledQuery
+from dotr.sparql.distribution import Distribution, Shares
+from dotr.sparql.full import Explosion
+from dotr.sparql.full_state import FullState
+from dotr.sparql.leaves import Leaf
+from dotr.sparql.relations_read import relations_of
+from dotr.sparql.shapes import Shape, shape_of
+from dotr.sparql.translate import Refused, Translated, translate
+from dotr.sparql.units import Alone, Fallback, IncrementalView, MonotoneDelta, QueryUnit
+
+ANSWER_LIMIT = 1_000_000
+"""Answers of one query at one instant that are an explosion."""
+
+Members = dict[tuple[Term, ...], list[str]]
+
+
+def needed(queries: Mapping[str, Select]) -> frozenset[Relation]:
+    """The relations that the queries look at: what rules and background may be pruned to."""
+    return frozenset().union(*map(reached, queries.values()))
+
+
+def reached(select: Select) -> frozenset[Relation]:
+    """The relations that the engine of one query looks at."""
+    try:
+        core = translate(select).core
+    except Refused:
+        return relations_of(select)
+    return frozenset(relation_of(*pattern.nodes) for pattern in patterns_of(core))
+
+
+def why_full(select: Select) -> str | None:
+    """Why only the full engine can run a query; None if it is compiled."""
+    try:
+        translate(select)
+    except Refused as refusal:
+        return str(refusal)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What a query got, for `dotr plan`. `engine`: "compiled" or "full"; `shared`: evaluated with it."""
+
+    engine: str
+    reason: str
+    shared: tuple[str, ...]
+    plans: tuple[str, ...]
+    sources: tuple[str, ...]
+
+
+class Extractor:
+    """Owns the units of a deployment over one store. Made before the first instant.
+
+    Raises ProgramError D1290 for a query that neither engine can run. `limit`: answers of one query at one
+    instant beyond which ProgramError D4130 is raised (those of a pattern alone are as few as the graph's
+    triples, and not counted). With `shares`, streams of one shape that differ in a comparison it takes have
+    their facts under one name: `filtered` says for each the name, the attribute compared, operator and
+    constant; and streams of equal queries have them under one of their names: see `same`. `filtered` has
+    the last word.
+    """
+
+    def __init__(
+        self,
+        queries: Mapping[str, Select],
+        store: TripleIndex,
+        *,
+        limit: int = ANSWER_LIMIT,
+        shares: Shares | None = None,
+    ) -> None:
+        self._shares = shares
+        self.same: dict[str, str] = {}
+        self.filtered: dict[str, tuple[str, int, str, Term]] = {}
+        self._queries = dict(queries)
+        self._store = store
+        self._moment = store.moment
+        self._touched = store.overlay.touched
+        self._limit = limit
+        self._state = FullState(store)
+        self._woken: list[QueryUnit] = []
+        self.units: list[QueryUnit] = []
+        shapes: dict[Shape, Members] = {}
+        for name, select in queries.items():
+            shape, constants = shape_of(select)
+            shapes.setdefault(shape, {}).setdefault(constants, []).append(name)
+        for shape, members in shapes.items():
+            self._add(shape, members)
+        self._always = [unit for unit in self.units if unit.always]
+        self._full = any(isinstance(unit, Fallback) for unit in self.units)
+
+    def facts(self, time: Time, now: Term | None = None) -> dict[str, list[Fact]]:
+        """Stream → facts, in canonical order, of the instant the store is at; no stream without facts.
+
+        `now`: what NOW() is, if not `time` as the clock of `store.moment` writes it. Raises ProgramError
+        D4130 when a query has more answers than the limit, AmbiguousError for a row that the members of its
+        shape cannot share: `unshare` them then, and ask again.
+        """
+        self._moment.time = time
+        if now is not None:
+            self._moment.now = now
+        result: dict[str, list[Fact]] = {}
+        woken = self._woken
+        unit: QueryUnit | None = None
+        try:
+            for changes in self._touched:
+                for reader in changes.readers:
+                    reader.run()
+            for unit in self._always:
+                if not unit.woken:
+                    unit.facts(time, result)
+            for unit in woken:
+                unit.facts(time, result)
+        except Explosion as explosion:
+            raise self._explosion(explosion.source or unit, time) from explosion
+        finally:
+            woken.clear()
+            if self._full:
+                self._state.leave()
+        return result
+
+    def distribution_of(self, stream: str) -> Distribution:
+        """The one that the facts of a stream come from."""
+        return self._unit_of(stream).distribution
+
+    def _unit_of(self, stream: str) -> QueryUnit:
+        return next(u for u in self.units if any(stream in g.streams for g in u.distribution.groups))
+
+    def unshare(self, distribution: Distribution) -> None:
+        """Give the members of a shape their facts under their own names; `filtered` has them no more."""
+        distribution.unshare()
+        for unit in self.units:
+            unit.rest()
+            if unit.distribution is distribution:
+                unit.forget()
+                for group in distribution.groups:
+                    for stream in group.streams:
+                        del self.filtered[stream]
+
+    def alone(self, predicate: Term) -> Alone | None:
+        """`facts` of an instant of one triple of this predicate, as a function of the rest of the triple.
+
+        None where it takes more than that triple and the background. The caller knows that no rule does
+        anything with it. An overlay is not filled and emptied: that is half of what a small graph costs.
+        """
+        if self._always:
+            return None
+        readers = [unit for unit in self.units if predicate in unit.relations]
+        if not all(isinstance(unit, MonotoneDelta) for unit in readers):
+            return None
+        found = [unit.alone(predicate, self._explode) for unit in readers if isinstance(unit, MonotoneDelta)]
+        takers = [taker for taker in found if taker is not None]
+        if len(takers) < len(readers):
+            return None
+        if len(takers) == 1:
+            return takers[0]
+
+        def facts(subject: Term, object_: Term, time: Time) -> dict[str, list[Fact]]:
+            result: dict[str, list[Fact]] = {}
+            for take in takers:
+                result |= take(subject, object_, time)
+            return result
+
+        return facts
+
+    def _explode(self, unit: QueryUnit, time: Time) -> NoReturn:
+        raise self._explosion(unit, time)
+
+    def explain(self, name: str, shorten: Shorten = str) -> Explanation:
+        """How the query of a stream is evaluated."""
+        unit = self._unit_of(name)
+        shared = tuple(s for g in unit.distribution.groups for s in g.streams if s != name)
+        if isinstance(unit, Fallback):
+            return Explanation("full", unit.reason, shared, (unit.query.text('"now"'),), ())
+        plans = [delta.plan for leaf in unit.leaves for delta in leaf.deltas]  # type: ignore[attr-defined]
+        texts = tuple(describe(plan, shorten) for plan in plans)
+        sources = tuple(source_of(compile_plan(plan, self._store)) for plan in plans)
+        return Explanation("compiled", "", shared, texts, sources)
+
+    def _add(self, shape: Shape, members: Members) -> None:
+        names = [name for streams in members.values() for name in streams]
+        select, comparisons = shape.query, shape.comparisons
+        if len(members) == 1:  # nothing to share: its comparisons stay in the join
+            select, comparisons, members = self._queries[names[0]], (), {(): names}
+        distribution = Distribution(
+            members,
+            comparisons,
+            select.variables,
+            shape.width,
+            distinct=select.distinct,
+            shares=self._shares,
+        )
+        self.same.update(distribution.same())
+        for stream, *comparison in distribution.filters() if distribution.base else ():
+            self.filtered[stream] = (distribution.base, *comparison)  # type: ignore[assignment]  # of three
+        try:
+            translated = translate(select)
+        except Refused as refusal:
+            relations = sorted(relations_of(select))
+            self._state.look_at(relations)
+            unit: QueryUnit = Fallback(
+                names[0], select, distribution, self._state, relations, str(refusal), self._limit
+            )
+        else:
+            unit = self._compiled(names[0], select, distribution, translated)
+        self.units.append(unit)
+        for relation, reader in unit.readers(self._woken):
+            unit.relations.add(relation)
+            self._store.changes(relation).readers.append(reader)
+
+    def _compiled(
+        self, name: str, select: Select, distribution: Distribution, translated: Translated
+    ) -> QueryUnit:
+        branches = branches_of(translated.core)
+        if branches is not None and not translated.late and not translated.order:
+            checks = [_checks(distribution, branch) for branch in branches]
+            leaves = [
+                Leaf(branch, self._store, check, columns=translated.outputs, limit=self._limit)
+                for branch, check in zip(branches, checks, strict=True)
+            ]
+            if all(leaf.additive and leaf.barren for leaf in leaves):
+                return MonotoneDelta(name, select, distribution, leaves, self._limit)
+        builder = Builder(self._store, self._limit, lambda branch: _checks(distribution, branch))
+        query = CompiledQuery(translated, builder)
+        return IncrementalView(name, select, distribution, query, builder.leaves)
+
+    def _explosion(self, source: object, time: Time) -> ProgramError:
+        """Everything is put to rest, since the instant cannot go on."""
+        for unit in self.units:
+            unit.rest()
+        name, span = (source.name, source.select.span) if isinstance(source, QueryUnit) else ("", None)
+        clock = self._store.moment.clock
+        return ProgramError(
+            Diagnostic(
+                "D4130",
+                f"query `{name}` has more than {self._limit} answers at {clock.text(time)}",
+                span,
+                notes=("patterns without a common variable multiply their answers",),
+                hint="join the patterns, filter, aggregate, or raise the limit",
+            )
+        )
+
+
+def _checks(distribution: Distribution, branch: BasicGraphPattern) -> list[Check]:
+    """A guard for the join: does any member want this value?"""
+    index = distribution.index
+    if index is None or distribution.first.variable not in pattern_names(branch.patterns):
+        return []
+    first = distribution.first
+    return [Check(index.any, (first.variable,), f"some {first.operator} constant", index.members)]

@@ -1,0 +1,497 @@
+"""START HERE. One instant at a time: enrich → extract → detect → emit.
+
+Place:   the core that every runner drives: engine.py in process, the deployment's feed, Spark's workers.
+         It is fed by its caller and has no clock, file, thread or randomness: time is an argument.
+Method:  DOTR (Margara, Cugola, Collavini, Dell'Aglio 2018), fig. 3. What happens at one instant never looks
+         at another (enrich, extract); what looks across instants sees facts only (detect). A later timestamp
+         closes an instant, or `advance`, or the end of input; with a lateness d, one more than d later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from heapq import heappop, heappush
+from operator import itemgetter
+from typing import Any, TypeAlias
+
+from dotr.core.detect import DETECTORS, Detector
+from dotr.core.emit import Emission, Emitter
+from dotr.core.enrich import enricher, reopened
+from dotr.core.extract import Extractor
+from dotr.errors import DataError, Diagnostic, DotrError, EngineError, ProgramError
+from dotr.events import Clock, Composite, Fact, Time
+from dotr.ir import Entailment, Every, Program
+from dotr.rdf.blanks import label_stream
+from dotr.rdf.memo import Memo
+from dotr.rdf.terms import Term, Triple
+from dotr.reference.oracle import Oracle
+from dotr.sparql.distribution import AmbiguousError, Distribution
+from dotr.sparql.units import Alone
+from dotr.tesla.detector import Filtered, Restored, UnfilteredError
+from dotr.tesla.thresholds import is_threshold
+
+VERSION = 1
+"""Of snapshots. A snapshot of another version is refused."""
+
+LateGraph = Callable[[Time, Sequence[Triple]], None]
+RefusedInstant = Callable[[Time, Sequence[list[Triple]], DotrError], None]
+
+TOGETHER = 256
+"""How many instants are extracted before they are detected: so many have their facts in memory."""
+
+_RUNS = 1_000  # sets of rules that fired alike, before they are counted rule by rule
+
+REFUSABLE = frozenset({"D2601", "D3101", "D4001", "D4130"})
+"""What enrich and extract find wrong with an instant. Detection has seen nothing of it then."""
+
+
+Instant: TypeAlias = tuple[Time, list[list[Triple]] | None]
+"""A time and the graphs that came for it; None is a tick at which none came."""
+
+_TIME = itemgetter(0)
+
+Known: TypeAlias = tuple[Time, Sequence[Triple], Mapping[str, Sequence[Fact]], bool]
+"""(time, triples, stream → facts, whether a graph came) of an instant that was extracted."""
+
+
+@dataclass(slots=True)
+class Counters:
+    """What went through, for the summary line and `status`."""
+
+    graphs: int = 0
+    instants: int = 0
+    ticks: int = 0
+    facts: int = 0
+    late: int = 0
+    dropped: int = 0
+    events: dict[str, int] = field(default_factory=dict)
+
+
+class Pipeline:
+    """Owns the state of one run: graphs not yet closed, the detector's memory, counters.
+
+    `background` is what the program's BACKGROUND names, read, canonical, blank nodes labelled. `lateness` is
+    in microseconds. `on_late` is called with every late graph, which then is counted and forgotten.
+    `on_refused` is called with an instant that is in error (REFUSABLE): its time, its graphs and the error.
+    Unless it raises, the run goes on as if those graphs had never come; without it the error ends the run.
+    `closed` is what `closed_background` of another pipeline over the same program and background gave: it is
+    not closed again then, and `background` is looked at by `verify` alone.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        background: Collection[Triple] = (),
+        *,
+        lateness: int = 0,
+        on_late: LateGraph | None = None,
+        on_refused: RefusedInstant | None = None,
+        materialize_all: bool = False,
+        detector: str = "tesla",
+        verify: bool = False,
+        closed: bytes | None = None,
+    ) -> None:
+        self.program = program
+        self.clock: Clock | None = None
+        self._lateness = lateness
+        self._on_late = on_late
+        self._on_refused = on_refused
+        if closed is None:
+            self._enrich = enricher(program, background, materialize_all)
+        else:
+            self._enrich = reopened(program, closed, materialize_all)
+        shares = is_threshold if detector == "tesla" else None
+        self._extract = Extractor(program.queries, self._enrich.store, shares=shares)
+        self._detector = detector
+        self._detect: Detector | None = None
+        self._oracle = Oracle(program, background) if verify else None
+        self._emit = Emitter(program)
+        self._ticks = any(isinstance(rule.trigger, Every) for rule in program.rules)
+        self._alone: Memo[Term, Alone | None] = Memo(self._alone_of, longest=1 << 12)
+        self._ontology = program.entailment is not Entailment.NONE
+        self._in_order = lateness == 0
+        self._graphs: list[list[Triple]] = []  # those of the latest instant, while it is open
+        self._pending: dict[Time, list[list[Triple]]] = {}  # those of earlier instants, likewise
+        self._times: list[Time] = []  # heap of the keys of _pending
+        self._due: list[Instant] = []  # closed by the graph after it, not run yet (without lateness)
+        self._taken: list[Instant] = []  # by a `drain` that has not come to its end
+        self._failed: set[Time] = set()  # those of them that were in error
+        self._untold: list[Emission] = []  # what a call would have returned that raised instead
+        self._open: Time | None = None  # everything before it is closed
+        self._latest: Time | None = None  # greatest timestamp seen
+        self._last: Time | None = None  # last instant processed
+        self._counts = Counters()
+        self._events = [0] * len(program.rules)
+        self._fired: dict[tuple[int, ...], int] = {}  # what is not in _events yet, by rules that fired alike
+
+    def begin(self, clock: Clock) -> None:
+        """Fix how this run writes time; called once, before the first graph.
+
+        Raises ProgramError D1409 when an EVERY is no multiple of the unit of integer time.
+        """
+        for rule in self.program.rules:
+            if clock.integer and isinstance(rule.trigger, Every) and rule.trigger.duration % clock.unit:
+                raise ProgramError(
+                    Diagnostic(
+                        "D1409",
+                        f"`EVERY` of rule `{rule.name}` is no multiple of the unit of this stream's time",
+                        rule.trigger.span,
+                        f"{rule.trigger.duration} µs",
+                        (f"times are integers of {clock.unit} µs",),
+                        "use a multiple, or a finer --time-unit",
+                    )
+                )
+        self.clock = self._enrich.store.moment.clock = clock
+        self._detect = self._new_detector(clock)
+        if self._oracle is not None:
+            self._oracle.begin(clock)
+
+    def closed_background(self) -> bytes:
+        """The closed, indexed background as bytes; the stream never changes it."""
+        return self._enrich.closed.save()
+
+    def _new_detector(self, clock: Clock) -> Detector:
+        filtered = {stream: Filtered(*filter_) for stream, filter_ in self._extract.filtered.items()}
+        return DETECTORS[self._detector](self.program, clock, self._extract.same, filtered)
+
+    @property
+    def watermark(self) -> Time | None:
+        """Everything up to here is closed; None before anything is."""
+        return None if self._open is None else self._open - 1
+
+    @property
+    def settled(self) -> Time | None:
+        """Everything up to here has run; None before anything has."""
+        waiting = [time for time, _ in self._still_open()[:1]]
+        return waiting[0] - 1 if waiting else self.watermark
+
+    @property
+    def latest(self) -> Time | None:
+        """The greatest timestamp seen; None before the first graph."""
+        return self._latest
+
+    def sizes(self) -> dict[str, int]:
+        """Rule → how many facts are remembered for it."""
+        return {} if self._detect is None else self._detect.sizes()
+
+    @property
+    def counters(self) -> Counters:
+        """What went through so far, as a value."""
+        dropped = 0 if self._detect is None else self._detect.dropped
+        self._tally()
+        counted = zip(self.program.rules, self._events, strict=True)
+        events = {rule.name: count for rule, count in counted if count or not rule.private}
+        return replace(self._counts, dropped=dropped, events=events)
+
+    def _tally(self) -> None:
+        for rules, count in self._fired.items():
+            for rule in rules:
+                self._events[rule] += count
+        self._fired.clear()
+
+    def push(self, time: Time, triples: Iterable[Triple]) -> Sequence[Composite]:
+        """Take one graph; return the events of the instants that its timestamp closes.
+
+        `triples` are canonical terms, blank nodes as the document had them. Where an instant is in error,
+        the events of those before it come with the next call.
+        """
+        self.accept(time, triples if isinstance(triples, list) else list(triples))
+        return self._drained()
+
+    def _drained(self) -> Sequence[Composite]:
+        emissions: list[Emission] = []
+        try:
+            emissions.extend(self.drain())
+        except DotrError:
+            self._untold = emissions  # what came before the error
+            raise
+        return emissions[0] if len(emissions) == 1 else [event for events in emissions for event in events]
+
+    def advance(self, time: Time) -> Sequence[Composite]:
+        """Close everything up to and including `time`; later graphs stamped so are late."""
+        self._close_before(time + 1)
+        return self._drained()
+
+    def finish(self) -> Sequence[Composite]:
+        """The end of input: close everything up to the last timestamp."""
+        self.close_all()
+        return self._drained()
+
+    def close_up_to(self, time: Time) -> None:
+        """As `advance`, without running what it closes: that is left to `drain`."""
+        self._close_before(time + 1)
+
+    def close_all(self) -> None:
+        """The end of input, without running what it closes: that is left to `drain`."""
+        if self._latest is not None:
+            self._close_before(self._latest + 1)
+
+    def accept(self, time: Time, graph: list[Triple]) -> None:
+        """Take one graph without running what its timestamp closes: that is left to `drain`."""
+        latest, graphs = self._latest, self._graphs
+        if graphs and self._in_order and self._open == latest < time:  # type: ignore[operator]  # graphs have a time
+            # what nearly every graph does: close the one open instant and open its own
+            self._due.append((latest, graphs))  # type: ignore[arg-type]
+            self._graphs = [graph]
+            self._latest = self._open = time
+            self._counts.graphs += 1
+            return
+        if self._open is not None and time < self._open:
+            self._counts.late += 1
+            if self._on_late is not None:
+                self._on_late(time, graph)
+            return
+        self._counts.graphs += 1
+        if latest is None or time > latest:
+            if graphs:
+                self._await(latest, graphs)  # type: ignore[arg-type]
+            self._latest, self._graphs = time, [graph]
+            self._close_before(time - self._lateness)
+        elif time == latest and graphs:
+            graphs.append(graph)
+        elif time in self._pending:
+            self._pending[time].append(graph)
+        else:
+            self._await(time, [graph])
+
+    def _await(self, time: Time, graphs: list[list[Triple]]) -> None:
+        self._pending[time] = graphs
+        heappush(self._times, time)
+
+    def _close_before(self, bound: Time) -> None:
+        if self._open is None or bound > self._open:
+            self._open = bound
+
+    def drain(self) -> Iterator[Emission]:
+        """Run the instants that are closed and have not run yet, in time order; the events of each that has
+        some.
+
+        Several instants are enriched and extracted first, then detected: the halves do not look at each
+        other, and each stays in the processor's caches. An error at an instant ends the iteration there; what
+        was yielded before stands, and what comes after it is left to the next call, as it is when the caller
+        stops early. A snapshot may be taken between two steps.
+        """
+        while self._untold:
+            yield self._untold.pop(0)
+        bound = self._open
+        if bound is None:
+            return
+        due, self._due = self._due, []
+        times, earlier = self._times, self._left() if self._taken else []
+        while times and times[0] < bound:
+            time = heappop(times)
+            earlier.append((time, self._pending.pop(time)))
+        if earlier:
+            due = sorted(earlier + due, key=_TIME)
+        if self._graphs and self._latest is not None and self._latest < bound:
+            due.append((self._latest, self._graphs))
+            self._graphs = []
+        self._taken = due
+        if self._ticks:
+            for instant in due:
+                yield from self._ticks_before(instant[0])
+                yield from self._run([instant])
+            yield from self._ticks_before(bound)
+        else:
+            yield from self._run(due)
+        self._taken = []
+        self._failed.clear()
+
+    def _left(self) -> list[Instant]:
+        """What an earlier `drain` took and did not come to."""
+        last, failed = self._last, self._failed
+        left = [i for i in self._taken if i[0] not in failed and (last is None or i[0] > last)]
+        self._failed = set()
+        self._taken = left
+        return left[:]
+
+    def _run(self, due: Sequence[Instant]) -> Iterator[Emission]:
+        """Both halves over instants in order, up to an error."""
+        refused = self._on_refused
+        known: list[Known] = []
+        failed: DotrError | None = None
+        for instant in due:
+            try:
+                while True:
+                    try:
+                        known.append(self._known(instant))
+                        break
+                    except AmbiguousError as ambiguous:
+                        before, known = known, []
+                        yield from self._found(before)
+                        self._unshare(ambiguous.distribution)
+            except (DataError, ProgramError) as error:
+                failed = error
+                self._failed.add(instant[0])
+                if refused is not None and instant[1] is not None and error.diagnostics[0].code in REFUSABLE:
+                    try:
+                        refused(instant[0], instant[1], error)
+                        failed = None
+                    except DotrError as told:  # what was extracted before is detected before it is raised
+                        failed = told
+                if failed is not None:
+                    break
+            if len(known) == TOGETHER:
+                yield from self._found(known)
+                known = []
+        yield from self._found(known)
+        if failed is not None:
+            raise failed
+
+    def snapshot(self) -> dict[str, Any]:
+        """Everything that the next push depends on, as a JSON-able value, shared with nothing.
+
+        Per rule there is one part, under the rule's digest; graphs of instants that are still open are in it.
+        """
+        return {
+            "version": VERSION,
+            "clock": None if self.clock is None else [self.clock.integer, self.clock.unit],
+            "times": [self._open, self._latest, self._last],
+            "pending": [
+                [time, [[list(triple) for triple in graph] for graph in graphs or ()]]
+                for time, graphs in self._still_open()
+            ],
+            "counters": asdict(self.counters),
+            "detect": None if self._detect is None else self._detect.snapshot(),
+            "oracle": None if self._oracle is None else self._oracle.snapshot(),
+        }
+
+    def _still_open(self) -> list[Instant]:
+        """Instants that have not run, in order, each with its graphs."""
+        latest = [] if self._latest is None or not self._graphs else [(self._latest, self._graphs)]
+        return sorted([*self._pending.items(), *self._left(), *self._due], key=_TIME) + latest
+
+    def restore(self, state: Mapping[str, Any]) -> Restored:
+        """Go on where `state` was taken. Says which rules kept their state, start empty, or are gone.
+
+        Raises EngineError D5101 for a snapshot of another version.
+        """
+        if state.get("version") != VERSION:
+            raise EngineError(
+                Diagnostic(
+                    "D5101",
+                    f"this snapshot has version {state.get('version')!r}",
+                    notes=(f"this dotr reads version {VERSION}",),
+                    hint="restore it with the dotr that wrote it, or start anew",
+                )
+            )
+        self._fired.clear()
+        self._counts = Counters(**state["counters"])
+        self._events = [self._counts.events.get(rule.name, 0) for rule in self.program.rules]
+        self._open, self._latest, self._last = state["times"]
+        self._pending = {
+            time: [[(s, p, o) for s, p, o in graph] for graph in graphs] for time, graphs in state["pending"]
+        }
+        self._graphs = self._pending.pop(self._latest, [])
+        self._times = sorted(self._pending)
+        self._due, self._taken, self._untold = [], [], []
+        if state["clock"] is None:
+            return Restored((), tuple(rule.name for rule in self.program.rules), ())
+        integer, unit = state["clock"]
+        self.begin(Clock(integer, unit))
+        assert self._detect is not None
+        assert self.clock is not None
+        if self._oracle is not None and state["oracle"] is not None:
+            self._oracle.restore(state["oracle"])
+        while True:
+            try:
+                return self._detect.restore(state["detect"])
+            except UnfilteredError as found:
+                self._extract.unshare(self._extract.distribution_of(found.stream))
+                self._detect = self._new_detector(self.clock)
+
+    def _ticks_before(self, bound: Time) -> Iterator[Emission]:
+        """Run the ticks that are due after the last instant and before `bound`, at which no graph came."""
+        if self._detect is None or self._last is None:
+            return
+        tick = self._detect.next_tick(self._last)
+        while tick is not None and tick < bound:
+            yield from self._run([(tick, None)])
+            tick = self._detect.next_tick(tick)
+
+    def _unshare(self, distribution: Distribution) -> None:
+        """Let rules of one shape have facts of their own from now on; what they remember stays."""
+        assert self._detect is not None
+        assert self.clock is not None
+        state = self._detect.snapshot()
+        self._extract.unshare(distribution)
+        self._detect = self._new_detector(self.clock)
+        self._detect.restore(state)
+
+    def _known(self, instant: Instant) -> Known:
+        """Enrich and extract one instant."""
+        time, graphs = instant
+        triples: Sequence[Triple] = ()
+        if graphs is not None and len(graphs) == 1:
+            triples = graphs[0]
+            if len(triples) == 1:
+                subject, predicate, object_ = triples[0]
+                if subject[0] != "_" != object_[0] and (alone := self._alone[predicate]) is not None:
+                    return time, triples, alone(subject, object_, time), True
+        if graphs is not None:
+            triples = instant_triples(graphs, time)
+        enrich = self._enrich
+        try:
+            enrich.instant(triples)
+        except DotrError as error:
+            raise type(error)(self._placed(error.diagnostics, time)) from None
+        try:
+            facts = self._extract.facts(time)
+            if self._ontology and (clashes := enrich.clashes()):
+                raise DataError(self._placed(clashes, time))
+        finally:
+            enrich.forget()
+        return time, triples, facts, graphs is not None
+
+    def _found(self, known: Sequence[Known]) -> Iterator[Emission]:
+        """Detect instants in order; the events of each that has some."""
+        assert self._detect is not None, "begin() comes before the first graph"
+        detect, oracle = self._detect.detect, self._oracle
+        counts, fired, emitter = self._counts, self._fired, self._emit
+        if len(fired) > _RUNS:
+            self._tally()
+        seen = 0
+        hides = emitter.hides
+        try:
+            for time, triples, facts, graph in known:
+                self._last = time
+                matches = detect(time, facts, graph)
+                if oracle is not None:
+                    oracle.check(time, triples, graph, matches)
+                if hides:
+                    matches = emitter.public(matches)
+                if graph:
+                    counts.instants += 1
+                else:
+                    counts.ticks += 1
+                for found in facts.values():
+                    seen += len(found)
+                if matches:
+                    for match in matches:
+                        fired[match[0]] = fired.get(match[0], 0) + 1
+                    counts.facts += seen
+                    seen = 0
+                    yield Emission(emitter, matches)
+        finally:
+            counts.facts += seen
+
+    def _alone_of(self, predicate: Term) -> Alone | None:
+        """Both steps for an instant of one triple of this predicate, where it takes so little."""
+        if self._ontology or not self._enrich.inert(predicate):
+            return None
+        return self._extract.alone(predicate)
+
+    def _placed(self, found: Iterable[Diagnostic], time: Time) -> list[Diagnostic]:
+        """Findings about an instant, with its time for a place."""
+        assert self.clock is not None
+        return [one if one.place else replace(one, place=f"@ {self.clock.text(time)}") for one in found]
+
+
+def instant_triples(graphs: Sequence[list[Triple]], time: Time) -> list[Triple]:
+    """The triples of one instant; blank nodes get labels of their own (a graph without any is left alone)."""
+    for graph in graphs:
+        for subject, _, object_ in graph:
+            if subject[0] == "_" or object_[0] == "_":
+                return [triple for labelled in label_stream(graphs, time) for triple in labelled]
+    return graphs[0] if len(graphs) == 1 else [triple for graph in graphs for triple in graph]

@@ -1,0 +1,463 @@
+"""Functions that add rows at an instant, generated per relation: dedupe, indexes, triggers onto a worklist.
+
+Place:   under layers.py. The stream, the heads of rules and the unions all write through these.
+Method:  `add` drops what the background or the overlay has, notes the row and puts it onto the worklist of
+         its stratum; `run`, called from there, enters it into the indexes that plans probe and joins it with
+         everything entered so far. So a pair of new rows is joined once, by the later one (semi-naive, one
+         row at a time). Relations of the lowest stratum that are in no recursion need no worklist: `add`
+         joins at once. Code is made on the first row of a relation: a hundred thousand rules that nothing
+         wakes cost nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import FunctionType
+from typing import Any, TypeAlias
+
+from dotr.datalog.clauses import Clause
+from dotr.datalog.triggers import DirectTrigger, Trigger, Triggers
+from dotr.ir import Node
+from dotr.joins.emit import CodeBlock, Names, Value, make
+from dotr.joins.planner import JoinPlan, plan
+from dotr.joins.relations import ALL, Relation, class_relation, is_aggregate, is_clash, is_class
+from dotr.joins.store import TripleIndex
+from dotr.rdf.background import has
+from dotr.rdf.overlay import Changes
+from dotr.rdf.terms import RDF_TYPE, Term
+
+Adder: TypeAlias = Callable[..., None]
+Work: TypeAlias = list[tuple[Callable[..., None], Any, Any]]
+
+_INLINE = 6  # plans written into one function
+
+
+@dataclass(frozen=True, slots=True)
+class Derive:
+    """The sink of a clause: add every head, if it is a triple."""
+
+    clause: Clause
+    writers: Inserters
+    parameters: tuple[str, ...] = ()
+    found: bool = False
+
+    def lines(self, outputs: Sequence[Node], annotation: str, value: Value, names: Names) -> list[str]:
+        lines = []
+        for head in self.clause.heads:
+            columns = [value(node) for node in head.pattern.columns]
+            tests = []
+            if head.checked_subject:
+                tests.append(f"{columns[0]}[0] != '\"'")
+            if head.checked_predicate:
+                tests.append(f"{columns[1]}[0] == '<'")
+            add = names.bind(self.writers.adder(head.pattern.relation), "ADD")
+            call = f"{add}({', '.join(columns)})"
+            lines.append(f"if {' and '.join(tests)}: {call}" if tests else call)
+        return lines
+
+    def tail(self, names: Names) -> list[str]:
+        return []
+
+
+class Inserters:
+    """Owns the generated functions of one store.
+
+    `level`: relation → the stratum whose worklist takes its rows. `unions`: which of ALL and RDF_TYPE are
+    kept. `open_world`: predicates that are in no program and no background are kept too, in ALL only.
+    `overflow` is called with a relation that has `limit` added rows and gets another.
+    """
+
+    def __init__(
+        self,
+        store: TripleIndex,
+        triggers: Triggers,
+        work: Sequence[Work],
+        level: Callable[[Relation], int],
+        *,
+        unions: frozenset[Relation] = frozenset(),
+        known: frozenset[Relation] | None = None,
+        limit: int,
+        overflow: Callable[[Changes], None],
+        refuse: Mapping[Relation, Callable[..., None]] | None = None,
+    ) -> None:
+        self.store = store
+        self._triggers = triggers
+        self._work = work
+        self._level = level
+        self._unions = unions
+        self._known = known
+        self._limit = limit
+        self._overflow = overflow
+        self._refuse = refuse or {}
+        self._adders: dict[Relation, Adder] = {}
+        self._runners: dict[Relation, Callable[..., None]] = {}
+        self._again: dict[Relation, Callable[..., None]] = {}
+        self._names: dict[Relation, list[tuple[Names, Callable[..., None], bool]]] = {}
+        found = [*triggers.positive.values(), *triggers.negative.values()]
+        self._derived = {h.pattern.relation for ts in found for t in ts for h in t.clause.heads}
+        self._direct = DirectTrigger(triggers, level, bool(self._derived & {ALL, RDF_TYPE}))
+        self.late: list[tuple[Changes, tuple[int, ...]]] = []
+
+    # -- adding
+
+    def adder(self, relation: Relation) -> Adder:
+        """The function that adds a row, by columns. For ALL and RDF_TYPE it goes by predicate or class."""
+        found = self._adders.get(relation)
+        if found is None:
+            if relation in self._refuse:
+                found = self._refuse[relation]
+            elif relation == ALL:
+                found = self._add_any
+            elif relation == RDF_TYPE:
+                found = self._add_type
+            else:
+                found = self._make_adder(relation)
+            self._adders[relation] = found
+        return found
+
+    def knows(self, relation: Relation) -> bool:
+        """Whether rows of the relation are kept under its own name."""
+        if self._known is None or relation in self._known or relation in self._adders:
+            return True
+        return bool(self._unions) and self.store.filled(relation)
+
+    def _add_any(self, subject: Term, predicate: Term, object_: Term) -> None:
+        if predicate == RDF_TYPE:
+            self._add_type(subject, object_)
+        elif predicate in self._adders or self.knows(predicate):
+            self.adder(predicate)(subject, object_)
+        else:
+            self.add_other(subject, predicate, object_)
+
+    def _add_type(self, subject: Term, class_: Term) -> None:
+        relation = class_relation(class_)
+        if relation in self._adders or self.knows(relation):
+            self.adder(relation)(subject)
+        else:
+            self.add_other(subject, RDF_TYPE, class_)
+
+    def add_other(self, subject: Term, predicate: Term, object_: Term) -> None:
+        """Add a triple of a predicate or class that nobody knows, where a union is kept."""
+        row = (subject, predicate, object_)
+        if predicate == RDF_TYPE and RDF_TYPE in self._unions:
+            pair = (subject, object_)
+            kept = self.store.changes(RDF_TYPE)
+            if pair in kept.added:
+                return
+            self._keep(kept, pair, pair)
+        if ALL in self._unions:
+            kept = self.store.changes(ALL)
+            if row in kept.added:
+                return
+            self._keep(kept, row, row)
+        elif not (predicate == RDF_TYPE and RDF_TYPE in self._unions):
+            return
+        level = self._level(class_relation(object_) if predicate == RDF_TYPE else predicate)
+        if self._plans_other(predicate, level):
+            self._work[level].append((self._run_other, row, None))
+
+    def _keep(self, changes: Changes, key: object, row: tuple[Term, ...]) -> None:
+        if changes.idle:
+            changes.idle = False
+            self.store.overlay.touched.append(changes)
+        changes.added[key] = None
+        changes.enter(row)
+
+    def _unions_of(self, relation: Relation) -> list[Relation]:
+        if is_clash(relation):
+            return []
+        return [u for u in ((RDF_TYPE, ALL) if is_class(relation) else (ALL,)) if u in self._unions]
+
+    def _make_adder(self, relation: Relation) -> Adder:
+        names = Names()
+        source = self._adder_source(relation, names)
+        function = make("add", source, names)
+        self._names.setdefault(relation, []).append((names, function, True))
+        self._watch(relation)
+        return function
+
+    def _adder_source(self, relation: Relation, names: Names) -> str:
+        store, changes = self.store, self.store.changes(relation)
+        one = changes.arity == 1
+        key = "s" if one else "k"
+        lines = [f"def add({'s' if one else 's, o'}):"]
+        put = lines.append
+        direct = relation in self._direct
+        present = self._present(relation, names)
+        volatile = relation in store.volatile
+        if present:
+            lines += present[:-1]
+            if volatile:
+                back = names.bind(self._restorer(relation), "BACK")
+                put(f"    if {present[-1]}:")
+                put(f"        {back}({'s' if one else '(s, o)'})")
+                put("        return")
+            else:
+                put(f"    if {present[-1]}: return")
+        if not one:
+            put("    k = (s, o)")
+        added = names.bind(changes.added, "A")
+        touch = names.bind(store.overlay.touched.append, "TOUCH")
+        whole = names.bind(changes, "CH")
+        if volatile:
+            put(f"    if {key} in {added}: return")
+            put(f"    if {whole}.idle:")
+            put(f"        {whole}.idle = False")
+            put(f"        {touch}({whole})")
+        else:
+            put(f"    if not {added}: {touch}({whole})")
+            put(f"    elif {key} in {added}: return")
+        if relation in self._derived or self._derived & {ALL, RDF_TYPE}:
+            many = names.bind(self._overflow, "MANY")
+            limit = names.bind(self._limit, "LIMIT")
+            names.namespace["LEN"] = len
+            put(f"    {'if' if volatile else 'elif'} LEN({added}) >= {limit}: {many}({whole})")
+        put(f"    {added}[{key}] = None")
+        if direct:
+            body = self._trigger_lines(relation, names)  # first: its plans may ask for an index
+            lines += self._index_lines(relation, names) + body
+        elif self._plans(relation):
+            level = self._level(relation)
+            push = names.bind(self._work[level].append, "PUSH")
+            run = names.bind(self._lazy_runner(relation, names), "RUN")
+            put(f"    {push}(({run}, s, {'None' if one else 'o'}))")
+        else:
+            lines += self._index_lines(relation, names)
+        return "\n".join(lines) + "\n"
+
+    def _present(self, relation: Relation, names: Names) -> list[str]:
+        """Lines, the last one an expression: whether the background has the row. Empty if it never has."""
+        store = self.store
+        one = is_class(relation)
+        predicate = RDF_TYPE if one else relation
+        column = store.column(predicate, 0) if not one or store.members(relation) else None
+        if column is None or store.changes(relation).arity > 2:
+            return []
+        get = names.bind(column, "B")
+        value = names.bind(relation[2:], "K") if one else "o"
+        if store.single(predicate, 0):
+            return [f"{get}.get(s) == {value}"]
+        names.namespace["HAS"] = has
+        test = f"t is not None and (t == {value} if t.__class__ is STR else HAS(t, {value}))"
+        return [f"    t = {get}.get(s)", test]
+
+    def _index_lines(self, relation: Relation, names: Names) -> list[str]:
+        """Enter a new row of (s) or (s, o) into the relation's indexes, and into the unions that are kept."""
+        lines = _enter_lines(self.store.changes(relation), ["s", "o"], "", names)
+        for union in self._unions_of(relation):
+            changes = self.store.changes(union)
+            subject, predicate, object_ = self._triple(relation, names)
+            row = [subject, object_] if union == RDF_TYPE else [subject, predicate, object_]
+            whole = names.bind(changes, "CH")
+            touch = names.bind(self.store.overlay.touched.append, "TOUCH")
+            lines += [
+                f"    if {whole}.idle:",
+                f"        {whole}.idle = False",
+                f"        {touch}({whole})",
+                f"    w = ({', '.join(row)})",
+                f"    {names.bind(changes.added, 'A')}[w] = None",
+                *_enter_lines(changes, row, "w", names),
+            ]
+        return lines
+
+    def _triple(self, relation: Relation, names: Names) -> tuple[str, str, str]:
+        """Source names of subject, predicate, object in a function of (s) or (s, o)."""
+        if is_class(relation):
+            return "s", names.bind(RDF_TYPE, "K"), names.bind(relation[2:], "K")
+        return "s", names.bind(relation, "K"), "o"
+
+    # -- running
+
+    def _plans(self, relation: Relation) -> list[tuple[Trigger, Relation]]:
+        """Triggers of the relation's own stratum, with the relation their atom is over."""
+        level = self._level(relation)
+        over = [relation] if is_aggregate(relation) or is_clash(relation) else [relation, ALL]
+        if is_class(relation):
+            over.insert(1, RDF_TYPE)
+        return [(t, r) for r in over for t in self._triggers.positive.get((r, level), ())]
+
+    def _lazy_runner(self, relation: Relation, names: Names) -> Callable[..., None]:
+        """Stands in for `run` until it is needed, then takes its place in the namespace of `add`."""
+
+        def first(*row: Any) -> None:
+            found = self._runners.get(relation)
+            if found is None:
+                found = self._runners[relation] = self._make_runner(relation)
+                for name, value in names.namespace.items():
+                    if value is first:
+                        names.namespace[name] = found
+                        break
+            found(*row)  # rows that waited with this function come here too
+
+        return self._runners.get(relation, first)
+
+    def _make_runner(self, relation: Relation) -> Callable[..., None]:
+        names = Names()
+        body = self._trigger_lines(relation, names)
+        function = make("run", self._runner_source(relation, names, body), names)
+        self._names.setdefault(relation, []).append((names, function, False))
+        return function
+
+    def _runner_source(self, relation: Relation, names: Names, body: list[str]) -> str:
+        lines = ["def run(s, o):", *self._index_lines(relation, names), *body]
+        return "\n".join(lines) + "\n"
+
+    def again(self, relation: Relation) -> Callable[..., None]:
+        """Like `run` for a row of the background that holds again: it is in no index of the overlay."""
+        found = self._again.get(relation)
+        if found is None:
+            names = Names()
+            lines = ["def run(s, o):", *(self._trigger_lines(relation, names) or ["    pass"])]
+            found = self._again[relation] = make("run", "\n".join(lines) + "\n", names)
+        return found
+
+    def _trigger_lines(self, relation: Relation, names: Names) -> list[str]:
+        """The plans of the relation's own stratum, inline if they are few."""
+        found = self._plans(relation)
+        if is_aggregate(relation):
+            runs = names.bind([self.starter(t) for t, _ in found], "RUNS")
+            return [f"    for f in {runs}: f(*s)"]
+        s, p, o = self._triple(relation, names)
+        lines: list[str] = []
+        for trigger, over in found:
+            row = (s,) if is_class(over) else (s, p, o) if over == ALL else (s, o)
+            if len(found) > _INLINE:
+                start = names.bind(self.starter(trigger), "START")
+                lines.append(f"    {start}({', '.join(row)})")
+                continue
+            block = CodeBlock(self.store, names, Derive(trigger.clause, self))
+            block.write(self.plan_of(trigger), row)
+            lines += block.lines
+        return lines
+
+    def plan_of(self, trigger: Trigger) -> JoinPlan:
+        """The plan of a clause triggered by a new row; the overlay gets the indexes it needs."""
+        found = plan(trigger.rest, trigger.clause.outputs, self.store, trigger=trigger.atom, as_set=True)
+        self.store.prepare(found)
+        return found
+
+    def starter(self, trigger: Trigger) -> Callable[..., None]:
+        """One triggered clause as a function of the row's columns, made on its first call."""
+        made: list[Callable[..., None]] = []
+
+        def start(*row: Term) -> None:
+            if not made:
+                made.append(self.function_of(self.plan_of(trigger), trigger.clause))
+            made[0](*row)
+
+        return start
+
+    def function_of(self, found: JoinPlan, clause: Clause) -> Callable[..., None]:
+        """A plan as a function that adds the clause's heads."""
+        names = Names()
+        width = len(found.given) if found.trigger is None else len(found.trigger.columns)
+        columns = [f"r{i}" for i in range(width)]
+        block = CodeBlock(self.store, names, Derive(clause, self))
+        block.write(found, columns)
+        lines = [f"def run({', '.join(columns)}):", *(block.lines or ["    pass"])]
+        return make("run", "\n".join(lines) + "\n", names)
+
+    def _plans_other(self, predicate: Term, level: int) -> list[Trigger]:
+        over = [RDF_TYPE, ALL] if predicate == RDF_TYPE else [ALL]
+        return [t for r in over for t in self._triggers.positive.get((r, level), ())]
+
+    def _run_other(self, row: tuple[Term, Term, Term], _: None) -> None:
+        subject, predicate, object_ = row
+        level = self._level(class_relation(object_) if predicate == RDF_TYPE else predicate)
+        for relation in (RDF_TYPE, ALL) if predicate == RDF_TYPE else (ALL,):
+            key = f"other {relation} {level}"
+            found = self._runners.get(key)
+            if found is None:
+                starts = [self.starter(t) for t in self._triggers.positive.get((relation, level), ())]
+
+                def run_all(*columns: Term, starts: list[Callable[..., None]] = starts) -> None:
+                    for start in starts:
+                        start(*columns)
+
+                found = self._runners[key] = run_all
+            found(*(row if relation == ALL else (subject, object_)))
+
+    # -- rows of the background that were taken out
+
+    def _restorer(self, relation: Relation) -> Callable[[Any], None]:
+        changes = self.store.changes(relation)
+
+        def back(key: Any) -> None:
+            if key in changes.removed:
+                self.restore(relation, key)
+
+        return back
+
+    def restore(self, relation: Relation, key: Any) -> None:
+        """A row that was taken out holds after all; its consequences are looked at again."""
+        del self.store.changes(relation).removed[key]
+        subject, object_ = (key, None) if is_class(relation) else key
+        for union, row in self._union_rows(relation, subject, object_):
+            self.store.changes(union).removed.pop(row, None)
+        if self._plans(relation):
+            self._work[self._level(relation)].append((self.again(relation), subject, object_))
+
+    def remove(self, relation: Relation, row: tuple[Term, ...]) -> None:
+        """Take a row of the background out of the instant, and out of the unions."""
+        self.store.overlay.remove(relation, row)
+        subject, object_ = (row[0], None) if is_class(relation) else (row[0], row[1])
+        for union, other in self._union_rows(relation, subject, object_):
+            self.store.overlay.remove(union, other)
+
+    def _union_rows(
+        self, relation: Relation, subject: Term, object_: Term | None
+    ) -> list[tuple[Relation, tuple[Term, ...]]]:
+        if is_aggregate(relation):
+            return []
+        found: list[tuple[Relation, tuple[Term, ...]]] = []
+        predicate, value = (RDF_TYPE, relation[2:]) if is_class(relation) else (relation, object_ or "")
+        if is_class(relation) and RDF_TYPE in self._unions:
+            found.append((RDF_TYPE, (subject, value)))
+        if ALL in self._unions:
+            found.append((ALL, (subject, predicate, value)))
+        return found
+
+    # -- indexes that a plan asks for late
+
+    def _watch(self, relation: Relation) -> None:
+        for kept in (relation, *self._unions_of(relation)):
+            self.store.changes(kept).extended = self._extended
+
+    def _extended(self, changes: Changes, columns: tuple[int, ...]) -> None:
+        """Rewrite the functions of a relation in place, so that everybody who holds them has the new ones."""
+        self.late.append((changes, columns))
+        if changes.relation in self._unions:
+            for relation in list(self._names):
+                if changes.relation in self._unions_of(relation):
+                    self._rewrite(relation)
+        else:
+            self._rewrite(changes.relation)
+
+    def _rewrite(self, relation: Relation) -> None:
+        for names, function, adds in self._names.get(relation, ()):
+            if adds:
+                source = self._adder_source(relation, names)
+                made = make("add", source, names)
+            else:
+                body = self._trigger_lines(relation, names)
+                made = make("run", self._runner_source(relation, names, body), names)
+            if isinstance(function, FunctionType) and isinstance(made, FunctionType):
+                function.__code__ = made.__code__
+                function.__dict__.update(made.__dict__)
+
+
+def _enter_lines(changes: Changes, columns: Sequence[str], row: str, names: Names) -> list[str]:
+    """Source that puts a row into every index; `row` names the whole of it, for indexes that hold that."""
+    lines = []
+    for places, index in changes.indexes.items():
+        bound = names.bind(index, "I")
+        keys = [columns[place] for place in places]
+        key = keys[0] if len(keys) == 1 else f"({', '.join(keys)})"
+        value = columns[1 - places[0]] if changes.arity == 2 else row
+        lines += [
+            f"    x = {bound}.get({key})",
+            f"    if x is None: {bound}[{key}] = [{value}]",
+            f"    else: x.append({value})",
+        ]
+    return lines

@@ -1,0 +1,166 @@
+"""Graphs written as they are: the formats that `dotr convert` writes.
+
+Place:   called by cli/convert.py with graphs in time order; what is written here is a source again.
+Method:  blank nodes are numbered per graph in order of appearance (parsers draw names for `[]` at random),
+         and where graphs share a document their graph's number goes into the name, so that no other tool
+         joins them. Graph names are `urn:dotr:graph:` and the graph's number. A message of a log is a named
+         graph and its stamp.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from collections.abc import Callable, Mapping
+from pathlib import PurePath
+from typing import Any, TypeAlias
+
+from dotr.errors import Diagnostic, UsageError
+from dotr.events import Clock, Time
+from dotr.io.decode.documents import plain_name
+from dotr.io.decode.parquet import SUFFIX, ArchiveWriter
+from dotr.io.files.outputs import StreamOutput
+from dotr.rdf.terms import PROV_GENERATED_AT_TIME, Term, Triple
+
+Writer: TypeAlias = Callable[[Time, list[Triple], int], str]
+"""(time, triples, number of the graph from 1) → its text."""
+
+_NAME = "urn:dotr:graph:"
+
+
+def numbered(triples: list[Triple], prefix: str = "b") -> list[Triple]:
+    """The triples with blank nodes called `_:<prefix>0`, `_:<prefix>1`, … as they appear."""
+    names: dict[Term, Term] = {}
+
+    def renamed(term: Term) -> Term:
+        if term[0] != "_":
+            return term
+        if term not in names:
+            names[term] = f"_:{prefix}{len(names)}"
+        return names[term]
+
+    if not any(s[0] == "_" or o[0] == "_" for s, _p, o in triples):
+        return triples
+    return [(renamed(s), p, renamed(o)) for s, p, o in triples]
+
+
+def _ntriples(triples: list[Triple]) -> str:
+    return "".join([f"{s} {p} {o} .\n" for s, p, o in triples])
+
+
+def _json_line(clock: Clock) -> Writer:
+    def write(time: Time, triples: list[Triple], _number: int) -> str:
+        stamp: int | str = int(clock.text(time)) if clock.integer else clock.text(time)
+        line = {"time": stamp, "graph": _ntriples(numbered(triples))}
+        return json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n"
+
+    return write
+
+
+def _nquads(clock: Clock) -> Writer:
+    def write(time: Time, triples: list[Triple], number: int) -> str:
+        name = f"<{_NAME}{number}>"
+        head = f"{name} {PROV_GENERATED_AT_TIME} {clock.term(time)} .\n"
+        return head + "".join([f"{s} {p} {o} {name} .\n" for s, p, o in numbered(triples, f"g{number}b")])
+
+    return write
+
+
+def _trig(clock: Clock) -> Writer:
+    def write(time: Time, triples: list[Triple], number: int) -> str:
+        name = f"<{_NAME}{number}>"
+        body = "".join([f"  {s} {p} {o} .\n" for s, p, o in numbered(triples, f"g{number}b")])
+        return f"{name} {PROV_GENERATED_AT_TIME} {clock.term(time)} .\n{name} {{\n{body}}}\n"
+
+    return write
+
+
+def _message(clock: Clock) -> Writer:
+    def write(time: Time, triples: list[Triple], number: int) -> str:
+        name = f"<{_NAME}{number}>"
+        body = "".join([f"  {s} {p} {o} .\n" for s, p, o in numbered(triples)])
+        head = "MESSAGE\n" if number > 1 else 'VERSION "1.2-messages"\n'
+        return f"{head}{name} {PROV_GENERATED_AT_TIME} {clock.term(time)} .\n{name} {{\n{body}}}\n"
+
+    return write
+
+
+WRITERS: Mapping[str, Callable[[Clock], Writer]] = {
+    ".jsonl": _json_line,
+    ".nq": _nquads,
+    ".trig": _trig,
+    ".ttl": _message,
+}
+"""By the end of a file's name; a `.ttl` with many graphs is an RDF Message Log."""
+
+TARGETS = (SUFFIX, *WRITERS)
+
+
+class Conversion:
+    """Owns the writing of one converted file, whose name says the format; `.gz` compresses text formats."""
+
+    def __init__(self, path: str, part: str, output: StreamOutput) -> None:
+        """`part` is where `output` writes until it is finished. Raises UsageError D4140 for another name."""
+        self._suffix = PurePath(plain_name(path)).suffix.lower()
+        packed = path.lower().endswith(".gz")
+        if self._suffix not in TARGETS or (packed and self._suffix == SUFFIX):
+            raise UsageError(
+                Diagnostic(
+                    "D4140",
+                    f"what to write cannot be told from the name `{path}`",
+                    hint=f"a file's name ends in one of {' '.join(TARGETS)}, of text formats also with .gz; "
+                    "that of a folder of Parquet files has no ending, or a slash",
+                )
+            )
+        self._part = part
+        self._output = output
+        # without the time of day and a name in its head, the same graphs are the same bytes
+        self._gzip = gzip.GzipFile("", "wb", 6, _Packed(output), mtime=0) if packed else None
+        self._write: Writer | None = None
+        self._archive: ArchiveWriter | None = None
+        self.count = 0
+
+    def add(self, time: Time, triples: list[Triple], clock: Clock) -> None:
+        """Append one graph."""
+        self.count += 1
+        if self._suffix == SUFFIX:
+            if self._archive is None:
+                self._archive = ArchiveWriter(self._part, clock)
+            self._archive.add(time, numbered(triples))
+            return
+        if self._write is None:
+            self._write = WRITERS[self._suffix](clock)
+        self._put(self._write(time, triples, self.count))
+
+    def close(self) -> None:
+        """Complete the file; one without graphs is an empty log."""
+        if self._archive is not None:
+            self._archive.close()
+        elif self._suffix == SUFFIX:
+            ArchiveWriter(self._part, Clock()).close()
+        elif self._suffix == ".ttl" and not self.count:
+            self._put('VERSION "1.2-messages"\n')
+        if self._gzip is not None:
+            self._gzip.close()
+
+    def _put(self, text: str) -> None:
+        if self._gzip is not None:
+            self._gzip.write(text.encode())
+        else:
+            self._output.write(text)
+
+
+class _Packed(io.RawIOBase):
+    """What gzip writes to: the output."""
+
+    def __init__(self, output: StreamOutput) -> None:
+        self._output = output
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, content: Any, /) -> int:
+        taken = bytes(content)
+        self._output.write_bytes(taken)
+        return len(taken)

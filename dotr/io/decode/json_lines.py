@@ -1,0 +1,163 @@
+"""JSON lines as a stream: `{"time": 12, "graph": "<Turtle>"}`, one graph a line.
+
+Place:   called by sources.py with an open file. What sinks.py writes as JSON lines is such a stream: other
+         keys than `time` and `graph` are not looked at.
+Bad input: D2014 a line that is no such object.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
+
+from dotr.errors import DataError, Diagnostic
+from dotr.io.decode.batch_parse import MANY, BatchParser, common_head
+from dotr.io.decode.documents import (
+    MAX_DOCUMENT,
+    STREAM_BASE,
+    Format,
+    Readable,
+    decode,
+    parse_triples,
+    read_some,
+    too_large,
+)
+from dotr.rdf.terms import Triple
+
+_BLOCK = 1 << 18
+
+Said: TypeAlias = str | int | None
+"""The time that a line says, as it says it; None if it says none."""
+
+
+class Line(NamedTuple):
+    """One line of the file: its bytes, its number from 1, and the number of bytes up to its end."""
+
+    content: bytes
+    number: int
+    end: int
+    complete: bool = True
+    """Whether the line has its end; the last one of a file that is being written may lack it."""
+
+
+def raw_lines(
+    file: Readable, name: str, limit: int = MAX_DOCUMENT, head: bytes = b"", line: int = 1, offset: int = 0
+) -> Iterator[list[Line]]:
+    """The lines of a file that are not blank, some that are in hand at a time; a line without its end comes
+    alone. Bounded memory: raises DataError D2006 for an endless one.
+    """
+    block, rest = head, b""  # what is in hand comes before the next read, which may have to wait
+    ended = False
+    while not ended:
+        block = block or read_some(file, _BLOCK, name)
+        ended = not block
+        parts = (rest + block).split(b"\n")
+        block, rest = b"", parts.pop()
+        lines: list[Line] = []
+        for part in parts:
+            offset += len(part) + 1
+            if part and not part.isspace():
+                lines.append(Line(part, line, offset))
+                if len(lines) == MANY:
+                    yield lines
+                    lines = []
+            line += 1
+        if lines:
+            yield lines
+        if len(rest) > limit:
+            raise too_large(f"{name}:{line}", limit)
+    if rest.strip():
+        yield [Line(rest, line, offset + len(rest), complete=False)]
+
+
+@dataclass(slots=True)
+class Lines:
+    """Owns the parsing of the lines of the file `name`, many at once where that is the same as one by one."""
+
+    name: str
+    base: str | None = STREAM_BASE
+    _together: BatchParser = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._together = BatchParser(self.base)
+
+    def parse(self, lines: Sequence[Line]) -> list[tuple[list[Triple], Said] | DataError]:
+        """Of each line its graph and the time it says, or what is wrong with it."""
+        said: list[tuple[str, Said] | DataError] = []
+        for line in lines:
+            try:
+                said.append(_said(line, f"{self.name}:{line.number}"))
+            except DataError as error:
+                said.append(error)
+        graphs = self._many([one[0] for one in said if isinstance(one, tuple)])
+        if graphs is None:
+            return [self._alone(one, line) for one, line in zip(said, lines, strict=True)]
+        many = iter(graphs)
+        return [(next(many), one[1]) if isinstance(one, tuple) else one for one in said]
+
+    def _many(self, texts: Sequence[str]) -> list[list[Triple]] | None:
+        if len(texts) < 2:
+            return None
+        head = common_head(texts)
+        return self._together.parse([text[len(head) :] for text in texts], head)
+
+    def _alone(self, said: tuple[str, Said] | DataError, line: Line) -> tuple[list[Triple], Said] | DataError:
+        if isinstance(said, DataError):
+            return said
+        try:
+            graph = parse_triples(said[0], Format.TURTLE, f"{self.name}:{line.number}", self.base)
+        except DataError as error:
+            return error
+        return graph, said[1]
+
+
+def _said(line: Line, place: str) -> tuple[str, Said]:
+    """The text of a line's graph, and the time it says. Raises DataError."""
+    value = _loaded(decode(line.content, place), place)
+    if not isinstance(value, dict) or not isinstance(value.get("graph"), str):
+        raise _no_object(place, "no object with a text `graph`")
+    time = value.get("time")
+    if time is not None and type(time) is not int and not (isinstance(time, str) and time.isascii()):
+        raise DataError(
+            Diagnostic(
+                "D2105",
+                "the time of this line is no timestamp",
+                place=place,
+                label=json.dumps(time)[:100],
+                hint='write "time": 12, or "time": "2026-01-01T08:00:12Z"',
+            )
+        )
+    return value["graph"], time
+
+
+_value = json.JSONDecoder().raw_decode  # json.loads looks for blanks with two patterns
+
+
+def _loaded(text: str, place: str) -> object:
+    """A JSON text's value. Raises DataError D2014."""
+    try:
+        value, end = _value(text)
+        if end == len(text) or text[end:].isspace():
+            return value
+    except (ValueError, RecursionError):
+        pass  # told below, if it is not for blanks at the head
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise _no_object(place, str(error)) from None
+    except RecursionError:
+        raise _no_object(place, "nested without measure") from None
+
+
+def _no_object(place: str, found: str) -> DataError:
+    return DataError(
+        Diagnostic(
+            "D2014",
+            "this line is no time-annotated graph",
+            place=place,
+            label=found,
+            hint='write {"time": 12, "graph": "<Turtle>"}, one object a line',
+        )
+    )

@@ -1,0 +1,268 @@
+"""Parquet: the archive format of logs, columns `time` and `graph`.
+
+Place:   written by `dotr convert`, read by the batch engines (and by Spark itself) and by sources.py.
+Method:  `time` is a 64-bit integer (its unit is noted in the file: `dotr.unit` = s, ms or us) or a timestamp
+         with a zone; `graph` is N-Triples, blank nodes as the document had them. Row groups are what engines
+         read in parallel, and times can be looked at without the graphs.
+Bad input: D2017 not such a file · D2018 a row without time or graph.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dotr.errors import DataError, Diagnostic
+from dotr.events import Clock, Time
+from dotr.io.arrow_columns import integers, texts
+from dotr.io.decode.documents import Format, parse_triples
+from dotr.io.timestamps import UNITS
+from dotr.rdf.terms import Triple
+
+SUFFIX = ".parquet"
+ROWS = 32_768
+"""Graphs of one row group: enough for columns to compress, few enough for a small log to have several."""
+
+PART = 32 * 1024 * 1024
+"""Bytes of one file of an archive in parts, about: what one task can fetch whole."""
+
+UNIT_NOTE = "dotr.unit"
+
+_UNIT = UNIT_NOTE.encode()
+_SPARK = b"org.apache.spark.sql.parquet.row.metadata"
+
+
+def archive_schema(clock: Clock) -> pa.Schema:
+    """The columns of an archive whose times are written as `clock` says."""
+    if not clock.integer:
+        return pa.schema([("time", pa.timestamp("us", tz="UTC")), ("graph", pa.string())])
+    name = next(name for name, size in UNITS.items() if size == clock.unit)
+    # Spark hands on what a file says about itself only in its own words
+    time = {"name": "time", "type": "long", "nullable": True, "metadata": {UNIT_NOTE: name}}
+    graph = {"name": "graph", "type": "string", "nullable": True, "metadata": {}}
+    spark = json.dumps({"type": "struct", "fields": [time, graph]})
+    return pa.schema([("time", pa.int64()), ("graph", pa.string())], metadata={_UNIT: name, _SPARK: spark})
+
+
+def archive_clock(schema: pa.Schema, place: str, unit: int, utc: bool = False) -> Clock:
+    """How times are written in a file with this schema; `unit` where the file does not say. `utc`: whether
+    timestamps without a zone are known to be UTC.
+
+    Raises DataError D2017 for other columns, D2103 for timestamps without a zone.
+    """
+    if {"time", "graph"} - set(schema.names):
+        raise no_archive(place, f"columns {', '.join(schema.names)}")
+    time, graph = schema.field("time").type, schema.field("graph").type
+    if not (pa.types.is_string(graph) or pa.types.is_large_string(graph)):
+        raise no_archive(place, f"`graph` is {graph}")
+    if pa.types.is_integer(time):
+        noted = (schema.metadata or {}).get(_UNIT, b"").decode("utf-8", "replace")
+        return Clock(integer=True, unit=UNITS.get(noted, unit))
+    if not pa.types.is_timestamp(time):
+        raise no_archive(place, f"`time` is {time}")
+    if time.tz is None and not utc:
+        raise DataError(
+            Diagnostic("D2103", "the timestamps have no time zone", place=place, hint="write them in UTC")
+        )
+    return Clock(integer=False)
+
+
+def no_archive(place: str, found: str) -> DataError:
+    """A file, or the columns `found` in it, that are no log."""
+    return DataError(
+        Diagnostic(
+            "D2017",
+            f"`{place}` is no log of graphs",
+            place=place,
+            label=found,
+            hint="a log has the columns time (bigint, or timestamp with zone) and graph (N-Triples)",
+        )
+    )
+
+
+class ArchiveFile:
+    """One open Parquet file. Raises DataError D2017 when it is none, D2003 when it cannot be read.
+
+    `content`: all of it, where it is in memory already; `path` is then only its name.
+    """
+
+    def __init__(self, path: str, unit: int, content: bytes | None = None) -> None:
+        self.path = path
+        self._content = content
+        try:
+            source = path if content is None else pa.BufferReader(content)
+            self._file = pq.ParquetFile(
+                source, coerce_int96_timestamp_unit="us", page_checksum_verification=True
+            )
+            schema, utc, rows = self._file.schema_arrow, self._is_int96(), self._file.metadata
+            told = sum(rows.row_group(group).num_rows for group in range(rows.num_row_groups))
+            if told != rows.num_rows:
+                raise OSError(f"{told} of {rows.num_rows} rows are there")
+        except pa.ArrowInvalid as error:
+            raise no_archive(path, str(error).splitlines()[0]) from None
+        except _DAMAGE as error:
+            raise _damaged(path, error) from None
+        self.clock = archive_clock(schema, path, unit, utc)
+
+    def _is_int96(self) -> bool:
+        """Whether times are written as Spark writes timestamps unless told otherwise: 96 bits, in UTC."""
+        columns = self._file.schema
+        found = [columns.column(i) for i in range(len(columns))]
+        return any(column.path == "time" and column.physical_type == "INT96" for column in found)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file."""
+        return os.path.getsize(self.path) if self._content is None else len(self._content)
+
+    @property
+    def groups(self) -> int:
+        return int(self._file.num_row_groups)
+
+    def count(self, group: int) -> int:
+        """How many rows a row group has, as the file says."""
+        return int(self._file.metadata.row_group(group).num_rows)
+
+    def rows(self, first: int = 0, end: int | None = None) -> Iterator[tuple[Time, str, str]]:
+        """(time in µs, N-Triples, place) of the row groups `[first, end)`, in file order."""
+        try:
+            for group in range(first, self.groups if end is None else end):
+                number = 0
+                chosen = self._file.iter_batches(4096, row_groups=[group], columns=["time", "graph"])
+                for batch in chosen:
+                    times = batch_times(batch.column("time"), self.clock)
+                    for time, graph in zip(times, batch.column("graph").to_pylist(), strict=True):
+                        number += 1
+                        place = f"{self.path}, row group {group}, row {number}"
+                        if time is None or graph is None:
+                            raise missing(place, "time" if time is None else "graph")
+                        yield time, graph, place
+                self._complete(group, number)
+        except _DAMAGE as error:
+            raise _damaged(self.path, error) from None
+
+    def times(self, first: int = 0, end: int | None = None) -> Iterator[list[Time]]:
+        """The times in µs of the row groups `[first, end)`, without looking at graphs. Raises DataError."""
+        try:
+            for group in range(first, self.groups if end is None else end):
+                column = self._file.read_row_group(group, columns=["time"]).column("time")
+                times = batch_times(column, self.clock)
+                if None in times:
+                    raise missing(f"{self.path}, row group {group}, row {times.index(None) + 1}", "time")
+                self._complete(group, len(times))
+                yield [time for time in times if time is not None]
+        except _DAMAGE as error:
+            raise _damaged(self.path, error) from None
+
+    def _complete(self, group: int, rows: int) -> None:
+        """Raise OSError unless a row group had the rows that the file says it has."""
+        told = self.count(group)
+        if rows != told:
+            raise OSError(f"{rows} of {told} rows of row group {group} are there")
+
+    def graphs(self, first: int = 0, end: int | None = None) -> Iterator[tuple[Time, list[Triple], str]]:
+        """As `rows`, parsed. Raises DataError."""
+        for time, graph, place in self.rows(first, end):
+            yield time, parse_triples(graph, Format.NTRIPLES, place), place
+
+
+def batch_times(column: Any, clock: Clock) -> list[Time | None]:
+    """A time column in microseconds. Raises DataError D2105 beyond 64 bits, or finer than a microsecond."""
+    if not clock.integer:
+        try:
+            return column.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()).to_pylist()  # type: ignore[no-any-return]
+        except pa.ArrowInvalid:
+            raise DataError(
+                Diagnostic("D2105", "a time is finer than a microsecond", hint="round the times")
+            ) from None
+    unit = clock.unit
+    times = [None if time is None else time * unit for time in column.to_pylist()]
+    bad = next((time for time in times if time is not None and abs(time) >= 2**63), None)
+    if bad is not None:
+        raise DataError(
+            Diagnostic(
+                "D2105", f"`{bad // unit}` lies beyond 64 bits of microseconds", hint="check --time-unit"
+            )
+        )
+    return times
+
+
+def missing(place: str, what: str) -> DataError:
+    return DataError(Diagnostic("D2018", f"a row has no {what}", place=place, hint="leave such rows out"))
+
+
+_DAMAGE = (OSError, pa.ArrowException, UnicodeDecodeError)
+"""What pyarrow raises over a file that is cut off or whose bytes were changed."""
+
+
+def _damaged(path: str, error: Exception) -> DataError:
+    reason = (getattr(error, "strerror", None) or str(error).partition("\n")[0]).lower()
+    return DataError(Diagnostic("D2003", f"cannot read `{path}`: {reason}", place=path))
+
+
+class ArchiveWriter:
+    """Owns one Parquet file that is being written; `close` completes it."""
+
+    def __init__(self, path: str, clock: Clock) -> None:
+        self.path = path
+        self._schema = archive_schema(clock)
+        self._unit = clock.unit if clock.integer else 1
+        self._writer = pq.ParquetWriter(path, self._schema, compression="zstd", write_page_checksum=True)
+        self._times: list[Time] = []
+        self._graphs: list[str] = []
+        self._size = 0
+
+    def add(self, time: Time, triples: list[Triple]) -> bool:
+        """Append one graph; its time is in microseconds. Returns whether it ended a row group."""
+        graph = "".join([f"{s} {p} {o} .\n" for s, p, o in triples])
+        self._times.append(time // self._unit)
+        self._graphs.append(graph)
+        self._size += len(graph)
+        if len(self._times) < ROWS and self._size < 1 << 27:
+            return False
+        self._flush()
+        return True
+
+    def _flush(self) -> None:
+        arrays = [integers(self._times, self._schema.field(0).type), texts(self._graphs)]
+        self._writer.write_table(pa.Table.from_arrays(arrays, schema=self._schema))
+        self._times, self._graphs, self._size = [], [], 0
+
+    def close(self) -> None:
+        if self._times:
+            self._flush()
+        self._writer.close()
+
+
+class ArchiveParts:
+    """Owns an archive in parts that is being written to a folder: files of about PART bytes, in time order
+    if the graphs come so. `close` completes the last; `files` are their names. Without graphs there is one
+    empty file, which is a log.
+    """
+
+    def __init__(self, folder: str, clock: Clock) -> None:
+        self._folder, self._clock = folder, clock
+        self._open: ArchiveWriter | None = None
+        self.files: list[str] = []
+
+    def add(self, time: Time, triples: list[Triple]) -> None:
+        """As `ArchiveWriter.add`."""
+        part = self._open = self._open or self._next()
+        if part.add(time, triples) and os.path.getsize(part.path) >= PART:
+            self.close()
+
+    def _next(self) -> ArchiveWriter:
+        self.files.append(f"{len(self.files):05}{SUFFIX}")
+        return ArchiveWriter(os.path.join(self._folder, self.files[-1]), self._clock)
+
+    def close(self) -> None:
+        if not self.files:
+            self._open = self._next()
+        if self._open is not None:
+            self._open.close()
+            self._open = None

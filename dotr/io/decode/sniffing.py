@@ -1,0 +1,45 @@
+"""How a document is written that has no telling name: standard input and pipes.
+
+Place:   asked by reader.py with the first bytes.
+Method:  an object is JSON lines; a line of four terms is N-Quads; anything else is TriG, of which Turtle and
+         N-Triples are part. Our own N-Quads begin with a line that is a plain triple, so lines are waited for
+         until one decides.
+"""
+
+from __future__ import annotations
+
+import re
+
+from dotr.io.decode.documents import Format, format_of
+
+SNIFF = 1 << 16
+_THREE_TERMS = (
+    rb'^[ \t]*(?:<[^<>"\s]*>|_:[^\s<]+)[ \t]*<[^<>"\s]*>[ \t]*'
+    rb'(?:<[^<>"\s]*>|_:[^\s<]+|"(?:[^"\\\n]|\\.)*"(?:@[\w-]+|\^\^<[^<>"\s]*>)?)[ \t]*'
+)
+_TRIPLE_LINE = re.compile(_THREE_TERMS + rb"\.\s*(?:#.*)?$")
+_QUAD_LINE = re.compile(_THREE_TERMS + rb'(?:<[^<>"\s]*>|_:[^\s<]+)[ \t]*\.\s*$', re.MULTILINE)
+
+
+def undecided(head: bytes, file: str) -> bool:
+    """Whether more must be seen: a line at least, and without a name a line that is not also a plain
+    triple.
+    """
+    head = head.lstrip()
+    if b"\n" not in head or format_of(file) is not None:
+        return b"\n" not in head
+    lines = head.split(b"\n")[:-1]
+    return all(not line.strip() or line.lstrip()[:1] == b"#" or _TRIPLE_LINE.match(line) for line in lines)
+
+
+def guess(head: bytes) -> Format:
+    """How standard input is written: JSON lines, N-Quads, or some Turtle (read as TriG)."""
+    start = head.lstrip(b"\xef\xbb\xbf \t\r\n")
+    if re.match(rb'\{\s*(?:"|\})', start):
+        return Format.JSONLINES
+    return line_format(head)
+
+
+def line_format(head: bytes) -> Format:
+    """N-Quads when a line has a graph name, else TriG, of which Turtle and N-Triples are part."""
+    return Format.NQUADS if _QUAD_LINE.search(head) else Format.TRIG

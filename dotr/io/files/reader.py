@@ -1,0 +1,448 @@
+"""Read one file as graphs and marks, in the order in which they stand.
+
+Place:   under sources.py, which orders what readers deliver; formats are in documents.py, quads.py,
+         jsonlines.py, messages.py and parquet.py, the time of a graph in times.py.
+Bad input: what cannot be read is raised, or told by a mark in its place, and reading goes on behind it.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import IO
+
+from dotr.errors import DataError
+from dotr.events import Time
+from dotr.io.decode.documents import (
+    Format,
+    content_hash,
+    decode,
+    format_of,
+    open_document,
+    parse_runs,
+    parse_triples,
+    read_bytes,
+    read_some,
+    too_large,
+    unknown_format,
+    unreadable,
+)
+from dotr.io.decode.json_lines import Line, Lines, Said, raw_lines
+from dotr.io.decode.message_logs import Carried, Message, is_message_log, split_messages
+from dotr.io.decode.quads import WHOLE, QuadBlock, group_whole, quad_blocks, refused_lines
+from dotr.io.decode.raw_bytes import RawBytes, pieces
+from dotr.io.decode.sniffing import SNIFF, guess, line_format, undecided
+from dotr.io.error_policy import ErrorPolicy
+from dotr.io.graphs import START, Bookmark, Item, Mark, SourceOptions, TimedGraph
+from dotr.io.timestamps import TimestampExtractor
+from dotr.rdf.terms import Term, Triple
+
+_PART = 1 << 20
+_ONE_GRAPH = (Format.TURTLE, Format.NTRIPLES)
+_tuple = tuple.__new__  # of a named tuple's parts: its own `__new__` is a Python function
+
+
+class Tap:
+    """Owns the count of bytes read from a file, and reads no further than `limit` (0: to the end).
+
+    `read` may give less than asked before the end: what a pipe has now is read now.
+    """
+
+    def __init__(self, file: IO[bytes], count: int = 0, limit: int = 0) -> None:
+        self._file = file
+        self._some = getattr(file, "read1", file.read)
+        self.count = count
+        self.tape: RawBytes | None = None
+        self.ended = False
+        self._limit = limit
+
+    def read(self, size: int = -1) -> bytes:
+        content: bytes = self._some(size) if size > 0 and not self._limit else self._limited(size)
+        self.count += len(content)
+        self.ended = not content
+        if self.tape is not None:
+            self.tape.take(content)
+        return content
+
+    def _limited(self, size: int) -> bytes:
+        allowed = self._allowed(size)
+        return self._file.read() if allowed < 0 else self._some(allowed)
+
+    def _allowed(self, size: int) -> int:
+        if not self._limit:
+            return size
+        left = max(0, self._limit - self.count)
+        return left if size < 0 else min(size, left)
+
+
+class Originals:
+    """Owns what is needed to find the original bytes of a refused graph of a quad document."""
+
+    def __init__(self, tap: Tap, head: bytes, format_: Format, name: str, base: str) -> None:
+        self._before = tap.count - len(head)
+        self._tape = tap.tape = RawBytes(self._before, WHOLE if format_ is Format.TRIG else 0)
+        self._tape.take(head)
+        self._tap = tap
+        self._pieces: dict[Term, bytes] | None = None
+        self._document = format_, name, base
+
+    def passed(self, block: QuadBlock) -> None:
+        """A block is through."""
+        if not block.whole:
+            self._before = block.end
+            self._tape.passed(block.end)
+
+    def of(self, block: QuadBlock) -> bytes | None:
+        """The bytes of a block, None if they cannot be told from others, or the document is too long."""
+        if not block.whole:
+            return self._tape.between(self._before, block.end)
+        if self._pieces is None and self._tap.ended:
+            content = self._tape.everything()
+            self._pieces = {} if content is None else pieces(content, *self._document)
+        return (self._pieces or {}).get(block.name)
+
+
+def original_of(block: QuadBlock, originals: Originals | None) -> bytes:
+    """The bytes of a refused graph as they stand in its document, else the graph as N-Quads."""
+    found = None if originals is None else originals.of(block)
+    return block.text().encode("utf-8", "surrogateescape") if found is None else found
+
+
+def graphs_alone(items: Iterable[Item], refusals: ErrorPolicy) -> Iterator[TimedGraph]:
+    """The graphs among items; what is refused goes to the refusals."""
+    for item in items:
+        if isinstance(item, TimedGraph):
+            yield item
+        elif item.error is not None:
+            refusals.take(item.error, item.content)
+
+
+@dataclass(slots=True)
+class FileReader:
+    """Owns the reading of one file as graphs and marks, in the order in which they stand.
+
+    Where `refusals.fail`, what cannot be read is raised; else it is a mark, and reading goes on behind it.
+    """
+
+    file: str
+    options: SourceOptions
+    ladder: TimestampExtractor
+    refusals: ErrorPolicy
+    stdin: IO[bytes] | None = None
+    bookmark: Bookmark = START
+    content: bytes | None = None
+    """All of the file, compressed or not, where somebody else fetched it: `file` is then only its name."""
+    name: str = field(default="", init=False)
+    """The file as messages call it."""
+    _last: Time | None = field(default=None, init=False)
+    _prefixes: str = field(default="", init=False)
+    _left: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        self.name = "<stdin>" if self.file == "-" else self.file
+
+    def graphs(self) -> Iterator[TimedGraph]:
+        """See `graphs_alone`."""
+        return graphs_alone(self.items(), self.refusals)
+
+    def items(self) -> Iterator[Item]:
+        """The graphs and marks; the mark of the end comes last. Raises DataError."""
+        if self.file == "-":
+            yield from self._read(Tap(self.stdin if self.stdin is not None else _standard_input()), None)
+            return
+        format_ = format_of(self.file)
+        if format_ is None and self._regular:
+            raise unknown_format(self.file)
+        if format_ is Format.PARQUET:
+            yield from self._archive()
+            return
+        try:
+            file = open_document(self.file, self.content)
+        except DataError as error:
+            yield self._refused(error, b"", "whole", 0)
+            return
+        with file:
+            if format_ in _ONE_GRAPH and type(file) is io.BytesIO and self.bookmark == START:
+                content = file.read()  # the hot path of folders
+                if not is_message_log(content[:SNIFF]) and self.file[-3:].lower() != ".gz":
+                    yield self._document(content, format_)
+                    return
+                file.seek(0)
+            how, end, _carried, limit = self.bookmark
+            start = end if how == "byte" else 0
+            try:
+                file.seek(start) if start else None
+            except (OSError, EOFError) as error:
+                raise unreadable(self.file, OSError(*error.args)) from None
+            yield from self._read(Tap(file, start, limit), format_)
+
+    @property
+    def _regular(self) -> bool:
+        """Whether the whole file is there, and ends; not so with a pipe."""
+        return self.content is not None or os.path.isfile(self.file)
+
+    def _refused(self, error: DataError, content: bytes, how: str, end: int, carried: str = "") -> Mark:
+        if self.refusals.fail:
+            raise error
+        return Mark(self._last, self.name, how, end, carried, error, content)
+
+    def _graph(
+        self, time: Time, triples: list[Triple], line: int, how: str, end: int, carried: str = ""
+    ) -> TimedGraph:
+        self._last = time
+        return _tuple(TimedGraph, (time, triples, self.name, line, how, end, carried))
+
+    def _read(self, tap: Tap, format_: Format | None) -> Iterator[Item]:
+        """Choose the reader by name, or by the first bytes where there is no name."""
+        start, carried = tap.count, self.bookmark.carried
+        head = b""
+        if format_ not in (Format.JSONLINES, Format.RDFXML, Format.JSONLD) and not start:
+            head = self._sniffed(tap)
+        how = "byte"
+        items: Iterator[Item]
+        format_ = format_ or guess(head)
+        if carried or (head and is_message_log(head)):
+            by_lines = format_ in (Format.NTRIPLES, Format.NQUADS)
+            items = self._messages(tap, head, format_ if by_lines else line_format(head))
+        elif format_ is Format.JSONLINES:
+            items = self._json_lines(tap, head)
+        elif format_ is Format.NQUADS:
+            items = self._quads(tap, head, format_)
+        elif format_ is Format.TRIG and (b"{" in head or format_of(self.file) is not None):
+            how, items = "graph", self._quads(tap, head, format_)
+        else:
+            yield from self._whole(tap, head, format_)
+            return
+        number = 0
+        for item in items:
+            number = item.end
+            yield item
+            if isinstance(item, Mark) and item.how == "whole":
+                return  # the rest of the file was refused
+        end = tap.count - self._left if how == "byte" else max(number, self.bookmark.end)
+        yield Mark(self._last, self.name, how, end, self._prefixes, size=tap.count)
+
+    def _sniffed(self, tap: Tap) -> bytes:
+        """The first bytes of a file: enough to see how it is written, a first line at least."""
+        head = b""
+        while len(head) < SNIFF and undecided(head, self.file):
+            try:
+                more = tap.read(SNIFF)
+            except (OSError, EOFError):
+                more = read_some(tap, 1, self.name)  # tells what is wrong
+            if not more:
+                break
+            head += more
+        return head
+
+    def _whole(self, tap: Tap, head: bytes, format_: Format) -> Iterator[Item]:
+        """A document of one graph; TriG and JSON-LD of unknown make may turn out to have named graphs."""
+        content = head
+        blocks: list[QuadBlock] = []
+        try:
+            content += self._rest(tap, len(head))
+            if format_ in (Format.JSONLD, Format.TRIG):
+                runs = parse_runs(decode(content, self.name), format_, self.name, self.options.base)
+                triples = list(dict.fromkeys([triple for _g, rows in runs for triple in rows]))
+                if any(graph for graph, _rows in runs):
+                    blocks = list(group_whole(((g, rows, 0, 0) for g, rows in runs), self.name))
+                else:
+                    time = self.ladder.time(triples, self.file, self.name)
+        except DataError as error:
+            yield self._refused(error, content, "whole", len(content), content_hash(content))
+            return
+        if format_ not in (Format.JSONLD, Format.TRIG):
+            yield self._document(content, format_)
+            return
+        if not blocks:
+            yield self._graph(time, triples, 0, "whole", len(content), content_hash(content))
+            return
+        for number, block in enumerate(blocks, 1):
+            block.whole, block.end = True, number
+            if number > self.bookmark.end:
+                yield self._stamped_block(block)
+        yield Mark(self._last, self.name, "graph", len(blocks), size=tap.count)
+
+    def _document(self, content: bytes, format_: Format) -> Item:
+        """A document of one graph in a format that has no others."""
+        hashed = content_hash(content)
+        try:
+            triples = parse_triples(decode(content, self.name), format_, self.name, self.options.base)
+            time = self.ladder.time(triples, self.file, self.name)
+        except DataError as error:
+            return self._refused(error, content, "whole", len(content), hashed)
+        return self._graph(time, triples, 0, "whole", len(content), hashed)
+
+    def _rest(self, tap: Tap, taken: int) -> bytes:
+        limit = self.options.max_document
+        bounded = self.file.lower().endswith(".gz") or not self._regular
+        parts: list[bytes] = []
+        while part := read_some(tap, _PART if bounded else -1, self.name):
+            parts.append(part)
+            taken += len(part)
+            if bounded and taken > limit:
+                raise too_large(self.name, limit)
+        return b"".join(parts)
+
+    def _quads(self, tap: Tap, head: bytes, format_: Format) -> Iterator[Item]:
+        start, options = tap.count - len(head), self.options
+        skip = self.bookmark.end if self.bookmark.how == "graph" else 0
+        line = self._line(start)
+        whole = options.whole if self._regular else 0
+        blocks = quad_blocks(
+            tap,
+            format_,
+            self.name,
+            options.base,
+            options.max_document,
+            head,
+            whole,
+            line,
+            start,
+            forgiving=not self.refusals.fail,
+        )
+        originals = None if self.refusals.fail else Originals(tap, head, format_, self.name, options.base)
+        try:
+            for block in blocks:
+                if not block.whole or block.end > skip:
+                    yield self._stamped_block(block, originals)
+                if originals is not None:
+                    originals.passed(block)
+        except DataError as error:
+            content = self._original()
+            yield self._refused(error, content, "whole", len(content))
+
+    def _original(self) -> bytes:
+        """All of a refused file, as far as one document may go."""
+        if self.content is not None:
+            return self.content
+        try:
+            return read_bytes(self.file, self.options.max_document) if os.path.isfile(self.file) else b""
+        except DataError:
+            return b""
+
+    def _stamped_block(self, block: QuadBlock, originals: Originals | None = None) -> Item:
+        triples, how, end = block.triples, "graph" if block.whole else "byte", block.end
+        if len(triples) > 1:
+            triples = list(dict.fromkeys(triples))
+        if block.spoiled:
+            return self._refused(
+                refused_lines(block, self.name), original_of(block, originals), how, block.end
+            )
+        stamped = self.ladder.stamped(block.about, block.name)
+        if stamped is not None:
+            return self._graph(stamped, triples, block.line, how, end)
+        place = f"{self.name}:{block.line}" if block.line else f"{self.name}, graph {block.name}"
+        try:
+            time = self.ladder.time(triples, self.file, place, about=block.about, names=(block.name,))
+        except DataError as error:
+            return self._refused(error, original_of(block, originals), how, block.end)
+        return self._graph(time, triples, block.line, how, block.end)
+
+    def _json_lines(self, tap: Tap, head: bytes) -> Iterator[Item]:
+        start = tap.count - len(head)
+        parser = Lines(self.name, self.options.base)
+        try:
+            for lines in raw_lines(tap, self.name, self.options.max_document, head, self._line(start), start):
+                if self.options.growing and not lines[-1].complete:
+                    self._left = len(lines[-1].content)
+                    return
+                for line, found in zip(lines, parser.parse(lines), strict=True):
+                    yield self._json_line(line, found)
+        except DataError as error:
+            yield self._refused(error, b"", "whole", tap.count)
+
+    def _json_line(self, line: Line, found: tuple[list[Triple], Said] | DataError) -> Item:
+        try:
+            if isinstance(found, DataError):
+                raise found
+            triples, said = found
+            own = None if said is None else ("the line's own time", said)
+            time = self.ladder.time(triples, self.file, f"{self.name}:{line.number}", own)
+        except DataError as error:
+            return self._refused(error, line.content, "byte", line.end)
+        return self._graph(time, triples, line.number, "byte", line.end)
+
+    def _messages(self, tap: Tap, head: bytes, format_: Format) -> Iterator[Item]:
+        start = tap.count - len(head)
+        carried = Carried.resumed(self.bookmark.carried) if start else Carried(self.options.base)
+        line = self._line(start)
+        try:
+            for messages in split_messages(tap, self.name, self.options.max_document, head, line, start):
+                many = carried.parse_many(messages, format_)
+                for number, message in enumerate(messages):
+                    parsed = None if many is None else many[number]
+                    item = self._message(message, carried, format_, parsed)
+                    if item is not None:
+                        yield item
+                    self._prefixes = carried.bookmark
+        except DataError as error:
+            yield self._refused(error, b"", "whole", tap.count)
+
+    def _message(
+        self, message: Message, carried: Carried, format_: Format, parsed: list[Triple] | None
+    ) -> Item | None:
+        about: Sequence[Triple] = ()
+        names: Sequence[Term] = ()
+        try:
+            if parsed is None:
+                triples, about, names = carried.parse(message, format_, self.name)
+            else:
+                triples = parsed
+            if not triples and not about:
+                return None  # a heartbeat: it says no time, so no instant is closed by it
+            line = message.line + _leading_lines(message.text)
+            place = f"{self.name}:{line}"
+            time = self.ladder.time(triples, self.file, place, about=about, names=names)
+        except DataError as error:
+            return self._refused(error, message.text.encode(), "byte", message.end, carried.bookmark)
+        return self._graph(time, triples, line, "byte", message.end, carried.bookmark)
+
+    def _archive(self) -> Iterator[Item]:
+        """The rows of a Parquet archive."""
+        from dotr.io.decode.parquet import ArchiveFile  # noqa: PLC0415  # pyarrow is 0.3 s that few runs need
+
+        skip = self.bookmark.end if self.bookmark.how == "graph" else 0
+        number = 0
+        try:
+            archive = ArchiveFile(self.file, self.options.unit, self.content)
+            if self.ladder.clock is None:
+                self.ladder.clock = archive.clock
+            for number, (time, triples, place) in enumerate(archive.graphs(), 1):
+                self.ladder.accept(archive.clock.integer, place)
+                if number > skip:
+                    self.ladder.hit("the archive's own time")
+                    yield self._graph(time, triples, 0, "graph", number)
+        except DataError as error:
+            yield self._refused(error, b"", "whole", 0)
+            return
+        yield Mark(self._last, self.name, "graph", number, size=archive.size)
+
+    def _line(self, start: int) -> int:
+        """The number of the line at byte `start`. Reads what is before it."""
+        if not start:
+            return 1
+        with open_document(self.file, self.content) as file:
+            return 1 + sum(part.count(b"\n") for part in parts_of(file, start, self.name))
+
+
+def _standard_input() -> IO[bytes]:
+    """Standard input without a buffer, whose lock a reading thread would keep at the end of the process."""
+    try:
+        return open(sys.stdin.fileno(), "rb", buffering=0, closefd=False)
+    except (OSError, ValueError):  # something in memory stands in for it
+        return sys.stdin.buffer
+
+
+def parts_of(file: IO[bytes], end: int, name: str) -> Iterator[bytes]:
+    """The first `end` bytes of a file, in parts."""
+    while end > 0 and (part := read_some(file, min(end, 1 << 20), name)):
+        end -= len(part)
+        yield part
+
+
+def _leading_lines(text: str) -> int:
+    return text.count("\n", 0, len(text) - len(text.lstrip()))

@@ -1,0 +1,24 @@
+"""The text of rule files: what `lang` reads programs and their imports through.
+
+Place:   handed to lang as its Reader; nothing else opens a rule file.
+"""
+
+from __future__ import annotations
+
+from dotr.io.decode.documents import decode
+from dotr.io.files.shipped import SCHEME, shipped
+
+_LARGEST = 64 * 1024 * 1024
+
+
+def read_rules_text(path: str) -> str:
+    """The text of a rule file; `dotr:patterns/…` and `dotr:rules/…` are those of the package.
+
+    Raises OSError, and DataError D2002 for what is not UTF-8.
+    """
+    file = shipped(path.removeprefix(SCHEME)) if path.startswith(SCHEME) else path
+    with open(file, "rb") as reader:
+        content = reader.read(_LARGEST + 1)
+    if len(content) > _LARGEST:
+        raise OSError(27, "file too large for a program", str(path))
+    return decode(content, path).replace("\r\n", "\n")

@@ -1,0 +1,272 @@
+"""Sources: files, folders, globs and standard input become time-annotated graphs in time order.
+
+Place:   what `dotr run`, `dotr feed`, `dotr convert` and Engine.feed read; one
+         file is read by reader.py.
+Method:  one stream alone is read as it stands. Several files are first looked through for their times:
+         graphs of one file each are sorted by time, files of many graphs are merged by the time of their
+         heads (those that are not in order themselves are read whole and sorted). Up to CACHE bytes of
+         documents are kept from the first look; beyond that they are read a second time, so memory does not
+         grow with a folder.
+Why not: sort everything in memory: a folder may be larger than it; trust the order of names: 10.ttl < 9.ttl.
+Bad input: D2003 no such file · D2008 unknown format · D2009 nothing there · D2016 an unsorted file too large
+           to sort.
+"""
+
+from __future__ import annotations
+
+import glob
+import heapq
+import os
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import IO
+
+from dotr.errors import DataError, Diagnostic
+from dotr.events import Clock, Time
+from dotr.io.decode.documents import format_of
+from dotr.io.error_policy import ErrorPolicy
+from dotr.io.files.reader import FileReader, graphs_alone
+from dotr.io.graphs import CACHE, START, Bookmark, Item, Mark, SourceOptions, TimedGraph
+from dotr.io.timestamps import TimestampExtractor
+
+__all__ = [
+    "CACHE",
+    "Bookmark",
+    "FileReader",
+    "Item",
+    "Mark",
+    "SourceOptions",
+    "Sources",
+    "TimedGraph",
+    "files_below",
+    "live",
+    "resolve",
+]
+
+
+_NOTHING: Iterator[Item] = iter(())
+
+
+@dataclass(slots=True)
+class Sources:
+    """Owns the reading of one run's sources: iterate once over it for TimedGraphs in time order.
+
+    Iteration raises DataError; what was yielded before stays right. After the first graph `clock` says how
+    this run writes time; `ladder.rungs` counts how times were found, `refusals.count` what was left out.
+    `bookmarks` say, by file as `resolve` names it, where to go on.
+    """
+
+    paths: Sequence[str]
+    options: SourceOptions = field(default_factory=SourceOptions)
+    refusals: ErrorPolicy = field(default_factory=ErrorPolicy)
+    stdin: IO[bytes] | None = None
+    bookmarks: Mapping[str, Bookmark] = field(default_factory=dict)
+    ladder: TimestampExtractor = field(init=False)
+
+    def __post_init__(self) -> None:
+        options = self.options
+        self.ladder = TimestampExtractor(options.time_path, options.unit, options.base)
+
+    @property
+    def clock(self) -> Clock | None:
+        return self.ladder.clock
+
+    def __iter__(self) -> Iterator[TimedGraph]:
+        return graphs_alone(self.items(), self.refusals)
+
+    def items(self) -> Iterator[Item]:
+        """Graphs in time order, refused documents (unless refusing is fatal), and the ends of files."""
+        files = resolve(self.paths)
+        if len(files) == 1 and self._bookmark(files[0]).how != "sorted":
+            return self._reader(files[0]).items()
+        return self._replay(files)
+
+    def _bookmark(self, file: str) -> Bookmark:
+        return self.bookmarks.get(file, START)
+
+    def _reader(self, file: str, again: bool = False) -> FileReader:
+        ladder = (
+            replace(self.ladder, rungs={}) if again else self.ladder
+        )  # a second look counts nothing twice
+        return FileReader(file, self.options, ladder, self.refusals, self.stdin, self._bookmark(file))
+
+    def _replay(self, files: Sequence[str]) -> Iterator[Item]:
+        """All graphs of several files by time; among equals in the order of the files."""
+        heap: list[tuple[Time, int, Item | None, Iterator[Item]]] = []
+        budget = self.options.cache
+        for number, file in enumerate(files):
+            size = _size(file)
+            if size is None:  # a pipe can be looked at once only
+                heap.extend(_head(self._reader(file).items(), number))
+                continue
+            look = _look(self._reader(file).items(), min(budget, size * 4 + 1000))
+            budget -= look.cost
+            ordered = look.ordered and self._bookmark(file).how != "sorted"
+            only: Item | None = None
+            if look.kept is None:
+                rest = self._again(file, ordered)
+            elif ordered:
+                rest = iter(look.kept)
+                if len(look.kept) == 1 and isinstance(look.kept[0], TimedGraph):
+                    only, rest = look.kept[0], _NOTHING
+            else:
+                rest = _sorted(look.kept, self._bookmark(file))
+            heap.append((look.first, number, only, rest))
+        heapq.heapify(heap)
+        reached = -(2**63)
+        while heap:
+            reached, number, item, rest = heapq.heappop(heap)
+            if item is not None:
+                yield item
+            following = next(rest, None)
+            if following is not None:
+                time = reached if following.time is None else max(reached, following.time)
+                if isinstance(following, TimedGraph):
+                    time = following.time
+                heapq.heappush(heap, (time, number, following, rest))
+
+    def _again(self, file: str, ordered: bool) -> Iterator[Item]:
+        items = self._reader(file, again=True).items()
+        if ordered:
+            yield from items
+            return
+        size = _size(file) or 0
+        if size > self.options.max_document:
+            raise DataError(
+                Diagnostic(
+                    "D2016",
+                    f"`{file}` is not in time order and too large to be sorted here",
+                    place=file,
+                    label=f"{size} bytes",
+                    hint="sort it, feed it alone with --lateness, or raise --max-document",
+                )
+            )
+        yield from _sorted(list(items), self._bookmark(file))
+
+
+def _sorted(items: Sequence[Item], bookmark: Bookmark) -> Iterator[Item]:
+    """A file's graphs by time, each with its number in that order; what was refused first, the end last."""
+    skip = bookmark.end if bookmark.how == "sorted" else 0
+    marks = [item for item in items if isinstance(item, Mark)]
+    graphs = sorted((item for item in items if isinstance(item, TimedGraph)), key=_time)
+    refused = [mark._replace(time=None) for mark in marks if mark.error is not None]
+    everything: list[Item] = [*refused, *graphs]
+    for number, item in enumerate(everything, 1):
+        if number > skip:
+            yield item._replace(how="sorted", end=number)
+    yield from (mark for mark in marks if mark.error is None)
+
+
+def _time(graph: TimedGraph) -> Time:
+    return graph.time
+
+
+def _size(file: str) -> int | None:
+    """The bytes of a regular file, None for anything else."""
+    try:
+        found = os.stat(file)
+    except OSError:
+        return None
+    return found.st_size if stat.S_ISREG(found.st_mode) else None
+
+
+def _head(items: Iterator[Item], number: int) -> Iterator[tuple[Time, int, Item | None, Iterator[Item]]]:
+    for item in items:
+        yield (-(2**63) if item.time is None else item.time), number, item, items
+        return
+
+
+@dataclass(slots=True)
+class _Look:
+    first: Time = -(2**63)
+    ordered: bool = True
+    kept: list[Item] | None = None
+    cost: int = 0
+
+
+def _look(items: Iterator[Item], budget: int) -> _Look:
+    """Read a file for its times; keep what it has while that costs at most `budget` bytes.
+
+    A refused document follows the graph before it in its file at once, or comes before all graphs.
+    """
+    kept: list[Item] | None = []
+    look = _Look()
+    last: Time | None = None
+    headed = (
+        False  # whether a mark comes first: then the file is due at once, now and when reading is resumed
+    )
+    for item in items:
+        headed = headed or (last is None and isinstance(item, Mark))
+        if isinstance(item, TimedGraph):
+            if last is None and not headed:
+                look.first = item.time
+            elif not headed:
+                look.first = min(look.first, item.time)
+            look.ordered = look.ordered and (last is None or last <= item.time)
+            last = item.time
+        if kept is None:
+            continue
+        look.cost += 100
+        if isinstance(item, TimedGraph):
+            look.cost += sum([len(s) + len(p) + len(o) for s, p, o in item.triples])
+        else:
+            look.cost += len(item.content)
+        if look.cost > budget:
+            kept, look.cost = None, 0
+        else:
+            kept.append(item)
+    look.kept = kept
+    return look
+
+
+def resolve(paths: Sequence[str]) -> list[str]:
+    """Files of the sources in the order given, folders and globs spelled out in name order. Raises
+    DataError.
+    """
+    files: list[str] = []
+    for path in paths:
+        if path == "-" or os.path.isfile(path):
+            files.append(path)
+        elif os.path.isdir(path):
+            found = files_below(path)
+            if not found:
+                raise DataError(
+                    Diagnostic(
+                        "D2009", f"the folder `{path}` has no RDF file", place=path, hint="check the path"
+                    )
+                )
+            files.extend(found)
+        elif os.path.exists(path):
+            files.append(path)
+        elif glob.has_magic(path):
+            matched = sorted(f for f in glob.glob(path, recursive=True) if os.path.isfile(f))
+            if not matched:
+                raise DataError(
+                    Diagnostic("D2009", f"no file matches `{path}`", place=path, hint="check the pattern")
+                )
+            files.extend(matched)
+        else:
+            raise DataError(Diagnostic("D2003", f"there is no `{path}`", place=path, hint="check the path"))
+    return files
+
+
+def files_below(folder: str) -> list[str]:
+    """Every RDF file below a folder, in name order; hidden files and folders are left out."""
+    found: list[str] = []
+    for where, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        found.extend(
+            os.path.join(where, name)
+            for name in sorted(names)
+            if not name.startswith(".") and format_of(name) is not None
+        )
+    return found
+
+
+def live(paths: Sequence[str]) -> bool:
+    """Whether graphs may still be on their way: a source is standard input or a pipe."""
+    return any(
+        path == "-" or (os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path))
+        for path in paths
+    )

@@ -1,0 +1,96 @@
+"""What readers of streams deliver: graphs with their times, marks, and bookmarks to go on from.
+
+Place:   between reader.py, sources.py and what consumes them (runs, feeds, conversions, Spark's tasks).
+Method:  a named tuple a graph; every graph and mark is itself the bookmark behind it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from dotr.errors import DataError
+from dotr.events import Time
+from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE
+from dotr.io.decode.quads import WHOLE
+from dotr.io.timestamps import UNITS
+from dotr.rdf.terms import Term, Triple
+
+CACHE = 16 * 1024 * 1024
+"""Bytes of documents whose graphs are kept between the look for times and the replay."""
+
+
+class Bookmark(NamedTuple):
+    """How far a file is consumed, for a reader that goes on there.
+
+    `how` says what `end` counts: "byte"s and "graph"s of the document, graphs in time order of a document
+    that is "sorted" before it is replayed, bytes of a "whole" document of one graph. `carried` is what a
+    message log carries on (base and prefixes). `limit`: only so many bytes of the file belong to what was
+    begun; 0 is all.
+    """
+
+    how: str
+    end: int
+    carried: str = ""
+    limit: int = 0
+
+
+START = Bookmark("byte", 0)
+
+
+class TimedGraph(NamedTuple):
+    """One time-annotated graph as read.
+
+    `triples` are canonical, without repeats, blank nodes labelled as the document has them. `line` is 0 where
+    it is unknown. `how`, `end` and `carried` are the bookmark behind it; of a "whole" document `carried` is
+    the content's hash.
+    """
+
+    time: Time
+    triples: list[Triple]
+    file: str
+    line: int = 0
+    how: str = "byte"
+    end: int = 0
+    carried: str = ""
+
+    @property
+    def place(self) -> str:
+        """Where it stands, for messages."""
+        return f"{self.file}:{self.line}" if self.line else self.file
+
+
+class Mark(NamedTuple):
+    """What a reader says beside graphs: a document was refused (`error`), or the file is read to its end.
+
+    `time` is that of the graph before it in the file (None at the head); `content` are the refused bytes;
+    `size` the bytes read so far.
+    """
+
+    time: Time | None
+    file: str
+    how: str
+    end: int
+    carried: str = ""
+    error: DataError | None = None
+    content: bytes = b""
+    size: int = 0
+
+
+Item: TypeAlias = TimedGraph | Mark
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOptions:
+    """How sources are read. `time_path` is an IRI term; `unit` is microseconds of one unit of integer
+    time.
+    """
+
+    base: str = STREAM_BASE
+    time_path: Term | None = None
+    unit: int = UNITS["s"]
+    max_document: int = MAX_DOCUMENT
+    cache: int = CACHE
+    whole: int = WHOLE
+    growing: bool = False
+    """Whether files are being written: then a JSON line without its end is left for the next reading."""

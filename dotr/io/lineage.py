@@ -1,0 +1,137 @@
+"""Where the graphs of open instants came from: what a dead letter says when an instant is refused.
+
+Place:   beside refusals.py; feeding.py and `dotr run` note every graph here before the pipeline takes it.
+Method:  some errors of data show only when an instant is closed: a triple of the schema, a contradiction, an
+         explosion. Then the graphs of the instant are set aside as if they had never come, each as one dead
+         letter: place, diagnostic, the graph as it was read with its time (so that the letter itself is a
+         line of a source), and the bytes of its document, message or line where a regular file still has
+         them. Of a graph only its place is kept until its instant is closed; the bytes are read again.
+Why not: keep the bytes: with a lateness of an hour that is an hour of the stream.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from os.path import isfile
+from typing import Any, TypeAlias
+
+from dotr.errors import DataError, DotrError
+from dotr.events import Clock, Time
+from dotr.io.decode.documents import content_hash, open_document, read_bytes
+from dotr.io.error_policy import dead_letter
+from dotr.io.graphs import Bookmark, Item, TimedGraph
+from dotr.io.sinks import late_line
+from dotr.rdf.terms import Triple
+
+Origin: TypeAlias = tuple[Time, str, int, str, int, int, str]
+"""Time, file, line (0 unknown), what `start` and `end` count, start, end, hash of a whole document."""
+
+_FULL = 256
+
+
+@dataclass(slots=True)
+class Lineage:
+    """Owns the places of the graphs whose instants are open, and how far each file has been read.
+
+    `watermark` says up to where instants are closed.
+    """
+
+    watermark: Callable[[], Time | None]
+    _open: list[Origin] = field(default_factory=list)
+    _ends: dict[str, int] = field(default_factory=dict)
+    _full: int = _FULL
+
+    def begin(self, bookmarks: Mapping[str, Bookmark]) -> None:
+        """Files are read from here on."""
+        for file, bookmark in bookmarks.items():
+            self._ends[file] = bookmark.end if bookmark.how == "byte" else 0
+
+    def passed(self, item: Item) -> None:
+        """A document that gives no graph was read."""
+        if item.how == "byte":
+            self._ends[item.file] = item.end
+
+    def note(self, graph: TimedGraph) -> None:
+        """A graph is about to be taken. Once a graph: it keeps no triple and looks nothing up."""
+        time, _triples, file, line, how, end, carried = graph
+        if how == "byte":
+            self._open.append((time, file, line, how, self._ends.get(file, 0), end, ""))
+            self._ends[file] = end
+        else:
+            self._open.append((time, file, line, how, 0, end, carried))
+        if len(self._open) > self._full:
+            self._forget()
+
+    def withdraw(self, graph: TimedGraph) -> None:
+        """The graph just noted came late: it is not one of its instant's."""
+        if self._open and self._open[-1][:3] == (graph.time, graph.file, graph.line):
+            self._open.pop()
+
+    def _forget(self) -> None:
+        closed = self.watermark()
+        if closed is not None:
+            self._open = [origin for origin in self._open if origin[0] > closed]
+        self._full = 2 * len(self._open) + _FULL
+
+    def letters(
+        self, time: Time, graphs: Sequence[list[Triple]], error: DotrError, clock: Clock
+    ) -> Iterable[str]:
+        """A dead letter a graph, without line ends."""
+        for graph, origin in zip(graphs, self._of(time, len(graphs)), strict=True):
+            place = _place(origin)
+            more = json.loads(late_line(time, graph, clock))
+            yield dead_letter(error, _original(origin), place, more)
+
+    def places(self, time: Time, count: int) -> list[str]:
+        """Where the graphs of an instant stand, as far as that is known, in the order they came."""
+        return [place for place in map(_place, self._of(time, count)) if place]
+
+    def _of(self, time: Time, count: int) -> list[Origin]:
+        """The places of the graphs of an instant; of those a snapshot brought without places, nowhere."""
+        found = [origin for origin in self._open if origin[0] == time][-count:]
+        return [(time, "", 0, "", 0, 0, "")] * (count - len(found)) + found
+
+    def save(self) -> list[Any]:
+        """The places of open instants as a JSON-able value."""
+        self._forget()
+        return [list(origin) for origin in self._open]
+
+    def restore(self, saved: Sequence[Any]) -> None:
+        """What `save` gave, before anything is noted."""
+        self._open = [(*origin,) for origin in saved]
+
+
+def told_of(error: DotrError, places: Sequence[str]) -> DotrError:
+    """An error at an instant, with the places of its graphs for a note."""
+    if not places:
+        return error
+    first, *more = error.diagnostics
+    others = f" and {len(places) - 5} more" if len(places) > 5 else ""
+    note = f"the graphs of this instant: {', '.join(f'`{place}`' for place in places[:5])}{others}"
+    return type(error)([replace(first, notes=(*first.notes, note)), *more])
+
+
+def _place(origin: Origin) -> str:
+    _time, file, line, *_ = origin
+    return f"{file}:{line}" if line else file
+
+
+def _original(origin: Origin) -> bytes | None:
+    """The bytes of a graph's document, message or line, None where they cannot be had again."""
+    _time, file, _line, how, start, end, whole = origin
+    if not file or not isfile(file):
+        return None
+    try:
+        if how == "whole":
+            content = read_bytes(file)
+            return content if content_hash(content) == whole else None
+        if how != "byte" or not start < end or file.lower().endswith(".gz"):
+            return None
+        with open_document(file) as document:
+            document.seek(start)
+            content = document.read(end - start)
+        return content.strip(b"\r\n") if len(content) == end - start else None
+    except (DataError, OSError):
+        return None

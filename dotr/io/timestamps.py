@@ -1,0 +1,345 @@
+"""The time of a graph: timestamps as microseconds, and the ladder that finds them.
+
+Place:   called by every reader of sources.py; knows terms and names, no files.
+Method:  first hit wins (cli.md, "Sources"): `--time-path` · the line's own time · prov:generatedAtTime of
+         the graph name or of `<>` · the one distinct value of five usual properties · the file name · error
+         D2101.
+Why not: datetime.fromisoformat: it knows no fraction beyond a microsecond, no 24:00:00, and forgives too
+         much.
+Bad input: D2101 no time · D2102 two kinds of time in one run · D2103 no zone · D2104 several times · D2105 no
+         timestamp at all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from os.path import basename
+
+from dotr.errors import DataError, Diagnostic
+from dotr.events import Clock, Time
+from dotr.io.decode.documents import plain_name
+from dotr.rdf.memo import Memo
+from dotr.rdf.terms import (
+    PROV_GENERATED_AT_TIME,
+    XSD_DATETIME,
+    XSD_INTEGER,
+    Term,
+    Triple,
+    is_literal,
+    literal_parts,
+)
+
+UNITS = {"s": 1_000_000, "ms": 1000, "us": 1}
+"""`--time-unit`: microseconds of one unit of integer time."""
+
+USUAL_PROPERTIES: dict[Term, str] = {
+    "<http://www.w3.org/ns/sosa/resultTime>": "sosa:resultTime",
+    "<http://www.w3.org/ns/sosa/phenomenonTime>": "sosa:phenomenonTime",
+    "<http://purl.oclc.org/NET/ssnx/ssn#observationResultTime>": "ssn:observationResultTime",
+    "<https://saref.etsi.org/core/hasTimestamp>": "saref:hasTimestamp",
+    "<https://www.w3.org/ns/activitystreams#published>": "as:published",
+}
+"""In the order they are asked. Older spellings of a namespace are listed in `_ALIASES`."""
+
+_ALIASES: dict[Term, Term] = {
+    "<http://www.w3.org/ns/ssn/observationResultTime>": (
+        "<http://purl.oclc.org/NET/ssnx/ssn#observationResultTime>"
+    ),
+    "<https://w3id.org/saref#hasTimestamp>": "<https://saref.etsi.org/core/hasTimestamp>",
+    "<http://www.w3.org/ns/activitystreams#published>": "<https://www.w3.org/ns/activitystreams#published>",
+}
+_TIMELY = frozenset({PROV_GENERATED_AT_TIME, *USUAL_PROPERTIES, *_ALIASES})
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,30}")
+_DATETIME = re.compile(
+    r"(?P<year>-?[0-9]{4,})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})"
+    r"T(?P<hour>[0-9]{2})[:-](?P<minute>[0-9]{2})[:-](?P<second>[0-9]{2})(?:\.(?P<fraction>[0-9]+))?"
+    r"(?P<zone>Z|[+-][0-9]{2}[:-]?[0-9]{2})?"
+)
+_DATE_ALONE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_EPOCH_DAY = date(1970, 1, 1).toordinal()
+_LARGEST = 2**63 - 1
+_DAY = 86_400_000_000
+
+
+_INTEGER_TAIL = f'"^^<{XSD_INTEGER}>'
+_DATETIME_TAIL = f'"^^<{XSD_DATETIME}>'
+_MINUTE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T(?!24)[0-9]{2}:[0-9]{2}")
+_SECONDS = {f"{second:02}Z": second * 1_000_000 for second in range(60)}
+
+
+class TimeError(ValueError):
+    """A text that is no timestamp. `code` and `message` make the diagnostic."""
+
+    def __init__(self, code: str, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.code, self.message, self.hint = code, message, hint
+
+
+def parse_datetime(text: str) -> Time:
+    """An xsd:dateTime with a zone as microseconds since 1970-01-01T00:00:00Z, exactly.
+
+    Also takes the form of file names, `-` for `:`. Raises TimeError: D2103 without a zone, D2105 for what is
+    no dateTime, is finer than a microsecond, or lies outside the years 1 to 9999.
+    """
+    plain = _plain_datetime(text)
+    if plain is not None:
+        return plain
+    found = _DATETIME.fullmatch(text)
+    if found is None:
+        if _DATE_ALONE.fullmatch(text):
+            raise TimeError(
+                "D2105", f"`{text}` is a day, not an instant", "write an xsd:dateTime with a zone"
+            )
+        raise TimeError("D2105", f"`{text}` is no timestamp", "write 2026-01-01T08:00:12Z, or an integer")
+    year, month, day, hour, minute, second = (
+        int(found[part]) for part in ("year", "month", "day", "hour", "minute", "second")
+    )
+    zone, fraction = found["zone"], found["fraction"] or ""
+    if zone is None:
+        raise TimeError("D2103", f"`{text}` has no time zone", f"write {text}Z if it is UTC")
+    if fraction[6:].strip("0"):
+        raise TimeError("D2105", f"`{text}` is finer than a microsecond", "round it where it is written")
+    micros = int(fraction[:6].ljust(6, "0"))
+    shift = 0
+    if zone != "Z":
+        shift_hours, shift_minutes = int(zone[1:3]), int(zone[-2:])
+        shift = (shift_hours * 60 + shift_minutes) * (-1 if zone[0] == "-" else 1)
+        if shift_minutes > 59 or abs(shift) > 14 * 60:
+            raise TimeError("D2105", f"`{text}` has a zone beyond 14:00", "check the zone")
+    midnight = hour == 24 and minute == second == micros == 0
+    if minute > 59 or second > 59 or (hour > 23 and not midnight):
+        raise TimeError("D2105", f"`{text}` is no time of day", "hours go to 23, minutes and seconds to 59")
+    try:
+        days = date(year, month, day).toordinal() - _EPOCH_DAY
+    except ValueError as error:
+        raise TimeError("D2105", f"`{text}` is no day: {error}", "years go from 0001 to 9999") from None
+    time = days * _DAY + ((hour * 60 + minute - shift) * 60 + second) * 1_000_000 + micros
+    if not _FIRST <= time <= _FINAL:
+        raise TimeError("D2105", f"`{text}` lies outside the years 1 to 9999 of UTC", "check the year")
+    return time
+
+
+def _plain_datetime(text: str) -> Time | None:
+    """`parse_datetime` for whole seconds of UTC in years of four digits, the usual form; None for others."""
+    second = _SECONDS.get(text[17:])
+    minute = _minutes[text[:16]] if second is not None and text[16] == ":" else None
+    return None if minute is None or second is None else minute + second
+
+
+def _minute(text: str) -> Time | None:
+    """`2026-01-01T08:00` in microseconds, None if that is no minute."""
+    try:
+        return parse_datetime(f"{text}:00+00:00") if _MINUTE.fullmatch(text) else None
+    except TimeError:
+        return None
+
+
+_minutes: Memo[str, Time | None] = Memo(_minute, limit=1 << 10)
+
+_FIRST = (date(1, 1, 1).toordinal() - _EPOCH_DAY) * _DAY
+_FINAL = (date(9999, 12, 31).toordinal() - _EPOCH_DAY + 1) * _DAY - 1
+
+
+def parse_integer(text: str | int, unit: int) -> Time:
+    """Integer time of `unit` microseconds as microseconds. Raises TimeError D2105 beyond 64 bits."""
+    time = int(text) * unit
+    if abs(time) > _LARGEST:
+        raise TimeError("D2105", f"`{text}` lies beyond 64 bits of microseconds", "check --time-unit")
+    return time
+
+
+def parse_text(text: str, unit: int) -> tuple[Time, bool]:
+    """A timestamp written as bare text: (microseconds, whether it is an integer). Raises TimeError."""
+    if _INTEGER.fullmatch(text):
+        return parse_integer(text, unit), True
+    return parse_datetime(text), False
+
+
+def parse_term(term: Term, unit: int) -> tuple[Time, bool]:
+    """A timestamp literal: (microseconds, whether it is an integer). Raises TimeError."""
+    if term.endswith(_INTEGER_TAIL):
+        digits = term[1 : -len(_INTEGER_TAIL)]
+        if len(digits) < 12 and digits.isdigit() and digits.isascii():
+            return int(digits) * unit, True
+    elif term.endswith(_DATETIME_TAIL):
+        time = _plain_datetime(term[1 : -len(_DATETIME_TAIL)])
+        if time is not None:
+            return time, False
+    if not is_literal(term):
+        raise TimeError("D2105", f"{term} is no literal", "a time is an xsd:dateTime or an xsd:integer")
+    lexical, datatype, _language = literal_parts(term)
+    if datatype == XSD_INTEGER and _INTEGER.fullmatch(lexical):
+        return parse_integer(lexical, unit), True
+    if datatype in (XSD_DATETIME, XSD_DATETIME + "Stamp"):
+        return parse_datetime(lexical), False
+    raise TimeError(
+        "D2105", f"{term} is no timestamp", "a time is an xsd:dateTime with a zone, or an xsd:integer"
+    )
+
+
+def time_in_name(name: str, unit: int) -> tuple[Time, bool] | None:
+    """The time that a file name carries (`12.ttl`, `smoke@12.ttl`, `2026-01-01T08-00-12Z.ttl`), or None.
+
+    Raises TimeError for a dateTime without a zone and for one that does not exist.
+    """
+    stem = basename(plain_name(name))
+    stem = stem[: stem.rindex(".")] if "." in stem else stem
+    stem = stem.rpartition("@")[2]
+    if _INTEGER.fullmatch(stem):
+        return parse_integer(stem, unit), True
+    if _DATETIME.fullmatch(stem):
+        return parse_datetime(stem), False
+    return None
+
+
+@dataclass(slots=True)
+class TimestampExtractor:
+    """Owns how one run finds times: the rungs that hit, and the kind of time that the first graph fixed.
+
+    `time_path` is an IRI term or None. `clock` is None until a graph had a time.
+    """
+
+    time_path: Term | None = None
+    unit: int = UNITS["s"]
+    base: str = "urn:dotr:stream"
+    clock: Clock | None = None
+    rungs: dict[str, int] = field(default_factory=dict)
+
+    def time(
+        self,
+        triples: Sequence[Triple],
+        file: str,
+        place: str,
+        own: tuple[str, str | int] | None = None,
+        about: Sequence[Triple] = (),
+        names: Sequence[Term] = (),
+    ) -> Time:
+        """The time of one graph, in microseconds; counts the rung and fixes or checks the kind of time.
+
+        `own` is what the line itself says, and what that is called; `about` are triples beside the graph
+        (the default graph's, about `names`). `file` is asked for its name last. Raises DataError.
+        """
+        try:
+            rung, time, integer = self._find(triples, file, own, about, names, place)
+        except TimeError as error:
+            raise DataError(Diagnostic(error.code, error.message, place=place, hint=error.hint)) from None
+        clock = self.clock
+        if clock is None or clock.integer is not integer:
+            self.accept(integer, place)
+        self.rungs[rung] = self.rungs.get(rung, 0) + 1
+        return time
+
+    def stamped(self, about: Sequence[Triple], name: Term) -> Time | None:
+        """As `time` for a graph whose one stamp is an integer, as our own output has it; None for all
+        others.
+        """
+        clock = self.clock
+        if len(about) != 1 or clock is None or not clock.integer or self.time_path is not None:
+            return None
+        subject, predicate, stamp = about[0]
+        if predicate != PROV_GENERATED_AT_TIME or subject != name or not stamp.endswith(_INTEGER_TAIL):
+            return None
+        digits = stamp[1 : -len(_INTEGER_TAIL)]
+        if len(digits) >= 12 or not digits.isdigit() or not digits.isascii():
+            return None
+        self.rungs["prov:generatedAtTime"] = self.rungs.get("prov:generatedAtTime", 0) + 1
+        return int(digits) * self.unit
+
+    def hit(self, rung: str) -> None:
+        """Count that a time was found there."""
+        self.rungs[rung] = self.rungs.get(rung, 0) + 1
+
+    def accept(self, integer: bool, place: str) -> None:
+        """Fix the kind of time, or raise DataError D2102 when it is not the kind of the graphs before."""
+        if self.clock is None:
+            self.clock = Clock(integer, self.unit)
+        elif self.clock.integer is not integer:
+            mine, theirs = ("integer", "dateTime") if integer else ("dateTime", "integer")
+            raise DataError(
+                Diagnostic(
+                    "D2102",
+                    f"this graph has {mine} time, the graphs before it {theirs} time",
+                    place=place,
+                    notes=("one run uses one kind of time",),
+                    hint="restamp one of the sources, or give --time-path the property that all of them have",
+                )
+            )
+
+    def _find(
+        self,
+        triples: Sequence[Triple],
+        file: str,
+        own: tuple[str, str | int] | None,
+        about: Sequence[Triple],
+        names: Sequence[Term],
+        place: str,
+    ) -> tuple[str, Time, bool]:
+        path = self.time_path
+        if path is not None:
+            values = [o for _s, p, o in (*about, *triples) if p == path]
+            if values:
+                return (f"--time-path {path}", *self._one(values, "--time-path", place))
+        if own is not None:
+            rung, text = own
+            if isinstance(text, int):
+                return rung, parse_integer(text, self.unit), True
+            return (rung, *parse_text(text, self.unit))
+        timely = [t for t in triples if t[1] in _TIMELY]
+        if about:
+            timely = [t for t in about if t[1] in _TIMELY] + timely
+        elif len(timely) == 1:
+            _s, property_, value = timely[0]
+            if property_ in USUAL_PROPERTIES and value[0] == '"':
+                time, integer = parse_term(value, self.unit)
+                return USUAL_PROPERTIES[property_], time, integer
+        looked: list[str] = []
+        if timely:
+            stamps = [(s, o) for s, p, o in timely if p == PROV_GENERATED_AT_TIME]
+            values = [o for s, o in stamps if s in names] or [o for s, o in stamps if s == f"<{self.base}>"]
+            if values:
+                return ("prov:generatedAtTime", *self._one(values, "prov:generatedAtTime", place))
+            for iri, short in USUAL_PROPERTIES.items():
+                values = [o for _s, p, o in timely if (p == iri or _ALIASES.get(p) == iri) and o[0] == '"']
+                times = {parse_term(value, self.unit) for value in values}
+                if len(times) == 1:
+                    return (short, *times.pop())
+                looked.append(f"{short}: {len(times)} different times" if times else f"{short}: none")
+        named = time_in_name(file, self.unit)
+        if named is not None:
+            return ("file name", *named)
+        looked = looked or [f"{short}: none" for short in USUAL_PROPERTIES.values()]
+        raise DataError(self._missing(looked, file, place))
+
+    def _one(self, values: Iterable[Term], what: str, place: str) -> tuple[Time, bool]:
+        times = {parse_term(value, self.unit) for value in values}
+        if len(times) > 1:
+            raise DataError(
+                Diagnostic(
+                    "D2104",
+                    f"one graph has {len(times)} times of {what}",
+                    place=place,
+                    label=" ".join(sorted(set(values))[:5]),
+                    hint="a graph holds at one instant: split it",
+                )
+            )
+        return times.pop()
+
+    def _missing(self, looked: list[str], file: str, place: str) -> Diagnostic:
+        path = f"--time-path {self.time_path}: none" if self.time_path else "--time-path: not given"
+        return Diagnostic(
+            "D2101",
+            "this graph has no time",
+            place=place,
+            notes=(
+                "looked for, in this order:",
+                path,
+                "prov:generatedAtTime of the graph name or of <>: none",
+                *looked,
+                f"the file name `{basename(file)}`: no timestamp",
+            ),
+            hint="stamp it, name the file like 12.ttl, or give --time-path the property that holds the time",
+        )

@@ -1,0 +1,226 @@
+"""What is not wrong but surely not meant: windows nothing can lie in, comparisons that never hold, twins.
+
+Place:   called by `check_program` with the program that resolve.py built; warnings and infos only.
+Method:  windows by reachability over "not later than"; comparisons by the sorts of terms that a query's shape
+         allows; twins by comparing query trees after renaming variables in order of appearance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Final
+
+from dotr.errors import Diagnostics
+from dotr.ir import (
+    Call,
+    Choose,
+    Const,
+    Every,
+    Expression,
+    Filter,
+    GroupPattern,
+    Position,
+    Program,
+    Rule,
+    Select,
+    Summarise,
+    Within,
+)
+from dotr.lang.checks.sorts import Sort, attribute_sorts, check_sorts, filters_of
+from dotr.lang.grammar.tokens import tokenize
+from dotr.source import Source, Span
+from dotr.sparql.printing import query_text
+
+DAY: Final = 86_400_000_000
+LONG: Final = 366 * DAY
+SHORT: Final = 1_000
+
+
+def advise(program: Program, found: Diagnostics) -> None:
+    """Record warnings and infos about a program that is otherwise right."""
+    read = {position.stream for rule in program.rules for position in rule.positions if position.chained}
+    for rule in program.rules:
+        _windows(rule, found)
+        if not rule.template and rule.name not in read:
+            found.warning(
+                "D1311",
+                f"every event of `{rule.name}` is an empty graph, and no rule reads them",
+                _head(rule.span),
+                hint="write what the event is about: `DEFINE { dotr_x a :Fire }`",
+            )
+    _comparisons(program, found)
+    _twins(program, found)
+
+
+def _head(span: Span | None) -> Span | None:
+    """The first word of a query or rule: its whole span may be many lines."""
+    if span is None:
+        return None
+    end = span.start
+    while end < span.end and span.source.text[end].isalpha():
+        end += 1
+    return Span(span.source, span.start, end)
+
+
+# -- windows ---------------------------------------------------------------------------------------
+
+
+def _windows(rule: Rule, found: Diagnostics) -> None:
+    if isinstance(rule.trigger, Every) and 0 < rule.trigger.duration < SHORT:
+        found.warning(
+            "D1405",
+            "a tick every few microseconds: more than a thousand instants a millisecond",
+            rule.trigger.span,
+            hint="write how often it should be looked at, as `1 min`",
+        )
+    later = _not_later(rule)
+    for conjunct in rule.conjuncts:
+        window = conjunct.window
+        if isinstance(window, Within):
+            if window.before and window.duration == 0:
+                found.warning(
+                    "D1404",
+                    f"no event is before `{window.reference}` and within 0 s of it",
+                    window.span,
+                    hint="write a longer window, or `WITHIN 0 s FROM` for the same instant",
+                )
+            elif window.duration > LONG:
+                found.warning(
+                    "D1405",
+                    f"a window of {window.duration // DAY} days",
+                    window.span,
+                    hint="this rule remembers every event for so long: is the unit right?",
+                )
+        elif _reaches(window.end, window.start, later):
+            found.warning(
+                "D1407",
+                f"no event is between `{window.start}` and `{window.end}`",
+                window.span,
+                hint=f"write `BETWEEN {window.end} AND {window.start}`" if window.start != window.end else "",
+                notes=(f"the windows say that `{window.end}` is never later than `{window.start}`",),
+            )
+
+
+def _not_later(rule: Rule) -> dict[str, set[str]]:
+    """Position → those it is never later than, by one window each."""
+    edges: dict[str, set[str]] = {rule.trigger.name: set()}
+    for conjunct in rule.conjuncts:
+        window = conjunct.window
+        if isinstance(conjunct, Choose) and isinstance(window, Within):
+            edges.setdefault(conjunct.position.name, set()).add(window.reference)
+            if window.duration == 0 and not window.before:
+                edges.setdefault(window.reference, set()).add(conjunct.position.name)
+    return edges
+
+
+def _reaches(start: str, goal: str, edges: Mapping[str, set[str]]) -> bool:
+    seen, queue = {start}, [start]
+    while queue:
+        at = queue.pop()
+        if at == goal:
+            return True
+        for following in edges.get(at, ()):
+            if following not in seen:
+                seen.add(following)
+                queue.append(following)
+    return False
+
+
+# -- comparisons -----------------------------------------------------------------------------------
+
+
+def _comparisons(program: Program, found: Diagnostics) -> None:
+    """Every comparison of a resource with a number, and its like."""
+    streams: dict[str, dict[str, Sort]] = {}
+    for name, select in program.queries.items():
+        streams[name] = attribute_sorts(select)
+        for condition, sorts in filters_of(select):
+            check_sorts(condition, sorts.get, found)
+    for rule in program.rules:
+        positions: dict[str, Position] = {position.name: position for position in rule.positions}
+
+        def sort_of(leaf: str, known: Mapping[str, Position] = positions) -> Sort | None:
+            position, _, variable = leaf.partition(".?")
+            place = known.get(position)
+            return streams.get(place.stream, {}).get(variable) if place is not None else None
+
+        for expression in _expressions(rule):
+            check_sorts(expression, sort_of, found)
+
+
+def _expressions(rule: Rule) -> Iterator[Expression]:
+    for conjunct in rule.conjuncts:
+        if isinstance(conjunct, Summarise) and conjunct.argument is not None:
+            yield conjunct.argument
+        if conjunct.on is not None:
+            yield conjunct.on
+    if rule.where is not None:
+        yield rule.where
+    yield from (binding.expression for binding in rule.bindings)
+
+
+# -- twins -----------------------------------------------------------------------------------------
+
+
+def _twins(program: Program, found: Diagnostics) -> None:
+    """Queries that are equal, and queries that differ in constants of filters only; once a group."""
+    equal: dict[str, list[str]] = {}
+    alike: dict[str, list[str]] = {}
+    for name, select in program.queries.items():
+        text = _shape(select)
+        if text not in equal:
+            alike.setdefault(_shape(_masked(select)), []).append(name)
+        equal.setdefault(text, []).append(name)
+    for names in equal.values():
+        if len(names) > 1:
+            found.info(
+                "D1221",
+                f"the queries {_listed(names)} are the same",
+                _head(program.queries[names[1]].span),
+                hint="write it once: `QUERY Name := …`, and use Name in all places",
+                notes=("they are evaluated once; as one QUERY all places would range over the same facts",),
+            )
+    for names in alike.values():
+        if len(names) > 1:
+            found.info(
+                "D1222",
+                f"the queries {_listed(names)} differ in the constants of their filters only",
+                _head(program.queries[names[1]].span),
+                notes=("they can share one evaluation and an index over the constants",),
+            )
+
+
+def _listed(names: list[str]) -> str:
+    shown = [f"`{name}`" for name in names[:3]]
+    more = len(names) - len(shown)
+    return f"{', '.join(shown)} and {more} more" if more else f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def _shape(select: Select) -> str:
+    """The text of a query with its variables numbered as they appear."""
+    names: dict[str, str] = {}
+    parts: list[str] = []
+    for token in tokenize(Source("", query_text(select)), Diagnostics()):
+        if token.kind == "var":
+            parts.append(names.setdefault(token.text, f"?{len(names)}"))
+        else:
+            parts.append(token.text)
+    return " ".join(parts)
+
+
+def _masked(select: Select) -> Select:
+    """The query with every comparison of its outermost filters set against one constant."""
+    elements = tuple(
+        Filter(_mask(element.condition)) if isinstance(element, Filter) else element
+        for element in select.where.elements
+    )
+    return replace(select, where=GroupPattern(elements))
+
+
+def _mask(expression: Expression) -> Expression:
+    if isinstance(expression, Const):
+        return Const('""')
+    if isinstance(expression, Call):
+        return replace(expression, arguments=tuple(map(_mask, expression.arguments)))
+    return expression

@@ -1,0 +1,216 @@
+"""Of what sort the values of a variable can be, as far as a query's shape tells.
+
+Place:   under advice.py.
+Method:  a subject or predicate is a resource; constants and functions have the sort of their result;
+         everything else is unknown. Two different sorts never compare: in SPARQL a silent type error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from enum import Enum
+from typing import Final
+
+from dotr.errors import Diagnostics
+from dotr.ir import (
+    Aggregate,
+    Attribute,
+    Bind,
+    Call,
+    Const,
+    Exists,
+    Expression,
+    Filter,
+    GroupPattern,
+    Minus,
+    OptionalGroup,
+    Select,
+    SubSelect,
+    TimeOf,
+    Triples,
+    Union,
+    Var,
+)
+from dotr.rdf.terms import XSD, Term, is_literal, literal_parts
+from dotr.sparql.printing import Writer
+
+
+class Sort(Enum):
+    RESOURCE = "an IRI or blank node"
+    NUMBER = "a number"
+    TEXT = "a text"
+    BOOLEAN = "true or false"
+    TIME = "a dateTime"
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_NUMERIC: Final = frozenset(
+    XSD + name
+    for name in _words(
+        "integer decimal double float long int short byte nonNegativeInteger positiveInteger "
+        "nonPositiveInteger negativeInteger unsignedLong unsignedInt unsignedShort unsignedByte"
+    )
+)
+_NUMBER_CALLS: Final = _words("ABS CEIL FLOOR ROUND STRLEN YEAR MONTH DAY HOURS MINUTES SECONDS")
+_TEXT_CALLS: Final = _words(
+    "STR LANG CONCAT SUBSTR UCASE LCASE REPLACE STRBEFORE STRAFTER ENCODE_FOR_URI TZ "
+    "MD5 SHA1 SHA256 SHA384 SHA512"
+)
+_BOOLEAN_CALLS: Final = _words(
+    "|| && ! = != < > <= >= IN NOT-IN BOUND SAMETERM ISIRI ISBLANK ISLITERAL ISNUMERIC REGEX CONTAINS "
+    "STRSTARTS STRENDS LANGMATCHES"
+)
+_CASTS: Final = {
+    **{f"<{datatype}>": Sort.NUMBER for datatype in _NUMERIC},
+    f"<{XSD}string>": Sort.TEXT,
+    f"<{XSD}boolean>": Sort.BOOLEAN,
+    f"<{XSD}dateTime>": Sort.TIME,
+}
+_COMPARISONS: Final = frozenset(("=", "<", ">", "<=", ">="))
+
+STAND_IN: Final = "<urn:dotr:parameter:"
+"""How the term begins that stands for a parameter without a value while its file is checked alone."""
+
+Leaves = Callable[[str], Sort | None]
+"""`x` of a query variable ?x, or `Event.?x` → its sort, None when not known."""
+
+
+def term_sort(term: Term) -> Sort | None:
+    """The sort of a constant; None for literals of other types and for a parameter without a value."""
+    if not is_literal(term):
+        return None if term.startswith(STAND_IN) else Sort.RESOURCE
+    _, datatype, language = literal_parts(term)
+    if language or datatype == XSD + "string":
+        return Sort.TEXT
+    if datatype in _NUMERIC:
+        return Sort.NUMBER
+    return {XSD + "boolean": Sort.BOOLEAN, XSD + "dateTime": Sort.TIME}.get(datatype)
+
+
+def sort(expression: Expression, leaves: Leaves) -> Sort | None:
+    """The sort of every value that an expression can have; None when not known."""
+    match expression:
+        case Const(term):
+            return term_sort(term)
+        case Var(name):
+            return leaves(name)
+        case Attribute(position, variable):
+            return leaves(f"{position}.?{variable}")
+        case Aggregate(function):
+            return Sort.NUMBER if function in ("COUNT", "SUM", "AVG") else None
+        case Exists():
+            return Sort.BOOLEAN
+        case Call(function, arguments):
+            return _call_sort(function, arguments)
+        case TimeOf():
+            return None
+
+
+def _call_sort(function: str, arguments: tuple[Expression, ...]) -> Sort | None:
+    if function in _BOOLEAN_CALLS:
+        return Sort.BOOLEAN
+    if function in _NUMBER_CALLS:
+        return Sort.NUMBER
+    if function == "-" and all(isinstance(a, TimeOf) for a in arguments):
+        return Sort.NUMBER
+    if function in ("+", "-", "*", "/", "u-", "u+"):
+        return Sort.NUMBER if function in ("*", "/", "u-", "u+") else None  # durations may be added to times
+    if function in _TEXT_CALLS:
+        return Sort.TEXT
+    if function == "IRI":
+        return Sort.RESOURCE
+    return _CASTS.get(function)
+
+
+def check_sorts(expression: Expression, leaves: Leaves, found: Diagnostics) -> None:
+    """Warn about every comparison inside an expression whose sides are of different sorts."""
+    if not isinstance(expression, Call):
+        return
+    for argument in expression.arguments:
+        check_sorts(argument, leaves, found)
+    if expression.function not in _COMPARISONS:
+        return
+    left, right = (sort(argument, leaves) for argument in expression.arguments)
+    resources_in_order = expression.function != "=" and Sort.RESOURCE in (left, right)
+    if (left is None or right is None or left is right) and not resources_in_order:
+        return
+    pairs = zip(expression.arguments, (left, right), strict=True)
+    sides = [f"`{_text(argument)}` is {known.value}" for argument, known in pairs if known is not None]
+    hint = "compare resources with `=` only" if left is right or len(sides) == 1 else ""
+    if Sort.TEXT in (left, right) and Sort.NUMBER in (left, right):
+        hint = "write the number without quotation marks, or turn the text into one: xsd:decimal(…)"
+    elif Sort.RESOURCE in (left, right) and not hint:
+        hint = "follow a property of the resource to its value: `?x :value ?v`"
+    found.warning(
+        "D1219",
+        f"this comparison with `{expression.function}` never holds",
+        expression.span,
+        hint=hint,
+        notes=(" and ".join(sides),),
+    )
+
+
+def _text(expression: Expression) -> str:
+    """An expression as it was written."""
+    span = expression.span
+    return span.source.text[span.start : span.end] if span is not None else Writer().expression(expression)
+
+
+def attribute_sorts(select: Select) -> dict[str, Sort]:
+    """Projected variable → the sort of all its values, where it is known."""
+    inner = variable_sorts(select.where)
+    found: dict[str, Sort] = {}
+    for projection in select.projection:
+        expression = projection.expression or projection.variable
+        known = sort(expression, inner.get)
+        if known is not None:
+            found[projection.variable.name] = known
+    return found
+
+
+def variable_sorts(group: GroupPattern) -> dict[str, Sort]:
+    """Variable → sort, from the places it takes in a group and the groups inside."""
+    found: dict[str, Sort] = {}
+    for element in group.elements:
+        match element:
+            case Triples(patterns):
+                for pattern in patterns:
+                    for place in (pattern.subject, pattern.predicate):
+                        if isinstance(place, Var):
+                            found[place.name] = Sort.RESOURCE
+            case Bind(expression, variable):
+                known = sort(expression, found.get)
+                if known is not None:
+                    found.setdefault(variable.name, known)
+            case GroupPattern():
+                found |= variable_sorts(element)
+            case _:
+                continue
+    return found
+
+
+def filters_of(select: Select) -> Iterator[tuple[Expression, dict[str, Sort]]]:
+    """Every FILTER of a query with the sorts of the variables that it sees."""
+    yield from _filters(select.where)
+
+
+def _filters(group: GroupPattern) -> Iterator[tuple[Expression, dict[str, Sort]]]:
+    sorts = variable_sorts(group)
+    for element in group.elements:
+        match element:
+            case Filter(condition):
+                yield condition, sorts
+            case OptionalGroup(inner) | Minus(inner):
+                yield from _filters(inner)
+            case GroupPattern():
+                yield from _filters(element)
+            case Union(branches):
+                for branch in branches:
+                    yield from _filters(branch)
+            case SubSelect(select):
+                yield from _filters(select.where)
+            case _:
+                continue

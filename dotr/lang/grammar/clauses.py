@@ -1,0 +1,328 @@
+"""RULE: its clauses, one after the other.
+
+Place:   between templates.py and dotr.py.
+Method:  language.md, sec. 2. A clause that cannot be read is left out and parsing goes on at the next clause;
+         the rule is then not `whole`, and names that the lost clause may have bound are `wild`: never
+         reported as unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dotr.errors import Diagnostics
+from dotr.ir import Expression, Select, Selection, TemplateTriple
+from dotr.lang.grammar.base import Skip, nearest
+from dotr.lang.grammar.syntax import (
+    AbsentSyntax,
+    BindingSyntax,
+    ChooseSyntax,
+    ConjunctSyntax,
+    EventSyntax,
+    EverySyntax,
+    Name,
+    ParameterValue,
+    RuleSyntax,
+    SummariseSyntax,
+    WithinSyntax,
+)
+from dotr.lang.grammar.templates import TemplateParser
+from dotr.lang.grammar.tokens import Token
+from dotr.lang.grammar.windows import CLAUSES, CONJUNCTS, KEYWORDS, TOTALS
+from dotr.source import Source, Span
+
+
+class ClauseParser(TemplateParser):
+    """Owns, besides the cursor, the names that the current rule's unreadable clauses may have bound."""
+
+    def __init__(
+        self,
+        source: Source,
+        found: Diagnostics | None = None,
+        values: Mapping[str, ParameterValue] | None = None,
+        *,
+        symbolic: bool = False,
+    ) -> None:
+        super().__init__(source, found, values, symbolic=symbolic)
+        self._wild: set[str] = set()
+
+    def rule(self) -> RuleSyntax:
+        start = self.token
+        private = self.accept("PRIVATE") is not None
+        self.expect("RULE")
+        name = self.name("the name of the rule")
+        self._wild = set()
+        whole = True
+        template: tuple[TemplateTriple, ...] = ()
+        names: tuple[Name, ...] = ()
+        trigger: EventSyntax | EverySyntax | None = None
+        conjuncts: list[ConjunctSyntax] = []
+        where: Expression | None = None
+        bindings: list[BindingSyntax] = []
+        consuming: list[Name] = []
+        clauses: list[Span] = []
+        try:
+            self.expect("DEFINE")
+            template, names, clean = self.template()
+            whole = clean
+            clauses.append(self.since(start))
+            before = self.token
+            if self.key != "FROM":
+                raise self.fail("FROM")
+            self.advance()
+            trigger = self._trigger()
+            clauses.append(self.since(before))
+            self._end_of_clause()
+        except Skip:
+            whole = False
+            self.to_clause()
+        while self.key == "AND":
+            try:
+                conjuncts.append(self._conjunct())
+                clauses.append(conjuncts[-1].span)
+                self._end_of_clause(conditions=True)
+            except Skip:
+                whole = False
+                self.to_clause()
+        for key in ("WHERE", "WITH", "CONSUMING"):
+            if self.key != key:
+                continue
+            before = self.advance()
+            try:
+                if key == "WHERE":
+                    where = self.expression()
+                elif key == "WITH":
+                    self._bindings(bindings)
+                else:
+                    self._names(consuming)
+                clauses.append(self.since(before))
+                self._end_of_clause(conditions=key != "CONSUMING")
+            except Skip:
+                whole = False
+                self.to_clause()
+        self._misplaced()
+        return RuleSyntax(
+            name, template, trigger, tuple(conjuncts), where, tuple(bindings), tuple(consuming), names,
+            frozenset(self._wild), whole, self.since(start), tuple(clauses), private,
+        )  # fmt: skip
+
+    def _trigger(self) -> EventSyntax | EverySyntax:
+        start = self.token
+        if self.accept("EVERY"):
+            duration = self.duration()
+            if duration.micros == 0:
+                self.error(
+                    "D1403", "EVERY 0 never ends", duration.span, hint="write how often it ticks, as `1 min`"
+                )
+            self.expect("AS", hint="a tick has a name: `EVERY 1 min AS Tick`")
+            name = self.name("a name for the tick")
+            return EverySyntax(duration, name, self.since(start))
+        if start.key in ("EACH", "LAST", "FIRST", "NOT"):
+            raise self.fail("an event", "the trigger is every fact of its query: write its name alone")
+        return self._event()
+
+    def _event(self) -> EventSyntax:
+        name = self.name("the name of an event")
+        self._wild.add(name.text)
+        if not self.accept(":="):
+            if self.key == "{" or (self.key == "=" and self.peek().key == "{"):
+                raise self.fail("`:=`", f"write `{name.text} := {{ SELECT … }}`")
+            self._wild.discard(name.text)
+            return EventSyntax(name)
+        if self.key == "{":
+            query = self.embedded()
+            if query is not None:
+                self._wild.discard(name.text)
+            return EventSyntax(name, query, broken=query is None)
+        alias = self.name("`{ SELECT … }`, or the name of a query or rule")
+        self._wild.discard(name.text)
+        return EventSyntax(name, alias=alias)
+
+    def embedded(self) -> Select | None:
+        """Take `{ SELECT … }`. None when it cannot be read; the cursor then stands behind its last brace."""
+        opened = self.at
+        if self.key != "{":
+            raise self.fail("`{ SELECT … }`")
+        self.advance()
+        try:
+            with self.nested():
+                select = self.query(ask=False)
+                if self.key != "}":
+                    self.code, code = "D1201", self.code
+                    try:
+                        raise self.fail(
+                            "`}`",
+                            "a `}` is missing"
+                            if self.key in (*CLAUSES, *CONJUNCTS)
+                            else "the query ends here",
+                        )
+                    finally:
+                        self.code = code
+            self.advance()
+        except Skip:
+            self.close(opened)
+            return None
+        return select
+
+    def _conjunct(self) -> ConjunctSyntax:
+        start = self.expect("AND")
+        event: EventSyntax | None = None
+        try:
+            match self.key:
+                case "EACH" | "LAST" | "FIRST":
+                    selection = Selection(self.advance().key)
+                    k, k_name = self.count(selection)
+                    event = self._event()
+                    window = self.window()
+                    on = self.expression() if self.accept("ON") else None
+                    if not isinstance(window, WithinSyntax):
+                        self.error(
+                            "D1411",
+                            f"{selection} has no BETWEEN",
+                            window.span,
+                            hint="write `WITHIN … FROM`; BETWEEN is for NOT and aggregates",
+                        )
+                        raise Skip
+                    return ChooseSyntax(selection, k, k_name, event, window, on, self.since(start))
+                case "NOT":
+                    self.advance()
+                    if self.key in ("EACH", "LAST", "FIRST"):
+                        raise self.fail(
+                            "the name of an event", "NOT asks for any such event: write its name alone"
+                        )
+                    event = self._event()
+                    window = self.window()
+                    on = self.expression() if self.accept("ON") else None
+                    return AbsentSyntax(event, window, on, self.since(start))
+                case key if key in TOTALS:
+                    return self._summarise(start)
+                case _:
+                    hint = ""
+                    if self.token.kind == "name" and self.key not in KEYWORDS:
+                        hint = nearest(self.token.text, CONJUNCTS) or f"write `AND EACH {self.token.text}`"
+                    elif self.token.kind in ("attribute", "timeof"):
+                        hint = "conditions are joined with &&"
+                    raise self.fail("EACH, LAST, FIRST, NOT or an aggregate", hint)
+        except Skip:
+            if event is not None:
+                self._wild.add(event.name.text)
+            raise
+
+    def _summarise(self, start: Token) -> SummariseSyntax:
+        function = self.advance().key
+        self.expect("(", hint=f"write `{function}(…)`")
+        argument: Expression | None = None
+        distinct = self.accept("DISTINCT") is not None
+        if self.key == "*":
+            star = self.advance()
+            if function != "COUNT":
+                self.error(
+                    "D1004", f"{function}(*) has no meaning", self.span(star), hint="name a value: Event.?x"
+                )
+            if distinct:
+                self.error(
+                    "D1004",
+                    "COUNT(DISTINCT *) has no meaning",
+                    self.span(star),
+                    hint="name a value: Event.?x",
+                )
+        else:
+            with self.nested():
+                argument = self.expression()
+        self.expect(")", "`)` or an operator")
+        self.expect("AS", hint="an aggregate has a name: `AS ?v`")
+        variable = self.variable_here()
+        self._wild.add("?" + variable.text)
+        if variable.text in self.parameters or variable.text in self.durations:
+            self.error("D1114", f"`?{variable.text}` is a parameter and cannot be bound", variable.span,
+                       hint="give the aggregate another name")  # fmt: skip
+        self.expect("OVER")
+        event = self._event()
+        self._wild.add(event.name.text)
+        window = self.window()
+        on = self.expression() if self.accept("ON") else None
+        if not event.broken:
+            self._wild.discard(event.name.text)
+        self._wild.discard("?" + variable.text)
+        return SummariseSyntax(function, argument, distinct, variable, event, window, on, self.since(start))
+
+    def _bindings(self, found: list[BindingSyntax]) -> None:
+        while True:
+            token = self.token
+            if token.kind != "var":
+                raise self.fail(
+                    "`?v := expression`", f"write `?{token.text} := …`" if token.kind == "name" else ""
+                )
+            name = self.variable_here()
+            if not self.accept(":="):
+                raise self.fail("`:=`", "a binding is written `?v := expression`" if self.key == "=" else "")
+            found.append(BindingSyntax(name, self.expression()))
+            if not self.accept(","):
+                if self.token.kind == "var":
+                    raise self.fail("`,` or the next clause", "bindings are separated by commas")
+                return
+
+    def _names(self, found: list[Name]) -> None:
+        found.append(self.name("the name of an event"))
+        while self.accept(","):
+            found.append(self.name("the name of an event"))
+
+    def _misplaced(self) -> None:
+        """A clause of this rule that stands too late: said, and skipped."""
+        while self.key in ("AND", "WHERE", "WITH", "CONSUMING", "DEFINE"):
+            token = self.advance()
+            self.error(
+                "D1004",
+                f"`{token.text}` stands too late or twice",
+                self.span(token),
+                hint="the order is DEFINE FROM AND… WHERE WITH CONSUMING, each but AND once",
+            )
+            self.to_clause()
+
+    def _end_of_clause(self, *, conditions: bool = False) -> None:
+        """Complain when a clause goes on with something that is not the next clause."""
+        if self.at_clause():
+            if conditions and self.key == "AND" and self.peek().key not in CONJUNCTS:
+                self._and_for_both()
+            return
+        token = self.token
+        hint = (
+            nearest(token.text, ("WITHIN", *(c for c in CLAUSES if c != "end")))
+            if token.kind == "name"
+            else ""
+        )
+        if token.key in ("EACH", "LAST", "FIRST", "NOT"):
+            hint = f"write `AND {token.text}`"
+        elif token.key == "PRIVATE":
+            hint = "write `PRIVATE RULE Name`"
+        elif token.key == ".":
+            hint = "no dot ends a rule here"
+        elif token.key == ";":
+            hint = "no semicolon ends a clause here"
+        elif token.key in ("WITHIN", "BETWEEN") and not conditions:
+            hint = "the trigger has no window: it is the latest event"
+        elif token.key == "ON":
+            hint = (
+                "the trigger has no ON: write the condition into its query, or as WHERE"
+                if not conditions
+                else ""
+            )
+        raise self.fail("AND, WHERE, WITH, CONSUMING or the next rule", hint)
+
+    def _and_for_both(self) -> None:
+        self.error(
+            "D1010",
+            "`AND` joins events, not conditions",
+            self.span(),
+            hint="write &&",
+        )
+        self.advance()
+        self.to_clause()
+
+    def to_clause(self) -> None:
+        """Skip to the next clause or statement; braces are skipped as a whole."""
+        while not self.at_clause():
+            if self.key == "{":
+                self.close(self.at)
+            else:
+                self.advance()

@@ -1,0 +1,692 @@
+"""SELECT and ASK queries: text → `ir.Select`.
+
+Place:   between expressions.py and the .dotr parser; scopes.py says afterwards what the query means.
+Method:  SPARQL 1.1, sec. 19.8, one method a rule of the grammar. Blank nodes and collections become variables
+         and plain triple patterns, numbered as they appear: printing and parsing again gives the same tree.
+         What is grammatical but forbidden in rules (language.md, sec. 1) is recorded and parsed on.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dotr.errors import Diagnostics
+from dotr.ir import (
+    Alternative,
+    Bind,
+    Element,
+    Exists,
+    Expression,
+    Filter,
+    GroupKey,
+    GroupPattern,
+    Inverse,
+    Minus,
+    NegatedSet,
+    Node,
+    OptionalGroup,
+    OrderKey,
+    Path,
+    Projection,
+    Repeat,
+    Select,
+    Sequence,
+    SubSelect,
+    TriplePattern,
+    Triples,
+    Union,
+    Values,
+    Var,
+)
+from dotr.lang.checks.scopes import check_select
+from dotr.lang.grammar.base import TYPE, Skip
+from dotr.lang.grammar.expressions import ExpressionParser, Mode
+from dotr.lang.grammar.functions import AGGREGATES, ARGUMENTS
+from dotr.lang.grammar.tokens import Token
+from dotr.rdf.terms import RDF, Term
+from dotr.source import Source, Span
+from dotr.sparql.scope import visible
+
+FIRST: Final[Term] = f"<{RDF}first>"
+REST: Final[Term] = f"<{RDF}rest>"
+NIL: Final[Term] = f"<{RDF}nil>"
+NUMBERS: Final = ("integer", "decimal", "double")
+
+_OTHER_FORMS: Final = {
+    "CONSTRUCT": "a rule builds its graph in DEFINE",
+    "DESCRIBE": "a rule builds its graph in DEFINE",
+    "INSERT": "nothing can be changed from here",
+    "DELETE": "nothing can be changed from here",
+    "LOAD": "there is no door to the outside: name files with BACKGROUND",
+    "CLEAR": "nothing can be changed from here",
+    "DROP": "nothing can be changed from here",
+    "CREATE": "nothing can be changed from here",
+    "ADD": "nothing can be changed from here",
+    "MOVE": "nothing can be changed from here",
+    "COPY": "nothing can be changed from here",
+    "WITH": "nothing can be changed from here",
+}
+
+
+class SparqlParser(ExpressionParser):
+    """Owns, besides the cursor, what is scoped to one query: blank node labels and their number."""
+
+    def __init__(self, source: Source, found: Diagnostics | None = None) -> None:
+        super().__init__(source, found)
+        self._labels: dict[str, tuple[str, int]] = {}
+        self._blanks = 0
+        self._pattern = 0  # number of the basic graph pattern: a label may stand in one only
+        self._patterns = 0
+
+    # -- whole queries ------------------------------------------------------------
+
+    def query(self, *, ask: bool) -> Select:
+        """Take a query with its prologue and trailing VALUES. Prefixes it declares end with it."""
+        prefixes, base, code, mode = dict(self.prefixes), self.base, self.code, self.mode
+        aggregates = self.aggregates
+        used, self.used = self.used, set()
+        self._labels, self._blanks, self._pattern, self._patterns = {}, 0, 0, 0
+        self.code, self.mode, self.aggregates = "D1201", Mode.QUERY, ""
+        try:
+            own: dict[str, Span] = {}
+            while self.key in ("PREFIX", "BASE"):
+                if self.key == "BASE":
+                    self.declare_base()
+                else:
+                    self.declare_prefix(own)
+            select = self._form(ask)
+            check_select(select, self.found, self.parameters)
+            self.report_unused(own)
+            self.used -= own.keys()
+            return select
+        finally:
+            self.used |= used
+            self.prefixes, self.base, self.code, self.mode = prefixes, base, code, mode
+            self.aggregates = aggregates
+
+    def _form(self, ask: bool) -> Select:
+        if self.key == "SELECT":
+            return self._select(outermost=True)
+        if self.key == "ASK" and ask:
+            return self._ask()
+        wanted = "SELECT or ASK" if ask else "SELECT"
+        why = _OTHER_FORMS.get(self.key)
+        if self.key == "ASK":
+            why = "write `SELECT * WHERE { … }`: it has a fact for every solution"
+        if why is not None:
+            self.error("D1202", f"`{self.token.text}` is not {wanted}", self.span(), hint=why)
+            raise Skip
+        raise self.fail(wanted)
+
+    def _ask(self) -> Select:
+        start = self.expect("ASK")
+        self._dataset()
+        self.accept("WHERE")
+        where = self.group()
+        return self._modifiers(Select((), where, ask=True), start, outermost=True)
+
+    def _select(self, *, outermost: bool) -> Select:
+        start = self.expect("SELECT")
+        distinct = self.accept("DISTINCT") is not None
+        reduced = not distinct and self.accept("REDUCED") is not None
+        star = self.accept("*") is not None
+        projection = () if star else self._projections()
+        if outermost:
+            self._dataset()
+        elif self.key == "FROM":
+            raise self.fail("WHERE")
+        self.accept("WHERE")
+        where = self.group()
+        bare = Select(projection, where, distinct, reduced, star)
+        return self._modifiers(bare, start, outermost=outermost)
+
+    def _projections(self) -> tuple[Projection, ...]:
+        found: list[Projection] = []
+        while True:
+            if self.token.kind == "var":
+                found.append(Projection(self.variable()))
+            elif self.key == "(":
+                self.advance()
+                with self.nested():
+                    expression = self.expression()
+                    self.expect("AS")
+                    found.append(Projection(self.variable(), expression))
+                    self.expect(")")
+            elif self.key == ",":
+                raise self.fail("a variable", "projected variables stand side by side, without commas")
+            elif found:
+                return tuple(found)
+            else:
+                hint = "an expression stands in brackets: `(… AS ?x)`" if self.token.kind == "name" else ""
+                raise self.fail("a variable, `(expression AS ?x)` or `*`", hint)
+
+    def _dataset(self) -> None:
+        while self.key == "FROM":
+            start = self.advance()
+            self.accept("NAMED")
+            self.iri_term()
+            self.error(
+                "D1203",
+                "a query may not choose its graph with FROM",
+                self.since(start),
+                hint="name files with BACKGROUND",
+                notes=(
+                    "it sees what holds at one instant: background, stream graph and what follows from them",
+                ),
+            )
+
+    def _modifiers(self, bare: Select, start: Token, *, outermost: bool) -> Select:
+        """GROUP BY … LIMIT, VALUES; `bare` is the query without them."""
+        group_by: list[GroupKey] = []
+        having: list[Expression] = []
+        order_by: list[OrderKey] = []
+        if self.accept("GROUP"):
+            self.expect("BY")
+            self.aggregates = "groups are made before anything is counted"
+            while not group_by or self._at_constraint() or self.token.kind == "var":
+                group_by.append(self._group_key())
+            self.aggregates = ""
+        if self.accept("HAVING"):
+            while not having or self._at_constraint():
+                having.append(self._constraint())
+        if self.accept("ORDER"):
+            self.expect("BY")
+            while (
+                not order_by
+                or self._at_constraint()
+                or self.token.kind == "var"
+                or self.key in ("ASC", "DESC")
+            ):
+                order_by.append(self._order_key())
+        limit, offset = self._cut(bool(order_by), outermost)
+        values = self._values() if self.key == "VALUES" else None
+        projection = bare.projection
+        if bare.star:
+            names = visible(bare.where if values is None else GroupPattern((bare.where, values)))
+            projection = tuple(Projection(Var(name, self.span(start))) for name in names)
+        return Select(
+            projection, bare.where, bare.distinct, bare.reduced, bare.star, bare.ask,
+            tuple(group_by), tuple(having), tuple(order_by), limit, offset, values, self.since(start),
+        )  # fmt: skip
+
+    def _cut(self, ordered: bool, outermost: bool) -> tuple[int | None, int]:
+        """LIMIT and OFFSET, in either order, each once."""
+        limit: int | None = None
+        offset: int | None = None
+        start = self.token
+        while (self.key == "LIMIT" and limit is None) or (self.key == "OFFSET" and offset is None):
+            word = self.advance()
+            if self.token.kind != "integer":
+                raise self.fail("a number")
+            number = self.advance()
+            value = int(number.text) if len(number.text) < 19 else 10**18
+            if word.key == "LIMIT":
+                limit = value
+            else:
+                offset = value
+        if (limit is not None or offset is not None) and not (ordered and outermost):
+            where = "in a subquery" if not outermost else "without ORDER BY"
+            self.error(
+                "D1207",
+                f"LIMIT and OFFSET {where} keep answers by an order that nobody fixed",
+                self.since(start),
+                hint="use MIN or MAX in the subquery" if not outermost else "add ORDER BY before it",
+            )
+        return limit, offset or 0
+
+    def _at_constraint(self) -> bool:
+        key = self.key
+        if key == "(" or self.at_iri():
+            return True
+        if key in ARGUMENTS or key in AGGREGATES:
+            return self.peek().key == "("
+        return key == "EXISTS" or (key == "NOT" and self.peek().key == "EXISTS")
+
+    def _constraint(self) -> Expression:
+        """A bracketed expression, a function call, or EXISTS."""
+        if not self._at_constraint():
+            raise self.fail(
+                "a condition in brackets", "write `FILTER(…)`" if self.token.kind == "var" else ""
+            )
+        if self.at_iri() and self.peek().key != "(":
+            raise self.fail("a condition in brackets")
+        return self._primary()
+
+    def _group_key(self) -> GroupKey:
+        if self.token.kind == "var":
+            token = self.advance()
+            return GroupKey(self.variable_leaf(token))
+        if self.key == "(":
+            self.advance()
+            with self.nested():
+                expression = self.expression()
+                variable = self.variable() if self.accept("AS") else None
+                self.expect(")")
+            return GroupKey(expression, variable)
+        return GroupKey(self._constraint())
+
+    def _order_key(self) -> OrderKey:
+        if self.key in ("ASC", "DESC"):
+            descending = self.advance().key == "DESC"
+            if self.key != "(":
+                raise self.fail("`(`", "write `DESC(?x)`")
+            return OrderKey(self._primary(), descending)
+        if self.token.kind == "var":
+            return OrderKey(self.variable_leaf(self.advance()))
+        return OrderKey(self._constraint())
+
+    # -- groups ------------------------------------------------------------
+
+    def group(self) -> GroupPattern:
+        """Take `{ … }`."""
+        start = self.token
+        self.expect("{")
+        before = self._pattern
+        self._new_pattern()
+        with self.nested():
+            if self.key == "SELECT":
+                elements: tuple[Element, ...] = (SubSelect(self._subselect()),)
+            else:
+                elements = self._elements()
+            self.expect("}", "`}` or another pattern")
+        self._pattern = before
+        return GroupPattern(elements, self.since(start))
+
+    def _subselect(self) -> Select:
+        aggregates, self.aggregates = self.aggregates, ""
+        select = self._select(outermost=False)
+        self.aggregates = aggregates
+        return select
+
+    def _new_pattern(self) -> None:
+        self._patterns += 1
+        self._pattern = self._patterns
+
+    def _elements(self) -> tuple[Element, ...]:
+        found: list[Element] = []
+        while self.key != "}":
+            if self.token.kind in ("attribute", "timeof"):
+                self.split_attribute()
+            if self._at_node():
+                found.append(self._triples_block())
+                continue
+            element = self._not_triples()
+            found.append(element)
+            if not isinstance(element, Filter):
+                self._new_pattern()
+            self.accept(".")
+        return tuple(found)
+
+    def _not_triples(self) -> Element:
+        start = self.token
+        match start.key:
+            case "{":
+                return self._group_or_union()
+            case "OPTIONAL":
+                self.advance()
+                return OptionalGroup(self.group())
+            case "MINUS":
+                self.advance()
+                return Minus(self.group())
+            case "FILTER":
+                self.advance()
+                aggregates, self.aggregates = self.aggregates, "a FILTER is asked of one solution"
+                condition = self._constraint()
+                self.aggregates = aggregates
+                return Filter(condition, self.since(start))
+            case "BIND":
+                return self._bind()
+            case "VALUES":
+                return self._values()
+            case "GRAPH" | "SERVICE":
+                return self._other_graph()
+            case "SELECT":
+                raise self.fail("a pattern", "a subquery stands in braces of its own: `{ SELECT … }`")
+            case _:
+                hint = ""
+                if start.kind == "name":
+                    if start.text.lower() == "a":
+                        hint = "a subject is missing before `a`, or it is a variable: `?a`"
+                    elif start.key in ("QUERY", "RULE") or self.peek().key == ":=":
+                        hint = "a `}` is missing"
+                    elif start.key == "AND":
+                        hint = "patterns stand side by side, with `.` between triples"
+                    elif start.key == "NOT":
+                        hint = "write `FILTER NOT EXISTS { … }`"
+                    elif start.key in ("LIMIT", "OFFSET", "ORDER", "GROUP", "HAVING"):
+                        hint = "it stands behind the closing `}` of WHERE"
+                    elif self.peek().text.startswith(":"):
+                        hint = "a prefixed name has no blank before the colon"
+                    else:
+                        hint = f"a variable is written `?{start.text}`"
+                elif start.kind == "end":
+                    hint = "a `}` is missing"
+                raise self.fail("a pattern or `}`", hint)
+
+    def _group_or_union(self) -> Element:
+        first = self.group()
+        if self.key != "UNION":
+            return first
+        branches = [first]
+        while self.accept("UNION"):
+            branches.append(self.group())
+        return Union(tuple(branches))
+
+    def _bind(self) -> Bind:
+        start = self.advance()
+        aggregates, self.aggregates = self.aggregates, "a BIND is asked of one solution"
+        self.expect("(")
+        with self.nested():
+            expression = self.expression()
+            self.expect("AS")
+            variable = self.variable()
+            self.expect(")")
+        self.aggregates = aggregates
+        return Bind(expression, variable, self.since(start))
+
+    def _other_graph(self) -> Element:
+        """GRAPH and SERVICE: read, refused, and their group taken as if it stood alone."""
+        start = self.advance()
+        if start.key == "SERVICE":
+            self.accept("SILENT")
+        if self.token.kind == "var":
+            self.advance()
+        else:
+            self.iri_term()
+        door = start.key == "SERVICE"
+        self.error(
+            "D1203",
+            f"a query may not use {start.key}",
+            self.since(start),
+            hint="fetch the data beforehand and name them with BACKGROUND"
+            if door
+            else "write the pattern itself",
+            notes=("rules have no door to the outside",)
+            if door
+            else ("at an instant there is one graph: background, stream graph and what follows from them",),
+        )
+        return self.group()
+
+    def _values(self) -> Values:
+        start = self.expect("VALUES")
+        variables: list[Var] = []
+        single = self.token.kind == "var"
+        if single:
+            variables.append(self.variable())
+        else:
+            self.expect("(", "a variable or `(`")
+            while self.token.kind == "var":
+                variables.append(self.variable())
+            self.expect(")", "a variable or `)`")
+        self.expect("{")
+        rows: list[tuple[Term | None, ...]] = []
+        while not self.accept("}"):
+            row_start = self.token
+            if single:
+                row = [self._cell()]
+            else:
+                self.expect("(", "`(` or `}`")
+                row = []
+                while not self.accept(")"):
+                    row.append(self._cell())
+            if len(row) != len(variables):
+                self.error(
+                    "D1213",
+                    f"this row has {len(row)} values for {len(variables)} variables",
+                    self.since(row_start),
+                    hint="write UNDEF where there is none",
+                )
+            rows.append(tuple(row))
+        return Values(tuple(variables), tuple(rows), self.since(start))
+
+    def _cell(self) -> Term | None:
+        if self.accept("UNDEF"):
+            return None
+        if self.at_iri():
+            return self.iri_term()
+        if self.token.kind == "var" and self.token.text[1:] in self.parameters:
+            return self.parameters[self.advance().text[1:]]
+        number = self.signed_number()
+        if number is not None:
+            return number
+        if self.at_literal():
+            return self.literal_term()
+        raise self.fail("a constant or UNDEF", "VALUES holds constants" if self.token.kind == "var" else "")
+
+    def exists_pattern(self, negated: bool, token: Token) -> Exists:
+        aggregates, self.aggregates = self.aggregates, "EXISTS asks about one solution"
+        pattern = self.group()
+        self.aggregates = aggregates
+        return Exists(pattern, negated, self.since(token))
+
+    # -- triples ------------------------------------------------------------
+
+    def variable(self) -> Var:
+        """Take a variable that is bound here (projected, assigned, listed); a parameter may not be."""
+        token = self.token
+        if token.kind in ("attribute", "timeof"):
+            self.split_attribute()
+        if token.kind != "var":
+            raise self.fail("a variable", f"write `?{token.text}`" if token.kind == "name" else "")
+        self.advance()
+        name = self.variable_name(token)
+        if name in self.parameters or name in self.not_terms:
+            self.error(
+                "D1114",
+                f"`?{name}` is a parameter and cannot be bound",
+                self.span(token),
+                hint="give the variable another name",
+            )
+        return Var(name, self.span(token))
+
+    def _at_node(self) -> bool:
+        """Whether a triple may begin here."""
+        token = self.token
+        return (
+            token.kind in ("var", "iri", "pname", "label", "string", "integer", "decimal", "double")
+            or token.key in ("(", "[", "TRUE", "FALSE")
+            or (token.key in ("+", "-") and self.peek().kind in NUMBERS)
+        )
+
+    def _triples_block(self) -> Triples:
+        """Triples up to the first token that is none; dots stand between subjects."""
+        found: list[TriplePattern] = []
+        while True:
+            start = self.token
+            opened = start.key in ("[", "(") and not self._empty_bracket()
+            subject = self._node(found)
+            if not (opened and self.key in (".", "}") and found):
+                self._predicates(subject, found)
+            if self.token.kind in ("attribute", "timeof"):
+                self.split_attribute()
+            if not self.accept("."):
+                if self._at_node():
+                    raise self.fail("`.`, `;` or `,`", "triples are separated by `.`")
+                break
+            if self.token.kind in ("attribute", "timeof"):
+                self.split_attribute()
+            if not self._at_node():
+                break
+        return Triples(tuple(found))
+
+    def _empty_bracket(self) -> bool:
+        return self.peek().key in ("]", ")")
+
+    def _predicates(self, subject: Node, found: list[TriplePattern]) -> None:
+        """`verb object, object ; verb object …` behind a subject."""
+        while True:
+            start = self.token
+            verb = self._verb()
+            while True:
+                inner: list[TriplePattern] = []
+                if self.token.kind in ("attribute", "timeof"):
+                    self.split_attribute()
+                object_ = self._node(inner)
+                found.append(TriplePattern(subject, verb, object_, self.since(start)))
+                found.extend(inner)
+                if not self.accept(","):
+                    break
+            if not self.accept(";"):
+                return
+            while self.accept(";"):
+                pass
+            if not self._at_verb():
+                return
+
+    def _at_verb(self) -> bool:
+        return self.token.kind in ("var", "iri", "pname") or self.key in ("A", "^", "!", "(")
+
+    def _verb(self) -> Node | Path:
+        if self.token.kind == "var":
+            return self._variable_node()
+        if not self._at_verb():
+            hint = ""
+            if self.token.kind == "string" or self.at_literal():
+                hint = "a literal is never a predicate"
+            raise self.fail("a predicate", hint)
+        return self._path()
+
+    def _variable_node(self) -> Node:
+        token = self.advance()
+        name = self.variable_name(token)
+        return self.parameter(name, token) or Var(name, self.span(token))
+
+    def _blank(self, token: Token) -> Var:
+        name = f".b{self._blanks}"
+        self._blanks += 1
+        return Var(name, self.span(token))
+
+    def _node(self, found: list[TriplePattern]) -> Node:
+        """A subject or object. The triples inside `[…]` and `(…)` go to `found`, in order of appearance."""
+        token = self.token
+        if token.kind == "var":
+            return self._variable_node()
+        if self.at_iri():
+            return self.iri_term()
+        if token.kind == "label":
+            return self._label(self.advance())
+        if token.key == "[":
+            return self._property_list(found)
+        if token.key == "(":
+            return self._collection(found)
+        number = self.signed_number()
+        if number is not None:
+            return number
+        if self.at_literal():
+            return self.literal_term()
+        hint = f"a variable is written `?{token.text}`" if token.kind == "name" and token.key != "A" else ""
+        raise self.fail("a variable or a term", hint)
+
+    def _label(self, token: Token) -> Var:
+        name, pattern = self._labels.get(token.text, ("", self._pattern))
+        if not name:
+            variable = self._blank(token)
+            self._labels[token.text] = (variable.name, self._pattern)
+            return variable
+        if pattern != self._pattern:
+            self.error(
+                "D1214",
+                f"`{token.text}` stands in two groups",
+                self.span(token),
+                hint="a variable can join them: `?x`",
+                notes=("a blank node label is known in one basic graph pattern only",),
+            )
+        return Var(name, self.span(token))
+
+    def _property_list(self, found: list[TriplePattern]) -> Node:
+        node = self._blank(self.advance())
+        if self.accept("]"):
+            return node
+        with self.nested():
+            self._predicates(node, found)
+            self.expect("]", "`]`, `;` or `,`")
+        return node
+
+    def _collection(self, found: list[TriplePattern]) -> Node:
+        start = self.advance()
+        if self.accept(")"):
+            return NIL
+        first = cell = self._blank(start)
+        with self.nested():
+            while True:
+                inner: list[TriplePattern] = []
+                item_start = self.token
+                item = self._node(inner)
+                found.append(TriplePattern(cell, FIRST, item, self.since(item_start)))
+                found.extend(inner)
+                if self.key == ")":
+                    self.advance()
+                    found.append(TriplePattern(cell, REST, NIL, self.since(start)))
+                    return first
+                following = self._blank(self.token)
+                found.append(TriplePattern(cell, REST, following, self.since(start)))
+                cell = following
+
+    # -- paths ------------------------------------------------------------
+
+    def _path(self) -> Path:
+        with self.nested():
+            branches = [self._path_sequence()]
+            while self.accept("|"):
+                branches.append(self._path_sequence())
+        return branches[0] if len(branches) == 1 else Alternative(tuple(branches))
+
+    def _path_sequence(self) -> Path:
+        steps = [self._path_step()]
+        while self.accept("/"):
+            steps.append(self._path_step())
+        return steps[0] if len(steps) == 1 else Sequence(tuple(steps))
+
+    def _path_step(self) -> Path:
+        if self.accept("^"):
+            return Inverse(self._path_element())
+        return self._path_element()
+
+    def _path_element(self) -> Path:
+        path = self._path_primary()
+        if self.key == "*":
+            self.advance()
+            return Repeat(path, 0, unbounded=True)
+        if self.key == "+" and not (self.peek().kind in NUMBERS and self.peek().start == self.token.end):
+            self.advance()
+            return Repeat(path, 1, unbounded=True)
+        if self.key == "?":
+            self.advance()
+            return Repeat(path, 0, unbounded=False)
+        return path
+
+    def _path_primary(self) -> Path:
+        if self.key == "(":
+            self.advance()
+            path = self._path()
+            self.expect(")")
+            return path
+        if self.accept("!"):
+            return self._negated_set()
+        return self._predicate_iri()
+
+    def _predicate_iri(self) -> Term:
+        if self.key == "A" and self.token.text == "a":
+            self.advance()
+            return TYPE
+        if not self.at_iri():
+            hint = "the predicate rdf:type is a lower-case `a`" if self.key == "A" else ""
+            raise self.fail("a predicate", hint)
+        return self.iri_term()
+
+    def _negated_set(self) -> NegatedSet:
+        forward: list[Term] = []
+        inverse: list[Term] = []
+
+        def one() -> None:
+            (inverse if self.accept("^") else forward).append(self._predicate_iri())
+
+        if self.accept("("):
+            if not self.accept(")"):
+                one()
+                while self.accept("|"):
+                    one()
+                self.expect(")", "`|` or `)`")
+        else:
+            one()
+        return NegatedSet(tuple(forward), tuple(inverse))

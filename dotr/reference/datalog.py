@@ -1,0 +1,162 @@
+"""Datalog as the contract reads, literally: the naive, stratified closure.
+
+Place:   the measure of materialiser.py in tests and under --verify.
+Method:  apply all rules of a stratum to everything until nothing is new (Ullman 1988; strata of Apt, Blair,
+         Walker 1988).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+
+from dotr.datalog.schema import instantiate
+from dotr.datalog.strata import check_recursion, check_rules, strata
+from dotr.datalog.triple_set import Binding, TripleSet
+from dotr.errors import Diagnostic, ProgramError, Severity
+from dotr.events import Clock
+from dotr.expressions.aggregates import summarise
+from dotr.expressions.evaluate import compile_condition, compile_expression
+from dotr.ir import (
+    AggregateAtom,
+    Atom,
+    Attribute,
+    BindAtom,
+    BodyAtom,
+    DatalogRule,
+    Expression,
+    FilterAtom,
+    Node,
+    NotAtom,
+    TimeOf,
+    Var,
+)
+from dotr.joins.relations import is_clash
+from dotr.joins.variables import expression_variables
+from dotr.rdf.terms import Term, Triple, is_iri, is_literal
+
+Getter = Callable[[Binding], Term | None]
+
+
+def closure(rules: Sequence[DatalogRule], triples: Collection[Triple]) -> set[Triple]:
+    """The stratified least model of `rules` over `triples`, which it contains.
+
+    Raises ProgramError when rules are unsafe, recurse through NOT or AGGREGATE, or need not end.
+    Cost: naive; rounds × rules × matches.
+    """
+    _refuse(check_rules(rules))
+    if not any(isinstance(item, NotAtom | AggregateAtom | BindAtom) for r in rules for item in r.body):
+        return _plain_closure(rules, triples)
+    schema: set[Triple] = set()
+    while True:
+        instantiated = instantiate(rules, triples, _plain_closure, schema)
+        _refuse(check_recursion(instantiated.rules))
+        state = TripleSet(triples)
+        for stratum in strata(instantiated.rules):
+            _close(stratum, state)
+        missed = instantiated.missed(state.all)
+        if not missed:
+            return state.all
+        schema |= missed
+
+
+def _refuse(found: Sequence[Diagnostic]) -> None:
+    errors = [diagnostic for diagnostic in found if diagnostic.severity is Severity.ERROR]
+    if errors:
+        raise ProgramError(errors)
+
+
+def _plain_closure(rules: Sequence[DatalogRule], triples: Collection[Triple]) -> set[Triple]:
+    state = TripleSet(triples)
+    _close(rules, state)
+    return state.all
+
+
+def _close(rules: Sequence[DatalogRule], state: TripleSet) -> None:
+    """Rules of one stratum to their fixpoint."""
+    bodies = [(rule, _order(rule.body)) for rule in rules]
+    while True:
+        found = [
+            triple
+            for rule, body in bodies
+            for binding in _solutions(body, state)
+            for triple in _heads(rule, binding)
+        ]
+        if not sum(map(state.add, found)):
+            return
+
+
+def _order(body: Sequence[BodyAtom]) -> list[BodyAtom]:
+    """Atoms and aggregates as written, then each BIND after what it reads, then filters and NOT."""
+    ordered: list[BodyAtom] = [item for item in body if isinstance(item, Atom | AggregateAtom)]
+    binds = [item for item in body if isinstance(item, BindAtom)]
+    while binds:
+        waiting = {bind.variable.name for bind in binds}
+        ready = next(b for b in binds if not waiting & set(expression_variables(b.expression)))
+        binds.remove(ready)
+        ordered.append(ready)
+    return ordered + [item for item in body if isinstance(item, FilterAtom | NotAtom)]
+
+
+def _solutions(body: Sequence[BodyAtom], state: TripleSet) -> list[Binding]:
+    rows: list[Binding] = [{}]
+    for item in body:
+        rows = [extended for row in rows for extended in _extend(item, row, state)]
+    return rows
+
+
+def _extend(item: BodyAtom, row: Binding, state: TripleSet) -> Iterable[Binding]:
+    match item:
+        case Atom():
+            return state.matches(item, row)
+        case NotAtom():
+            return () if state.holds(item.atom, row) else (row,)
+        case FilterAtom():
+            return (row,) if compile_condition(item.condition, _leaf, clock=Clock())(row) else ()
+        case BindAtom():
+            value = compute(item.expression)(row)
+            return () if value is None else ({**row, item.variable.name: value},)
+        case AggregateAtom():
+            return _aggregated(item, row, state)
+
+
+def _aggregated(item: AggregateAtom, row: Binding, state: TripleSet) -> Iterator[Binding]:
+    """One row a group, where every total has a value and the group agrees with `row`."""
+    groups: dict[tuple[Term, ...], list[Binding]] = {}
+    for inner in _solutions(_order(item.body), state):
+        groups.setdefault(tuple(inner[v.name] for v in item.group), []).append(inner)
+    for key, members in groups.items():
+        values: dict[str, Term | None] = dict(zip((v.name for v in item.group), key, strict=True))
+        for total in item.totals:
+            star = total.argument is None  # counts solutions, which are distinct
+            column: list[Term | None] = [None] * len(members)
+            if total.argument is not None:
+                column = list(map(compute(total.argument), members))
+            distinct = total.distinct and not star
+            values[total.variable.name] = summarise(total.function, distinct, column, star=star)
+        extended = {**row, **{name: value for name, value in values.items() if value is not None}}
+        if None not in values.values() and all(extended[n] == row[n] for n in row):
+            yield extended
+
+
+def compute(expression: Expression) -> Getter:
+    """A value from a binding; None where it is an error."""
+    return compile_expression(expression, _leaf, clock=Clock())
+
+
+def _leaf(leaf: Var | Attribute | TimeOf) -> Getter:
+    if not isinstance(leaf, Var):
+        raise AssertionError("checked: Datalog has variables only")
+    name = leaf.name
+    return lambda row: row.get(name)
+
+
+def _heads(rule: DatalogRule, binding: Binding) -> Iterator[Triple]:
+    """The heads under a binding; what is no triple, or reports a clash, is not derived."""
+    for head in rule.heads:
+        s, p, o = (_term(node, binding) for node in (head.subject, head.predicate, head.object))
+        if is_iri(p) and not is_literal(s) and not is_clash(p):
+            yield s, p, o
+
+
+def _term(node: Node, binding: Binding) -> Term:
+    return binding[node.name] if isinstance(node, Var) else node

@@ -1,0 +1,147 @@
+"""Output files of a deployment: they grow by commits, and are cut back to the last one.
+
+Place:   written by feeding.py, lengths kept in the journal.
+Method:  a file is registered before it is created; only a file of this deployment is continued. At a commit
+         its bytes are synced before the journal records its length; at a start it is cut to that length.
+Bad state: D5001 a foreign file · D5206 another format · D5207 shorter than what was committed.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+from dotr.errors import Diagnostic, EngineError, RefusedError
+from dotr.io.files.outputs import unwritable
+from dotr.service.journal import Journal
+
+_BUFFER = 1 << 16
+
+
+class AppendingFile:
+    """Owns one output file of a deployment from opening to close."""
+
+    def __init__(self, journal: Journal, path: str, format_: str, overwrite: bool = False) -> None:
+        """Raises RefusedError for a file that is not this deployment's to continue, EngineError D4201."""
+        self.path = os.path.realpath(path)
+        self._name = path
+        self._disk = journal.disk
+        self._parts: list[str] = []
+        self._size = 0
+        if os.path.exists(self.path) and not os.path.isfile(self.path):
+            folder = os.path.isdir(self.path)
+            raise unwritable(path, OSError(21 if folder else 22, f"is {'a folder' if folder else 'no file'}"))
+        row = journal.outputs().get(self.path)
+        if row is not None and row.format != format_ and not overwrite:
+            raise RefusedError(
+                Diagnostic(
+                    "D5206",
+                    f"`{path}` was begun as {row.format}, not as {format_}",
+                    place=path,
+                    hint=f"--format {row.format}, another file, or --overwrite",
+                )
+            )
+        if row is not None and not overwrite:
+            self.length = row.length
+            self._file = self._reopened()
+        else:
+            self.length = 0
+            self._file = self._created(journal, format_, overwrite)
+
+    def _created(self, journal: Journal, format_: str, overwrite: bool) -> int:
+        if os.path.lexists(self.path) and not overwrite:
+            raise self._foreign()
+        journal.register_output(self.path, format_)
+        try:
+            if overwrite:
+                with suppress(FileNotFoundError):
+                    os.unlink(self.path)
+            return self._disk.create(self.path)
+        except FileExistsError:
+            journal.forget_output(self.path)
+            raise self._foreign() from None
+        except OSError as error:
+            with suppress(EngineError):  # else a file that somebody puts here later would pass as ours
+                journal.forget_output(self.path)
+            raise unwritable(self._name, error) from None
+
+    def _reopened(self) -> int:
+        """The file, cut back to its committed length."""
+        try:
+            if not self.length and not os.path.lexists(self.path):
+                return self._disk.create(self.path)
+            file = os.open(self.path, os.O_WRONLY | getattr(os, "O_BINARY", 0))
+        except FileNotFoundError:
+            raise self._shorter("it is gone") from None
+        except OSError as error:
+            raise unwritable(self._name, error) from None
+        try:
+            size = os.fstat(file).st_size
+            if size < self.length:
+                raise self._shorter(f"it has {size} of {self.length} bytes")
+            self._disk.truncate(file, self.length)
+            os.lseek(file, self.length, os.SEEK_SET)
+        except OSError as error:
+            os.close(file)
+            raise unwritable(self._name, error) from None
+        except RefusedError:
+            os.close(file)
+            raise
+        return file
+
+    def _foreign(self) -> RefusedError:
+        return RefusedError(
+            Diagnostic(
+                "D5001",
+                f"`{self._name}` exists and is no output of this deployment",
+                place=self._name,
+                hint="give another name, or --overwrite",
+            )
+        )
+
+    def _shorter(self, found: str) -> RefusedError:
+        return RefusedError(
+            Diagnostic(
+                "D5207",
+                f"`{self._name}` has lost output that was committed",
+                place=self._name,
+                label=found,
+                hint="put it back; to begin the file anew with the events to come, --overwrite",
+            )
+        )
+
+    def write(self, text: str) -> None:
+        """Append text; it counts from the next commit on."""
+        self._parts.append(text)
+        self._size += len(text)
+        if self._size >= _BUFFER:
+            self.flush()
+
+    def flush(self) -> None:
+        """Hand what was written to the operating system. Raises EngineError D4201."""
+        rest = memoryview("".join(self._parts).encode())
+        self._parts.clear()
+        self._size = 0
+        try:
+            while rest:
+                rest = rest[self._disk.write(self._file, bytes(rest)) :]
+        except OSError as error:
+            raise unwritable(self._name, error) from None
+
+    def settle(self) -> int:
+        """Everything on disk; the length that the journal may record. Raises EngineError D4201."""
+        self.flush()
+        try:
+            self._disk.sync(self._file)
+            return os.lseek(self._file, 0, os.SEEK_CUR)
+        except OSError as error:
+            raise unwritable(self._name, error) from None
+
+    def cut_back(self) -> None:
+        """Drop what was not committed, as far as the disk lets us; the next start does it anyway."""
+        self._parts.clear()
+        with suppress(OSError):
+            self._disk.truncate(self._file, self.length)
+
+    def close(self) -> None:
+        os.close(self._file)

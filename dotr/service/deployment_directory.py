@@ -1,0 +1,226 @@
+"""A deployment: rules that outlive the process, with the texts and the background they were deployed with.
+
+Place:   `dotr deploy`, `undeploy`, `status` and `feed` work on one; tables are the journal's.
+Method:  every rule text that was read is kept, so a feed runs what was deployed, whatever became of the
+         files. What a redeploy keeps is decided by rule digests (tesla/digest.py): a rule whose digest is
+         unchanged finds its state under it again.
+Bad input: D5209 no such rule · D5210 a rule whose events another one reads.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from hashlib import blake2b
+from pathlib import Path
+
+from dotr.core.pipeline import Pipeline
+from dotr.errors import DataError, Diagnostic, Diagnostics, ProgramError, RefusedError, Severity
+from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE
+from dotr.io.decode.ntriples import split_triples
+from dotr.io.files.background import read_background
+from dotr.io.files.rule_texts import read_rules_text
+from dotr.ir import Program, Rule
+from dotr.lang import check_program, load_program
+from dotr.lang.loading import Loader
+from dotr.rdf.terms import Triple
+from dotr.service.journal import Deployed, Journal, texts_of
+from dotr.service.resuming import closed_key
+from dotr.tesla.digest import rule_digests
+
+
+class Change(StrEnum):
+    """What a redeploy means for one rule."""
+
+    ADDED = "added"
+    SAME = "same"
+    CHANGED = "changed"
+    REMOVED = "removed"
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentChange:
+    """One line of what a deploy says: a rule, what becomes of it, and why."""
+
+    rule: str
+    change: Change
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A deploy that was checked and compiled but not yet done."""
+
+    deployed: Deployed
+    pipeline: Pipeline
+    background: tuple[Triple, ...]
+    differences: tuple[DeploymentChange, ...]
+    background_changed: tuple[int, int]
+    """How many triples of the background are new, and how many are gone."""
+    warnings: tuple[Diagnostic, ...]
+
+
+def deployed_program(deployed: Deployed) -> Program:
+    """The program as deployed, from the stored texts."""
+    texts = deployed.texts or {}
+
+    def read(path: str) -> str:
+        if path not in texts:
+            raise FileNotFoundError(2, "not part of the deployment", path)
+        return texts[path]
+
+    return load_program(list(deployed.files), read, deployed.removed) if deployed.files else Program()
+
+
+def deployed_background(journal: Journal) -> list[Triple]:
+    """The background as deployed."""
+    return split_triples(journal.background())
+
+
+def propose(
+    journal: Journal,
+    rules: Sequence[str],
+    more_background: Sequence[str] = (),
+    base: str = STREAM_BASE,
+    limit: int = MAX_DOCUMENT,
+) -> Proposal:
+    """Check and compile what a deployment would be with these rule files added or replaced.
+
+    Paths in the deployment are relative to the folder it lies in. Raises ProgramError, DataError.
+    """
+    old = journal.deployed()
+    home = journal.folder.absolute().parent
+    given = [_relative(path, home) for path in rules]
+    files = [*old.files, *(path for path in dict.fromkeys(given) if path not in old.files)]
+    texts: dict[str, str] = {}
+
+    def fresh(path: str) -> str:
+        if path not in texts:
+            texts[path] = read_rules_text(_found(path, home))
+        return texts[path]
+
+    def read(path: str) -> str:
+        if path not in texts and path in stored:
+            texts[path] = stored[path]
+        return fresh(path)
+
+    stored = old.texts or {}
+    Loader(fresh, Diagnostics()).paths(given)  # the files given, and all that these name, are read anew
+    removed = frozenset((file, rule) for file, rule in old.removed if file not in given)
+    program, found = check_program(files, read, removed)
+    errors = [d for d in found if d.severity is Severity.ERROR]
+    if errors:
+        raise ProgramError(errors)
+    if program is None:
+        program = load_program(files, read, removed)  # says what the check does not count as an error
+    paths = [_found(path, home) for path in program.background]
+    background = tuple(read_background([*paths, *more_background], base, limit))
+    pipeline = Pipeline(program, background)  # compiles: what cannot run is told now
+    before = deployed_program(old)
+    was, now = set(deployed_background(journal)), set(background)
+    text = texts_of(background)
+    return Proposal(
+        Deployed(
+            tuple(files),
+            texts,
+            removed,
+            blake2b(text.encode(), digest_size=16).hexdigest(),
+        ),
+        pipeline,
+        background,
+        differences(before, program),
+        (len(now - was), len(was - now)),
+        tuple(d for d in found if d.severity is Severity.WARNING and not (removed and d.code == "D1117")),
+    )
+
+
+def commit_proposal(journal: Journal, proposal: Proposal) -> None:
+    """Do what was proposed."""
+    key = closed_key(proposal.pipeline.program, proposal.deployed.background)
+    closed = proposal.pipeline.closed_background()
+    journal.deploy(proposal.deployed, texts_of(proposal.background), (key, closed))
+
+
+def undeploy(journal: Journal, name: str) -> Program:
+    """Take one rule out; the program that is left. Raises DataError D5209, RefusedError D5210."""
+    deployed = journal.deployed()
+    program = deployed_program(deployed)
+    if name not in {rule.name for rule in program.rules}:
+        have = ", ".join(f"`{rule.name}`" for rule in program.rules) or "none"
+        raise DataError(
+            Diagnostic(
+                "D5209", f"no rule `{name}` is deployed", notes=(f"deployed: {have}",), hint="dotr status"
+            )
+        )
+    readers = [
+        rule.name
+        for rule in program.rules
+        if rule.name != name and any(p.chained and p.stream == name for p in rule.positions)
+    ]
+    if readers:
+        raise RefusedError(
+            Diagnostic(
+                "D5210",
+                f"rule `{name}` is read by {', '.join(f'`{reader}`' for reader in readers)}",
+                notes=("a rule without the events it reads would silently stop",),
+                hint=f"undeploy {readers[0]} first",
+            )
+        )
+    left = program.without([name])
+    whole = replace(deployed, removed=deployed.removed | {(file, name) for file in deployed.files})
+    journal.deploy(whole, journal.background())
+    return left
+
+
+def differences(before: Program, after: Program) -> tuple[DeploymentChange, ...]:
+    """Rule by rule, what changed from one program to another: those of `after` in order, then the removed."""
+    old = dict(zip((rule.name for rule in before.rules), rule_digests(before), strict=True))
+    found = []
+    for rule, digest in zip(after.rules, rule_digests(after), strict=True):
+        if rule.name not in old:
+            found.append(DeploymentChange(rule.name, Change.ADDED))
+        elif old[rule.name] == digest:
+            found.append(DeploymentChange(rule.name, Change.SAME))
+        else:
+            found.append(DeploymentChange(rule.name, Change.CHANGED, _why(rule, before, after)))
+    names = {rule.name for rule in after.rules}
+    found += [DeploymentChange(rule.name, Change.REMOVED) for rule in before.rules if rule.name not in names]
+    return tuple(found)
+
+
+def _why(rule: Rule, before: Program, after: Program) -> str:
+    """What about a rule is different, in the words of its author."""
+    old = before.rules[before.rule_index(rule.name)]
+    if old != rule:
+        return "its text changed"
+    for position in rule.positions:
+        if not position.chained and before.queries[position.stream] != after.queries[position.stream]:
+            return f"its query `{position.name}` changed"
+    if before.entailment is not after.entailment:
+        return "ENTAILMENT changed"
+    chained = [p.stream for p in rule.positions if p.chained]
+    changed = {d.rule for d in differences_of(chained, before, after)}
+    if changed:
+        return f"rule `{min(changed, key=chained.index)}`, which it reads, changed"
+    return "Datalog rules that its queries reach changed"
+
+
+def differences_of(names: Sequence[str], before: Program, after: Program) -> list[DeploymentChange]:
+    """The differences of some rules that are in both programs, without those that are the same."""
+    old = dict(zip((rule.name for rule in before.rules), rule_digests(before), strict=True))
+    new = dict(zip((rule.name for rule in after.rules), rule_digests(after), strict=True))
+    return [DeploymentChange(name, Change.CHANGED) for name in names if old.get(name) != new.get(name)]
+
+
+def _relative(path: str, home: Path) -> str:
+    """A path as the deployment calls it: relative to its folder where that is possible."""
+    return os.path.relpath(os.path.abspath(path), home)
+
+
+def _found(path: str, home: Path) -> str:
+    """A path of the deployment as this process finds it."""
+    if path.startswith("dotr:") or os.path.isabs(path):
+        return path
+    return os.path.relpath(home / path)

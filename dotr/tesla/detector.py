@@ -1,0 +1,239 @@
+"""The TESLA engine: facts of an instant in, matches out, in output order.
+
+Place:   step 3 of the pipeline (detect.py); same interface as the literal oracle beside it.
+Method:  an instant: fill the columns (network.py), run what woke in dependency order (composites of chained
+         rules fill and wake in turn), fill the columns that leave the instant itself out. Rules are planned
+         (plan.py), grouped by shape (sharing.py), and compiled when they first run (compile.py).
+Why not: partial matches carried from event to event (an automaton's runs): TESLA chooses backwards from the
+         trigger, so nothing need be built before it comes.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
+from typing import Any, TypeAlias
+
+from dotr.errors import DataError, Diagnostic
+from dotr.events import Clock, Fact, Match, RawMatch, Time, in_order
+from dotr.ir.program import Program
+from dotr.rdf.order import values_key
+from dotr.rdf.terms import Term
+from dotr.tesla import state as states
+from dotr.tesla.digest import rule_digests
+from dotr.tesla.identity import match_hash
+from dotr.tesla.network import Fill, Network, Options, RuleGroup
+from dotr.tesla.references import next_tick
+from dotr.tesla.state import Restored, UnfilteredError
+from dotr.tesla.thresholds import Filtered
+
+MATCH_LIMIT = 1_000_000
+"""Matches of one rule at one instant that are an explosion."""
+
+_RANK = itemgetter(0)
+
+_Pending: TypeAlias = tuple[Fill, Sequence[Fact]]
+_Woken: TypeAlias = tuple[int, RuleGroup, Sequence[Fact]]
+
+__all__ = ["MATCH_LIMIT", "Filtered", "Restored", "TeslaDetector", "UnfilteredError"]
+
+
+class TeslaDetector:
+    """Owns the columns of a program's rules and the time.
+
+    `limit`: matches of one rule at one instant beyond which ProgramError D4010 is raised; the detector is
+    then in no state to go on from. `same`: streams that always have the facts of another (equal queries) →
+    that other, under which alone `detect` is given them. `filtered`: streams whose facts are those of a base
+    that pass a comparison with a constant; `detect` is given the base's facts, under its name. `digests`:
+    what each rule's state belongs to, where the caller knows better than digest.py.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        clock: Clock,
+        *,
+        limit: int = MATCH_LIMIT,
+        same: Mapping[str, str] | None = None,
+        filtered: Mapping[str, Filtered] | None = None,
+        digests: Sequence[str] | None = None,
+    ) -> None:
+        self.program = program
+        self._options = Options(clock, limit, dict(same or {}), dict(filtered or {}))
+        self._digests = None if digests is None else tuple(digests)
+        self._first: Time | None = None
+        self._take(self._network([0] * len(program.rules), None))
+
+    def _network(self, epochs: Sequence[int], now: Time | None) -> Network:
+        return Network(self.program, self._options, epochs, now)
+
+    def _take(self, network: Network) -> None:
+        self.network = network
+        self._streams = network.streams
+        self._every = list(network.clocks)
+        self._due = None if network.now is None else self.next_tick(network.now)
+        self._plain = not self._every and not network.chains
+
+    def at(self, time: Time, facts: Mapping[str, Sequence[Fact]], graph: bool = True) -> list[Match]:
+        """The matches at `time`, in output order; see `detect`."""
+        return [Match(rule, *raw[1:]) for rule, raw in in_order(self.detect(time, facts, graph))]
+
+    def detect(self, time: Time, facts: Mapping[str, Sequence[Fact]], graph: bool = True) -> list[RawMatch]:
+        """The matches at `time` as plain tuples, to be put `in_order`; times increase from call to call.
+
+        `facts`: stream → its facts of this instant in canonical order; streams without facts may be left
+        out. `graph` False: only a tick is due, and only rules that see it are touched.
+        Raises DataError D4002 when time does not increase, ProgramError D4010 when a rule explodes.
+        Cost: the facts, the rules they wake, and the matches; nothing per rule or stream that has none.
+        """
+        network = self.network
+        now = network.now
+        if now is None:
+            self._first = time
+            self._due = self.next_tick(time - 1)
+        elif time <= now:
+            raise DataError(Diagnostic("D4002", f"time runs backwards: {time} after {now}"))
+        network.now = time
+        if time >= network.sweep_at:
+            network.sweep(time)
+        if not graph:
+            return self._at_tick(time, facts)
+        streams = self._streams
+        if self._plain and len(facts) == 1:  # as nearly always
+            out: list[RawMatch] = []
+            for name, new in facts.items():
+                stream = streams.get(name)
+                if stream is not None and new:
+                    for fill in stream.fills:
+                        fill(new)
+                    for _, group in stream.awake:
+                        (group.run or network.compile(group))(time, new, out)
+                    for fill in stream.defers:
+                        fill(new)
+            return out
+        known = [(streams[name], new) for name, new in facts.items() if new and name in streams]
+        for stream, new in known:
+            for fill in stream.fills:
+                fill(new)
+        if self._plain:  # rules do not see each other
+            out = []
+            for stream, new in known:
+                for _, group in stream.awake:
+                    (group.run or network.compile(group))(time, new, out)
+            for stream, new in known:
+                for fill in stream.defers:
+                    fill(new)
+            return out
+        deferred = [(fill, new) for stream, new in known for fill in stream.defers]
+        agenda = [(rank, group, new) for stream, new in known for rank, group in stream.awake]
+        if self._due is not None and time >= self._due:
+            agenda += self._ticked(time)
+        return self._run(time, agenda, deferred)
+
+    def _at_tick(self, time: Time, facts: Mapping[str, Sequence[Fact]]) -> list[RawMatch]:
+        """An instant without a graph: whoever does not see one of the due ticks is not touched."""
+        due = frozenset(duration for duration in self._every if time % duration == 0)
+        agenda: list[_Woken] = []
+        deferred: list[_Pending] = []
+        known = [(self._streams[name], new) for name, new in facts.items() if name in self._streams and new]
+        for stream, new in known:
+            for column in stream.columns:
+                if not column.spec.ticks.isdisjoint(due):
+                    if column.spec.deferred:
+                        deferred.append((column.insert, new))
+                    else:
+                        column.insert(new)
+        for stream, new in known:
+            agenda += [(rank, group, new) for rank, group in stream.awake if not group.ticks.isdisjoint(due)]
+        agenda += self._ticked(time)
+        return self._run(time, agenda, deferred)
+
+    def _ticked(self, time: Time) -> list[_Woken]:
+        """The groups whose tick is due."""
+        if self._due is not None and self._due < time:
+            raise AssertionError(f"the tick at {self._due} was passed over on the way to {time}")
+        self._due = self.next_tick(time)
+        tick: list[Fact] = [(time, (), 0, "")]
+        clocks = self.network.clocks.items()
+        return [(rank, g, tick) for every, stream in clocks if time % every == 0 for rank, g in stream.awake]
+
+    def _run(self, time: Time, agenda: list[_Woken], deferred: list[_Pending]) -> list[RawMatch]:
+        """Run what woke, and what its composites wake, in dependency order."""
+        out: list[RawMatch] = []
+        network = self.network
+        agenda.sort(key=_RANK)
+        place = 0
+        while place < len(agenda):
+            _, group, new = agenda[place]
+            place += 1
+            start = len(out)
+            (group.run or network.compile(group))(time, new, out)
+            if group.referred and len(out) > start:
+                stream = self._streams[group.name]
+                composites = _as_facts(group.name, out[start:])
+                for fill in stream.fills:
+                    fill(composites)
+                deferred += [(fill, composites) for fill in stream.defers]
+                for rank, woken in stream.awake:
+                    insort(agenda, (rank, woken, composites), lo=place, key=_RANK)
+        for fill, new in deferred:
+            fill(new)
+        return out
+
+    def next_tick(self, after: Time) -> Time | None:
+        """The earliest due tick > `after`; None without EVERY rules or before the first instant."""
+        return next_tick(self._every, self._first, after)
+
+    @property
+    def dropped(self) -> int:
+        """Matches that had no graph: a literal as subject, or no IRI as predicate."""
+        return sum(self.network.dropped)
+
+    def sizes(self) -> dict[str, int]:
+        """Rule → how many facts are remembered for it; a column that rules share counts for each of them."""
+        self.network.sweep_all()
+        size = {column: column.size() for column in self.network.columns.values()}
+        return {
+            rule.name: sum(size[column] for column in dict.fromkeys(columns))
+            for rule, columns in zip(self.program.rules, self.network.columns_of, strict=True)
+        }
+
+    def describe(self) -> dict[str, list[str]]:
+        """Rule → its plan, one line per position."""
+        return {plan.rule.name: plan.describe() for plan in self.network.plans}
+
+    def snapshot(self) -> dict[str, Any]:
+        """Everything the future depends on, as a value that JSON can hold, one part per rule digest.
+
+        Rules that share a column refer to it by number. Shares nothing with the live state.
+        """
+        return states.save(self.program, self.network, self._rule_digests(), self._first)
+
+    def restore(self, state: Mapping[str, Any]) -> Restored:
+        """Take over a snapshot of any program: rules unchanged since keep their state, others start empty.
+
+        Raises EngineError D5010 for a snapshot of a version this detector does not read, UnfilteredError
+        for one with facts that `filtered` would lose; the detector is as it was then.
+        """
+        network, restored = states.load(self.program, self._rule_digests(), state, self._network)
+        self._first = state["first"]
+        self._take(network)  # which asks for the next tick
+        return restored
+
+    def _rule_digests(self) -> tuple[str, ...]:
+        if self._digests is None:
+            self._digests = rule_digests(self.program)
+        return self._digests
+
+
+def _as_facts(rule: str, matches: Iterable[RawMatch]) -> list[Fact]:
+    """Chaining: composites with equal WITH values are separate facts, ordinal = output order."""
+    counts: dict[tuple[Term, ...], int] = {}
+    found: list[Fact] = []
+    for _, time, facts, bindings in matches:
+        ordinal = counts.get(bindings, 0)
+        counts[bindings] = ordinal + 1
+        found.append((time, bindings, ordinal, f"urn:dotr:{rule}:{match_hash(time, facts)}"))
+    found.sort(key=lambda fact: (values_key(fact[1]), fact[2]))
+    return found

@@ -1,0 +1,88 @@
+"""Reading a log in pieces: together they have every graph once, wherever the cuts fall."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dotr.batch import log_splits as reading
+from dotr.batch.line_splits import cuts, graph_of
+from dotr.batch.log_splits import ReadCounts, open_log, read_split, spread
+from dotr.io.files.sources import SourceOptions
+
+PROV = "<http://www.w3.org/ns/prov#generatedAtTime>"
+XSD_INTEGER = "<http://www.w3.org/2001/XMLSchema#integer>"
+
+
+def quads(before: bool) -> str:
+    """Forty graphs of one to five quads, their stamps before or behind them."""
+    out = []
+    for i in range(40):
+        stamp = f'<urn:g:{i}> {PROV} "{i}"^^{XSD_INTEGER} .\n'
+        own = "".join(
+            f'<urn:x:s> <urn:x:p> "{i} <urn:g:0> . \\" {j}" <urn:g:{i}> .\n' for j in range(i % 5 + 1)
+        )
+        out.append(stamp + own if before else own + stamp)
+    return "".join(out)
+
+
+def read_all(path: Path) -> list[tuple[int, str]]:
+    log = open_log([str(path)], SourceOptions())
+    return [row for split in log.splits for row in read_split(log, split, ReadCounts())]
+
+
+@pytest.mark.parametrize("piece", [60, 200, 501, 1000])
+@pytest.mark.parametrize("before", [True, False])
+def test_quads_are_cut_between_graphs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: int, before: bool
+) -> None:
+    path = tmp_path / "log.nq"
+    path.write_text(quads(before), encoding="utf-8")
+    whole = read_all(path)
+    monkeypatch.setattr(reading, "SPLIT", piece)
+    assert len(open_log([str(path)], SourceOptions()).splits) > 3
+    assert read_all(path) == whole
+    assert [time for time, _graph in whole] == [i * 1_000_000 for i in range(40)]
+
+
+def test_json_lines_are_cut_at_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "log.jsonl"
+    lines = [json.dumps({"time": i, "graph": f'<urn:x:s> <urn:x:p> "{"é" * (i % 7)}" .'}) for i in range(50)]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    whole = read_all(path)
+    monkeypatch.setattr(reading, "SPLIT", 97)
+    assert len(open_log([str(path)], SourceOptions()).splits) > 10
+    assert read_all(path) == whole
+    assert len(whole) == 50
+
+
+def test_graphs_in_several_places_are_not_cut(tmp_path: Path) -> None:
+    path = tmp_path / "log.nq"
+    lines = [f"<urn:x:s> <urn:x:p> <urn:x:{i}> <urn:g:{i % 2}> .\n" for i in range(60)]
+    path.write_text("".join(lines), encoding="utf-8")
+    assert cuts(str(path), path.stat().st_size, 100) == []
+
+
+def test_compressed_files_are_not_cut(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl.gz"
+    path.write_bytes(b"x" * 1000)
+    assert cuts(str(path), 1000, 100) == []
+
+
+def test_a_line_is_about_its_graph_or_its_subject() -> None:
+    assert graph_of(b'<a> <p> "x <b> ." <g> .') == b"<g>"
+    assert graph_of(b'_:s <p> "x"@en-GB .') == b"_:s"
+    assert graph_of(b'<g> <p> "1"^^<t> . # <c>') == b"<g>"
+    assert graph_of(b"# <a> <b> <c> <d> .") is None
+
+
+def test_many_small_files_are_spread_over_tasks(tmp_path: Path) -> None:
+    for i in range(20):
+        (tmp_path / f"{i}.ttl").write_text("<urn:x:s> <urn:x:p> <urn:x:o> .", encoding="utf-8")
+    log = open_log([str(tmp_path)], SourceOptions())
+    assert len(log.splits) == 1
+    parted = spread(log.splits, 6)
+    assert [len(split.pieces) for split in parted] == [4, 4, 4, 4, 4]
+    assert [p for split in parted for p in split.pieces] == list(log.splits[0].pieces)

@@ -1,0 +1,246 @@
+"""The real thing: few small jobs in one session; what they compute is tested without a JVM beside this."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dotr.spark
+from dotr.batch.arrow_batches import graph_text
+from dotr.batch.log_splits import open_log
+from dotr.batch.runs import Request
+from dotr.batch.spark.cluster import SparkRunner
+from dotr.batch.spark.stages import mended
+from dotr.errors import UsageError
+from dotr.events import Clock
+from dotr.io.decode.parquet import ArchiveWriter
+from dotr.io.files.rule_texts import read_rules_text
+from dotr.io.files.sources import SourceOptions, Sources
+from dotr.lang import load_program
+from tests.batch.test_local import golden_cases, in_one_process, loaded, output, quiet
+
+pytestmark = pytest.mark.spark
+
+
+def frame_of(spark: Any, case: Path) -> Any:
+    """A golden case's stream as a log, the latest graph first."""
+    _program, _background, options = loaded(case)
+    sources = Sources([str(case / "stream.jsonl")], options)
+    rows = [(graph.time, graph_text(graph.triples)) for graph in sources][::-1]
+    clock = sources.clock or Clock()
+    frame = spark.createDataFrame(rows, "time bigint, graph string")
+    if clock.integer:
+        return frame.selectExpr(f"time DIV {clock.unit} AS time", "graph"), clock
+    return frame.selectExpr("timestamp_micros(time) AS time", "graph"), clock
+
+
+def json_lines(rows: list[Any], clock: Clock) -> list[tuple[Any, ...]]:
+    """What a JSON line has of each row."""
+    return sorted(
+        (row.rule, row.id, row.match, row.graph, tuple(row.bindings.items()), _written(row.time, clock))
+        for row in rows
+    )
+
+
+def _written(time: Any, clock: Clock) -> Any:
+    return time if clock.integer else round(time.timestamp() * 1_000_000)
+
+
+def expected_rows(lines: list[str], clock: Clock) -> list[tuple[Any, ...]]:
+    rows = []
+    for line in lines:
+        event = json.loads(line)
+        raw = line[line.index('"match":') + 8 : line.rindex(',"graph":')]
+        rows.append((event["rule"], event["id"], raw, event["graph"]))
+    return sorted(rows)
+
+
+@pytest.mark.filterwarnings("ignore:warning.D4126")  # rules of one task are meant to say so
+@pytest.mark.parametrize("case", golden_cases(), ids=lambda case: f"{case.parent.name}/{case.name}")
+def test_golden_cases_hold_on_spark(case: Path, spark: Any) -> None:
+    program, background, options = loaded(case)
+    frame, clock = frame_of(spark, case)
+    unit = {1: "us", 1_000: "ms", 1_000_000: "s"}[options.unit]
+    expected = in_one_process(program, background, [str(case / "stream.jsonl")], options)
+    rows = dotr.spark.detect(frame, case / "rules.dotr", time_unit=unit).collect()
+    found = json_lines(rows, clock)
+    assert [row[:4] for row in found] == expected_rows(expected, clock)
+
+
+RULES = """PREFIX : <urn:x:>
+QUERY Smoke := { SELECT ?room WHERE { ?o :smoke ?room } }
+RULE Alarm
+DEFINE { dotr_id a :Alarm ; :in ?room ; :after ?n }
+FROM Smoke
+AND LAST Heat := { SELECT ?room WHERE { ?o :heat ?room } } WITHIN 4 s FROM Smoke ON Heat.?room = Smoke.?room
+WITH ?room := Smoke.?room, ?n := Heat.time
+CONSUMING Heat
+RULE Quiet
+DEFINE { dotr_id a :Quiet ; :count ?n }
+FROM EVERY 3 s AS Tick AND COUNT(*) AS ?n OVER Smoke WITHIN 5 s FROM Tick
+WITH ?n := ?n
+"""
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Rules, and a log of JSON lines in two files that share times, neither in order."""
+    folder = tmp_path_factory.mktemp("story")
+    (folder / "rules.dotr").write_text(RULES, encoding="utf-8")
+    (folder / "log").mkdir()
+    for name, step in (("a", 7), ("b", 11)):
+        graphs = []
+        for i in range(120):
+            time = i * step % 97
+            kind = ("smoke", "heat", "noise")[i % 3]
+            graphs.append({"time": time, "graph": f"<urn:x:{name}{i}> <urn:x:{kind}> <urn:x:room{i % 5}> ."})
+        text = "".join(json.dumps(graph) + "\n" for graph in graphs)
+        (folder / "log" / f"{name}.jsonl").write_text(text, encoding="utf-8")
+    return folder
+
+
+def of_one_process(story: Path, options: SourceOptions) -> list[str]:
+    program = load_program([str(story / "rules.dotr")], read_rules_text)
+    return in_one_process(program, [], [str(story / "log")], options)
+
+
+@pytest.mark.parametrize("length", [None, 10_000_000])
+def test_a_batch_writes_what_one_process_prints(
+    story: Path, spark: Any, tmp_path: Path, length: int | None
+) -> None:
+    options = SourceOptions()
+    program = load_program([str(story / "rules.dotr")], read_rules_text)
+    request = Request(program, [], open_log([str(story / "log")], options), slice_length=length)
+    report = SparkRunner().run(request, str(tmp_path), quiet)
+    expected = of_one_process(story, options)
+    assert len(expected) > 30
+    assert output(tmp_path, report) == expected
+    assert (report.graphs, report.instants, report.first, report.last) == (240, 97, 0, 96_000_000)
+    assert sum(report.rungs.values()) == 240
+
+
+@pytest.mark.parametrize("few", [100_000, 0])
+def test_archives_are_read_by_the_tasks_themselves(
+    story: Path, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    monkeypatch.setattr("dotr.batch.spark.stages.FEW", few)
+    monkeypatch.setattr("dotr.io.decode.parquet.ROWS", 25)
+    archive = ArchiveWriter(str(tmp_path / "log.parquet"), Clock())
+    for graph in Sources([str(story / "log")]):
+        archive.add(graph.time, graph.triples)
+    archive.close()
+    log = open_log([str(tmp_path / "log.parquet")], SourceOptions())
+    assert len(log.splits) == 10
+    program = load_program([str(story / "rules.dotr")], read_rules_text)
+    (tmp_path / "out").mkdir()
+    report = SparkRunner().run(Request(program, [], log), str(tmp_path / "out"), quiet)
+    assert output(tmp_path / "out", report) == of_one_process(story, SourceOptions())
+    assert (report.graphs, report.instants) == (240, 97)
+
+
+def test_the_data_source_reads_what_the_batch_reads(story: Path, spark: Any) -> None:
+    dotr.spark.register(spark)
+    log = spark.read.format("dotr").load(str(story / "log"))
+    assert log.dtypes == [("time", "bigint"), ("graph", "string")]
+    first = log.selectExpr("count(*) AS n", "count_if(time = 7) AS sevens").first()
+    assert first == (240, 3)
+
+
+def test_the_data_source_says_what_it_cannot_open(spark: Any) -> None:
+    dotr.spark.register(spark)
+    with pytest.raises(Exception, match="D4127"):  # Spark's own exception, whichever it is
+        spark.read.format("dotr").load("hdfs://host/log")
+
+
+def test_what_the_data_source_writes_it_reads_back(story: Path, spark: Any, tmp_path: Path) -> None:
+    dotr.spark.register(spark)
+    found = list(Sources([str(story / "log")]))[:50]
+    graphs = sorted((graph.time // 10**6, graph_text(graph.triples)) for graph in found)
+    log = spark.createDataFrame(graphs, "time bigint, graph string")
+    for form in ("nquads", "jsonl"):
+        path = str(tmp_path / form)
+        log.write.format("dotr").mode("append").option("as", form).save(path)
+        again = spark.read.format("dotr").load(path)
+        assert sorted(map(tuple, again.collect())) == graphs
+        assert not [file for file in (tmp_path / form).iterdir() if file.name.startswith(".")]
+
+
+def test_a_log_tells_detect_its_unit(spark: Any, tmp_path: Path) -> None:
+    """An archive in milliseconds was taken for one in seconds unless time_unit said so."""
+    archive = ArchiveWriter(str(tmp_path / "log.parquet"), Clock(True, 1000))
+    archive.add(1_500_000, [("<urn:x:a>", "<urn:x:smoke>", "<urn:x:hall>")])
+    archive.close()
+    (tmp_path / "rules.dotr").write_text(
+        "RULE R DEFINE { dotr_a a <urn:x:R> } FROM EVERY 500 ms AS T "
+        "AND EACH S := { SELECT ?r { ?o <urn:x:smoke> ?r } } WITHIN 0 s FROM T"
+    )
+    dotr.spark.register(spark)
+    parquet = spark.read.parquet(str(tmp_path / "log.parquet"))
+    source = spark.read.format("dotr").load((tmp_path / "log.parquet").as_uri())
+    for log in (parquet, source):
+        assert [row.time for row in dotr.spark.detect(log, tmp_path / "rules.dotr").collect()] == [1500]
+        with pytest.raises(UsageError, match="D4123"):
+            dotr.spark.detect(log, tmp_path / "rules.dotr", time_unit="s")
+
+
+def test_timestamps_stay_timestamps(spark: Any, tmp_path: Path) -> None:
+    dotr.spark.register(spark)
+    (tmp_path / "log.jsonl").write_text(
+        '{"time":"2026-01-01T08:00:12.5Z","graph":"<urn:x:a> <urn:x:smoke> <urn:x:hall> ."}\n',
+        encoding="utf-8",
+    )
+    (tmp_path / "rules.dotr").write_text(
+        "RULE R DEFINE { dotr_a a <urn:x:R> ; <urn:x:at> ?t } "
+        "FROM S := { SELECT ?room WHERE { ?o <urn:x:smoke> ?room } } WITH ?t := S.time",
+        encoding="utf-8",
+    )
+    log = spark.read.format("dotr").load(str(tmp_path / "log.jsonl"))
+    (row,) = (
+        dotr.spark.detect(log, str(tmp_path / "rules.dotr")).selectExpr("string(time)", "bindings").collect()
+    )
+    assert row.time == "2026-01-01 08:00:12.5"
+    assert row.bindings["t"].startswith('"2026-01-01T08:00:12.5Z"')
+
+
+def test_a_bad_graph_is_told_as_a_diagnostic(story: Path, spark: Any) -> None:
+    log = spark.createDataFrame([(1, "<urn:x:a> <urn:x:smoke> nonsense .")], "time bigint, graph string")
+    with pytest.raises(Exception, match="D2001") as raised:  # Spark's own exception, whichever it is
+        dotr.spark.detect(log, story / "rules.dotr").collect()
+    assert "the graph at 1000000" in str(mended(raised.value))
+
+
+def test_an_empty_log_has_no_events(story: Path, spark: Any) -> None:
+    log = spark.createDataFrame([], "time bigint, graph string")
+    assert dotr.spark.detect(log, story / "rules.dotr").collect() == []
+
+
+def test_wrong_columns_are_refused_before_anything_runs(story: Path, spark: Any) -> None:
+    with pytest.raises(UsageError, match="D4122"):
+        dotr.spark.detect(spark.range(3), story / "rules.dotr")
+
+
+def test_a_row_without_time_is_refused(story: Path, spark: Any) -> None:
+    log = spark.createDataFrame([(None, ""), (1, "")], "time bigint, graph string")
+    with pytest.raises(Exception, match="D2018"):  # Spark's own exception, whichever it is
+        dotr.spark.detect(log, story / "rules.dotr").collect()
+
+
+def test_what_breaks_while_ctrl_c_is_answered_is_ctrl_c(
+    story: Path, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The talk with the JVM is broken off; what was cleaned up over it said D4303, exit code 4."""
+
+    def stopped(*_: object) -> None:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise RuntimeError("Answer from Java side is empty")
+
+    program = load_program([str(story / "rules.dotr")], read_rules_text)
+    request = Request(program, [], open_log([str(story / "log")], SourceOptions()))
+    monkeypatch.setattr("dotr.batch.spark.stages.look", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        SparkRunner().run(request, str(tmp_path), quiet)

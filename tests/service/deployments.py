@@ -1,0 +1,178 @@
+"""A small deployment whose rules remember, consume, aggregate, chain and tick; and a stream for it.
+
+Place:   shared by the tests of the journal, of feeding, and of being killed.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sqlite3
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from dotr.io.files.sources import SourceOptions
+from dotr.io.sinks import formatter
+from dotr.service.appending_files import AppendingFile
+from dotr.service.checkpoint_policy import CheckpointPolicy
+from dotr.service.deployment_directory import commit_proposal, deployed_program, propose
+from dotr.service.feed import Feed, FeedSink
+from dotr.service.journal import Disk, Journal
+from dotr.service.resuming import resumed
+
+RULES = """
+PREFIX : <urn:x:>
+RULE Fire
+DEFINE { dotr_f a :Fire ; :in ?room ; :peak ?v }
+FROM Smoke := { SELECT ?room { ?o a :Smoke ; :room ?room } }
+AND LAST Hot := { SELECT ?room ?v { ?o :celsius ?v ; :room ?room FILTER(?v > 60) } }
+    WITHIN 20 s FROM Smoke ON Hot.?room = Smoke.?room
+WITH ?room := Smoke.?room, ?v := Hot.?v
+CONSUMING Hot
+
+RULE Mean
+DEFINE { dotr_m :mean ?mean ; :at ?room }
+FROM Smoke2 := { SELECT ?room { ?o a :Smoke ; :room ?room } }
+AND AVG(Any.?v) AS ?mean OVER Any := { SELECT ?room ?v { ?o :celsius ?v ; :room ?room } }
+    WITHIN 30 s FROM Smoke2 ON Any.?room = Smoke2.?room
+WITH ?mean := ?mean, ?room := Smoke2.?room
+
+RULE Again
+DEFINE { dotr_a :again ?room }
+FROM Fire
+AND EACH Earlier := Fire WITHIN 60 s BEFORE Fire ON Earlier.?room = Fire.?room
+WITH ?room := Fire.?room
+
+RULE Quiet
+DEFINE { dotr_q :quiet ?t }
+FROM EVERY 25 s AS Tick
+AND NOT S := { SELECT ?o { ?o a :Smoke } } WITHIN 10 s FROM Tick
+WITH ?t := Tick.time
+"""
+
+
+def stream(count: int, seed: int = 7, bad: bool = True) -> list[str]:
+    """JSON lines of a stream, some of them not readable, some times shared."""
+    noise = random.Random(seed)
+    time, lines = 0, []
+    for number in range(count):
+        time += noise.choice((0, 1, 1, 2))
+        room = noise.choice("ab")
+        if noise.random() < 0.2:
+            graph = f"[] a <urn:x:Smoke> ; <urn:x:room> <urn:x:{room}> ."
+        else:
+            graph = f"[] <urn:x:celsius> {noise.randrange(40, 90)} ; <urn:x:room> <urn:x:{room}> ."
+        lines.append(json.dumps({"time": time, "graph": graph}))
+        if bad and number % 40 == 17:
+            lines.append("not json")
+    return lines
+
+
+def deploy(folder: Path, rules: str = RULES) -> str:
+    """A deployment of the rules in `folder`/state; its path."""
+    (folder / "rules.dotr").write_text(rules)
+    with Journal(str(folder / "state"), create=True) as journal:
+        commit_proposal(journal, propose(journal, [str(folder / "rules.dotr")]))
+    return str(folder / "state")
+
+
+def feed(
+    state: str,
+    paths: Sequence[str],
+    outputs: Sequence[str] = (),
+    *,
+    disk: Disk | None = None,
+    every: int = 10,
+    keep_open: bool = False,
+    letters: str = "",
+    late: str = "",
+    options: SourceOptions | None = None,
+    follow_for: tuple[Any, float, int] | None = None,
+    lateness: int = 0,
+    **more: Any,
+) -> Feed:
+    """One feed to the ends of its sources, events to `outputs` (N-Quads), commits by count alone.
+
+    `follow_for`: follow instead, between looks let a frozen clock tick so many seconds, so many times.
+    """
+    with Journal(state, disk=disk) as journal:
+        program = deployed_program(journal.deployed())
+        pipeline = resumed(
+            journal,
+            program,
+            lateness=lateness,
+            on_late=lambda time, graph: feeding.late(time, graph),
+            on_refused=lambda time, graphs, error: feeding.refused(time, graphs, error),
+        )
+        snapshot = journal.snapshot()
+        if snapshot is not None:
+            pipeline.restore(snapshot)
+        _head, write = formatter("nquads", program.prefixes)
+        sinks: list[FeedSink] = []
+        feeding = Feed(
+            journal,
+            pipeline,
+            options or SourceOptions(),
+            sinks,
+            fail_on_error=not letters,
+            pace=CheckpointPolicy(graphs=every, seconds=1e9, share=0),
+            **more,
+        )
+        try:
+            for path in outputs:
+                sinks.append(FeedSink(write, AppendingFile(journal, path, "nquads")))
+            if letters:
+                feeding.letters = AppendingFile(journal, letters, "jsonl")
+            if late:
+                feeding.delayed = AppendingFile(journal, late, "jsonl")
+            if follow_for is not None:
+                clock, step, times = follow_for
+                left = iter(range(times))
+                feeding.stopping = lambda: next(left, None) is None
+                with suppress(KeyboardInterrupt):
+                    feeding.follow(paths, lambda: clock.tick(step))
+            else:
+                feeding.run(paths, keep_open)
+        finally:
+            feeding.close()
+    return feeding
+
+
+class FailingDisk(Disk):
+    """Fails once, at the `at`-th write of any kind, as a full disk does; counts them all."""
+
+    def __init__(self, at: int) -> None:
+        self.at = at
+        self.count = 0
+
+    def _step(self) -> bool:
+        self.count += 1
+        return self.count == self.at
+
+    def execute(self, connection: sqlite3.Connection, statement: str, values: Sequence[Any] = ()) -> None:
+        if self._step():
+            raise sqlite3.OperationalError("database or disk is full")
+        super().execute(connection, statement, values)
+
+    def write(self, file: int, content: bytes) -> int:
+        if self._step():
+            if len(content) > 1:
+                super().write(file, content[: len(content) // 2])  # a part may get through before the error
+            raise OSError(28, "No space left on device")
+        return super().write(file, content)
+
+    def sync(self, file: int) -> None:
+        if self._step():
+            raise OSError(5, "Input/output error")
+
+    def truncate(self, file: int, length: int) -> None:
+        if self._step():
+            raise OSError(5, "Input/output error")
+        super().truncate(file, length)
+
+    def create(self, path: str) -> int:
+        if self._step():
+            raise OSError(28, "No space left on device")
+        return super().create(path)
