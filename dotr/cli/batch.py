@@ -275,6 +275,5 @@ class Stages:
             self._draw("")
 
     def _draw(self, line: str) -> None:
-        sys.stderr.write(f"\r{line.ljust(self._width)}" + ("" if line else "\r"))
-        sys.stderr.flush()
+        render.draw(f"\r{line.ljust(self._width)}" + ("" if line else "\r"))
         self._width = len(line)

@@ -18,7 +18,7 @@ import click
 from dotr.cli.render import note
 from dotr.errors import DataError, Diagnostic, DotrError, ProgramError
 from dotr.io.files.outputs import unwritable
-from dotr.io.files.rule_texts import read_rules_text
+from dotr.io.files.rule_texts import read_rules_text, read_standard_input
 from dotr.lang.printer import format_text
 from dotr.source import Source
 
@@ -35,7 +35,7 @@ def command(rules: tuple[str, ...], only_check: bool, to_stdout: bool) -> int:
     changed = 0
     for path in rules:
         try:
-            old = sys.stdin.read() if path == "-" else _read(path)
+            old = read_standard_input() if path == "-" else _read(path)
             new = format_text(Source("<stdin>" if path == "-" else path, old))
         except DotrError as error:
             errors += error.diagnostics

@@ -8,7 +8,6 @@ Why not: click's own error output: it knows neither places nor hints, and one co
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -19,7 +18,7 @@ from importlib.util import find_spec
 import click
 
 from dotr import __version__
-from dotr.cli import render
+from dotr.cli import render, standard_streams
 from dotr.errors import (
     DataError,
     Diagnostic,
@@ -108,14 +107,18 @@ def group() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """The entry point: run a verb and exit with its code."""
+    standard_streams.prepare()
     sys.exit(run(arguments))
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run a verb and return its exit code. Errors a user can mend never show a traceback."""
+    return standard_streams.settle(_run(arguments))
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     try:
         code = group.main(list(arguments) if arguments is not None else None, "dotr", standalone_mode=False)
-        sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except click.UsageError as error:
         error.show()
@@ -127,12 +130,13 @@ def run(arguments: Sequence[str] | None = None) -> int:
         render.errors(error)
         return exit_code(error)
     except (NobodyListensError, BrokenPipeError):
-        return _nobody_listens()
+        standard_streams.discard(sys.stdout)  # not an error, but nothing more can be said there
+        return 0
     except (KeyboardInterrupt, click.exceptions.Abort):
         render.note("stopped")
         return 130
     except Exception as error:
-        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        if isinstance(error, OSError) and standard_streams.cannot_be_written(error):
             render.errors(unwritable("standard output", error))
             return 4
         if os.environ.get("DOTR_TRACEBACK"):
@@ -143,13 +147,6 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 def exit_code(error: DotrError) -> int:
     return next(code for kind, code in EXIT_CODES if isinstance(error, kind))
-
-
-def _nobody_listens() -> int:
-    """The reader of our output went away: not an error, but nothing more can be said there."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    return 0
 
 
 def _our_fault(error: Exception) -> EngineError:

@@ -20,11 +20,11 @@ from dotr.core.enrich import enricher
 from dotr.datalog.owl_lists import rules_over
 from dotr.errors import DataError, Diagnostic, EngineError, UsageError
 from dotr.events import Clock, Time, Values
-from dotr.io.decode.documents import decode, format_of, unreadable
+from dotr.io.decode.documents import format_of, unreadable
 from dotr.io.error_policy import ErrorPolicy
 from dotr.io.files.background import read_background
 from dotr.io.files.outputs import StreamOutput, open_output
-from dotr.io.files.rule_texts import read_rules_text
+from dotr.io.files.rule_texts import read_rules_text, read_standard_input
 from dotr.io.files.sources import SourceOptions, Sources
 from dotr.io.term_formatting import TermFormatter, json_terms
 from dotr.io.timestamps import TimeError, parse_text
@@ -119,7 +119,7 @@ def _is_rdf(path: str) -> bool:
 
 def _query_text(path: str) -> str:
     if path == "-":
-        return decode(sys.stdin.buffer.read(), "<stdin>")
+        return read_standard_input()
     try:
         return read_rules_text(path)
     except OSError as error:

@@ -48,8 +48,15 @@ def note(text: str) -> None:
 
 
 def _print(text: str) -> None:
-    with suppress(BrokenPipeError, ValueError):  # nobody may be reading what went wrong
+    with suppress(OSError, ValueError):  # nobody may be reading what went wrong
         print(text, file=sys.stderr, flush=True)
+
+
+def draw(line: str) -> None:
+    """Put a progress line in place of the one before it."""
+    with suppress(OSError, ValueError):
+        sys.stderr.write(line)
+        sys.stderr.flush()
 
 
 def visible(text: str) -> str:
@@ -86,8 +93,7 @@ class Progress:
             self._width = 0
 
     def _draw(self, line: str) -> None:
-        sys.stderr.write(f"\r{line.ljust(self._width)}" + ("" if line else "\r"))
-        sys.stderr.flush()
+        draw(f"\r{line.ljust(self._width)}" + ("" if line else "\r"))
         self._width = len(line)
 
     @property

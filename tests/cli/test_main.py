@@ -58,17 +58,6 @@ def test_a_fault_of_ours_is_no_traceback(dotr: Dotr, monkeypatch: pytest.MonkeyP
     assert "Traceback" not in ran.err
 
 
-def test_a_full_disk_is_no_fault_of_ours(folder: Path) -> None:
-    if not Path("/dev/full").exists():
-        pytest.skip("no /dev/full here")
-    for verb in (["check", "fire.dotr", "none.dotr"], ["run", "fire.dotr", "events"], ["--help"]):
-        command = [sys.executable, "-m", "dotr.cli.main", *verb]
-        with open("/dev/full", "wb") as full:
-            ran = subprocess.run(command, cwd=folder, stdout=full, stderr=subprocess.PIPE, check=False)
-        assert ran.returncode == 4, verb
-        assert b"D4201" in ran.stderr
-
-
 def test_the_demo_ends_with_composite_events_and_what_to_try(dotr: Dotr) -> None:
     ran = dotr("demo")
     assert ran.code == 0

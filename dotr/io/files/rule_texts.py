@@ -5,7 +5,9 @@ Place:   handed to lang as its Reader; nothing else opens a rule file.
 
 from __future__ import annotations
 
-from dotr.io.decode.documents import decode
+import sys
+
+from dotr.io.decode.documents import decode, read_some
 from dotr.io.files.shipped import SCHEME, shipped
 
 _LARGEST = 64 * 1024 * 1024
@@ -22,3 +24,9 @@ def read_rules_text(path: str) -> str:
     if len(content) > _LARGEST:
         raise OSError(27, "file too large for a program", str(path))
     return decode(content, path).replace("\r\n", "\n")
+
+
+def read_standard_input() -> str:
+    """A program or a query that comes by standard input. Raises DataError D2002, D2003."""
+    text = decode(read_some(sys.stdin.buffer, -1, "<stdin>"), "<stdin>")
+    return text.replace("\r\n", "\n")
