@@ -19,7 +19,7 @@ from dotr.core.detect import DETECTORS, Detector
 from dotr.core.emit import Emission, Emitter
 from dotr.core.enrich import enricher, reopened
 from dotr.core.extract import Extractor
-from dotr.errors import DataError, Diagnostic, DotrError, EngineError, ProgramError
+from dotr.errors import DataError, Diagnostic, DotrError, EngineError, ProgramError, UnsupportedError
 from dotr.events import Clock, Composite, Fact, Time
 from dotr.ir import Entailment, Every, Program
 from dotr.rdf.blanks import label_stream
@@ -92,6 +92,12 @@ class Pipeline:
         verify: bool = False,
         closed: bytes | None = None,
     ) -> None:
+        if program.holds or program.standing:
+            raise UnsupportedError(
+                Diagnostic(
+                    "D4160", "HOLD, ISTREAM and DSTREAM are read, and not yet run", hint="leave them out"
+                )
+            )
         self.program = program
         self.clock: Clock | None = None
         self._lateness = lateness

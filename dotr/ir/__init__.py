@@ -11,6 +11,7 @@ from dotr.ir.datalog import (
     NotAtom,
 )
 from dotr.ir.expressions import Aggregate, Attribute, Call, Const, Exists, Expression, TimeOf, Var
+from dotr.ir.lasting import Hold, RelationToStream, StandingQuery
 from dotr.ir.program import Entailment, Program
 from dotr.ir.queries import (
     Alternative,
@@ -83,6 +84,7 @@ __all__ = [
     "Fresh",
     "GroupKey",
     "GroupPattern",
+    "Hold",
     "Inverse",
     "Minus",
     "NegatedSet",
@@ -94,11 +96,13 @@ __all__ = [
     "Position",
     "Program",
     "Projection",
+    "RelationToStream",
     "Repeat",
     "Rule",
     "Select",
     "Selection",
     "Sequence",
+    "StandingQuery",
     "SubSelect",
     "Summarise",
     "TemplateNode",

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from dotr.ir.datalog import DatalogRule
+from dotr.ir.lasting import Hold, StandingQuery
 from dotr.ir.queries import Select
 from dotr.ir.rules import Rule
 
@@ -24,6 +25,8 @@ class Program:
     `background`: paths of RDF files or folders, resolved against the file that names them, in order.
     `datalog`: rules of all .dlog files and imports, in order. `prefixes` are for printing and `dotr query`.
     `dependencies`: rules in an order in which every non-strict reference comes first (indices into `rules`).
+    `holds`: what the stream says that lasts, one line for each predicate and class. `standing`: stream name →
+    its ISTREAM or DSTREAM ("ISTREAM Jam" where it is of a QUERY, whatever it is called where it is written).
     """
 
     queries: Mapping[str, Select] = field(default_factory=dict)
@@ -33,6 +36,19 @@ class Program:
     entailment: Entailment = Entailment.NONE
     prefixes: Mapping[str, str] = field(default_factory=dict)
     dependencies: tuple[int, ...] = ()
+    holds: tuple[Hold, ...] = ()
+    standing: Mapping[str, StandingQuery] = field(default_factory=dict)
+
+    @property
+    def selects(self) -> dict[str, Select]:
+        """Stream name → the query that its facts are answers of, or changes of answers."""
+        return {**self.queries, **{name: standing.select for name, standing in self.standing.items()}}
+
+    @property
+    def written(self) -> dict[str, Select]:
+        """As `selects`, every query once, under the stream that it was written for."""
+        changes = {name: standing.select for name, standing in self.standing.items() if not standing.query}
+        return {**self.queries, **changes}
 
     def without(self, names: Iterable[str]) -> Program:
         """The program without some rules and the queries written inside them."""

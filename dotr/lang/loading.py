@@ -21,6 +21,7 @@ from dotr.lang.grammar.syntax import (
     BackgroundSyntax,
     EntailmentSyntax,
     FileSyntax,
+    HoldSyntax,
     ImportSyntax,
     Name,
     ParameterValue,
@@ -62,6 +63,7 @@ class Loaded:
 
     definitions: list[tuple[LoadedFile, QuerySyntax | RuleSyntax]] = field(default_factory=list)
     imports: list[tuple[LoadedFile, ImportSyntax]] = field(default_factory=list)
+    holds: list[tuple[LoadedFile, HoldSyntax]] = field(default_factory=list)
     units: list[LoadedFile] = field(default_factory=list)
     datalog: list[DatalogRule] = field(default_factory=list)
     background: dict[str, None] = field(default_factory=dict)
@@ -192,6 +194,8 @@ class Loader:
                         self._rules_path(unit, path)
                 case EntailmentSyntax(name):
                     self._set_entailment(name)
+                case HoldSyntax():
+                    self.loaded.holds.append((unit, statement))
                 case ImportSyntax():
                     self._import(unit, statement)
                 case QueryParameter() | ValueParameter():

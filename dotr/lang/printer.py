@@ -23,6 +23,7 @@ from dotr.ir import (
     FilterAtom,
     Fresh,
     NotAtom,
+    RelationToStream,
     Select,
     TemplateNode,
     TemplateTriple,
@@ -42,7 +43,13 @@ from dotr.lang.grammar.syntax import (
     EventSyntax,
     EverySyntax,
     FileSyntax,
+    Held,
+    HeldClass,
+    HeldPredicate,
+    HeldRest,
+    HoldSyntax,
     ImportSyntax,
+    Name,
     ParameterValue,
     PathSyntax,
     QueryParameter,
@@ -194,9 +201,10 @@ class _Printer:
                 return [f"PARAMETER ?{name.text}{value}"]
             case ImportSyntax():
                 return self._import(statement)
-            case QuerySyntax(name, select):
-                assert select is not None, "a text with errors is not printed"
-                return self._with_query(f"QUERY {name.text} := ", select)
+            case HoldSyntax():
+                return self._hold(statement)
+            case QuerySyntax(name, select, _, operator, alias):
+                return self._query(f"QUERY {name.text} := ", operator, alias, select)
             case RuleSyntax():
                 raise AssertionError("a rule is several units")
             case _:
@@ -209,6 +217,35 @@ class _Printer:
         given = [f"{name.text} := {query.text}" for name, query in statement.queries]
         given += [f"?{name.text} := {self._value(value)}" for name, value in statement.values]
         return _listed(f"{line} WITH ", given) if given else [line]
+
+    def _hold(self, statement: HoldSyntax) -> list[str]:
+        end = " LATEST" if statement.latest else ""
+        if statement.duration is not None:
+            end += f" FOR {self._duration(statement.duration)}"
+        lines = _listed("HOLD ", map(self._held, statement.held))
+        return [*lines[:-1], lines[-1] + end]
+
+    def _held(self, held: Held) -> str:
+        match held:
+            case HeldPredicate(iri):
+                return self._writer.term(iri)
+            case HeldClass(iri):
+                return f"a {self._writer.term(iri)}"
+            case HeldRest():
+                return "*"
+            case _:
+                assert_never(held)
+
+    def _query(
+        self, before: str, operator: RelationToStream | None, alias: Name | None, select: Select | None
+    ) -> list[str]:
+        """`Name := …`, whatever may stand there."""
+        if operator is not None:
+            before += f"{operator} "
+        if alias is not None:
+            return [before + alias.text]
+        assert select is not None, "a text with errors is not printed"
+        return self._with_query(before, select)
 
     def _value(self, value: ParameterValue) -> str:
         match value:
@@ -287,12 +324,10 @@ class _Printer:
     def _event(self, before: str, event: EventSyntax, after: Sequence[str] = ()) -> list[str]:
         """An event behind `FROM` or `AND …`, with what follows it in the same line if that fits."""
         head = f"{before}{event.name.text}"
-        if event.query is not None:
-            lines = self._with_query(f"{head} := ", event.query)
-        elif event.alias is not None:
-            lines = [f"{head} := {event.alias.text}"]
-        else:
+        if event.query is None and event.alias is None:
             lines = [head]
+        else:
+            lines = self._query(f"{head} := ", event.operator, event.alias, event.query)
         if not after:
             return lines
         rest = " ".join(after)

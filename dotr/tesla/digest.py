@@ -27,15 +27,16 @@ ANY = "*"
 
 def rule_digests(program: Program) -> tuple[str, ...]:
     """Per rule, 32 hexadecimal digits. Linear in the program's size times the length of chains."""
-    queries = {name: _hash(repr(select)) for name, select in program.queries.items()}
+    queries = {name: _hash(repr(select)) for name, select in program.selects.items()}
     datalog = _DatalogReach(program.datalog)
-    reached = {name: datalog.digest(select) for name, select in program.queries.items()}
+    reached = {name: datalog.digest(select) for name, select in program.selects.items()}
     entailment = program.entailment.value
     own = []
     for rule in program.rules:
         streams = [p.stream for p in rule.positions if not p.chained]
         parts = [repr(rule), entailment]
         parts += [text for s in streams if s in queries for text in (s, queries[s], reached[s])]
+        parts += [program.standing[s].operator for s in streams if s in program.standing]
         own.append(_hash("\n".join(parts)))
     return tuple(_hash("\n".join(sorted(own[i] for i in rules))) for rules in _own_twice(program))
 

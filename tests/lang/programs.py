@@ -117,11 +117,15 @@ def durations(draw: st.DrawFn) -> Tokens:
 
 @st.composite
 def events(draw: st.DrawFn, name: str) -> Tokens:
-    match draw(st.integers(0, 2)):
+    match draw(st.integers(0, 4)):
         case 0:
             return [name]
         case 1:
             return [name, ":=", "Shared"]
+        case 2:
+            return [name, ":=", draw(st.sampled_from(["ISTREAM", "dstream"])), "Shared"]
+        case 3:
+            return [name, ":=", draw(st.sampled_from(["ISTREAM", "dstream"])), *draw(queries())]
         case _:
             return [name, ":=", *draw(queries())]
 
@@ -216,13 +220,20 @@ def programs(draw: st.DrawFn) -> str:
         ["IMPORT", "<lost.dotr>", "AS", "Lost", "WITH", "Beat", ":=", "Shared", ",", "?k", ":=", "5", "s"],
         ["IMPORT", '"a b.dotr"', "WITH", "?m", ":=", "-5"],
         ["BASE", "<http://example.org/>"],
+        ["hold", "*", "for", "10", "s"],
+        ["HOLD", ":p", ",", "a", "ex:C", "FOR", "?patience"],
+        ["HOLD", "<http://example.org/r>", "LATEST", "FOR", "90", "min"],
+        ["HOLD", "ex:q", "latest"],
     ]  # fmt: skip
     for number in range(draw(st.integers(1, 4))):
         kind = draw(st.integers(0, 2))
         if kind == 0:
             tokens += draw(st.sampled_from(lines))
         elif kind == 1:
-            tokens += ["QUERY", f"Q{number}", ":=", *draw(queries())]
+            tokens += ["QUERY", f"Q{number}", ":="]
+            operator = draw(st.sampled_from([[], ["ISTREAM"], ["Dstream"]]))
+            named = bool(operator) and draw(st.booleans())
+            tokens += [*operator, *(["Shared"] if named else draw(queries()))]
         else:
             tokens += draw(rules(number))
     return laid_out(draw, tokens)

@@ -133,8 +133,9 @@ def _reaches(start: str, goal: str, edges: Mapping[str, set[str]]) -> bool:
 def _comparisons(program: Program, found: Diagnostics) -> None:
     """Every comparison of a resource with a number, and its like."""
     streams: dict[str, dict[str, Sort]] = {}
-    for name, select in program.queries.items():
+    for name, select in program.selects.items():
         streams[name] = attribute_sorts(select)
+    for select in program.written.values():
         for condition, sorts in filters_of(select):
             check_sorts(condition, sorts.get, found)
     for rule in program.rules:

@@ -8,7 +8,7 @@ Method:  language.md, sec. 2 and 3. A position is known from its conjunct on; a 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from dotr.errors import Diagnostics
 from dotr.ir import (
@@ -23,8 +23,10 @@ from dotr.ir import (
     Expression,
     Position,
     Program,
+    RelationToStream,
     Rule,
     Select,
+    StandingQuery,
     Summarise,
     TimeOf,
     Var,
@@ -32,6 +34,7 @@ from dotr.ir import (
     Within,
 )
 from dotr.lang.checks.chaining import order
+from dotr.lang.checks.lasting import check_holds, check_standing
 from dotr.lang.grammar.base import nearest
 from dotr.lang.grammar.syntax import (
     AbsentSyntax,
@@ -52,12 +55,19 @@ from dotr.source import Span
 
 @dataclass(frozen=True, slots=True)
 class StreamNames:
-    """What a name stands for in a deployment: a query or a rule. `variables` None: it could not be read."""
+    """What a name stands for in a deployment: a query or a rule. `variables` None: it could not be read.
+
+    `operator`: the stream is one of changes; `select` is then the query that changes, as it is of a QUERY.
+    `definition`: the name under which a QUERY or rule defines it, where that is not `name`.
+    """
 
     name: str
     variables: tuple[str, ...] | None
     chained: bool
     span: Span
+    operator: RelationToStream | None = None
+    select: Select | None = None
+    definition: str = ""
 
 
 class Resolver:
@@ -68,12 +78,16 @@ class Resolver:
         self._found = found
         self.streams: dict[str, StreamNames] = {}
         self.queries: dict[str, Select] = {}
+        self.standing: dict[str, StandingQuery] = {}
         self.used: set[str] = set()
         self.whole = True  # every rule could be built
         self._broken_units: list[LoadedFile] = []
         self._accepted: list[tuple[LoadedFile, QuerySyntax | RuleSyntax]] = []
         for unit, definition in loaded.definitions:
             self._define(unit, definition)
+        for unit, definition in self._accepted:
+            if isinstance(definition, QuerySyntax) and definition.alias is not None:
+                self._define_changes(unit, definition, definition.alias)
         for unit, statement in loaded.imports:
             self._check_given(unit, statement.path.text)
 
@@ -99,13 +113,57 @@ class Resolver:
             )
             self.whole = False
         elif isinstance(definition, QuerySyntax):
-            variables = None if definition.select is None else definition.select.variables
-            self.streams[name] = StreamNames(name, variables, False, definition.name.span)
+            self.streams[name] = self._query(name, definition)
         else:
             readable = definition.whole or definition.bindings
             names = tuple(b.variable.text for b in definition.bindings) if readable else None
             self.streams[name] = StreamNames(name, names, True, definition.name.span)
         self._accepted.append((unit, definition))
+
+    def _query(self, name: str, definition: QuerySyntax) -> StreamNames:
+        select, operator, span = definition.select, definition.operator, definition.name.span
+        if operator is not None and select is not None:
+            self.standing[name] = StandingQuery(operator, select)
+            check_standing(operator, select, span, self._found)
+        return StreamNames(name, None if select is None else select.variables, False, span, operator, select)
+
+    def _define_changes(self, unit: LoadedFile, definition: QuerySyntax, alias: Name) -> None:
+        """`QUERY Name := ISTREAM Other`, when all names are known."""
+        name = unit.prefix + definition.name.text
+        assert definition.operator is not None, "an alias stands behind ISTREAM or DSTREAM"
+        changes = self.changes(unit, definition.operator, alias)
+        if changes is not None and self.streams[name].span == definition.name.span:
+            self.streams[name] = replace(changes, span=definition.name.span, definition=name)
+
+    def changes(self, unit: LoadedFile, operator: RelationToStream, of: Name) -> StreamNames | None:
+        """The stream `ISTREAM of`, one wherever it is written. None: it cannot be, and that is told."""
+        stream = self.look_up(unit, of.text)
+        if stream is None:
+            self._found.error(
+                "D1106",
+                f"there is no query `{of.text}`",
+                of.span,
+                hint=nearest(of.text, self.names(unit)) or f"define it: `QUERY {of.text} := {{ SELECT … }}`",
+            )
+            self.whole = False
+            return None
+        self.used.add(stream.definition or stream.name)
+        if stream.chained or stream.operator is not None:
+            what = "is a rule" if stream.chained else f"is the {stream.operator} of one"
+            self._found.error(
+                "D1506",
+                f"{operator} takes a QUERY, and `{of.text}` {what}",
+                of.span,
+                hint="a rule's events are a stream: name it alone" if stream.chained else "name its query",
+                notes=(f"`{of.text}` stands at {stream.span}",),
+            )
+            self.whole = False
+            return None
+        name = f"{operator} {stream.name}"
+        if stream.select is not None:
+            self.standing.setdefault(name, StandingQuery(operator, stream.select, stream.name))
+            check_standing(operator, stream.select, of.span, self._found)
+        return replace(stream, name=name, operator=operator, definition=stream.name)
 
     def look_up(self, unit: LoadedFile, name: str) -> StreamNames | None:
         """The query or rule that `name` means in a file."""
@@ -136,7 +194,7 @@ class Resolver:
                 self.whole = False
                 self._broken_units.append(unit)
                 continue
-            self.used.add(stream.name)
+            self.used.add(stream.definition or stream.name)
             expected = unit.expected.get(parameter)
             if expected is None or stream.variables is None:
                 continue
@@ -161,7 +219,7 @@ class Resolver:
         for unit, definition in self._accepted:
             name = unit.prefix + definition.name.text
             if isinstance(definition, QuerySyntax):
-                if definition.select is not None and name not in seen:
+                if definition.select is not None and definition.operator is None and name not in seen:
                     self.queries[name] = definition.select
             elif not self._is_broken(unit):
                 rule = _RuleResolver(self, unit, definition, self._found).rule()
@@ -180,6 +238,8 @@ class Resolver:
             entailment=self._loaded.entailment,
             prefixes=self._loaded.prefixes,
             dependencies=order(rules, self._found),
+            holds=check_holds(self._loaded.holds, self._found),
+            standing=self.standing,
         )
 
     def _is_broken(self, unit: LoadedFile | None) -> bool:
@@ -340,8 +400,11 @@ class _RuleResolver:
         if event.query is not None:
             stream = f"{self._name}.{name.text}"
             if claimed:
-                self._deployment.queries[stream] = event.query
+                self._ask(stream, event.query, event.operator, name.span)
             return Position(name.text, stream, event.query.variables, False, name.span)
+        if event.operator is not None and event.alias is not None:
+            changes = self._deployment.changes(self._unit, event.operator, event.alias)
+            return None if changes is None else self._over(name, changes)
         target = event.alias or name
         earlier = self._known.positions.get(target.text)
         if event.alias is not None and earlier is not None:
@@ -354,11 +417,22 @@ class _RuleResolver:
         if stream_found is None:
             self._unknown_event(target)
             return None
-        self._deployment.used.add(stream_found.name)
-        if stream_found.variables is None:
+        self._deployment.used.add(stream_found.definition or stream_found.name)
+        return self._over(name, stream_found)
+
+    def _ask(self, stream: str, query: Select, operator: RelationToStream | None, span: Span) -> None:
+        """A query written in place."""
+        if operator is None:
+            self._deployment.queries[stream] = query
+            return
+        self._deployment.standing[stream] = StandingQuery(operator, query)
+        check_standing(operator, query, span, self._found)
+
+    def _over(self, name: Name, stream: StreamNames) -> Position | None:
+        if stream.variables is None:
             self._broken = True
             return None
-        return Position(name.text, stream_found.name, stream_found.variables, stream_found.chained, name.span)
+        return Position(name.text, stream.name, stream.variables, stream.chained, name.span)
 
     def _unknown_event(self, name: Name) -> None:
         self._broken = True

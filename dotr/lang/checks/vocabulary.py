@@ -71,7 +71,7 @@ def add_heads(program: Program, vocabulary: Vocabulary) -> None:
 
 def check_vocabulary(program: Program, vocabulary: Vocabulary, *, sampled: bool, found: Diagnostics) -> None:
     """Warn about queries that need what is not there; without a sample, remark on near misses."""
-    for name, select in program.queries.items():
+    for name, select in program.written.items():
         for predicate, class_, span in _unknown(select, vocabulary):
             word = class_ or predicate
             words = vocabulary.classes if class_ is not None else vocabulary.predicates

@@ -129,14 +129,15 @@ class ClauseParser(TemplateParser):
                 raise self.fail("`:=`", f"write `{name.text} := {{ SELECT … }}`")
             self._wild.discard(name.text)
             return EventSyntax(name)
+        operator = self.operator()
         if self.key == "{":
             query = self.embedded()
             if query is not None:
                 self._wild.discard(name.text)
-            return EventSyntax(name, query, broken=query is None)
+            return EventSyntax(name, query, broken=query is None, operator=operator)
         alias = self.name("`{ SELECT … }`, or the name of a query or rule")
         self._wild.discard(name.text)
-        return EventSyntax(name, alias=alias)
+        return EventSyntax(name, alias=alias, operator=operator)
 
     def embedded(self) -> Select | None:
         """Take `{ SELECT … }`. None when it cannot be read; the cursor then stands behind its last brace."""

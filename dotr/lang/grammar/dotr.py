@@ -7,6 +7,8 @@ Method:  language.md, sec. 2. PREFIX and PARAMETER hold in the whole file, so th
 
 from __future__ import annotations
 
+from typing import Final
+
 from dotr.errors import Diagnostics
 from dotr.lang.checks.sorts import STAND_IN
 from dotr.lang.grammar.base import Skip, nearest
@@ -19,6 +21,11 @@ from dotr.lang.grammar.syntax import (
     Duration,
     EntailmentSyntax,
     FileSyntax,
+    Held,
+    HeldClass,
+    HeldPredicate,
+    HeldRest,
+    HoldSyntax,
     ImportSyntax,
     Name,
     ParameterValue,
@@ -33,6 +40,9 @@ from dotr.lang.grammar.syntax import (
 from dotr.lang.grammar.tokens import string_value
 from dotr.lang.grammar.windows import CONTEXTUAL, STATEMENTS
 from dotr.source import Span
+
+HOLDING: Final = ("LATEST", "FOR")
+"""What stands behind the predicates of a HOLD; names everywhere else."""
 
 
 class DotrParser(ClauseParser):
@@ -149,6 +159,8 @@ class DotrParser(ClauseParser):
                 return self.rule()
             case "PRIVATE" if self.at_statement():
                 return self.rule()
+            case "HOLD":
+                return self._hold()
             case _:
                 self._no_statement()
         return None
@@ -250,9 +262,39 @@ class DotrParser(ClauseParser):
                     break
         return ImportSyntax(path, alias, tuple(queries), tuple(values), self.since(start))
 
+    def _hold(self) -> HoldSyntax:
+        start = self.expect("HOLD")
+        held = [self._held()]
+        while self.accept(","):
+            held.append(self._held())
+        latest = self.accept("LATEST") is not None
+        duration = self.duration() if self.accept("FOR") else None
+        if not self.at_statement() and self.token.kind != "end":
+            hint = "FOR stands behind LATEST" if self.key == "LATEST" else ""
+            if self.token.kind in ("iri", "pname"):
+                hint = "predicates are separated by commas"
+            raise self.fail("`,`, LATEST, FOR or the next line", hint or nearest(self.token.text, HOLDING))
+        return HoldSyntax(tuple(held), latest, duration, self.since(start))
+
+    def _held(self) -> Held:
+        start = self.token
+        if self.accept("*"):
+            return HeldRest(self.since(start))
+        if start.text == "a":
+            self.advance()
+            return HeldClass(self.iri_term(), self.since(start))
+        if not self.at_iri():
+            hint = "members of a class are `a :Class`" if start.kind == "name" else ""
+            raise self.fail("a predicate, `a` and a class, or `*`", hint)
+        return HeldPredicate(self.iri_term(), self.since(start))
+
     def _query_definition(self) -> QuerySyntax:
         start = self.expect("QUERY")
         name = self.name("the name of the query")
         self.expect(":=", hint="write `QUERY Name := { SELECT … }`")
+        operator = self.operator()
+        if operator is not None and self.token.kind == "name":
+            alias = self.name("the name of a query")
+            return QuerySyntax(name, None, self.since(start), operator, alias)
         select = self.embedded()
-        return QuerySyntax(name, select, self.since(start))
+        return QuerySyntax(name, select, self.since(start), operator)

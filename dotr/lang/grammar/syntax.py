@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from dotr.ir import Expression, Select, Selection, TemplateTriple
+from dotr.ir import Expression, RelationToStream, Select, Selection, TemplateTriple
 from dotr.rdf.terms import Term
 from dotr.source import Span
 
@@ -32,12 +32,16 @@ class Duration:
 
 @dataclass(frozen=True, slots=True)
 class EventSyntax:
-    """`Name`, `Name := Other` or `Name := { SELECT … }`. `broken`: its query could not be read."""
+    """`Name`, `Name := Other` or `Name := { SELECT … }`. `broken`: its query could not be read.
+
+    `operator`: the word before `Other` or `{`, if there is one.
+    """
 
     name: Name
     query: Select | None = None
     alias: Name | None = None
     broken: bool = False
+    operator: RelationToStream | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,11 +135,16 @@ class RuleSyntax:
 
 @dataclass(frozen=True, slots=True)
 class QuerySyntax:
-    """`QUERY Name := …`; `select` None when it could not be read."""
+    """`QUERY Name := …`; `select` None when it could not be read, or `alias` stands in its place.
+
+    `operator`: the word before it, if there is one.
+    """
 
     name: Name
     select: Select | None
     span: Span = field(compare=False, repr=False)
+    operator: RelationToStream | None = None
+    alias: Name | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,12 +207,49 @@ class RulesSyntax:
     paths: tuple[PathSyntax, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class HeldPredicate:
+    """`:p` in HOLD."""
+
+    iri: Term
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class HeldClass:
+    """`a :C` in HOLD."""
+
+    iri: Term
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class HeldRest:
+    """`*` in HOLD: what has no line of its own."""
+
+    span: Span = field(compare=False, repr=False)
+
+
+Held: TypeAlias = HeldPredicate | HeldClass | HeldRest
+
+
+@dataclass(frozen=True, slots=True)
+class HoldSyntax:
+    """`HOLD held, … [LATEST] [FOR duration]`."""
+
+    held: tuple[Held, ...]
+    latest: bool
+    duration: Duration | None
+    span: Span = field(compare=False, repr=False)
+
+
 Statement: TypeAlias = (
     QuerySyntax
     | RuleSyntax
     | BackgroundSyntax
     | RulesSyntax
     | EntailmentSyntax
+    | HoldSyntax
     | QueryParameter
     | ValueParameter
     | ImportSyntax

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from dotr.errors import Diagnostics
-from dotr.ir import Selection
+from dotr.ir import RelationToStream, Selection
 from dotr.lang.grammar.base import nearest
 from dotr.lang.grammar.durations import LONGEST, UNITS, micros
 from dotr.lang.grammar.sparql import NUMBERS, SparqlParser
@@ -34,7 +34,10 @@ STATEMENTS: Final = (
     *("PREFIX", "BASE", "BACKGROUND", "RULES", "ENTAILMENT", "PARAMETER", "IMPORT"),
     *("QUERY", "RULE"),
 )
-CONTEXTUAL: Final[Mapping[str, frozenset[str]]] = {"PRIVATE": frozenset(("RULE",))}
+CONTEXTUAL: Final[Mapping[str, frozenset[str]]] = {
+    "PRIVATE": frozenset(("RULE",)),
+    "HOLD": frozenset(("*", "A", "iri", "pname")),
+}
 """Words that begin a statement before one of these tokens (`Token.key`), and are names everywhere else."""
 CLAUSES: Final = frozenset((*STATEMENTS, "AND", "WHERE", "WITH", "CONSUMING", "DEFINE", "end"))
 KEYWORDS: Final = frozenset(
@@ -45,6 +48,9 @@ KEYWORDS: Final = frozenset(
         *("WITHIN", "BEFORE", "BETWEEN", "DISTINCT", "SELECT"),
     )
 )
+OPERATORS: Final[Mapping[str, RelationToStream]] = {word.value: word for word in RelationToStream}
+"""ISTREAM and DSTREAM: words before a query or a name, and names everywhere else."""
+
 _BEHIND_QUERIES: Final = frozenset(("WITHIN", "BETWEEN", "RULE", "QUERY", "AND", "CONSUMING", "WITH"))
 _NO_UNITS: Final[Mapping[str, str]] = {
     "m": "write `min` for minutes, `ms` for milliseconds",
@@ -106,6 +112,24 @@ class WindowParser(SparqlParser):
                 "D1009", f"`{token.text}` is a keyword and no name", self.span(), hint="choose another name"
             )
         return self.word()
+
+    def operator(self) -> RelationToStream | None:
+        """Take ISTREAM or DSTREAM where a query or its name follows; alone they are names."""
+        found = OPERATORS.get(self.key)
+        following = self.peek()
+        if found is None or (following.kind != "name" and following.key != "{"):
+            return None
+        if following.key in KEYWORDS or self._statement_follows():
+            return None
+        self.advance()
+        return found
+
+    def _statement_follows(self) -> bool:
+        at = self.at
+        self.jump(at + 1)
+        found = self.at_statement()
+        self.jump(at)
+        return found
 
     def word(self) -> Name:
         token = self.advance()

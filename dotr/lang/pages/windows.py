@@ -85,10 +85,10 @@ PAGES: Final = (
     ),
     Page(
         "D1409",
-        "a tick between two units of time",
-        "Where the times of the data are integers of a unit, EVERY must be a multiple of the unit: else "
-        "some ticks would\n"
-        "have no time. `--time-unit ms` says that the integers are milliseconds.",
+        "a tick, or an end, between two units of time",
+        "Where the times of the data are integers of a unit, EVERY and FOR must be multiples of the "
+        "unit: else some ticks and ends would have no time. "
+        "`--time-unit ms` says that the integers are milliseconds.",
         "RULE Clock DEFINE { dotr_x a <urn:Tick> } FROM EVERY 500 ms AS Tick\n# over a stream with "
         "times 10, 11, 12",
         "dotr run clock.dotr stream.jsonl --time-unit ms",

@@ -1,0 +1,45 @@
+"""What lasts, as checked: HOLD lines, and the queries of ISTREAM and DSTREAM."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from dotr.ir.queries import Select
+from dotr.rdf.terms import Term
+from dotr.source import Span
+
+
+class RelationToStream(StrEnum):
+    """CQL's operators from a relation that changes to a stream of its changes."""
+
+    ISTREAM = "ISTREAM"
+    DSTREAM = "DSTREAM"
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """How long a triple lasts that a stream's graph states: those of one predicate, members of one class, or
+    (both None) whatever has no line of its own.
+
+    `latest`: until the same subject gets other values of the predicate. `duration`: at most so many
+    microseconds, 0 for not at all; None for until it is deleted.
+    """
+
+    predicate: Term | None = None
+    class_: Term | None = None
+    latest: bool = False
+    duration: int | None = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class StandingQuery:
+    """`ISTREAM q` or `DSTREAM q`: the answers that a query over what lasts gains or loses.
+
+    `query`: the stream of the QUERY that it names, "" where its query is written in place.
+    """
+
+    operator: RelationToStream
+    select: Select
+    query: str = ""
