@@ -76,7 +76,8 @@ class Detecting:
                 if emitter.hides:
                     matches = emitter.public(matches)
                 self.done.events += sum(len(match[0]) for match in matches)
-                yield from emitter.composites(matches)
+                if matches:
+                    yield from emitter.composites(matches)
 
     def _matches(
         self, group: RuleComponentGroup, slice_: int, rows: Iterator[FactRow]
