@@ -23,10 +23,18 @@ BUDGET: Final = 10_000_000
 EXPRESSION: Final = 10
 """Units of one evaluated expression; a row of a loop is one."""
 
+DERIVED: Final = 10
+"""Units of a fact that a rule derives, beside those of the join that found it: it is kept and indexed."""
+
 SLACK: Final = 16
 """Past this part of the budget work is abandoned and done again in the canonical way."""
 
 UNLIMITED: Final = 2**62
+
+
+def at_deployment(budget: int, triples: int) -> int:
+    """What the background alone may cost, for a background of so many triples."""
+    return budget + 100 * triples
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +67,12 @@ class Exhausted(Exception):  # noqa: N818  # becomes a diagnostic once the query
     def largest(self) -> tuple[Factor, ...]:
         """The two largest factors, the largest first."""
         return tuple(sorted(self.factors, key=lambda factor: -factor.size)[:2])
+
+    def notes(self) -> tuple[str, ...]:
+        """For a diagnostic: the step, and the loops that make it so much."""
+        step = (f"it had come to {self.step}",) if self.step else ()
+        loops = " in a loop over ".join(map(str, self.largest))
+        return (*step, f"in a loop over {loops}") if loops else step
 
 
 class Meter:
@@ -99,18 +113,21 @@ class Meter:
         if self.left[0] < 0:
             self.spent((*outer, Factor(what, units)))
 
-    def spent(self, factors: Sequence[Factor] = ()) -> None:
-        """`left[0]` is negative: raise Exhausted, or refill for another piece of work."""
+    def spent(self, factors: Sequence[Factor] = (), source: object = None) -> None:
+        """`left[0]` is negative: raise Exhausted, or refill for another piece of work.
+
+        `source`: whose work it was, if not that of the whole meter.
+        """
         if self._moment is not None and (piece := self._moment()) != self._piece:
             self._piece = piece
             self.left[0] += self.limit
             if self.left[0] >= 0:
                 return
-        self.stop(factors)
+        self.stop(factors, source)
 
-    def stop(self, factors: Sequence[Factor] = ()) -> NoReturn:
+    def stop(self, factors: Sequence[Factor] = (), source: object = None) -> NoReturn:
         """Raise Exhausted."""
-        raise Exhausted(factors, self.source)
+        raise Exhausted(factors, self.source if source is None else source)
 
 
 def unlimited() -> Meter:

@@ -42,7 +42,7 @@ TOGETHER = 256
 
 _RUNS = 1_000  # sets of rules that fired alike, before they are counted rule by rule
 
-REFUSABLE = frozenset({"D2601", "D3101", "D4001", "D4130"})
+REFUSABLE = frozenset({"D2601", "D3101", "D4001", "D4003", "D4130"})
 """What enrich and extract find wrong with an instant. Detection has seen nothing of it then."""
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from dotr.budget import EXPRESSION
 from dotr.datalog.clauses import AggregateClause
 from dotr.datalog.triggers import outside
 from dotr.expressions.aggregates import summarise
@@ -18,6 +19,7 @@ from dotr.joins.body import AbsentPattern, BodyPattern, Item, View
 from dotr.joins.emit import compile_plan
 from dotr.joins.filters import positional_value
 from dotr.joins.planner import plan
+from dotr.joins.relations import relation_name
 from dotr.joins.store import TripleIndex
 from dotr.rdf.overlay import Changes
 from dotr.rdf.terms import Term
@@ -33,6 +35,7 @@ class GroupTotals:
         self.relation = aggregation.relation
         self._aggregation = aggregation
         self._store = store
+        self._meter = store.meter
         self._arguments = aggregation.arguments
         self._columns = [
             None if t.argument is None else positional_value(t.argument, self._arguments, store.moment)
@@ -51,6 +54,7 @@ class GroupTotals:
                     continue
                 for rows, gone in ((changes.added, False), (changes.removed, True)):
                     if rows:
+                        self._meter.charge(len(rows), relation_name(changes.relation))
                         seek = self._seeker(place, gone)
                         for row in rows:
                             seek(groups.setdefault, *((row,) if changes.arity == 1 else row))
@@ -108,6 +112,8 @@ class GroupTotals:
     def _row(self, group: Row, members: Sequence[Row]) -> Row | None:
         if not members:
             return None
+        evaluated = sum(value is not None for value in self._columns)
+        self._meter.charge(len(members) * (1 + EXPRESSION * evaluated), "members of a group")
         found: list[Term] = []
         for total, value in zip(self._aggregation.totals, self._columns, strict=True):
             if value is None:

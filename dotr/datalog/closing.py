@@ -13,7 +13,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from dotr.datalog.clauses import Clauses, translate
+from dotr.budget import UNLIMITED, Exhausted
+from dotr.datalog.clauses import Clause, Clauses, translate
 from dotr.datalog.dependency import atom_relation
 from dotr.datalog.owl_lists import is_list_triple
 from dotr.datalog.relations_read import RelationsRead, reach
@@ -80,11 +81,12 @@ def close_background(
     background: Collection[Triple],
     needed: Iterable[Relation] | None = None,
     limit: int = BACKGROUND_LIMIT,
+    budget: int = UNLIMITED,
 ) -> Closed:
     """Close `background`; `needed` are the relations that queries read, None for all.
 
-    Raises ProgramError for rules that are unsafe, not stratifiable, need not end, or derive more than `limit`
-    rows of a relation (D4001).
+    Raises ProgramError for rules that are unsafe, not stratifiable, need not end, derive more than `limit`
+    rows of a relation (D4001), or take more than `budget` units of work (D4003).
     """
     refuse(check_rules(rules))
     wanted = None if needed is None else tuple(needed)
@@ -93,7 +95,7 @@ def close_background(
         instantiated = instantiate(rules, background, _close_plainly, schema)
         found, clauses = _program(instantiated, wanted)
         index = Background(triple for triple in background if found.keeps(triple))
-        tables, clashes = _derive(clauses, index, limit)
+        tables, clashes = _derive(clauses, index, limit, budget)
         missed = instantiated.missed(index)
         if not missed:
             break
@@ -215,11 +217,11 @@ def refuse(found: Sequence[Diagnostic]) -> None:
 def _close_plainly(rules: Sequence[DatalogRule], triples: Collection[Triple]) -> list[Triple]:
     """The closure of positive rules over a schema."""
     index = Background(triples)
-    _derive(translate(stratify(rules)), index, BACKGROUND_LIMIT)
+    _derive(translate(stratify(rules)), index, BACKGROUND_LIMIT, UNLIMITED)
     return list(index)
 
 
-def _derive(clauses: Clauses, index: Background, limit: int) -> tuple[Tables, list[Triple]]:
+def _derive(clauses: Clauses, index: Background, limit: int, budget: int) -> tuple[Tables, list[Triple]]:
     """Add to an index of explicit triples what the clauses derive; rows of aggregates, and clashes."""
     if not clauses.all:
         return {}, []
@@ -240,7 +242,13 @@ def _derive(clauses: Clauses, index: Background, limit: int) -> tuple[Tables, li
         overflow=overflow(clauses, limit),
         explicit=lambda relation, row: False,
     )
-    tables = layers.close()
+    store.meter.open(budget)
+    try:
+        tables = layers.close()
+    except Exhausted as exhausted:
+        raise ProgramError(
+            exceeded(exhausted, clauses, store, budget, "the rules over the background alone")
+        ) from None
     touched = [changes for changes in store.overlay.touched if changes.relation not in (ALL, RDF_TYPE)]
     index.extend(triple for changes in touched for triple in triples_of(changes, changes.added))
     clashes = [
@@ -289,6 +297,32 @@ def overflow(clauses: Clauses, limit: int) -> Callable[[Changes], None]:
         )
 
     return stop
+
+
+def exceeded(
+    exhausted: Exhausted, clauses: Clauses, store: TripleIndex, budget: int, what: str
+) -> Diagnostic:
+    """D4003: the rules of a program take more than a budget. `what` they were doing names the subject."""
+    derived = {head.pattern.relation for clause in clauses.all for head in clause.heads}
+    touched = [c for c in store.overlay.touched if c.relation in derived or derived & {ALL, RDF_TYPE}]
+    most = max(touched, key=lambda changes: len(changes.added), default=None)
+    rule = exhausted.source
+    notes = list(exhausted.notes())
+    if most is not None:
+        if not isinstance(rule, DatalogRule):
+            rule = next((c.rule for c in clauses.all if _derives(c, most.relation)), None)
+        notes.append(f"it had derived {len(most.added)} facts of {relation_name(most.relation)}")
+    return Diagnostic(
+        "D4003",
+        f"{what} take more than {budget} units of work",
+        rule.span if isinstance(rule, DatalogRule) else None,
+        notes=tuple(notes),
+        hint="join the atoms of the rule's body through shared variables, or raise --budget",
+    )
+
+
+def _derives(clause: Clause, relation: Relation) -> bool:
+    return any(head.pattern.relation in (relation, ALL) for head in clause.heads)
 
 
 def _relation(triple: Triple) -> Relation:

@@ -326,7 +326,7 @@ class Inserters:
                 start = names.bind(self.starter(trigger), "START")
                 lines.append(f"    {start}({', '.join(row)})")
                 continue
-            block = CodeBlock(self.store, names, Derive(trigger.clause, self))
+            block = CodeBlock(self.store, names, Derive(trigger.clause, self), source=trigger.clause.rule)
             block.write(self.plan_of(trigger), row)
             lines += block.lines
         return lines
@@ -353,7 +353,7 @@ class Inserters:
         names = Names()
         width = len(found.given) if found.trigger is None else len(found.trigger.columns)
         columns = [f"r{i}" for i in range(width)]
-        block = CodeBlock(self.store, names, Derive(clause, self))
+        block = CodeBlock(self.store, names, Derive(clause, self), source=clause.rule)
         block.write(found, columns)
         lines = [f"def run({', '.join(columns)}):", *(block.lines or ["    pass"])]
         return make("run", "\n".join(lines) + "\n", names)

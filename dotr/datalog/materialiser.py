@@ -11,17 +11,19 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from dotr.budget import BUDGET, Exhausted, at_deployment
 from dotr.datalog.closing import (
     BACKGROUND_LIMIT,
     Closed,
     close_background,
+    exceeded,
     overflow,
     rows_of,
     triples_of,
 )
 from dotr.datalog.schema import is_schema_class, is_schema_predicate, stream_schema
 from dotr.datalog.stratum_evaluation import StratumEvaluator
-from dotr.errors import DataError, Diagnostic
+from dotr.errors import DataError, Diagnostic, ProgramError
 from dotr.ir import DatalogRule
 from dotr.joins.body import AbsentPattern, BodyPattern
 from dotr.joins.describe import describe
@@ -37,10 +39,15 @@ Told = Callable[[Term, Term], None]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How many rows of one relation may be derived before a rule set is taken to explode."""
+    """When a rule set is taken to explode.
+
+    `background`, `instant`: rows of one relation that may be derived. `budget`: units of work at an instant;
+    for the background see `at_deployment`.
+    """
 
     background: int = BACKGROUND_LIMIT
     instant: int = INSTANT_LIMIT
+    budget: int = BUDGET
 
 
 class Materialiser:
@@ -50,7 +57,8 @@ class Materialiser:
     read (joins/relations.py); None keeps everything (`--materialize all`). `closed`: a background closed
     under the same rules and needs (closing.py), instead of closing one.
 
-    Raises ProgramError for rules that are unsafe, not stratifiable, need not end, or derive too much (D4001).
+    Raises ProgramError for rules that are unsafe, not stratifiable, need not end, derive too much (D4001) or
+    work too much (D4003).
     """
 
     def __init__(
@@ -64,7 +72,8 @@ class Materialiser:
         counting: bool = False,
     ) -> None:
         if closed is None:
-            closed = close_background(rules, background, needed, limits.background)
+            budget = at_deployment(limits.budget, len(background))
+            closed = close_background(rules, background, needed, limits.background, budget)
         self.closed = closed
         self.background = closed.index
         self.reach = closed.reach
@@ -76,6 +85,7 @@ class Materialiser:
             counting=counting,
         )
         self.store.tables.update((relation, Table(rows)) for relation, rows in closed.tables.items())
+        self.store.meter.open(limits.budget)
         self._layers = self._make_layers(limits.instant)
         clauses = closed.clauses
         items = [item for clause in clauses.all for item in clause.items]
@@ -98,9 +108,10 @@ class Materialiser:
         """Open an instant: K(t) is `store` until `forget`. Triples that nothing reads are dropped.
 
         Raises DataError D2601 for schema triples where rules were instantiated over a schema, ProgramError
-        D4001 when a rule derives too much; the instant is forgotten then.
+        D4001, D4003 when rules derive or work too much; the instant is forgotten then.
         """
-        tell = self._tell
+        tell, meter = self._tell, self.store.meter
+        meter.left[0] = meter.limit
         try:
             for subject, predicate, object_ in triples:
                 told = tell.get(predicate)
@@ -109,6 +120,12 @@ class Materialiser:
                 told(subject, object_)
             if self._waiting or self._several or self._late:
                 self._layers.run()
+        except Exhausted as exhausted:
+            found = exceeded(
+                exhausted, self.closed.clauses, self.store, meter.limit, "the rules at an instant"
+            )
+            self._layers.abandon()
+            raise ProgramError(found) from None
         except BaseException:
             self._layers.abandon()
             raise

@@ -24,10 +24,11 @@ CHUNK = 4096
 class Spent:
     """What generated code calls to take units off a meter: (units, the length of each loop it is in)."""
 
-    __slots__ = ("_meter", "_patterns")
+    __slots__ = ("_meter", "_patterns", "_source")
 
-    def __init__(self, meter: Meter, patterns: Sequence[BodyPattern]) -> None:
+    def __init__(self, meter: Meter, patterns: Sequence[BodyPattern], source: object) -> None:
         self._meter = meter
+        self._source = source
         self._patterns = tuple(patterns)
 
     def __call__(self, units: int, *sizes: int) -> int:
@@ -36,7 +37,8 @@ class Spent:
         left[0] -= units
         if left[0] < 0:
             texts = map(pattern_text, self._patterns)
-            self._meter.spent([Factor(text, size) for text, size in zip(texts, sizes, strict=False)])
+            factors = [Factor(text, size) for text, size in zip(texts, sizes, strict=False)]
+            self._meter.spent(factors, self._source)
         return 0
 
 
@@ -67,10 +69,14 @@ class Namespace(Protocol):
 
 
 class Charges:
-    """Owns what one block charges. `lines` are the block's, without a loop or an expression yet."""
+    """Owns what one block charges. `lines` are the block's, without a loop or an expression yet.
 
-    def __init__(self, meter: Meter, names: Namespace, lines: list[str]) -> None:
+    `source`: whose work it is, if that is not the meter's.
+    """
+
+    def __init__(self, meter: Meter, names: Namespace, lines: list[str], source: object = None) -> None:
         self._meter = meter
+        self._source = source
         self._names = names
         self._lines = lines
         self._entries: list[_Entry] = []
@@ -113,15 +119,18 @@ class Charges:
         left = self._left()
         if self._loops:
             pattern, length = self._loops[0]
-            spent = self._names.bind(Spent(self._meter, [pattern]), "SPENT")
+            spent = self._bound([pattern])
             self._lines += [f"{indent}{left} -= n", f"{indent}if {left} < 0: {spent}(0, {length})"]
         if self._before:
-            spent = self._names.bind(Spent(self._meter, []), "SPENT")
+            spent = self._bound([])
             self._lines[:0] = [f"{indent}{left} -= {self._before}", f"{indent}if {left} < 0: {spent}(0)"]
 
     def _left(self) -> str:
         return f"{self._names.bind(self._meter.left, 'W')}[0]"
 
     def _spent(self) -> str:
-        name = self._names.bind(Spent(self._meter, [pattern for pattern, _ in self._loops]), "SPENT")
+        name = self._bound([pattern for pattern, _ in self._loops])
         return f"{name}({{}}{''.join(f', {length}' for _, length in self._loops)})"
+
+    def _bound(self, patterns: Sequence[BodyPattern]) -> str:
+        return self._names.bind(Spent(self._meter, patterns, self._source), "SPENT")

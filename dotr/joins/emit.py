@@ -235,13 +235,14 @@ class CodeBlock:
         *,
         stable: bool = False,
         meter: Meter | None = None,
+        source: object = None,
     ) -> None:
         self.store = store
         self._meter = store.meter if meter is None else meter
         self.stable = stable  # nothing is added while this runs, so dicts may be iterated as they are
         self.names = names
         self.lines: list[str] = []
-        self._charges = Charges(self._meter, names, self.lines)
+        self._charges = Charges(self._meter, names, self.lines, source)
         self._sink = sink
         self._annotation = annotation
         self._indent = indent

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from typing import Final
 
 from dotr.lang.grammar.base import nearest
-from dotr.lang.pages import datalog, lasting, names, outputs, queries, running, syntax, windows
+from dotr.lang.pages import budgets, datalog, lasting, names, outputs, queries, running, syntax, windows
 from dotr.lang.pages.page import Page
 
 PAGES: Final[Mapping[str, Page]] = {
     page.code: page
-    for group in (syntax, names, queries, windows, lasting, datalog, running, outputs)
+    for group in (syntax, names, queries, windows, lasting, datalog, running, outputs, budgets)
     for page in sorted(group.PAGES, key=lambda page: page.code)
 }
 

@@ -9,9 +9,9 @@ from dotr.datalog.materialiser import Limits, Materialiser
 from dotr.datalog.owl_lists import list_rules
 from dotr.datalog.relations_read import reach
 from dotr.errors import DataError, EngineError, ProgramError
-from dotr.ir import BindAtom, Var
+from dotr.ir import BindAtom, FilterAtom, Var
 from dotr.joins.relations import ALL
-from dotr.rdf.terms import RDF_TYPE
+from dotr.rdf.terms import RDF_TYPE, Triple, integer
 from tests.datalog import entailment
 from tests.datalog.programs import aggregate, call, no, rule, term, triples
 from tests.datalog.test_entailment import turtle
@@ -136,3 +136,36 @@ def test_program_describes_its_plans() -> None:
         "  find ?c in ?b   [by subject, now]",
         "  → ?a ?b",
     ]
+
+
+def _chain(length: int) -> list[Triple]:
+    return [(term(f"n{i:04}"), term("next"), term(f"n{i + 1:04}")) for i in range(length)]
+
+
+def test_a_long_chain_closed_transitively_is_refused_in_seconds() -> None:
+    rules = [rule("?x reach ?y", "?x next ?y"), rule("?x reach ?z", "?x next ?y", "?y reach ?z")]
+    materialiser = Materialiser(rules, [])
+    with pytest.raises(
+        ProgramError, match=r"D4003.*the rules at an instant take more than 10000000 units"
+    ) as at:
+        materialiser.instant(_chain(3_000))
+    assert "facts of <http://example.org/reach>" in at.value.diagnostics[0].notes[-1]
+    assert set(materialiser.state()) == set()
+    materialiser.instant(_chain(10))
+    assert len(list(materialiser.state())) == 10 + 55
+    with pytest.raises(ProgramError, match=r"D4003.*over the background alone take more than 10300000"):
+        Materialiser(rules, _chain(3_000))
+
+
+def test_a_cross_product_that_no_filter_passes_is_refused_with_its_step_and_factors() -> None:
+    below = FilterAtom(call("<", call("+", "?v", call("+", "?w", "?u")), 0))
+    pairs = rule("?x pair ?y", "?x val ?v", "?y val ?w", "?z val ?u", below)
+    values = [(term(f"t{n}"), term("val"), integer(n)) for n in range(2_000)]
+    with pytest.raises(ProgramError, match="D4003") as found:
+        Materialiser([pairs], values)
+    notes = " ".join(found.value.diagnostics[0].notes)
+    assert "it had come to ?z " in notes
+    assert notes.count("2000 rows") == 2
+    materialiser = Materialiser([pairs], [])
+    with pytest.raises(ProgramError, match="D4003"):
+        materialiser.instant(values)

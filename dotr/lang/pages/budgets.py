@@ -1,0 +1,28 @@
+"""Pages of what takes too much work: D4003 (rules of Datalog), D4010 (rules), D4132 (queries).
+
+Place:   read by explain.py.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dotr.lang.pages.page import Page, PageKind
+
+_UNITS = (
+    "A unit is a row of a loop; an evaluated expression counts ten. `--budget N` says how many there are\n"
+    "(10,000,000). The message names the step, and the longest of the loops whose lengths multiply.\n"
+)
+
+PAGES: Final = (
+    Page(
+        "D4003",
+        "Datalog that takes too much work",
+        f"{_UNITS}An instant has a budget for all of its Datalog. What the background alone costs is\n"
+        "charged once, at deployment, against the budget and a hundred units more for each of its triples.\n"
+        "At an instant, `--on-error skip` and `file=` set its graphs aside.",
+        ":alike(?a, ?b) :- [?a, :val, ?v], [?b, :val, ?w], FILTER(?v - ?w < 1 && ?w - ?v < 1) .",
+        ":alike(?a, ?b) :- [?a, :room, ?r], [?b, :room, ?r], [?a, :val, ?v], [?b, :val, ?v] .",
+        PageKind.OTHER,
+    ),
+)
