@@ -30,15 +30,16 @@ from dotr.cli import render
 from dotr.cli.options import (
     event_options,
     events_wanted,
+    file_name,
     micros,
     program_options,
     reading,
     source_options,
 )
-from dotr.cli.run import DeadLetters
+from dotr.cli.run import DeadLetters, outputs_apart
 from dotr.errors import Diagnostic, UsageError
 from dotr.io.files.background import read_background
-from dotr.io.files.rule_texts import read_rules_text
+from dotr.io.files.rule_texts import RuleTexts
 from dotr.io.files.sources import SourceOptions
 from dotr.ir.private_rules import needed
 from dotr.lang import load_program
@@ -56,7 +57,13 @@ from dotr.tesla.digest import rule_digests
     help="A file, folder or glob, or a URI that Spark knows (hdfs://…, s3a://…); repeatable.",
 )
 @click.argument("more_logs", metavar="[PATH...]", nargs=-1)
-@click.option("--out", metavar="DIR", required=True, help="The folder to write, or its URI; must not exist.")
+@click.option(
+    "--out",
+    type=file_name,
+    metavar="DIR",
+    required=True,
+    help="The folder to write, or its URI; must not exist.",
+)
 @click.option(
     "--engine",
     type=click.Choice(["spark", "local"]),
@@ -120,10 +127,13 @@ def command(
         raise UsageError(Diagnostic("D4120", "--slice is empty", hint="give a duration such as 1h"))
     options = reading(base, time_path, time_unit, max_document)
     places = [plain_path(place) for place in (*logs, *more_logs)]
-    program = load_program([rules, *more_rules], read_rules_text)
+    texts = RuleTexts()
+    program = load_program([rules, *more_rules], texts)
+    documents = [*program.background, *background]
     if only_ or except_:
         program = needed(events_wanted(program, only_, except_))
-    triples = read_background([*program.background, *background], base, max_document)
+    outputs_apart(_here([plain_path(out)]), [on_error], _here([*texts.read_files, *documents, *places]))
+    triples = read_background(documents, base, max_document)
     plan = plan_batch(program, By(by))
     with closing(_runner(engine, master, [*places, plain_path(out)])) as runner:
         folder = _folder(runner, plain_path(out), format_, overwrite)
@@ -139,6 +149,11 @@ def command(
             report = _run(request, runner, folder, quiet)
             for letter in report.letters:
                 dead.keep(lambda letter=letter: letter)  # type: ignore[misc]  # mypy does not infer defaults
+
+
+def _here(places: Sequence[str]) -> list[str]:
+    """Those of this machine."""
+    return [place for place in places if not is_remote(place)]
 
 
 def _runner(engine: str, master: str | None, places: Sequence[str]) -> Runner:

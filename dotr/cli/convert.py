@@ -18,8 +18,8 @@ import click
 from dotr import __version__
 from dotr.batch.locations import is_remote, plain_path
 from dotr.cli import render
-from dotr.cli.options import reading, source_options
-from dotr.cli.run import DeadLetters
+from dotr.cli.options import file_name, reading, source_options
+from dotr.cli.run import DeadLetters, outputs_apart
 from dotr.errors import Diagnostic, UsageError
 from dotr.events import Clock
 from dotr.io.conversion import TARGETS, Conversion, numbered
@@ -35,6 +35,7 @@ ABOUT = "_dotr_archive.json"
 @click.option(
     "-o",
     "--output",
+    type=file_name,
     metavar="PATH",
     required=True,
     help=f"What to write: a file {' '.join(TARGETS)} (text also .gz), or a folder of Parquet files.",
@@ -68,6 +69,7 @@ def command(
                 "D4127", f"`{output}` is not of this machine", hint="write it here, then copy it there"
             )
         )
+    outputs_apart([output], [on_error], sources)
     progress = render.Progress(not quiet and sys.stderr.isatty())
     with DeadLetters(on_error, overwrite) as dead:
         reader = Sources(sources, options, dead.refusals())

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from dotr.cli.options import file_name
 from dotr.cli.run import command as run
 from dotr.errors import Diagnostic, EngineError, RefusedError
 from dotr.io.files.shipped import shipped
@@ -20,7 +21,11 @@ _RULES, _STREAM = "building.dotr", "morning.ttl"
 
 @click.command(short_help="A building on fire: runs offline in seconds.")
 @click.option(
-    "--copy", "folder", metavar="FOLDER", help="Put the demo's files into a new folder, to play with."
+    "--copy",
+    "folder",
+    type=file_name,
+    metavar="FOLDER",
+    help="Put the demo's files into a new folder, to play with.",
 )
 def command(folder: str | None) -> None:
     """An hour in a small office: rules, sensors, a fire, and what dotr says about it."""

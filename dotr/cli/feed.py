@@ -5,6 +5,7 @@ Place:   opens the deployment and its outputs, and lets service/feed.py work.
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import time
@@ -20,13 +21,14 @@ from dotr.cli.options import (
     deployment_option,
     event_options,
     events_wanted,
+    file_name,
     lateness_options,
     micros,
     program_options,
     reading,
     source_options,
 )
-from dotr.cli.run import chosen_format, different_files
+from dotr.cli.run import chosen_format, outputs_apart
 from dotr.errors import Diagnostic, UsageError
 from dotr.events import Clock
 from dotr.io.files.outputs import StreamOutput, is_device, open_output
@@ -40,7 +42,7 @@ from dotr.service.appending_files import AppendingFile
 from dotr.service.checkpoint_policy import CheckpointPolicy, Idle
 from dotr.service.deployment_directory import deployed_program
 from dotr.service.feed import Feed, FeedSink, refuse_other_unit, uncollected
-from dotr.service.journal import Journal
+from dotr.service.journal import DATABASE, LOCK, Journal
 from dotr.service.resuming import Added, resumed
 
 _LOOK = 0.25
@@ -68,7 +70,13 @@ _LOOK = 0.25
     "--format", "format_", type=click.Choice(list(FORMATS)), help="How to write (default: by the name of -o)."
 )
 @click.option(
-    "-o", "--output", "outputs", metavar="FILE", multiple=True, help="Write to a file; may be repeated."
+    "-o",
+    "--output",
+    "outputs",
+    type=file_name,
+    metavar="FILE",
+    multiple=True,
+    help="Write to a file; may be repeated.",
 )
 @click.option("--overwrite", is_flag=True, help="Begin output files anew.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress line, no summary.")
@@ -107,7 +115,8 @@ def command(
         raise UsageError(
             Diagnostic("D4131", "--idle-advance needs a source that may be silent", hint="add --follow")
         )
-    different_files(outputs, on_error, late)
+    own = [os.path.join(folder, name) for name in (DATABASE, LOCK)]
+    outputs_apart(outputs, [on_error, late], [*own, *sources, *background, *more_rules], appearing=True)
     feed: Feed
     with ExitStack() as stack:
         journal = stack.enter_context(Journal(folder))

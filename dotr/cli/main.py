@@ -119,6 +119,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 def _run(arguments: Sequence[str] | None) -> int:
     try:
+        _refuse_impossible(sys.argv[1:] if arguments is None else arguments)
         code = group.main(list(arguments) if arguments is not None else None, "dotr", standalone_mode=False)
         return code if isinstance(code, int) else 0
     except click.UsageError as error:
@@ -137,6 +138,9 @@ def _run(arguments: Sequence[str] | None) -> int:
         render.note("stopped")
         return 130
     except Exception as error:
+        if isinstance(error, OSError) and error.filename is not None:
+            render.errors(_inaccessible(error))
+            return 4
         if isinstance(error, OSError) and standard_streams.cannot_be_written(error):
             render.errors(unwritable("standard output", error))
             return 4
@@ -146,8 +150,33 @@ def _run(arguments: Sequence[str] | None) -> int:
         return 4
 
 
+def _refuse_impossible(arguments: Sequence[str]) -> None:
+    """Raise UsageError D4114 for what no shell can hand over, and no file be called."""
+    for argument in arguments:
+        try:
+            possible = b"\0" not in os.fsencode(argument)
+        except UnicodeEncodeError:
+            possible = False
+        if not possible:
+            raise UsageError(
+                Diagnostic(
+                    "D4114",
+                    "an argument has a character that nothing can be called by",
+                    label=ascii(argument)[:200],
+                    hint="take out the NUL, or the half of a character of UTF-16",
+                )
+            )
+
+
 def exit_code(error: DotrError) -> int:
     return next(code for kind, code in EXIT_CODES if isinstance(error, kind))
+
+
+def _inaccessible(error: OSError) -> EngineError:
+    path = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else str(error.filename)
+    reason = (error.strerror or str(error)).lower()
+    message = f"the operating system does not give access to `{path[:200]}`: {reason}"
+    return EngineError(Diagnostic("D4203", message, hint="check the path and who may use it"))
 
 
 def _our_fault(error: Exception) -> EngineError:

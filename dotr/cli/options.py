@@ -44,6 +44,13 @@ def size(value: str | int) -> int:
     return int(found[1]) << (10 * _POWERS[found[2].lower()])
 
 
+def file_name(value: str) -> str:
+    """The name of a file or folder to write, which is not empty."""
+    if not value:
+        raise click.BadParameter("an empty text is not the name of a file")
+    return value
+
+
 def micros(value: str | int) -> int:
     """A duration in microseconds: "5 min", 5min, PT5M."""
     if isinstance(value, int):
@@ -68,7 +75,12 @@ def policy(*words: str) -> Callable[[str], str]:
 def deployment_option(function: F) -> F:
     """`--dir`: which deployment."""
     option = click.option(
-        "--dir", "folder", metavar="FOLDER", default=".dotr", help="The deployment (default: .dotr)."
+        "--dir",
+        "folder",
+        type=file_name,
+        metavar="FOLDER",
+        default=".dotr",
+        help="The deployment (default: .dotr).",
     )
     return option(function)
 
@@ -136,7 +148,13 @@ def output_options(formats: tuple[str, ...] = FORMATS) -> Callable[[F], F]:
             type=click.Choice(list(formats)),
             help="How to write (default: by the name of -o, text on a terminal, else jsonl).",
         ),
-        click.option("-o", "--output", metavar="FILE", help="Write to a file instead of standard output."),
+        click.option(
+            "-o",
+            "--output",
+            type=file_name,
+            metavar="FILE",
+            help="Write to a file instead of standard output.",
+        ),
         click.option("--overwrite", is_flag=True, help="Let -o replace a file that exists."),
         click.option("-q", "--quiet", is_flag=True, help="No progress line, no summary."),
     )

@@ -15,7 +15,7 @@ import pyoxigraph as ox
 
 from dotr.cli.options import output_options, reading, rules_options, source_options
 from dotr.cli.render import counted, note
-from dotr.cli.run import DeadLetters, chosen_format, different_files
+from dotr.cli.run import DeadLetters, chosen_format, outputs_apart
 from dotr.core.enrich import enricher
 from dotr.datalog.owl_lists import rules_over
 from dotr.errors import DataError, Diagnostic, EngineError, UsageError
@@ -24,7 +24,7 @@ from dotr.io.decode.documents import format_of, unreadable
 from dotr.io.error_policy import ErrorPolicy
 from dotr.io.files.background import read_background
 from dotr.io.files.outputs import StreamOutput, open_output
-from dotr.io.files.rule_texts import read_rules_text, read_standard_input
+from dotr.io.files.rule_texts import RuleTexts, read_rules_text, read_standard_input
 from dotr.io.files.sources import SourceOptions, Sources
 from dotr.io.term_formatting import TermFormatter, json_terms
 from dotr.io.timestamps import TimeError, parse_text
@@ -75,13 +75,16 @@ def command(
         )
     options = reading(base, time_path, time_unit, max_document)
     texts = [path for path in (rules, *more_rules) if not _is_rdf(path)]
-    program = load_program(texts, read_rules_text) if texts else Program()
+    rule_texts = RuleTexts()
+    program = load_program(texts, rule_texts) if texts else Program()
     documents = [path for path in (rules, *more_rules) if _is_rdf(path)]
-    triples = read_background([*program.background, *documents, *background], base, max_document)
+    documents = [*program.background, *documents, *background]
+    inputs = [*rule_texts.read_files, *documents, *sources, query]
+    outputs_apart([output] if output else [], [on_error], inputs)
+    triples = read_background(documents, base, max_document)
     select = parse_query(_query_text(query), query, program.prefixes)
     instant = None
     if at is not None:
-        different_files([output] if output else [], on_error)
         with DeadLetters(on_error, overwrite) as dead:
             refusals = dead.refusals()
             instant = _instant(sources, at, options, refusals)

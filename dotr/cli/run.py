@@ -29,7 +29,8 @@ from dotr.events import Time
 from dotr.io.error_policy import ErrorPolicy
 from dotr.io.files.background import read_background
 from dotr.io.files.outputs import FileOutput, Output, StreamOutput, open_output
-from dotr.io.files.rule_texts import read_rules_text
+from dotr.io.files.overlap import refuse_overlap
+from dotr.io.files.rule_texts import RuleTexts
 from dotr.io.files.sources import Mark, Sources, TimedGraph, live
 from dotr.io.lineage import Lineage, told_of
 from dotr.io.sinks import Formatter, formatter, late_line
@@ -74,11 +75,13 @@ def command(
     many), a folder, a glob, or - for standard input; each may be gzipped.
     """
     options = reading(base, time_path, time_unit, max_document)
-    different_files([output] if output else [], on_error, late)
-    program = load_program([rules, *more_rules], read_rules_text)
+    texts = RuleTexts()
+    program = load_program([rules, *more_rules], texts)
+    documents = [*program.background, *background]
+    outputs_apart([output] if output else [], [on_error, late], [*texts.read_files, *documents, *sources])
     if only_ or except_:
         program = needed(events_wanted(program, only_, except_))
-    triples = read_background([*program.background, *background], base, max_document)
+    triples = read_background(documents, base, max_document)
     with DeadLetters(on_error, overwrite) as dead, DeadLetters(late, overwrite) as delayed:
         replay = Replay(
             Sources(sources, options, dead.refusals()),
@@ -105,13 +108,26 @@ def chosen_format(format_: str | None, output: str | None) -> str:
     return _SUFFIXES.get(PurePath(output).suffix.lower(), "jsonl")
 
 
+def _stdout() -> int | None:
+    try:
+        return sys.stdout.fileno()
+    except (OSError, ValueError):  # something in memory stands in for it
+        return None
+
+
 _SUFFIXES = {".jsonl": "jsonl", ".trig": "trig", ".nq": "nquads", ".txt": "text"}
 
 
-def different_files(outputs: Sequence[str], *policies: str) -> None:
-    """Raise UsageError D4113 if two of the outputs and the `file=PATH` of policies are one file."""
+def outputs_apart(
+    outputs: Sequence[str], policies: Sequence[str], inputs: Sequence[str], appearing: bool = False
+) -> None:
+    """Refuse outputs, the `file=PATH` of policies among them, that are one file, or that are read as well.
+
+    Without `outputs` data go to standard output. Raises UsageError D4113, RefusedError D5002.
+    """
     letters = [policy.removeprefix("file=") for policy in policies if policy.startswith("file=")]
     paths = [os.path.realpath(path) for path in (*outputs, *letters)]
+    refuse_overlap([*outputs, *letters], inputs, None if outputs else _stdout(), appearing)
     for path in paths:
         if paths.count(path) > 1 and (os.path.isfile(path) or not os.path.exists(path)):
             raise UsageError(

@@ -28,6 +28,9 @@ from dotr.errors import DataError, Diagnostic, EngineError, RefusedError
 FORMAT = 2
 """Of the tables. Those of an older one are brought up to date (`_UPDATES`), a newer one is refused."""
 
+DATABASE, LOCK = "deployment.db", "lock.db"
+"""The files of a deployment; beside the first stands its log."""
+
 _TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE files (place INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE);
@@ -129,7 +132,7 @@ class Journal:
         self.folder = Path(folder)
         self.disk = disk or Disk()
         self._lock: sqlite3.Connection | None = None
-        path = self.folder / "deployment.db"
+        path = self.folder / DATABASE
         if not path.exists() and not create:
             raise DataError(
                 Diagnostic(
@@ -165,7 +168,7 @@ class Journal:
     @classmethod
     def to_compare(cls, folder: str) -> Journal:
         """The deployment for a look, or an empty one in memory where there is none; nothing is created."""
-        if (Path(folder) / "deployment.db").exists():
+        if (Path(folder) / DATABASE).exists():
             return cls(folder, exclusive=False)
         journal = cls.__new__(cls)
         journal.folder, journal.disk, journal._lock = Path(folder), Disk(), None
@@ -175,7 +178,7 @@ class Journal:
 
     def _locked(self) -> sqlite3.Connection:
         """The lock on the deployment, held until it is closed. Raises RefusedError D5204."""
-        lock = sqlite3.connect(self.folder / "lock.db", isolation_level=None, timeout=0)
+        lock = sqlite3.connect(self.folder / LOCK, isolation_level=None, timeout=0)
         try:
             lock.execute("BEGIN EXCLUSIVE")
         except sqlite3.OperationalError as error:

@@ -13,6 +13,18 @@ from dotr.io.files.shipped import SCHEME, shipped
 _LARGEST = 64 * 1024 * 1024
 
 
+class RuleTexts:
+    """Owns the names of the rule files that were read through it, imported ones included."""
+
+    def __init__(self) -> None:
+        self.read_files: list[str] = []
+
+    def __call__(self, path: str) -> str:
+        text = read_rules_text(path)
+        self.read_files.append(path)
+        return text
+
+
 def read_rules_text(path: str) -> str:
     """The text of a rule file; `dotr:patterns/…` and `dotr:rules/…` are those of the package.
 

@@ -237,8 +237,8 @@ def resolve(paths: Sequence[str]) -> list[str]:
                     )
                 )
             files.extend(found)
-        elif os.path.exists(path):
-            files.append(path)
+        elif os.path.lexists(path):
+            files.append(path)  # a pipe or device, or a link that leads nowhere, which reading refuses
         elif glob.has_magic(path):
             matched = sorted(f for f in glob.glob(path, recursive=True) if os.path.isfile(f))
             if not matched:
@@ -252,16 +252,31 @@ def resolve(paths: Sequence[str]) -> list[str]:
 
 
 def files_below(folder: str) -> list[str]:
-    """Every RDF file below a folder, in name order; hidden files and folders are left out."""
+    """Every RDF file below a folder, in name order; hidden ones, pipes and devices are left out.
+
+    A link that leads nowhere, and a folder that cannot be looked into, are among them: reading refuses them.
+    """
     found: list[str] = []
-    for where, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        found.extend(
-            os.path.join(where, name)
-            for name in sorted(names)
-            if not name.startswith(".") and format_of(name) is not None
-        )
+    waiting = [folder]
+    while waiting:
+        where = waiting.pop()
+        try:
+            with os.scandir(where) as scanned:
+                entries = sorted((e for e in scanned if e.name[0] != "."), key=lambda entry: entry.name)
+        except OSError:
+            found.append(where)
+            continue
+        folders = [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+        found.extend(entry.path for entry in entries if format_of(entry.name) is not None and _is_file(entry))
+        waiting.extend(reversed(folders))
     return found
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    """Whether an entry is a regular file, or a link to one or to nothing."""
+    if entry.is_symlink():
+        return os.path.isfile(entry.path) or not os.path.exists(entry.path)
+    return entry.is_file()
 
 
 def live(paths: Sequence[str]) -> bool:

@@ -295,6 +295,13 @@ PAGES: Final = (
         "dotr run … -o events.jsonl --late file=late.jsonl",
     ),
     _page(
+        "D4114",
+        "an argument that no file can be called by",
+        "A text with a NUL, or with half a character of UTF-16, is not the name of anything.",
+        'dotr.cli.main.run(["run", "fire.dotr", "a\\0b"])',
+        'dotr.cli.main.run(["run", "fire.dotr", "events"])',
+    ),
+    _page(
         "D4120",
         "an empty slice",
         "A slice of time is longer than nothing.",
@@ -386,6 +393,14 @@ PAGES: Final = (
         "dotr run fire.dotr events/ -o out.jsonl --overwrite",
     ),
     _page(
+        "D5002",
+        "an output that is also read",
+        "Rules, background and sources are never written over, and what a run writes is not read by it: "
+        "`--overwrite` is about outputs of before. Links to a file are that file.",
+        "dotr run fire.dotr log.nq -o log.nq --overwrite",
+        "dotr run fire.dotr log.nq -o found.nq --overwrite",
+    ),
+    _page(
         "D5010",
         "the state of another version",
         "A detector's state is read by the version that wrote it.",
@@ -463,6 +478,13 @@ PAGES: Final = (
         "An installation has all its files.",
         "dotr demo   # from half a copy",
         "pip install --force-reinstall dotr",
+    ),
+    _page(
+        "D4203",
+        "a file or folder that the operating system keeps from us",
+        "A name too long, links in a circle, no permission, too many files open: its words are the reason.",
+        "dotr status --dir /root/.dotr",
+        "dotr status --dir ~/.dotr",
     ),
     _page(
         "D5201",
