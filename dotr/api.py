@@ -165,7 +165,7 @@ class Engine:
                 raise UsageError(Diagnostic("D4107", f"`{base}` is no absolute IRI", hint="give a whole IRI"))
             self._options = replace(self._options, base=base)
         self._unit, self._base = self._options.unit, self._options.base
-        triples = read_background(program.background, self._base)
+        triples = read_background(program.background, self._base, named=program.named)
         triples += self._further(background)
         self.pipeline = Pipeline(
             program,

@@ -133,7 +133,7 @@ def command(
     if only_ or except_:
         program = needed(events_wanted(program, only_, except_))
     outputs_apart(_here([plain_path(out)]), [on_error], _here([*texts.read_files, *documents, *places]))
-    triples = read_background(documents, base, max_document)
+    triples = read_background(documents, base, max_document, named=program.named)
     plan = plan_batch(program, By(by))
     with closing(_runner(engine, master, [*places, plain_path(out)])) as runner:
         folder = _folder(runner, plain_path(out), format_, overwrite)

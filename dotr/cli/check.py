@@ -83,7 +83,7 @@ def _vocabulary(program: Program, sample: Sequence[str]) -> list[Diagnostic]:
     found = Diagnostics()
     vocabulary = Vocabulary()
     try:
-        vocabulary.add(read_background(program.background))
+        vocabulary.add(read_background(program.background, named=program.named))
         if sample:
             for graph in islice(Sources(sample), _SAMPLE):
                 vocabulary.add(graph.triples)

@@ -42,7 +42,9 @@ def command(rules: tuple[str, ...], format_: str, code: bool, background: tuple[
     work.
     """
     program = load_program(rules, read_rules_text)
-    shown = overview(program, read_background([*program.background, *background]), code=code)
+    shown = overview(
+        program, read_background([*program.background, *background], named=program.named), code=code
+    )
     match format_:
         case "json":
             text = json.dumps(shown, ensure_ascii=False, indent=2)

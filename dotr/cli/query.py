@@ -81,7 +81,7 @@ def command(
     documents = [*program.background, *documents, *background]
     inputs = [*rule_texts.read_files, *documents, *sources, query]
     outputs_apart([output] if output else [], [on_error], inputs)
-    triples = read_background(documents, base, max_document)
+    triples = read_background(documents, base, max_document, named=program.named)
     select = parse_query(_query_text(query), query, program.prefixes)
     instant = None
     if at is not None:

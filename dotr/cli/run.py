@@ -81,7 +81,7 @@ def command(
     outputs_apart([output] if output else [], [on_error, late], [*texts.read_files, *documents, *sources])
     if only_ or except_:
         program = needed(events_wanted(program, only_, except_))
-    triples = read_background(documents, base, max_document)
+    triples = read_background(documents, base, max_document, named=program.named)
     with DeadLetters(on_error, overwrite) as dead, DeadLetters(late, overwrite) as delayed:
         replay = Replay(
             Sources(sources, options, dead.refusals()),

@@ -59,6 +59,7 @@ _DATETIME = re.compile(
     r"T(?P<hour>[0-9]{2})[:-](?P<minute>[0-9]{2})[:-](?P<second>[0-9]{2})(?:\.(?P<fraction>[0-9]+))?"
     r"(?P<zone>Z|[+-][0-9]{2}[:-]?[0-9]{2})?"
 )
+_LIKE_A_TIME = re.compile(r'"(?:[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:|[0-9]{10}(?:[0-9]{3}){0,2}")')
 _DATE_ALONE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _LARGEST = 2**63 - 1
@@ -297,6 +298,7 @@ class TimestampExtractor:
                 time, integer = parse_term(value, self.unit)
                 return USUAL_PROPERTIES[property_], time, integer
         looked: list[str] = []
+        several: list[tuple[str, list[Term]]] = []
         if timely:
             stamps = [(s, o) for s, p, o in timely if p == PROV_GENERATED_AT_TIME]
             values = [o for s, o in stamps if s in names] or [o for s, o in stamps if s == f"<{self.base}>"]
@@ -307,12 +309,17 @@ class TimestampExtractor:
                 times = {parse_term(value, self.unit) for value in values}
                 if len(times) == 1:
                     return (short, *times.pop())
+                if times:
+                    several.append((short, values))
                 looked.append(f"{short}: {len(times)} different times" if times else f"{short}: none")
         named = time_in_name(file, self.unit)
         if named is not None:
             return ("file name", *named)
+        if several:
+            short, values = several[0]
+            return (short, *self._one(values, short, place))
         looked = looked or [f"{short}: none" for short in USUAL_PROPERTIES.values()]
-        raise DataError(self._missing(looked, file, place))
+        raise DataError(self._missing(looked, file, place, (*about, *triples)))
 
     def _one(self, values: Iterable[Term], what: str, place: str) -> tuple[Time, bool]:
         times = {parse_term(value, self.unit) for value in values}
@@ -323,12 +330,13 @@ class TimestampExtractor:
                     f"one graph has {len(times)} times of {what}",
                     place=place,
                     label=" ".join(sorted(set(values))[:5]),
-                    hint="a graph holds at one instant: split it",
+                    hint="a graph holds at one instant: write a graph for each, with its own time",
                 )
             )
         return times.pop()
 
-    def _missing(self, looked: list[str], file: str, place: str) -> Diagnostic:
+    def _missing(self, looked: list[str], file: str, place: str, triples: Sequence[Triple]) -> Diagnostic:
+        likely = _likely_times(triples)
         path = f"--time-path {self.time_path}: none" if self.time_path else "--time-path: not given"
         return Diagnostic(
             "D2101",
@@ -340,6 +348,18 @@ class TimestampExtractor:
                 "prov:generatedAtTime of the graph name or of <>: none",
                 *looked,
                 f"the file name `{basename(file)}`: no timestamp",
+                *(f"it has {predicate} {value}" for predicate, value in likely),
             ),
-            hint="stamp it, name the file like 12.ttl, or give --time-path the property that holds the time",
+            hint=f"--time-path {likely[0][0][1:-1]}, if that is its time"
+            if likely
+            else "stamp it, name the file like 12.ttl, or give --time-path the property that holds the time",
         )
+
+
+def _likely_times(triples: Iterable[Triple]) -> list[tuple[Term, Term]]:
+    """(property, one of its values) of a graph's properties whose values look like times; at most five."""
+    found: dict[Term, Term] = {}
+    for _, predicate, value in triples:
+        if value[0] == '"' and _LIKE_A_TIME.match(value):
+            found.setdefault(predicate, value)
+    return sorted(found.items())[:5]

@@ -10,6 +10,7 @@ from dotr.ir.datalog import DatalogRule
 from dotr.ir.lasting import Hold, StandingQuery
 from dotr.ir.queries import Select
 from dotr.ir.rules import Rule
+from dotr.source import Span
 
 
 class Entailment(StrEnum):
@@ -24,6 +25,7 @@ class Program:
 
     `background`: paths of RDF files or folders, resolved against the file that names them, in order.
     `datalog`: rules of all .dlog files and imports, in order. `prefixes` are for printing and `dotr query`.
+    `named`: where the paths of `background` are written.
     `dependencies`: rules in an order in which every non-strict reference comes first (indices into `rules`).
     `holds`: what the stream says that lasts, one line for each predicate and class. `standing`: stream name →
     its ISTREAM or DSTREAM ("ISTREAM Jam" where it is of a QUERY, whatever it is called where it is written).
@@ -36,6 +38,7 @@ class Program:
     entailment: Entailment = Entailment.NONE
     prefixes: Mapping[str, str] = field(default_factory=dict)
     dependencies: tuple[int, ...] = ()
+    named: Mapping[str, Span] = field(default_factory=dict, compare=False, repr=False)
     holds: tuple[Hold, ...] = ()
     standing: Mapping[str, StandingQuery] = field(default_factory=dict)
 

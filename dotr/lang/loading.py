@@ -66,7 +66,7 @@ class Loaded:
     holds: list[tuple[LoadedFile, HoldSyntax]] = field(default_factory=list)
     units: list[LoadedFile] = field(default_factory=list)
     datalog: list[DatalogRule] = field(default_factory=list)
-    background: dict[str, None] = field(default_factory=dict)
+    background: dict[str, Span] = field(default_factory=dict)
     entailment: Entailment = Entailment.NONE
     prefixes: dict[str, str] = field(default_factory=dict)
     open_parameters: list[QueryParameter | ValueParameter] = field(default_factory=list)
@@ -188,7 +188,7 @@ class Loader:
                         self.loaded.definitions.append((unit, statement))
                 case BackgroundSyntax(paths):
                     for path in paths:
-                        self.loaded.background[join(unit.path, path.text)] = None
+                        self.loaded.background.setdefault(join(unit.path, path.text), path.span)
                 case RulesSyntax(paths):
                     for path in paths:
                         self._rules_path(unit, path)

@@ -116,7 +116,8 @@ def propose(
     if program is None:
         program = load_program(files, read, removed)  # says what the check does not count as an error
     paths = [_found(path, home) for path in program.background]
-    background = tuple(read_background([*paths, *more_background], base, limit))
+    named = {_found(path, home): span for path, span in program.named.items()}
+    background = tuple(read_background([*paths, *more_background], base, limit, named=named))
     pipeline = Pipeline(program, background)  # compiles: what cannot run is told now
     before = deployed_program(old)
     was, now = set(deployed_background(journal)), set(background)

@@ -144,6 +144,8 @@ def test_archives_are_read_by_the_tasks_themselves(
 def test_the_data_source_reads_what_the_batch_reads(story: Path, spark: Any) -> None:
     dotr.spark.register(spark)
     log = spark.read.format("dotr").load(str(story / "log"))
+    with pytest.raises(Exception, match=r"there is no option `timeunits`[\s\S]*did you mean `timeUnit`"):
+        spark.read.format("dotr").option("timeUnits", "ms").load(str(story / "log"))
     assert log.dtypes == [("time", "bigint"), ("graph", "string")]
     first = log.selectExpr("count(*) AS n", "count_if(time = 7) AS sevens").first()
     assert first == (240, 3)

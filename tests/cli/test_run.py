@@ -184,6 +184,22 @@ def test_bad_data_is_one_diagnostic_with_place_and_exit_code_3(
     assert "Traceback" not in ran.err
 
 
+def test_an_output_in_a_folder_that_is_not_there_names_the_folder(dotr: Dotr) -> None:
+    ran = dotr("run", "fire.dotr", "events", "-o", "nosuch/deep/x.jsonl")
+    assert ran.code == 4
+    assert "there is no folder `nosuch/deep`" in ran.err
+    assert "mkdir -p nosuch/deep" in ran.err
+
+
+def test_a_misspelt_background_is_told_at_its_line_with_the_nearest_name(dotr: Dotr) -> None:
+    path = Path("fire.dotr")
+    path.write_text(path.read_text().replace("<building.ttl>", "<bilding.ttl>"))
+    for ran in (dotr("run", "fire.dotr", "events"), dotr("check", "fire.dotr")):
+        assert "error[D2003]: there is no `bilding.ttl`" in ran.out + ran.err
+        assert "--> fire.dotr:3:12" in ran.out + ran.err
+        assert "did you mean `building.ttl`?" in ran.out + ran.err
+
+
 @pytest.mark.parametrize(
     ("change", "found"),
     [

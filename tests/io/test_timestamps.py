@@ -155,10 +155,10 @@ def test_a_resource_as_phenomenon_time_is_no_timestamp() -> None:
 
 def test_a_graph_without_time_lists_what_was_looked_for() -> None:
     with pytest.raises(DataError) as caught:
-        at(TimestampExtractor(), ("<urn:a>", RESULT_TIME, integer(4)), ("<urn:a>", RESULT_TIME, integer(5)))
+        at(TimestampExtractor(), ("<urn:a>", "<urn:b>", integer(4)))
     message = str(caught.value)
     assert code_of(caught) == "D2101"
-    assert "sosa:resultTime: 2 different times" in message
+    assert "sosa:resultTime: none" in message
     for rung in (
         "--time-path",
         "prov:generatedAtTime",
@@ -167,6 +167,27 @@ def test_a_graph_without_time_lists_what_was_looked_for() -> None:
         "file name `x.ttl`",
     ):
         assert rung in message
+
+
+def test_a_graph_with_two_result_times_and_nothing_else_has_several_times_not_none() -> None:
+    with pytest.raises(DataError, match="one graph has 2 times of sosa:resultTime") as caught:
+        at(TimestampExtractor(), ("<urn:a>", RESULT_TIME, integer(4)), ("<urn:a>", RESULT_TIME, integer(5)))
+    assert code_of(caught) == "D2104"
+
+
+def test_a_graph_without_time_lists_its_properties_that_look_like_one() -> None:
+    stamp, millis = moment("2026-01-01T08:00:00Z"), integer(1_767_225_600_000)
+    with pytest.raises(DataError) as caught:
+        at(
+            TimestampExtractor(),
+            ("<urn:a>", "<urn:seen>", stamp),
+            ("<urn:a>", "<urn:ms>", millis),
+            ("<urn:a>", "<urn:v>", integer(7)),
+        )
+    message = str(caught.value)
+    assert "it has <urn:seen> " in message
+    assert "hint: --time-path urn:ms, if that is its time" in message
+    assert "<urn:v>" not in message
 
 
 def test_one_graph_with_two_stamps_is_refused() -> None:

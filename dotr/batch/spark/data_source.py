@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
@@ -40,10 +40,12 @@ from dotr.io.decode.parquet import UNIT_NOTE, batch_times, missing
 from dotr.io.files.outputs import unwritable
 from dotr.io.files.sources import SourceOptions
 from dotr.io.timestamps import UNITS
+from dotr.lang.grammar.base import nearest
 from dotr.rdf.terms import PROV_GENERATED_AT_TIME
 
 _ROWS = 2048
 _TASKS = 64
+_OPTIONS = ("path", "timeUnit", "timePath", "base", "onError", "maxDocument", "as")
 _SUFFIXES = {"nquads": "nq", "jsonl": "jsonl"}
 
 
@@ -69,6 +71,7 @@ class LogSource(DataSource):
         return LogReader(absolute(self._log()))
 
     def writer(self, schema: StructType, overwrite: bool) -> LogWriter:
+        _refuse_unknown(self.options)
         path = self.options.get("path")
         if not path:
             raise UsageError(Diagnostic("D4124", 'the data source "dotr" needs a path', hint="save(path)"))
@@ -98,6 +101,7 @@ class LogSource(DataSource):
         return UNITS[name]
 
     def _log(self) -> LogListing:
+        _refuse_unknown(self.options)
         path = self.options.get("path")
         if not path:
             raise UsageError(Diagnostic("D4124", 'the data source "dotr" needs a path', hint="load(path)"))
@@ -127,6 +131,15 @@ def _here(place: str) -> str:
             )
         )
     return plain_path(place)
+
+
+def _refuse_unknown(options: Mapping[str, str]) -> None:
+    """Raise UsageError D4125 for an option that nobody reads: one misspelt would do nothing."""
+    known = {option.lower(): option for option in _OPTIONS}
+    for option in options:
+        if option.lower() not in known:
+            hint = nearest(option, _OPTIONS) or f"the options are {', '.join(_OPTIONS)}"
+            raise UsageError(Diagnostic("D4125", f"there is no option `{option}`", hint=hint))
 
 
 def _bad(option: str, found: str, known: Any) -> UsageError:

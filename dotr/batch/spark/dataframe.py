@@ -69,7 +69,7 @@ def detect(
     program = load_program([fspath(text) for text in texts], read_rules_text)
     check_ticks(program, clock)
     paths = [*program.background, *(fspath(path) for path in background)]
-    triples = read_background(paths, base or STREAM_BASE)
+    triples = read_background(paths, base or STREAM_BASE, named=program.named)
     plan = plan_batch(program, By(by))
     for diagnostic in warnings(program, plan):
         python_warnings.warn(diagnostic.render(), UserWarning, stacklevel=3)

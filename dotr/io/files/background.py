@@ -9,7 +9,9 @@ Method:  every file is one document: Turtle, N-Triples, RDF/XML, JSON-LD (no rem
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
 
 from dotr.errors import DataError, Diagnostic
 from dotr.io.decode.documents import (
@@ -26,16 +28,37 @@ from dotr.io.decode.documents import (
 from dotr.io.files.sources import resolve
 from dotr.rdf.blanks import label_background
 from dotr.rdf.terms import Triple
+from dotr.source import Span
+
+_NOWHERE: Final[Mapping[str, Span]] = {}
 
 
-def read_background(paths: Sequence[str], base: str = STREAM_BASE, limit: int = MAX_DOCUMENT) -> list[Triple]:
+def _files(paths: Sequence[str], named: Mapping[str, Span]) -> Iterator[str]:
+    for path in paths:
+        try:
+            yield from resolve([path])
+        except DataError as error:
+            if path not in named:
+                raise
+            raise DataError([replace(d, span=named[path], place="") for d in error.diagnostics]) from None
+
+
+def read_background(
+    paths: Sequence[str],
+    base: str = STREAM_BASE,
+    limit: int = MAX_DOCUMENT,
+    *,
+    named: Mapping[str, Span] = _NOWHERE,
+) -> list[Triple]:
     """The triples of all files below `paths`, canonical, without repeats, in the order of the files.
+
+    `named`: where a program names some of the paths; one that leads nowhere is told there.
 
     Raises DataError: D2003, D2008, D2009, D2010 for a stream where a background is wanted, and what parsing
     says.
     """
     triples: dict[Triple, None] = {}
-    for path in resolve(paths):
+    for path in _files(paths, named):
         format_ = format_of(path)
         if format_ is None:
             raise unknown_format(path)

@@ -167,12 +167,11 @@ def open_output(path: str, overwrite: bool = False) -> Output:
 
 
 def unwritable(path: str, error: OSError) -> EngineError:
-    reason = (error.strerror or str(error)).lower()
-    return EngineError(
-        Diagnostic(
-            "D4201", f"cannot write {path}: {reason}", place=path, hint="free space, or write elsewhere"
-        )
-    )
+    reason, hint = (error.strerror or str(error)).lower(), "free space, or write elsewhere"
+    folder = os.path.dirname(path)
+    if isinstance(error, FileNotFoundError) and folder and not os.path.isdir(folder):
+        reason, hint = f"there is no folder `{folder}`", f"make it first: mkdir -p {folder}"
+    return EngineError(Diagnostic("D4201", f"cannot write {path}: {reason}", place=path, hint=hint))
 
 
 def _exists(path: Path, unfinished: bool) -> RefusedError:

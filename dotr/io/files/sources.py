@@ -20,6 +20,7 @@ import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from typing import IO
 
 from dotr.errors import DataError, Diagnostic
@@ -247,8 +248,21 @@ def resolve(paths: Sequence[str]) -> list[str]:
                 )
             files.extend(matched)
         else:
-            raise DataError(Diagnostic("D2003", f"there is no `{path}`", place=path, hint="check the path"))
+            hint = _nearest_path(path) or "check the path"
+            raise DataError(Diagnostic("D2003", f"there is no `{path}`", place=path, hint=hint))
     return files
+
+
+def _nearest_path(path: str) -> str:
+    """A did-you-mean for a path that leads nowhere: the first folder of it that is not there, or the file."""
+    where = path.rstrip("/")
+    while (folder := os.path.dirname(where)) and not os.path.isdir(folder):
+        where = folder
+    try:
+        near = get_close_matches(os.path.basename(where), sorted(os.listdir(folder or ".")), 1)
+    except OSError:
+        return ""
+    return f"did you mean `{os.path.join(folder, near[0])}`?" if near else ""
 
 
 def files_below(folder: str) -> list[str]:

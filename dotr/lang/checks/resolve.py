@@ -80,6 +80,7 @@ class Resolver:
         self.queries: dict[str, Select] = {}
         self.standing: dict[str, StandingQuery] = {}
         self.used: set[str] = set()
+        self.unknown: dict[str, list[tuple[Span, str]]] = {}  # names of no query or rule: places, hints
         self.whole = True  # every rule could be built
         self._broken_units: list[LoadedFile] = []
         self._accepted: list[tuple[LoadedFile, QuerySyntax | RuleSyntax]] = []
@@ -228,6 +229,7 @@ class Resolver:
                 else:
                     self.whole = False
             seen.add(name)
+        self._report_unknown()
         self._unused(bool(rules))
         self._unread(rules)
         return Program(
@@ -240,7 +242,16 @@ class Resolver:
             dependencies=order(rules, self._found),
             holds=check_holds(self._loaded.holds, self._found),
             standing=self.standing,
+            named=self._loaded.background,
         )
+
+    def _report_unknown(self) -> None:
+        """One error a name, however many rules use it."""
+        for name, uses in self.unknown.items():
+            span, hint = uses[0]
+            notes = [f"also at {other}" for other, _ in uses[1:3]]
+            notes += [f"and {len(uses) - 3} more"] if len(uses) > 3 else []
+            self._found.error("D1106", f"there is no query or rule `{name}`", span, hint=hint, notes=notes)
 
     def _is_broken(self, unit: LoadedFile | None) -> bool:
         """Whether an import, or one around it, was handed something wrong: its rules are left alone."""
@@ -277,6 +288,10 @@ class Resolver:
                     definition.name.span,
                     hint="take PRIVATE away, or name it in a rule",
                 )
+
+
+def _time_meant(position: str, variable: str) -> str:
+    return f"the time of an event is `{position}.time`" if variable.lower() == "time" else ""
 
 
 def _selects(variables: tuple[str, ...]) -> str:
@@ -354,6 +369,8 @@ class _RuleResolver:
             case EventSyntax():
                 position = self._position(written)
                 self._register(written.name, position, "trigger")
+                if position is None and written.query is None and written.alias is None:
+                    self._lost = True  # the names that follow may be what this one should have been
                 return position
 
     def _register(self, name: Name, position: Position | None, role: str) -> None:
@@ -442,13 +459,10 @@ class _RuleResolver:
             return
         known = self._deployment.names(self._unit)
         hint = nearest(name.text, [*known, *self._known.positions])
-        self._found.error(
-            "D1106",
-            f"there is no query or rule `{name.text}`",
-            name.span,
-            hint=hint
-            or f"write its query here, `{name.text} := {{ SELECT … }}`, or as `QUERY {name.text} := …`",
+        hint = (
+            hint or f"write its query here, `{name.text} := {{ SELECT … }}`, or as `QUERY {name.text} := …`"
         )
+        self._deployment.unknown.setdefault(name.text, []).append((name.span, hint))
 
     # -- conjuncts ------------------------------------------------------------
 
@@ -554,7 +568,7 @@ class _RuleResolver:
             case TimeOf(position, span):
                 self._readable(position, own, span, span)
             case Var(name, span):
-                self._total_use(name, span)
+                self._total_use(name, own, span)
             case Call(_, arguments):
                 for argument in arguments:
                     self._check(argument, own)
@@ -583,7 +597,7 @@ class _RuleResolver:
             f"`{position}` does not select `?{variable}`",
             variable_span,
             _selects(known.variables),
-            hint=nearest(variable, known.variables, "?"),
+            hint=_time_meant(position, variable) or nearest(variable, known.variables, "?"),
         )
 
     def _readable(self, name: str, own: str | None, span: Span | None, whole: Span | None) -> bool:
@@ -625,11 +639,13 @@ class _RuleResolver:
         """Whether an unknown name may be one that an unreadable or unknown event was meant to have."""
         return self._lost or name in self._known.wild or bool(nearest(name, self._known.wild))
 
-    def _total_use(self, name: str, span: Span | None) -> None:
+    def _total_use(self, name: str, own: str | None, span: Span | None) -> None:
+        """`?name` is an aggregate that is known here; `own` is the event of the conjunct it stands in."""
         if name in self._known.totals or "?" + name in self._known.wild:
             return
         self._broken = True
         carriers = [p.name for p in self._known.positions.values() if name in p.variables]
+        carriers.sort(key=lambda carrier: carrier != own)  # that of its own conjunct is the likely one
         later = [
             c for c in self._syntax.conjuncts if isinstance(c, SummariseSyntax) and c.variable.text == name
         ]

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dotr.errors import Diagnostics
 from dotr.ir import Expression, Select, Selection, TemplateTriple
 from dotr.lang.grammar.base import Skip, nearest
+from dotr.lang.grammar.foreign_words import EMIT, PATTERN, foreign_event, foreign_word
 from dotr.lang.grammar.syntax import (
     AbsentSyntax,
     BindingSyntax,
@@ -62,7 +63,7 @@ class ClauseParser(TemplateParser):
         consuming: list[Name] = []
         clauses: list[Span] = []
         try:
-            self.expect("DEFINE")
+            self.expect("DEFINE", hint=self._for_define())
             template, names, clean = self.template()
             whole = clean
             clauses.append(self.since(start))
@@ -106,6 +107,13 @@ class ClauseParser(TemplateParser):
             frozenset(self._wild), whole, self.since(start), tuple(clauses), private,
         )  # fmt: skip
 
+    def _for_define(self) -> str:
+        if self.key == "{":
+            return "write `DEFINE { … }`"
+        if self.key == "SELECT":
+            return EMIT
+        return foreign_word(self.token) or nearest(self.token.text, ("DEFINE",))
+
     def _trigger(self) -> EventSyntax | EverySyntax:
         start = self.token
         if self.accept("EVERY"):
@@ -122,6 +130,9 @@ class ClauseParser(TemplateParser):
         return self._event()
 
     def _event(self) -> EventSyntax:
+        hint = foreign_event(self.token, self.peek(), CLAUSES | {"WITHIN", "BETWEEN"})
+        if hint:
+            raise self.fail("the name of an event", hint)
         name = self.name("the name of an event")
         self._wild.add(name.text)
         if not self.accept(":="):
@@ -200,7 +211,7 @@ class ClauseParser(TemplateParser):
                 case _:
                     hint = ""
                     if self.token.kind == "name" and self.key not in KEYWORDS:
-                        hint = nearest(self.token.text, CONJUNCTS) or f"write `AND EACH {self.token.text}`"
+                        hint = nearest(self.token.text, CONJUNCTS) or self._unselected()
                     elif self.token.kind in ("attribute", "timeof"):
                         hint = "conditions are joined with &&"
                     raise self.fail("EACH, LAST, FIRST, NOT or an aggregate", hint)
@@ -208,6 +219,11 @@ class ClauseParser(TemplateParser):
             if event is not None:
                 self._wild.add(event.name.text)
             raise
+
+    def _unselected(self) -> str:
+        """The hint for an event without the word that says how it is chosen."""
+        name = self.token.text
+        return f"say which: `AND EACH {name}`, `AND LAST {name}`, or that there is none: `AND NOT {name}`"
 
     def _summarise(self, start: Token) -> SummariseSyntax:
         function = self.advance().key
@@ -283,7 +299,7 @@ class ClauseParser(TemplateParser):
     def _end_of_clause(self, *, conditions: bool = False) -> None:
         """Complain when a clause goes on with something that is not the next clause."""
         if self.at_clause():
-            if conditions and self.key == "AND" and self.peek().key not in CONJUNCTS:
+            if conditions and self.key == "AND" and not self._at_conjunct():
                 self._and_for_both()
             return
         token = self.token
@@ -294,6 +310,8 @@ class ClauseParser(TemplateParser):
         )
         if token.key in ("EACH", "LAST", "FIRST", "NOT"):
             hint = f"write `AND {token.text}`"
+        elif token.key == "-" and self.peek().key == ">":
+            hint = PATTERN
         elif token.key == "PRIVATE":
             hint = "write `PRIVATE RULE Name`"
         elif token.key == ".":
@@ -308,7 +326,13 @@ class ClauseParser(TemplateParser):
                 if not conditions
                 else ""
             )
+        hint = foreign_word(token) or hint
         raise self.fail("AND, WHERE, WITH, CONSUMING or the next rule", hint)
+
+    def _at_conjunct(self) -> bool:
+        """Whether `AND` begins a conjunct, if one that does not say how its event is chosen."""
+        event = self.peek().kind == "name" and self.peek(2).key in (":=", "WITHIN", "BETWEEN")
+        return event or self.peek().key in CONJUNCTS
 
     def _and_for_both(self) -> None:
         self.error(
@@ -321,9 +345,13 @@ class ClauseParser(TemplateParser):
         self.to_clause()
 
     def to_clause(self) -> None:
-        """Skip to the next clause or statement; braces are skipped as a whole."""
+        """Skip to the next clause or statement; braces are skipped as a whole. Names that are passed over may
+        have been those of events.
+        """
         while not self.at_clause():
             if self.key == "{":
                 self.close(self.at)
             else:
-                self.advance()
+                token = self.advance()
+                if token.kind == "name" and token.key not in KEYWORDS:
+                    self._wild.add(token.text)

@@ -15,6 +15,7 @@ from dotr.lang.grammar.base import Skip, nearest
 from dotr.lang.grammar.clauses import ClauseParser
 from dotr.lang.grammar.durations import UNITS
 from dotr.lang.grammar.expressions import Mode
+from dotr.lang.grammar.foreign_words import foreign_word
 from dotr.lang.grammar.sparql import NUMBERS
 from dotr.lang.grammar.syntax import (
     BackgroundSyntax,
@@ -174,8 +175,7 @@ class DotrParser(ClauseParser):
             hint = nearest(token.text, (*STATEMENTS, *CONTEXTUAL))
             if token.key == "PRIVATE":
                 hint = "write `PRIVATE RULE Name`"
-            if token.key == "SELECT":
-                hint = "a query is named: `QUERY Name := { SELECT … }`"
+            hint = foreign_word(token) or hint
         elif token.key in ("[",) or token.kind in ("pname", "iri"):
             hint = "Datalog stands in a file of its own: `RULES <file.dlog>`"
         elif token.key == ".":
