@@ -89,7 +89,8 @@ class Engine:
     `rules`: path of a .dotr file, or several (.dlog too); files that they name are read relative to them.
     `background`: further RDF, as paths or as one graph. `time_unit` ("s", "ms", "us") is what integer times
     count. `lateness`: how much out of order the stream may be. `late`: what happens to a graph for a closed
-    instant: "drop" (counted), "fail" (DataError D2301), or a function of its time and triples. `base` is what
+    instant: "drop" (counted), "fail" (DataError D2301), or a function of its time and triples. `max_jump`:
+    how far ahead of the last graph the next one may be stamped (else DataError D2106). `base` is what
     relative IRIs of documents are resolved against. `materialize`: "needed" or "all". `verify` runs the
     literal reading of the language beside the engine and stops at the first difference. `snapshot` is what
     an earlier engine's `snapshot()` returned.
@@ -104,6 +105,7 @@ class Engine:
         time_unit: str = "s",
         lateness: timedelta | str | None = None,
         late: str | LateGraph = "drop",
+        max_jump: timedelta | str | None = None,
         base: str | None = None,
         materialize: str = "needed",
         verify: bool = False,
@@ -111,7 +113,7 @@ class Engine:
     ) -> None:
         paths = [str(rules)] if isinstance(rules, str | Path) else [str(path) for path in rules]
         program = load_program(paths, read_rules_text)
-        self._start(program, background, time_unit, lateness, late, base, materialize, verify)
+        self._start(program, background, time_unit, lateness, late, max_jump, base, materialize, verify)
         if snapshot is not None:
             self.restore(snapshot)
 
@@ -126,6 +128,7 @@ class Engine:
         time_unit: str = "s",
         lateness: timedelta | str | None = None,
         late: str | LateGraph = "drop",
+        max_jump: timedelta | str | None = None,
         base: str | None = None,
         materialize: str = "needed",
         verify: bool = False,
@@ -138,7 +141,7 @@ class Engine:
             list(given), lambda path: given[path] if path in given else read_rules_text(path)
         )
         engine = cls.__new__(cls)
-        engine._start(program, background, time_unit, lateness, late, base, materialize, verify)
+        engine._start(program, background, time_unit, lateness, late, max_jump, base, materialize, verify)
         return engine
 
     def _start(
@@ -148,6 +151,7 @@ class Engine:
         time_unit: str,
         lateness: timedelta | str | None,
         late: str | LateGraph,
+        max_jump: timedelta | str | None,
         base: str | None,
         materialize: str,
         verify: bool,
@@ -172,6 +176,7 @@ class Engine:
             triples,
             lateness=duration(lateness),
             on_late=self._late_policy(late),
+            max_jump=None if max_jump is None else duration(max_jump),
             materialize_all=materialize == "all",
             verify=verify,
         )
@@ -222,8 +227,9 @@ class Engine:
         """Take one graph stamped `at`; return the events of the instants that its stamp closes.
 
         `at`: an int in the run's unit, an aware datetime, or ISO 8601 text with a zone. Raises DataError for
-        a graph that cannot be read, for a time of another kind than the first one's, and for an instant that
-        is in error, as if its graphs had never come: events of those before it come with the next call.
+        a graph that cannot be read, for a time of another kind than the first one's or too far ahead (D2106,
+        D2107), and for an instant that is in error, as if its graphs had never come: events of those before
+        it come with the next call.
         """
         time, triples = self._taken(graph, at)
         events = self.pipeline.push(time, triples)
@@ -285,7 +291,10 @@ class Engine:
         return time, triples
 
     def advance(self, to: int | datetime | str) -> Events:
-        """Close everything up to and including `to`; a graph stamped so or earlier is late afterwards."""
+        """Close everything up to and including `to`; a graph stamped so or earlier is late afterwards.
+
+        Raises DataError D2107, with nothing closed, where that takes too many ticks.
+        """
         time, integer = self._time(to)
         if not _LEAST <= time < _MOST:
             raise _too_far(to)

@@ -49,6 +49,9 @@ def command(
         if not dry_run:
             commit_proposal(journal, proposal)
             render.note(f"deployed in {folder}; next: dotr feed SOURCE…")
+            render.note(
+                "where sources are live, --max-jump 1d keeps one wrong clock from closing all instants"
+            )
 
 
 def told(proposal: Proposal, dry_run: bool) -> list[str]:

@@ -22,6 +22,7 @@ from dotr.cli.options import (
     event_options,
     events_wanted,
     file_name,
+    jump_option,
     lateness_options,
     micros,
     program_options,
@@ -66,6 +67,7 @@ _LOOK = 0.25
 @program_options
 @source_options
 @lateness_options(late="drop")
+@jump_option
 @click.option(
     "--format", "format_", type=click.Choice(list(FORMATS)), help="How to write (default: by the name of -o)."
 )
@@ -100,6 +102,7 @@ def command(
     on_error: str,
     lateness: int,
     late: str,
+    max_jump: int | None,
     format_: str | None,
     outputs: tuple[str, ...],
     overwrite: bool,
@@ -145,6 +148,8 @@ def command(
             on_refused=lambda when, graphs, error: feed.refused(when, graphs, error),
             materialize_all=materialize == "all",
             verify=verify,
+            max_jump=max_jump,
+            pause=lambda: feed.pause(),
         )
         if state is not None:
             begun = time.process_time()

@@ -139,6 +139,17 @@ def lateness_options(late: str) -> Callable[[F], F]:
     return lambda function: _decorated(function, options)
 
 
+def jump_option(function: F) -> F:
+    """`--max-jump`."""
+    option = click.option(
+        "--max-jump",
+        type=micros,
+        metavar="DURATION",
+        help="Refuse a graph stamped further ahead of the last one than this (default: none is).",
+    )
+    return option(function)
+
+
 def output_options(formats: tuple[str, ...] = FORMATS) -> Callable[[F], F]:
     """`--format -o --overwrite --quiet`."""
     options = (

@@ -17,6 +17,7 @@ from dotr.cli import render
 from dotr.cli.options import (
     event_options,
     events_wanted,
+    jump_option,
     lateness_options,
     output_options,
     program_options,
@@ -46,6 +47,7 @@ from dotr.rdf.terms import Triple
 @program_options
 @source_options
 @lateness_options(late="fail")
+@jump_option
 @output_options()
 @event_options
 def command(
@@ -62,6 +64,7 @@ def command(
     on_error: str,
     lateness: int,
     late: str,
+    max_jump: int | None,
     format_: str | None,
     output: str | None,
     overwrite: bool,
@@ -93,6 +96,7 @@ def command(
                 on_refused=lambda time, graphs, error: replay.refused(time, graphs, error),
                 materialize_all=materialize == "all",
                 verify=verify,
+                max_jump=max_jump,
             ),
             delayed,
         )
@@ -267,6 +271,7 @@ class Replay:
         if self.sources.refusals.fail:
             raise told_of(error, self.origins.places(time, len(graphs)))
         self.sources.refusals.set_aside(self.origins.letters(time, graphs, error, clock))
+        self.origins.settle(time)
 
     def late(self, time: Time, graph: Sequence[Triple]) -> None:
         """The policy for a graph whose instant is closed."""

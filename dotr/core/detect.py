@@ -28,9 +28,6 @@ class Detector(Protocol):
         instant of ticks alone.
         """
 
-    def next_tick(self, after: Time) -> Time | None:
-        """The earliest tick later than `after`, None without EVERY rules or before the first instant."""
-
     def sizes(self) -> dict[str, int]:
         """Rule → how many facts are remembered for it."""
 

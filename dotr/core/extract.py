@@ -143,6 +143,10 @@ class Extractor:
                 self._state.leave()
         return result
 
+    def standing(self) -> frozenset[str]:
+        """Streams that may have facts at an instant without a graph: the background answers them alone."""
+        return frozenset(stream for unit in self._always for stream in unit.standing())
+
     def distribution_of(self, stream: str) -> Distribution:
         """The one that the facts of a stream come from."""
         return self._unit_of(stream).distribution

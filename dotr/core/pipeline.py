@@ -15,6 +15,7 @@ from heapq import heappop, heappush
 from operator import itemgetter
 from typing import Any, TypeAlias
 
+from dotr.core.ahead import ahead
 from dotr.core.detect import DETECTORS, Detector
 from dotr.core.emit import Emission, Emitter
 from dotr.core.enrich import enricher, reopened
@@ -29,6 +30,7 @@ from dotr.reference.oracle import Oracle
 from dotr.sparql.distribution import AmbiguousError, Distribution
 from dotr.sparql.units import Alone
 from dotr.tesla.detector import Filtered, Restored, UnfilteredError
+from dotr.tesla.silence import silence
 from dotr.tesla.thresholds import is_threshold
 
 VERSION = 1
@@ -73,8 +75,10 @@ class Pipeline:
 
     `background` is what the program's BACKGROUND names, read, canonical, blank nodes labelled. `lateness` is
     in microseconds. `on_late` is called with every late graph, which then is counted and forgotten.
-    `on_refused` is called with an instant that is in error (REFUSABLE): its time, its graphs and the error.
-    Unless it raises, the run goes on as if those graphs had never come; without it the error ends the run.
+    `on_refused` is called with an instant that is in error (REFUSABLE), or a graph that lies too far ahead
+    (D2106, D2107): its time, its graphs and the error. Unless it raises, the run goes on as if those graphs
+    had never come; without it the error ends the run. `max_jump` (µs): how far ahead of the last one a graph
+    may lie. `pause` is called between two steps; what it raises ends the call there, the next goes on.
     `closed` is what `closed_background` of another pipeline over the same program and background gave: it is
     not closed again then, and `background` is looked at by `verify` alone.
     """
@@ -91,6 +95,8 @@ class Pipeline:
         detector: str = "tesla",
         verify: bool = False,
         closed: bytes | None = None,
+        max_jump: Time | None = None,
+        pause: Callable[[], None] | None = None,
     ) -> None:
         if program.holds or program.standing:
             raise UnsupportedError(
@@ -114,6 +120,10 @@ class Pipeline:
         self._oracle = Oracle(program, background) if verify else None
         self._emit = Emitter(program)
         self._ticks = any(isinstance(rule.trigger, Every) for rule in program.rules)
+        self._silence = silence(program, self._extract.standing() if self._ticks else ())
+        self._ahead = ahead(self._silence, max_jump)
+        self._stride = self._ahead.stride
+        self._pause = pause
         self._alone: Memo[Term, Alone | None] = Memo(self._alone_of, longest=1 << 12)
         self._ontology = program.entailment is not Entailment.NONE
         self._in_order = lateness == 0
@@ -127,6 +137,7 @@ class Pipeline:
         self._open: Time | None = None  # everything before it is closed
         self._latest: Time | None = None  # greatest timestamp seen
         self._last: Time | None = None  # last instant processed
+        self._heard: Time | None = None  # last one of those at which a graph came
         self._counts = Counters()
         self._events = [0] * len(program.rules)
         self._fired: dict[tuple[int, ...], int] = {}  # what is not in _events yet, by rules that fired alike
@@ -215,8 +226,8 @@ class Pipeline:
         return emissions[0] if len(emissions) == 1 else [event for events in emissions for event in events]
 
     def advance(self, time: Time) -> Sequence[Composite]:
-        """Close everything up to and including `time`; later graphs stamped so are late."""
-        self._close_before(time + 1)
+        """Close everything up to and including `time`; later graphs stamped so are late. Raises D2107."""
+        self.close_up_to(time)
         return self._drained()
 
     def finish(self) -> Sequence[Composite]:
@@ -226,6 +237,10 @@ class Pipeline:
 
     def close_up_to(self, time: Time) -> None:
         """As `advance`, without running what it closes: that is left to `drain`."""
+        if self._latest is not None and self.clock is not None:
+            error = self._ahead.ticked(self._reached(self._latest), self._latest, time + 1, self.clock)
+            if error is not None:
+                raise error
         self._close_before(time + 1)
 
     def close_all(self) -> None:
@@ -235,8 +250,8 @@ class Pipeline:
 
     def accept(self, time: Time, graph: list[Triple]) -> None:
         """Take one graph without running what its timestamp closes: that is left to `drain`."""
-        latest, graphs = self._latest, self._graphs
-        if graphs and self._in_order and self._open == latest < time:  # type: ignore[operator]  # graphs have a time
+        latest, graphs, stride = self._latest, self._graphs, self._stride
+        if graphs and self._in_order and self._open == latest < time <= latest + stride:  # type: ignore[operator]  # graphs have a time
             # what nearly every graph does: close the one open instant and open its own
             self._due.append((latest, graphs))  # type: ignore[arg-type]
             self._graphs = [graph]
@@ -247,6 +262,8 @@ class Pipeline:
             self._counts.late += 1
             if self._on_late is not None:
                 self._on_late(time, graph)
+            return
+        if latest is not None and time > latest + stride and self._is_refused(latest, time, graph):
             return
         self._counts.graphs += 1
         if latest is None or time > latest:
@@ -260,6 +277,21 @@ class Pipeline:
             self._pending[time].append(graph)
         else:
             self._await(time, [graph])
+
+    def _is_refused(self, latest: Time, time: Time, graph: list[Triple]) -> bool:
+        """Whether a graph lies too far ahead; it is told so. Raises D2106, D2107 if nobody takes it."""
+        assert self.clock is not None, "begin() comes before the first graph"
+        error = self._ahead.refused(self._reached(latest), latest, time, self.clock)
+        if error is not None and self._on_refused is None:
+            raise error
+        if error is not None and self._on_refused is not None:
+            self._on_refused(time, [graph], error)
+            self._counts.graphs += 1
+        return error is not None
+
+    def _reached(self, latest: Time) -> Time:
+        """Where time is: at the last graph, or where it was advanced to."""
+        return latest if self._open is None else max(latest, self._open - 1)
 
     def _await(self, time: Time, graphs: list[list[Triple]]) -> None:
         self._pending[time] = graphs
@@ -314,10 +346,12 @@ class Pipeline:
 
     def _run(self, due: Sequence[Instant]) -> Iterator[Emission]:
         """Both halves over instants in order, up to an error."""
-        refused = self._on_refused
+        refused, pause = self._on_refused, self._pause
         known: list[Known] = []
         failed: DotrError | None = None
         for instant in due:
+            if pause is not None:
+                pause()
             try:
                 while True:
                     try:
@@ -386,6 +420,7 @@ class Pipeline:
         self._counts = Counters(**state["counters"])
         self._events = [self._counts.events.get(rule.name, 0) for rule in self.program.rules]
         self._open, self._latest, self._last = state["times"]
+        self._heard = self._last  # or earlier: a few ticks more are stepped through then
         self._pending = {
             time: [[(s, p, o) for s, p, o in graph] for graph in graphs] for time, graphs in state["pending"]
         }
@@ -408,13 +443,13 @@ class Pipeline:
                 self._detect = self._new_detector(self.clock)
 
     def _ticks_before(self, bound: Time) -> Iterator[Emission]:
-        """Run the ticks that are due after the last instant and before `bound`, at which no graph came."""
+        """Run the ticks that can matter after the last instant and before `bound`; no graph came there."""
         if self._detect is None or self._last is None:
             return
-        tick = self._detect.next_tick(self._last)
-        while tick is not None and tick < bound:
+        tick = self._silence.next(self._last, self._heard, bound)
+        while tick is not None:
             yield from self._run([(tick, None)])
-            tick = self._detect.next_tick(tick)
+            tick = self._silence.next(tick, self._heard, bound)
 
     def _unshare(self, distribution: Distribution) -> None:
         """Let rules of one shape have facts of their own from now on; what they remember stays."""
@@ -468,6 +503,7 @@ class Pipeline:
                 if hides:
                     matches = emitter.public(matches)
                 if graph:
+                    self._heard = time
                     counts.instants += 1
                 else:
                     counts.ticks += 1

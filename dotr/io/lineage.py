@@ -69,6 +69,10 @@ class Lineage:
         if self._open and self._open[-1][:3] == (graph.time, graph.file, graph.line):
             self._open.pop()
 
+    def settle(self, time: Time) -> None:
+        """The graphs of an instant have been dealt with."""
+        self._open = [origin for origin in self._open if origin[0] != time]
+
     def _forget(self) -> None:
         closed = self.watermark()
         if closed is not None:

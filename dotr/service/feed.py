@@ -67,7 +67,8 @@ class Feed:
     `letters` and `delayed` take refused documents (and the graphs of refused instants) and late graphs, None
     drops them; `fail_on_error` and
     `fail_on_late` end the feed instead. `stopping` is asked between
-    graphs: then what was fed is committed and KeyboardInterrupt raised. `progress` is called now and then.
+    graphs, and between steps of the pipeline: then what was done is committed and KeyboardInterrupt raised.
+    `progress` is called now and then.
     """
 
     journal: Journal
@@ -131,8 +132,7 @@ class Feed:
                 self._silence()
                 if self.pace.overdue():
                     self.commit()
-                if self.stopping():
-                    raise Stopped
+                self.pause()
                 wait()
 
     def _sources(self, files: Sequence[str], bookmarks: Mapping[str, Any]) -> Sources:
@@ -158,21 +158,22 @@ class Feed:
                 self._silence()
                 if self.pace.overdue():
                     self.commit()
-                if self.stopping():
-                    raise Stopped
+                self.pause()
                 continue
             self._item = item
             if isinstance(item, Mark):
                 if item.error is not None:
                     self._refuse(item.error, item.content)
                 self.origins.passed(item)
+                self.ledger.consumed(item)
             else:
                 self._accept(item, sources.clock)
-            self.ledger.consumed(item)
+                self.ledger.consumed(item)  # the pipeline has it, even if a stop comes while it is run
+                if self._at_once or not self.totals.graphs & _TOGETHER:
+                    self._drain()
             if self.pace.due():
                 self.commit()
-            if self.stopping():
-                raise Stopped
+            self.pause()
         self._drain()
 
     def _ahead(self, sources: Sources) -> Iterator[Item | None]:
@@ -208,8 +209,6 @@ class Feed:
         self.origins.note(graph)
         pipeline.accept(graph.time, graph.triples)
         self.totals.graphs += 1
-        if self._at_once or not self.totals.graphs & _TOGETHER:
-            self._drain()
         if self.idle is not None:
             self.idle.seen()
         if not self.totals.graphs & 63 and pipeline.clock is not None:
@@ -274,12 +273,20 @@ class Feed:
         clock = self.pipeline.clock
         assert clock is not None
         if self.fail_on_error:
-            raise told_of(error, self.origins.places(time, len(graphs)))
+            places = self.origins.places(time, len(graphs))
+            self.origins.settle(time)
+            raise told_of(error, places)
         self.totals.refused += len(graphs)
         self._status["refused"] += len(graphs)
         if self.letters is not None:
             for letter in self.origins.letters(time, graphs, error, clock):
                 self.letters.write(letter + "\n")
+        self.origins.settle(time)
+
+    def pause(self) -> None:
+        """Raise Stopped if that was asked; the pipeline calls it between two steps."""
+        if self.stopping():
+            raise Stopped
 
     # ------------------------------------------------------------------ commits
 
@@ -289,11 +296,12 @@ class Feed:
         return [output for output in outputs if isinstance(output, AppendingFile)]
 
     def commit(self) -> None:
-        """Settle the outputs, then record everything in one transaction. Raises EngineError.
-
-        Instants that are closed and have not run yet run first.
-        """
+        """Run what is closed, settle the outputs, record all in one transaction. Raises EngineError."""
         self._drain()
+        self.save()
+
+    def save(self) -> None:
+        """As `commit`; what is closed and has not run yet is left to the next feed."""
         begun = self.pace.begun()
         for sink in self.sinks:
             if not isinstance(sink.output, AppendingFile):
@@ -349,7 +357,7 @@ def uncollected() -> Iterator[None]:
 
 
 class Stopped(KeyboardInterrupt):
-    """Ctrl-C, between two graphs. (What interrupts anywhere else is a plain KeyboardInterrupt.)"""
+    """Ctrl-C, between two graphs or steps. (What interrupts anywhere else is a plain KeyboardInterrupt.)"""
 
 
 class _Orderly:
@@ -365,8 +373,9 @@ class _Orderly:
         """An error inside the pipeline, or an interrupt anywhere, leaves no state to be saved: the last
         commit stands.
         """
-        told = isinstance(error, DataError) and error.diagnostics[0].code.startswith(("D20", "D21"))
-        if told or isinstance(error, Stopped):
+        if isinstance(error, Stopped):
+            self._feed.save()
+        elif isinstance(error, DataError) and error.diagnostics[0].code.startswith(("D20", "D21")):
             self._feed.commit()
 
 

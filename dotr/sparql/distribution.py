@@ -160,6 +160,15 @@ class Distribution:
             for stream in group.streams:
                 yield stream, self._place, self.first.operator, group.constants[0]
 
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """Every member."""
+        return tuple(stream for group in self.groups for stream in group.streams)
+
+    def reached(self, rows: Iterable[Row]) -> list[str]:
+        """The members that get some of the rows."""
+        return [stream for group, _ in self.share(rows) for stream in group.streams]
+
     def share(self, rows: Iterable[Row]) -> list[tuple[ShapeGroup, list[Row]]]:
         """Each group that gets something, with its rows over its own columns, as they came."""
         if self.index is None:

@@ -71,6 +71,10 @@ class QueryUnit:
         """Put the facts of every member that has some into `result`, and be asleep again."""
         raise NotImplementedError
 
+    def standing(self) -> Iterable[str]:
+        """Streams that may have facts at instants that touch none of its relations."""
+        return ()
+
     def rest(self) -> None:
         """Be asleep, whatever happened."""
         self.woken = False
@@ -234,6 +238,12 @@ class IncrementalView(QueryUnit):
             self.distribution.facts(query.answers(), time, result)
         query.forget()
 
+    def standing(self) -> Iterable[str]:
+        query, distribution = self.query, self.distribution
+        if not query.timeless:
+            return distribution.streams if self.always else ()
+        return distribution.reached(query.standing())
+
     def rest(self) -> None:
         self.woken = False
         self.query.forget()
@@ -328,6 +338,15 @@ class Fallback(QueryUnit):
             self._state.leave()
             self._standing = Standing(self.distribution, self._answers())
         self._standing.facts(time, (), result)
+
+    def standing(self) -> Iterable[str]:
+        if not self.query.timeless:
+            return self.distribution.streams
+        self._state.leave()
+        try:
+            return self.distribution.reached(self._answers())
+        except Explosion:
+            return self.distribution.streams
 
     def forget(self) -> None:
         self._standing = None

@@ -164,6 +164,30 @@ def test_a_pipe_is_fed_line_by_line_as_they_come(dotr: Dotr, folder: Path) -> No
     assert process.returncode == 130
 
 
+def test_a_feed_that_steps_through_ticks_stops_when_it_is_told_to(dotr: Dotr, folder: Path) -> None:
+    Path("lacks.dotr").write_text(
+        "PREFIX : <urn:x:> QUERY X := { SELECT ?v { ?s :v ?v } } "
+        "RULE Seen DEFINE { dotr_s :seen ?v } FROM X WITH ?v := X.?v "
+        "RULE Lost DEFINE { dotr_l :lost ?t } FROM EVERY 1 s AS T "
+        "AND NOT X WITHIN 10 d FROM T WITH ?t := T.time"
+    )
+    dotr("deploy", "lacks.dotr")
+    process = started(folder, "-", "--follow", "--commit-every", "0s")
+    with process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for at in (0, 1, 864_000):  # ten seconds of ticks lie between the last two
+            process.stdin.write(json.dumps({"time": at, "graph": "<urn:a> <urn:x:v> 1 ."}).encode() + b"\n")
+            process.stdin.flush()
+        assert json.loads(process.stdout.readline())["rule"] == "Seen"
+        time.sleep(0.5)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=8)
+    assert process.returncode == 130
+    status = json.loads(dotr("status", "--format", "json").out)
+    assert (status["latest"], status["watermark"]) == (864_000, 863_999)
+
+
 def test_silence_moves_time_only_after_patience_and_stays_behind() -> None:
     with freeze_time("2026-01-01") as clock:
         idle = Idle(patience=10_000_000)

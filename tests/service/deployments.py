@@ -91,6 +91,7 @@ def feed(
     options: SourceOptions | None = None,
     follow_for: tuple[Any, float, int] | None = None,
     lateness: int = 0,
+    max_jump: int | None = None,
     **more: Any,
 ) -> Feed:
     """One feed to the ends of its sources, events to `outputs` (N-Quads), commits by count alone.
@@ -105,6 +106,8 @@ def feed(
             lateness=lateness,
             on_late=lambda time, graph: feeding.late(time, graph),
             on_refused=lambda time, graphs, error: feeding.refused(time, graphs, error),
+            max_jump=max_jump,
+            pause=lambda: feeding.pause(),
         )
         snapshot = journal.snapshot()
         if snapshot is not None:
@@ -129,10 +132,10 @@ def feed(
                 feeding.delayed = AppendingFile(journal, late, "jsonl")
             if follow_for is not None:
                 clock, step, times = follow_for
-                left = iter(range(times))
-                feeding.stopping = lambda: next(left, None) is None
+                waits: list[float] = []
+                feeding.stopping = lambda: len(waits) == times
                 with suppress(KeyboardInterrupt):
-                    feeding.follow(paths, lambda: clock.tick(step))
+                    feeding.follow(paths, lambda: waits.append(clock.tick(step)))
             else:
                 feeding.run(paths, keep_open)
         finally:

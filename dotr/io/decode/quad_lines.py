@@ -85,10 +85,13 @@ class _Lines:
     def __init__(self, content: bytes, line: int, offset: int) -> None:
         self._content, self._line, self._offset = content, line, offset
         self._raw = content.split(b"\n")
-        if not self._raw[-1]:
+        open_ended = bool(self._raw[-1])
+        if not open_ended:
             self._raw.pop()
         self.ends = list(accumulate([len(text) + 1 for text in self._raw]))
         """The bytes up to behind each line."""
+        if open_ended:
+            self.ends[-1] = len(content)
         self.rows: Sequence[int] = range(len(self._raw))
         """The lines that have a quad, by its number; both count from 0."""
 

@@ -181,6 +181,26 @@ PAGES: Final = (
         '{"time": "2026-01-01T12:00:00Z", "graph": "…"}',
     ),
     _page(
+        "D2106",
+        "a graph too far ahead",
+        "Its time is further ahead of the last graph that was taken than `--max-jump` (in Python `max_jump`) "
+        "allows. It is refused before it closes any instant, so that one wrong clock does not make everybody "
+        "else late. Where silence may be longer than that, allow for it, or let time go on by "
+        "`--idle-advance`.",
+        'dotr feed sensors.jsonl --max-jump 1d   # {"time": "9999-12-31T23:59:59Z", "graph": "…"}',
+        "dotr feed sensors.jsonl --max-jump 1d --on-error file=dead.jsonl",
+    ),
+    _page(
+        "D2107",
+        "a million ticks between two graphs",
+        "In the time between this graph and the one before it an EVERY ticks more than a million times, and "
+        "at each tick a rule can match without any graph: it has nothing but NOT, aggregates and what the "
+        "background answers alone, or its windows are that long. (Others are skipped.) Mostly a clock is "
+        "wrong.",
+        "FROM EVERY 1 s AS Tick AND NOT Beat WITHIN 10 min FROM Tick   # and a graph for the year 9999",
+        "FROM EVERY 1 min AS Tick AND NOT Beat WITHIN 10 min FROM Tick   # a million minutes are two years",
+    ),
+    _page(
         "D2301",
         "a graph that comes too late",
         "Its instant is closed: events of later instants may have left already.",

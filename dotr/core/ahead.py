@@ -1,0 +1,72 @@
+"""Graphs too far ahead of the last one: from which distance on they are refused, and what is said then.
+
+Place:   the pipeline refuses such a graph before it closes any instant; the batch finds the first of a log.
+Why not: taking it and then running what lies between: one wrong clock would close everybody's instants.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dotr.errors import DataError, Diagnostic
+from dotr.events import Clock, Time
+from dotr.lang.printer import duration_text
+from dotr.tesla.silence import ENDLESS, Silence
+
+TICKS = 1_000_000
+"""Ticks that may lie between two instants, of those that have to be stepped through."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """How far ahead of an instant the next one may lie.
+
+    `max_jump`: in µs, ENDLESS: anywhere. `stride`: a distance that needs no closer look.
+    """
+
+    silence: Silence
+    max_jump: Time
+    stride: Time
+
+    def refused(self, now: Time, latest: Time, time: Time, clock: Clock) -> DataError | None:
+        """D2106 or D2107 for a graph at `time`; the last one came at `latest`, time is at `now` ≥ it."""
+        if time - now <= self.stride:
+            return None
+        if time - now > self.max_jump:
+            return _jumped(now, time, self.max_jump, clock)
+        return self.ticked(now, latest, time, clock)
+
+    def ticked(self, now: Time, latest: Time, bound: Time, clock: Clock) -> DataError | None:
+        """D2107 where too many ticks lie between `now` and `bound`."""
+        if self.silence.count(now, latest, bound) <= TICKS:
+            return None
+        worst = self.silence.worst(now, latest, bound)
+        named = ", ".join(f"`{name}`" for name in worst.rules[:5]) + (", …" if worst.rules[5:] else "")
+        return DataError(
+            Diagnostic(
+                "D2107",
+                f"more than {TICKS:,} ticks lie between {clock.text(now)} and {clock.text(bound)}",
+                place=f"@ {clock.text(bound)}",
+                notes=(f"at each tick of `EVERY {duration_text(worst.every)}` something can match: {named}",),
+                hint="mend the clock of the source (--max-jump refuses such graphs), tick less often, or let "
+                "the rule choose a fact of the stream from a window",
+            )
+        )
+
+
+def ahead(silence: Silence, max_jump: Time | None = None) -> Ahead:
+    """The distances for a program; `max_jump` in µs, None: anywhere."""
+    most = ENDLESS if max_jump is None else max_jump
+    return Ahead(silence, most, min(most, silence.allows(TICKS)))
+
+
+def _jumped(now: Time, time: Time, max_jump: Time, clock: Clock) -> DataError:
+    return DataError(
+        Diagnostic(
+            "D2106",
+            f"this graph is for {clock.text(time)}, more than {duration_text(max_jump)} ahead",
+            place=f"@ {clock.text(time)}",
+            notes=(f"time is at {clock.text(now)}, where the last graph that was taken brought it",),
+            hint="mend the clock of the source; or raise --max-jump, if it is right",
+        )
+    )

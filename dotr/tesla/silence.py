@@ -1,0 +1,216 @@
+"""Which ticks of a silence can matter: the others need not be stepped through.
+
+Place:   the pipeline and the batch ask it for the ticks between two graphs; both refuse by it a graph before
+         which too many lie.
+Method:  in a silence no graph comes, so the only queries with facts are those that the background answers
+         alone (`standing`). A rule can match only while every window it has to choose from may still hold a
+         fact, and while what it requires of aggregates alone (in WHERE, in WITH) may still hold. How long
+         that is after the last graph, its `reach`, is the greatest solution of
+
+             reach(rule) = min over what it needs of (how far the window looks back + reach of its stream)
+
+         where a query's is 0, or without end if it is standing. Ticks whose standing facts a later instant
+         can still look back to (`memory`) matter, too. All others match nothing and leave nothing behind.
+Why not: looking at what is remembered. Runners share and cut it differently, and all have to count alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeAlias
+
+from dotr.events import Clock, Time
+from dotr.expressions.aggregates import summarise
+from dotr.expressions.evaluate import compile_condition, compile_expression
+from dotr.ir import Attribute, Every, Expression, Position, Program, Rule, Summarise, TimeOf, Var
+from dotr.rdf.terms import Term
+from dotr.tesla.conditions import names, parts
+from dotr.tesla.references import depths, references, ticks_seen
+
+ENDLESS: Time = 2**127
+"""Longer than all of time."""
+
+Reaches: TypeAlias = Callable[[Position], Time]
+
+
+@dataclass(frozen=True, slots=True)
+class Ticking:
+    """One EVERY duration, and when its ticks matter in a silence.
+
+    `reach`: up to so long after the last graph, both ends inclusive. `memory`: so long before the next one.
+    `rules`: names of those that may match for longest.
+    """
+
+    every: Time
+    reach: Time
+    memory: Time
+    rules: tuple[str, ...]
+
+    def next(self, after: Time, graph: Time | None, bound: Time) -> Time:
+        """The earliest tick > `after` that matters; not less than `bound` if there is none."""
+        tick = (after // self.every + 1) * self.every
+        if graph is None or tick > graph + self.reach:
+            tick = max(tick, -((self.memory - bound) // self.every) * self.every)
+        return tick
+
+    def count(self, after: Time, graph: Time, bound: Time) -> int:
+        """How many ticks in (after, bound) matter."""
+        reached = max(after, min(bound - 1, graph + self.reach))
+        kept = max(reached, bound - 1 - self.memory)
+        every = self.every
+        return reached // every - after // every + (bound - 1) // every - kept // every
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """Owns nothing: how a program ticks while no graph comes. `ticking` has the durations that can matter."""
+
+    ticking: tuple[Ticking, ...]
+
+    def next(self, after: Time, graph: Time | None, bound: Time) -> Time | None:
+        """The earliest tick in (after, bound) that can matter; None if there is none.
+
+        `graph`: when the last graph came, at or before `after`; None: none whose facts can be looked back to.
+        `bound`: when the next one comes, or up to where time is closed. (Ticks begin with the first instant:
+        the caller's `after` is not before it.)
+        """
+        found = min((ticking.next(after, graph, bound) for ticking in self.ticking), default=bound)
+        return found if found < bound else None
+
+    def count(self, after: Time, graph: Time, bound: Time) -> int:
+        """How many ticks in (after, bound) can matter; where several EVERY tick at once, each counts."""
+        return sum(ticking.count(after, graph, bound) for ticking in self.ticking)
+
+    def allows(self, limit: int) -> Time:
+        """A distance between two graphs that cannot have more than `limit` ticks; ENDLESS if none can."""
+        if sum((t.reach + t.memory) // t.every + 2 for t in self.ticking) <= limit:
+            return ENDLESS
+        rate = sum((Fraction(1, ticking.every) for ticking in self.ticking), Fraction())
+        return max(0, int((limit - 2 * len(self.ticking)) / rate))
+
+    def worst(self, after: Time, graph: Time, bound: Time) -> Ticking:
+        """The duration with most ticks in (after, bound) that can matter."""
+        return max(self.ticking, key=lambda ticking: ticking.count(after, graph, bound))
+
+
+def silence(program: Program, standing: Collection[str]) -> Silence:
+    """How a program ticks in a silence; `standing`: the queries that may have facts without a graph."""
+    reaches = _reaches(program, standing)
+    seen = ticks_seen(program)
+    reach: dict[Time, Time] = {}
+    memory: dict[Time, Time] = {}
+    rules: dict[Time, list[str]] = {}
+    for rule, own, ticks in zip(program.rules, reaches, seen, strict=True):
+        kept = _looks_back(rule, standing)
+        for every in ticks if kept is not None else _triggering(rule, ticks, standing):
+            if own > reach.get(every, 0):
+                rules[every] = []
+            reach[every] = max(own, reach.get(every, 0))
+            memory[every] = max(kept or 0, memory.get(every, 0))
+            if own == reach[every]:
+                rules.setdefault(every, []).append(rule.name)
+    found = [
+        Ticking(every, reach[every], memory[every], tuple(rules.get(every, ())))
+        for every in sorted(reach)
+        if reach[every] or memory[every]
+    ]
+    return Silence(tuple(one for i, one in enumerate(found) if not _covered(one, found[:i])))
+
+
+def _covered(one: Ticking, others: Sequence[Ticking]) -> bool:
+    """Whether the ticks of a shorter duration are all of these."""
+    return any(
+        one.every % other.every == 0 and one.reach <= other.reach and one.memory <= other.memory
+        for other in others
+    )
+
+
+def _triggering(rule: Rule, ticks: Collection[Time], standing: Collection[str]) -> Collection[Time]:
+    """The durations at whose ticks the rule's trigger has a fact by itself. (A chained one has it from a rule
+    that is looked at as well.)
+    """
+    if isinstance(rule.trigger, Every):
+        return (rule.trigger.duration,)
+    return ticks if rule.trigger.stream in standing and not rule.trigger.chained else ()
+
+
+def _looks_back(rule: Rule, standing: Collection[str]) -> Time | None:
+    """How far back the rule looks for facts of standing queries; None if it does not."""
+    depth = depths(rule)
+    positions = [c.position for c in rule.conjuncts]
+    return max((depth[p.name] for p in positions if not p.chained and p.stream in standing), default=None)
+
+
+# -- reach ------------------------------------------------------------------------------------------
+
+
+def _reaches(program: Program, standing: Collection[str]) -> list[Time]:
+    """Per rule, how long after the last graph it may match; by descent from ENDLESS."""
+    index = {rule.name: i for i, rule in enumerate(program.rules)}
+    readers: dict[int, list[int]] = {}
+    for i, rule in enumerate(program.rules):
+        for name, _strict in references(rule):
+            readers.setdefault(index[name], []).append(i)
+    found = [ENDLESS] * len(program.rules)
+
+    def of(position: Position) -> Time:
+        if position.chained:
+            return found[index[position.stream]]
+        return ENDLESS if position.stream in standing else 0
+
+    todo = dict.fromkeys(range(len(program.rules)))
+    while todo:
+        at = next(iter(todo))
+        del todo[at]
+        reach = _reach(program.rules[at], of)
+        if reach < found[at]:
+            found[at] = reach
+            todo.update(dict.fromkeys(readers.get(at, ())))
+    return found
+
+
+def _reach(rule: Rule, of: Reaches) -> Time:
+    """How long after the last graph a rule may match, given that of its streams."""
+    depth = depths(rule)
+
+    def seen(position: Position) -> Time:
+        return depth[position.name] + of(position)
+
+    bounds = [ENDLESS, *(seen(conjunct.position) for conjunct in rule.chosen)]
+    if not isinstance(rule.trigger, Every):
+        bounds.append(of(rule.trigger))
+    totals = {c.variable: c for c in rule.conjuncts if isinstance(c, Summarise)}
+    for variables in _required(rule, totals):
+        bounds.append(max((seen(totals[name].position) for name in variables), default=0))
+    return min(bounds)
+
+
+def _required(rule: Rule, totals: Mapping[str, Summarise]) -> list[list[str]]:
+    """Aggregates that cannot all be over nothing where the rule matches, one list for each reason."""
+    empty = {
+        name: summarise(c.function, c.distinct, (), star=c.argument is None) for name, c in totals.items()
+    }
+
+    def leaf(node: Var | Attribute | TimeOf) -> Callable[[object], Term | None]:
+        assert isinstance(node, Var), "nothing else is looked at here"
+        value = empty[node.name]
+        return lambda _: value
+
+    def variables(expression: Expression) -> list[str] | None:
+        """None where it looks at more than aggregates."""
+        found = [name.removeprefix("?") for name in sorted(names(expression)) if name.startswith("?")]
+        return found if len(found) == len(names(expression)) else None
+
+    clock = Clock()
+    required: list[list[str]] = []
+    for part in parts(rule.where):
+        used = variables(part)
+        if used is not None and not compile_condition(part, leaf, clock=clock)(()):
+            required.append(used)
+    for binding in rule.bindings:
+        used = variables(binding.expression)
+        if used is not None and compile_expression(binding.expression, leaf, clock=clock)(()) is None:
+            required.append(used)
+    return required
