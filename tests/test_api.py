@@ -185,7 +185,6 @@ WITH ?v := B{n}.?v
         engine = dotr.Engine.from_text(rules, verify=verify)
         assert len(engine.pipeline._extract.filtered) == 20
         ran.append([event.to_json() for events in engine.push_all(stream) for event in events])
-        assert len(engine.pipeline._extract.filtered) < 20
     assert ran[0] == ran[1]
     assert ran[0]
 

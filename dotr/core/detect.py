@@ -35,10 +35,7 @@ class Detector(Protocol):
         """State by rule digest, as a JSON-able value that shares nothing with the detector."""
 
     def restore(self, state: Mapping[str, Any]) -> Restored:
-        """Take over the parts of unchanged rules; says which kept their state, start empty, are gone.
-
-        Raises UnfilteredError for a stream that had facts of its own and cannot share them.
-        """
+        """Take over the parts of unchanged rules; says which kept their state, start empty, are gone."""
 
 
 Open: TypeAlias = Callable[[Program, Clock, Mapping[str, str], Mapping[str, Filtered]], Detector]

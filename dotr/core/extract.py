@@ -80,7 +80,7 @@ class Extractor:
     Raises ProgramError D1290 for a query that neither engine can run. `limit`: answers of one query at one
     instant beyond which ProgramError D4130 is raised (those of a pattern alone are as few as the graph's
     triples, and not counted). With `shares`, streams of one shape that differ in a comparison it takes have
-    their facts under one name: `filtered` says for each the name, the attribute compared, operator and
+    their facts under one name, each with what it measures: `filtered` says for each the name, operator and
     constant; and streams of equal queries have them under one of their names: see `same`. `filtered` has
     the last word.
     """
@@ -95,7 +95,7 @@ class Extractor:
     ) -> None:
         self._shares = shares
         self.same: dict[str, str] = {}
-        self.filtered: dict[str, tuple[str, int, str, Term]] = {}
+        self.filtered: dict[str, tuple[str, str, Term]] = {}
         self._queries = dict(queries)
         self._store = store
         self._moment = store.moment
@@ -117,8 +117,7 @@ class Extractor:
         """Stream → facts, in canonical order, of the instant the store is at; no stream without facts.
 
         `now`: what NOW() is, if not `time` as the clock of `store.moment` writes it. Raises ProgramError
-        D4130 when a query has more answers than the limit, AmbiguousError for a row that the members of its
-        shape cannot share: `unshare` them then, and ask again.
+        D4130 when a query has more answers than the limit.
         """
         self._moment.time = time
         if now is not None:
@@ -147,23 +146,8 @@ class Extractor:
         """Streams that may have facts at an instant without a graph: the background answers them alone."""
         return frozenset(stream for unit in self._always for stream in unit.standing())
 
-    def distribution_of(self, stream: str) -> Distribution:
-        """The one that the facts of a stream come from."""
-        return self._unit_of(stream).distribution
-
     def _unit_of(self, stream: str) -> QueryUnit:
         return next(u for u in self.units if any(stream in g.streams for g in u.distribution.groups))
-
-    def unshare(self, distribution: Distribution) -> None:
-        """Give the members of a shape their facts under their own names; `filtered` has them no more."""
-        distribution.unshare()
-        for unit in self.units:
-            unit.rest()
-            if unit.distribution is distribution:
-                unit.forget()
-                for group in distribution.groups:
-                    for stream in group.streams:
-                        del self.filtered[stream]
 
     def alone(self, predicate: Term) -> Alone | None:
         """`facts` of an instant of one triple of this predicate, as a function of the rest of the triple.
@@ -219,8 +203,6 @@ class Extractor:
             shares=self._shares,
         )
         self.same.update(distribution.same())
-        for stream, *comparison in distribution.filters() if distribution.base else ():
-            self.filtered[stream] = (distribution.base, *comparison)  # type: ignore[assignment]  # of three
         try:
             translated = translate(select)
         except Refused as refusal:
@@ -231,6 +213,10 @@ class Extractor:
             )
         else:
             unit = self._compiled(names[0], select, distribution, translated)
+        if unit.always and distribution.base:  # facts that stand are kept without their time, and no size
+            distribution.part()
+        for stream, operator, constant in distribution.filters() if distribution.base else ():
+            self.filtered[stream] = (distribution.base, operator, constant)
         self.units.append(unit)
         for relation, reader in unit.readers(self._woken):
             unit.relations.add(relation)

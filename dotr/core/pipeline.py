@@ -27,11 +27,10 @@ from dotr.rdf.blanks import label_stream
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import Term, Triple
 from dotr.reference.oracle import Oracle
-from dotr.sparql.distribution import AmbiguousError, Distribution
 from dotr.sparql.units import Alone
-from dotr.tesla.detector import Filtered, Restored, UnfilteredError
+from dotr.tesla.detector import Filtered, Restored
 from dotr.tesla.silence import silence
-from dotr.tesla.thresholds import is_threshold
+from dotr.tesla.thresholds import sizes
 
 VERSION = 1
 """Of snapshots. A snapshot of another version is refused."""
@@ -113,7 +112,7 @@ class Pipeline:
             self._enrich = enricher(program, background, materialize_all)
         else:
             self._enrich = reopened(program, closed, materialize_all)
-        shares = is_threshold if detector == "tesla" else None
+        shares = sizes if detector == "tesla" else None
         self._extract = Extractor(program.queries, self._enrich.store, shares=shares)
         self._detector = detector
         self._detect: Detector | None = None
@@ -353,14 +352,7 @@ class Pipeline:
             if pause is not None:
                 pause()
             try:
-                while True:
-                    try:
-                        known.append(self._known(instant))
-                        break
-                    except AmbiguousError as ambiguous:
-                        before, known = known, []
-                        yield from self._found(before)
-                        self._unshare(ambiguous.distribution)
+                known.append(self._known(instant))
             except (DataError, ProgramError) as error:
                 failed = error
                 self._failed.add(instant[0])
@@ -435,12 +427,7 @@ class Pipeline:
         assert self.clock is not None
         if self._oracle is not None and state["oracle"] is not None:
             self._oracle.restore(state["oracle"])
-        while True:
-            try:
-                return self._detect.restore(state["detect"])
-            except UnfilteredError as found:
-                self._extract.unshare(self._extract.distribution_of(found.stream))
-                self._detect = self._new_detector(self.clock)
+        return self._detect.restore(state["detect"])
 
     def _ticks_before(self, bound: Time) -> Iterator[Emission]:
         """Run the ticks that can matter after the last instant and before `bound`; no graph came there."""
@@ -450,15 +437,6 @@ class Pipeline:
         while tick is not None:
             yield from self._run([(tick, None)])
             tick = self._silence.next(tick, self._heard, bound)
-
-    def _unshare(self, distribution: Distribution) -> None:
-        """Let rules of one shape have facts of their own from now on; what they remember stays."""
-        assert self._detect is not None
-        assert self.clock is not None
-        state = self._detect.snapshot()
-        self._extract.unshare(distribution)
-        self._detect = self._new_detector(self.clock)
-        self._detect.restore(state)
 
     def _known(self, instant: Instant) -> Known:
         """Enrich and extract one instant."""

@@ -16,7 +16,7 @@ from dotr.expressions.operators import Truth
 from dotr.rdf.memo import Memo
 from dotr.rdf.order import values_key
 from dotr.rdf.terms import XSD_FLOAT, Term
-from dotr.rdf.values import Value, decode, number, single
+from dotr.rdf.values import Value, decode
 from dotr.sparql.comparison_index import HOLDS, ComparisonIndex
 from dotr.sparql.full import widened
 from dotr.sparql.operators import Row
@@ -40,29 +40,17 @@ def facts_of(rows: Iterable[Row], time: Time) -> list[Fact]:
 def attributes(row: Row) -> Row:
     """A row as a fact has it: an xsd:float is the xsd:double of the same value."""
     for term in row:
-        if term is not None and term[0] == '"' and term.endswith(_FLOAT):
+        if term is not None and term.endswith(_FLOAT) and term[0] == '"':
             return widened([row])[0]
     return row
 
 
-Shares: TypeAlias = Callable[[str, Term], bool]
-"""Whether who reads the facts can itself tell those that pass `operator constant`."""
+Sizes: TypeAlias = Callable[[Term | None], int | None]
+"""What a term measures; None where it passes no constant."""
 
-
-def _survives_widening(constant: Term) -> bool:
-    """Whether comparing an xsd:float with it is comparing the xsd:double that the float becomes in a fact."""
-    value = number(constant)
-    return value is not None and single(float(value)) == value
-
-
-class AmbiguousError(Exception):
-    """A row that a base cannot stand for: as an xsd:float it passes other constants than as the xsd:double
-    that it becomes in a fact. `distribution`: whose row it is.
-    """
-
-    def __init__(self, distribution: Distribution) -> None:
-        super().__init__(distribution)
-        self.distribution = distribution
+Shares: TypeAlias = Callable[[str, Sequence[Term]], Sizes | None]
+"""(operator, constants) → what terms measure, where who reads the facts can tell by that which pass; None
+where not. Of two terms the one that measures more passes all that the other passes."""
 
 
 class ShapeGroup:
@@ -91,7 +79,7 @@ class Distribution:
         shares: Shares | None = None,
     ) -> None:
         self.base = ""
-        self._fragile = False
+        self._sizes: Sizes | None = None
         shared = shares is not None
         self.groups = [ShapeGroup(constants, streams, shared) for constants, streams in members.items()]
         self._width = width
@@ -110,11 +98,9 @@ class Distribution:
                 if i != first
             ]
             if shares is not None and not self._others and self._place < width == len(columns):
-                operator = self.first.operator
-                constants = [group.constants[0] for group in self.groups]
-                if all(shares(operator, constant) for constant in constants):
+                self._sizes = shares(self.first.operator, [group.constants[0] for group in self.groups])
+                if self._sizes is not None:
                     self.base = f"{self.groups[0].streams[0]}|any"
-                    self._fragile = not all(map(_survives_widening, constants))
         self._address()
         self._streams: Memo[Term, tuple[str, ...]] = Memo(
             self._streams_for, limit=max(256, (1 << 21) // max(1, len(self._everybody)))
@@ -123,28 +109,15 @@ class Distribution:
     def _address(self) -> None:
         """Say who gets every row as it is, if no row must be looked at for that: `everybody`."""
         self._everybody = tuple(stream for group in self.groups for stream in group.told)
-        if self.base:
-            self._everybody = (self.base,)
-        self.everybody = self._everybody if self.base or self.index is None else ()
+        self.everybody = self._everybody if self.index is None else ()
 
-    def unshare(self) -> None:
-        """Give every member its own facts from now on."""
-        self.base = ""
-        self._address()
-        self._streams.clear()
-
-    def attributes(self, row: Row) -> Row:
-        """A row as a fact has it. Raises AmbiguousError."""
-        wide = attributes(row)
-        if wide is not row and self.base and self._fragile and self.index is not None:
-            before, after = row[self._place], wide[self._place]
-            if self.index.passing(before) != self.index.passing(after):
-                raise AmbiguousError(self)
-        return wide
+    def part(self) -> None:
+        """Every member has facts of its own, none those of a base. Before the first row."""
+        self.base, self._sizes = "", None
 
     def _streams_for(self, term: Term) -> tuple[str, ...]:
         """The streams that get a row with this value at the compared place, if nothing else is compared."""
-        if self.index is None or self.base:
+        if self.index is None:
             return self._everybody
         return tuple(s for member in self.index.passing(term) for s in self.groups[member].told)
 
@@ -154,11 +127,11 @@ class Distribution:
             for stream in group.streams[len(group.told) :]:
                 yield stream, group.told[0]
 
-    def filters(self) -> Iterator[tuple[str, int, str, Term]]:
-        """With a base: (stream, the attribute compared, operator, constant) of each member."""
+    def filters(self) -> Iterator[tuple[str, str, Term]]:
+        """With a base: (stream, operator, constant) of each member."""
         for group in self.groups:
             for stream in group.streams:
-                yield stream, self._place, self.first.operator, group.constants[0]
+                yield stream, self.first.operator, group.constants[0]
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -198,46 +171,54 @@ class Distribution:
         return True
 
     def split(self, rows: Iterable[Row]) -> Iterator[tuple[tuple[str, ...], list[Row]]]:
-        """Lists of rows as attributes and the streams that get them; no list is empty."""
-        if self.base:
-            found = [(self._everybody, list(rows))]
-        else:
-            found = [(group.told, own) for group, own in self.share(rows)]
-        for streams, own in found:
-            if own:
-                own = list(dict.fromkeys(own)) if self._distinct else own
-                yield streams, list(map(self.attributes, own))
+        """Lists of rows as attributes and the streams that get them; no list is empty. Without a base."""
+        for group, own in self.share(rows):
+            yield group.told, list(map(attributes, dict.fromkeys(own) if self._distinct else own))
 
     def facts(self, rows: Sequence[Row], time: Time, result: dict[str, list[Fact]]) -> None:
         """Put the facts of every member that has some into `result`; with a base, the base's alone.
 
         Members may get the same list.
         """
-        if len(rows) == 1 and not self._others:
+        if self._sizes is not None:
+            facts = self._sized(rows, time, self._sizes)
+            if facts:
+                result[self.base] = facts
+        elif len(rows) == 1 and not self._others:
             self._one(rows[0], time, result)
-            return
-        if self.base:
-            if rows:
-                result[self.base] = self._made(rows, time)
-            return
-        for group, own in self.share(rows):
-            facts = self._made(own, time)
-            for stream in group.told:
-                result[stream] = facts
+        else:
+            for group, own in self.share(rows):
+                facts = facts_of(map(attributes, dict.fromkeys(own) if self._distinct else own), time)
+                for stream in group.told:
+                    result[stream] = facts
+
+    def _sized(self, rows: Sequence[Row], time: Time, size_of: Sizes) -> list[Fact]:
+        """Facts of the base, each with what it measures. Those that no member takes are left out; among
+        equal ones those that measure more come first, so that they are numbered as each member's own are.
+        """
+        place = self._place
+        if self._distinct:
+            rows = list(dict.fromkeys(rows))
+        sized = [(attributes(row), size) for row in rows if (size := size_of(row[place])) is not None]
+        if len(sized) > 1:
+            sized.sort(key=lambda one: (values_key(one[0]), -one[1]))
+        facts = []
+        last: Row | None = None
+        ordinal = 0
+        for values, size in sized:
+            ordinal = ordinal + 1 if values == last else 0
+            last = values
+            facts.append((time, values, ordinal, "", size))
+        return facts  # type: ignore[return-value]  # see Filtered
 
     def _one(self, row: Row, time: Time, result: dict[str, list[Fact]]) -> None:
         streams = self._everybody
-        if self.index is not None and not self.base:
+        if self.index is not None:
             term = row[self._place]
             if term is None:
                 return
             streams = self._streams[term]
             row = row[: self._width]
-        facts = [(time, self.attributes(row), 0, "")]
+        facts = [(time, attributes(row), 0, "")]
         for stream in streams:
             result[stream] = facts
-
-    def _made(self, rows: Sequence[Row], time: Time) -> list[Fact]:
-        if self._distinct:
-            rows = list(dict.fromkeys(rows))
-        return facts_of(map(self.attributes, rows), time)

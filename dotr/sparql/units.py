@@ -22,7 +22,7 @@ from dotr.joins.relations import Relation
 from dotr.rdf.order import TermKey, values_key
 from dotr.rdf.terms import Term
 from dotr.sparql.compiled import CompiledQuery
-from dotr.sparql.distribution import Distribution, facts_of
+from dotr.sparql.distribution import Distribution, attributes, facts_of
 from dotr.sparql.full import Explosion, FullQuery
 from dotr.sparql.full_state import FullState
 from dotr.sparql.leaves import Delta, Lazy, Leaf, bounded
@@ -79,9 +79,6 @@ class QueryUnit:
         """Be asleep, whatever happened."""
         self.woken = False
 
-    def forget(self) -> None:
-        """Remember nothing of who gets what."""
-
     def _wake(self, woken: Woken) -> UnitReader:
         def wake() -> None:
             if not self.woken:
@@ -101,7 +98,6 @@ class MonotoneDelta(QueryUnit):
         self.leaves = leaves
         self._rows: list[Row] = []
         self._limit = limit
-        self._bound = all(leaf.finish is None for leaf in leaves)  # no value is unbound
 
     def readers(self, woken: Woken) -> Iterable[tuple[Relation, UnitReader]]:
         for leaf in self.leaves:
@@ -143,13 +139,8 @@ class MonotoneDelta(QueryUnit):
     def _take(self, rows: list[Row], time: Time, result: dict[str, list[Fact]]) -> None:
         """The facts of the rows, which are gone then."""
         everybody = self.distribution.everybody
-        if len(rows) == 1 and everybody and self._bound:  # as nearly always
-            row = rows.pop()
-            for term in row:
-                if term[-2] == "t":  # type: ignore[index]  # bound; may be an xsd:float
-                    row = self.distribution.attributes(row)
-                    break
-            facts: list[Fact] = [(time, row, 0, "")]
+        if len(rows) == 1 and everybody:  # as nearly always
+            facts: list[Fact] = [(time, attributes(rows.pop()), 0, "")]
             for stream in everybody:
                 result[stream] = facts
             return
@@ -191,12 +182,7 @@ class MonotoneDelta(QueryUnit):
             if not rows:
                 return {}
             if len(rows) == 1 and len(distribution.everybody) == 1:  # as nearly always
-                row = rows.pop()
-                for term in row:
-                    if term[-2] == "t":  # type: ignore[index]  # bound; may be an xsd:float
-                        row = distribution.attributes(row)
-                        break
-                return {distribution.everybody[0]: [(time, row, 0, "")]}
+                return {distribution.everybody[0]: [(time, attributes(rows.pop()), 0, "")]}
             result: dict[str, list[Fact]] = {}
             take(rows, time, result)
             return result
@@ -247,9 +233,6 @@ class IncrementalView(QueryUnit):
     def rest(self) -> None:
         self.woken = False
         self.query.forget()
-
-    def forget(self) -> None:
-        self._standing = None
 
 
 class Standing:
@@ -347,9 +330,6 @@ class Fallback(QueryUnit):
             return self.distribution.reached(self._answers())
         except Explosion:
             return self.distribution.streams
-
-    def forget(self) -> None:
-        self._standing = None
 
     def _answers(self) -> list[Row]:
         return self.query.solutions(self._state.store, self._state.now, self._limit)

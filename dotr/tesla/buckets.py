@@ -109,7 +109,7 @@ class LogKind:
 
 
 class MonotonicStackKind:
-    """The bucket is a flight of stairs."""
+    """The bucket is a stack of facts of which each older one measures more."""
 
     def __init__(self, content: MonotonicStack) -> None:
         self.measure = measured(content.measure)
@@ -118,25 +118,26 @@ class MonotonicStackKind:
         return self.add(ThresholdStack(), fact)
 
     def add(self, bucket: ThresholdStack, fact: Fact) -> ThresholdStack:
-        measure = self.measure(fact[1])
+        measure = self.measure(fact)
         if measure is not None:
-            bucket.add(fact, measure)
+            bucket.add(fact[:4], measure)
         return bucket
 
     def expired(self, buckets: Iterable[tuple[Key, ThresholdStack]], since: Time) -> list[Key]:
-        return [key for key, flight in buckets if not flight.expire(since)]
+        return [key for key, stack in buckets if not stack.expire(since)]
 
     def join(self, buckets: Sequence[ThresholdStack]) -> ThresholdStack:
         joined = ThresholdStack()
-        for fact in sorted((fact for flight in buckets for fact in flight.facts), key=fact_key):
-            self.add(joined, fact)
+        entries = (entry for stack in buckets for entry in zip(stack.facts, stack.measures, strict=True))
+        for fact, measure in sorted(entries, key=lambda entry: fact_key(entry[0])):
+            joined.add(fact, measure)
         return joined
 
     def size(self, bucket: ThresholdStack) -> int:
         return len(bucket.facts)
 
     def dump(self, bucket: ThresholdStack) -> list[Any]:
-        return [list(fact) for fact in bucket.facts]
+        return [[*fact, measure] for fact, measure in zip(bucket.facts, bucket.measures, strict=True)]
 
 
 class TotalKind:

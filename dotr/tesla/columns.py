@@ -21,7 +21,7 @@ from dotr.tesla.code import CodeSource
 from dotr.tesla.conditions import conjunction
 from dotr.tesla.keys import B, Key, KeyIndex, PartialKey
 from dotr.tesla.plan import ColumnSpec, FactLog, LastValue, MonotonicStack, Ranked, RunningTotal
-from dotr.tesla.thresholds import table_of
+from dotr.tesla.thresholds import Threshold, write_size
 
 _HIGHEST = 10**80
 
@@ -43,13 +43,13 @@ class Column(Generic[B]):
         self.index: KeyIndex[B] = KeyIndex()
         self._on_fill = on_fill
         self._clock = clock
-        self.floor = [_HIGHEST]  # the least limit of the rules that share it, where it is Ranked
+        self.floor = [_HIGHEST]  # the least size that a rule that shares it takes, where it is Ranked
         self.key_of: Callable[[Fact], PartialKey] = _key_function(spec.keys, clock)
         self.insert: Callable[[Sequence[Fact]], None] = self._compile_insert()
 
-    def lower(self, limit: int) -> None:
-        """A rule whose threshold is `limit` shares it, too. Before the first fact."""
-        self.floor[0] = min(self.floor[0], limit)
+    def lower(self, threshold: Threshold) -> None:
+        """A rule with this threshold shares it, too. Before the first fact."""
+        self.floor[0] = min(self.floor[0], threshold.least)
 
     @property
     def table(self) -> dict[Key, B]:
@@ -106,12 +106,12 @@ class Column(Generic[B]):
                 self.index.put(key if isinstance(key, str) else tuple(key), self.kind.load(entries))
             self._tell()
             return
-        facts = {
-            (time, tuple(values), ordinal, id_)
-            for dump in dumps
-            for time, values, ordinal, id_ in dump["facts"]
-        }
-        self.insert(in_order(facts))
+        sizes: dict[Fact, tuple[int, ...]] = {}
+        for dump in dumps:
+            for time, values, ordinal, id_, *size in dump["facts"]:
+                fact = time, tuple(values), ordinal, id_
+                sizes[fact] = max(sizes.get(fact, ()), tuple(size))
+        self.insert([cast("Fact", (*fact, *sizes[fact])) for fact in in_order(sizes)])
 
     def _miss(self, key: PartialKey, fact: Fact) -> None:
         """A fact whose key `table` does not have: new, ambiguous, or one that equals nothing."""
@@ -130,6 +130,9 @@ class Column(Generic[B]):
         source = CodeSource()
         table, miss = source.name("table", self.table), source.name("miss", self._miss)
         with source.block("for fact in facts"):
+            if self.spec.size is not None:
+                source.line(f"if fact[4] < {source.name('least', self.spec.size.least)}: continue")
+                source.line("fact = fact[:4]")
             condition = conjunction(self.spec.filters)
             if condition is not None:
                 passes = source.name("passes", own_condition(condition, self._clock))
@@ -141,32 +144,23 @@ class Column(Generic[B]):
                     source.line(f"else: {miss}(key, fact)")
                 case FactLog() | Ranked():
                     if isinstance(self.spec.content, Ranked):
-                        measure = self.spec.content.measure
-                        source.line(f"term = fact[1][{measure.place}]")
-                        source.line("if term is None: continue")
-                        source.line(f"size = {source.name('size', table_of(measure))}[term]")
-                        short = "<" if measure.inclusive else "<="
-                        source.line(
-                            f"if size is None or size {short} {source.name('floor', self.floor)}[0]: continue"
-                        )
+                        write_size(source, self.spec.content.measure, "fact")
+                        source.line(f"if size < {source.name('floor', self.floor)}[0]: continue")
                     source.line(f"bucket = {table}.get(key)")
                     source.line(f"if bucket is None: {miss}(key, fact)")
                     source.line("else: bucket.append(fact)")
                 case MonotonicStack(measure=measure):
-                    source.line(f"term = fact[1][{measure.place}]")
-                    source.line("if term is None: continue")
-                    source.line(f"size = {source.name('size', table_of(measure))}[term]")
-                    source.line("if size is None: continue")
+                    write_size(source, measure, "fact")
                     source.line(f"bucket = {table}.get(key)")
                     with source.block("if bucket is None"):
                         source.line(f"{miss}(key, fact)")
                         source.line("continue")
-                    source.line("facts_, sizes = bucket.facts, bucket.measures")  # Flight.add, in place
+                    source.line("facts_, sizes = bucket.facts, bucket.measures")  # its `add`, in place
                     with source.block("while sizes and sizes[-1] <= size"):
                         source.line("sizes.pop()")
                         source.line("facts_.pop()")
                     source.line("sizes.append(size)")
-                    source.line("facts_.append(fact)")
+                    source.line(f"facts_.append(fact{'[:4]' if self.spec.fed_by_base else ''})")
                 case RunningTotal():
                     add = source.name("add", self.kind.add)
                     source.line(f"bucket = {table}.get(key)")

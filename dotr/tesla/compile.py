@@ -24,14 +24,13 @@ from dotr.ir.expressions import Const, Expression
 from dotr.ir.rules import Absent, Between, Binding, Choose, Selection, Summarise
 from dotr.rdf.terms import Term
 from dotr.tesla import aggregation, negation, selection
-from dotr.tesla.buckets import own_condition
 from dotr.tesla.code import CodeSource
 from dotr.tesla.columns import Column
 from dotr.tesla.conditions import NOW, names, parts
 from dotr.tesla.plan import MonotonicStack, Ranked, RulePlan, Step
 from dotr.tesla.scope import Scope
 from dotr.tesla.template import faults
-from dotr.tesla.thresholds import table_of
+from dotr.tesla.thresholds import write_size
 
 Run: TypeAlias = Callable[[Time, Sequence[Fact], list[RawMatch]], None]
 """(instant, trigger facts in canonical order, where matches are appended in output order)."""
@@ -132,9 +131,6 @@ class _Writer:
         """The trigger fact's own tests; how many members it passes for."""
         source, scope, plan = self.source, self.scope, self.plan
         scope.locals[self.rule.trigger.name] = "f0"
-        if plan.guard is not None:
-            passes = source.name("passes", own_condition(plan.guard, self.clock))
-            source.line(f"if not {passes}(f0): continue")
         if not self.ranged:
             return
         scope.range = "lo0", "hi0"
@@ -144,13 +140,10 @@ class _Writer:
             source.line(f"hi0 = {source.name('count', len(self.plans))}")
             return
         cut = source.name("cut", bisect_right if plan.threshold.measure.inclusive else bisect_left)
-        measure = plan.threshold.measure
-        source.line(f"term = f0[1][{measure.place}]")
-        source.line("if term is None: continue")
-        source.line(f"size = {source.name('size', table_of(measure))}[term]")
-        source.line("if size is None: continue")
+        write_size(source, plan.threshold.measure, "f0")
         source.line(f"hi0 = {cut}({source.name('limits', self.limits[0])}, size)")
         source.line("if not hi0: continue")
+        source.line("f0 = f0[:4]")
 
     def _open(self, item: _Item, kept: list[str]) -> None:
         """The loop over a conjunct's choices."""

@@ -25,7 +25,7 @@ from dotr.tesla.digest import rule_digests
 from dotr.tesla.identity import match_hash
 from dotr.tesla.network import Fill, Network, Options, RuleGroup
 from dotr.tesla.references import next_tick
-from dotr.tesla.state import Restored, UnfilteredError
+from dotr.tesla.state import Restored
 from dotr.tesla.thresholds import Filtered
 
 MATCH_LIMIT = 1_000_000
@@ -36,7 +36,7 @@ _RANK = itemgetter(0)
 _Pending: TypeAlias = tuple[Fill, Sequence[Fact]]
 _Woken: TypeAlias = tuple[int, RuleGroup, Sequence[Fact]]
 
-__all__ = ["MATCH_LIMIT", "Filtered", "Restored", "TeslaDetector", "UnfilteredError"]
+__all__ = ["MATCH_LIMIT", "Filtered", "Restored", "TeslaDetector"]
 
 
 class TeslaDetector:
@@ -211,8 +211,8 @@ class TeslaDetector:
     def restore(self, state: Mapping[str, Any]) -> Restored:
         """Take over a snapshot of any program: rules unchanged since keep their state, others start empty.
 
-        Raises EngineError D5010 for a snapshot of a version this detector does not read, UnfilteredError
-        for one with facts that `filtered` would lose; the detector is as it was then.
+        Raises EngineError D5010 for a snapshot of a version this detector does not read; the detector is
+        as it was then.
         """
         network, restored = states.load(self.program, self._rule_digests(), state, self._network)
         self._first = state["first"]

@@ -130,7 +130,7 @@ class Network:
             for step, column in zip(other.steps, columns, strict=True):
                 column.retention = max(column.retention, step.retention)
                 if step.threshold is not None:
-                    column.lower(step.threshold.limit)
+                    column.lower(step.threshold)
         own = self._stream(plan.rule.name) if plan.referred else None
         group = RuleGroup(plans, columns, rank, plan.ticks, own is not None)
         self._trigger(group)  # its stream is known before anything wakes the group

@@ -6,9 +6,9 @@ Method:  TESLA's automaton of columns (Cugola, Margara 2010: T-Rex keeps a colum
          meaning allows:
            latest   one fact per key: LAST, and NOT, in a window anchored at the trigger
            total    a running aggregate per key, in a window anchored at the trigger
-           stairs   per key, what is the latest above some threshold: a latest whose filter compares with
+           stack    per key, what is the latest above some threshold: a latest whose filter compares with
                     a constant, so that rules with other constants share it (thresholds.py)
-           ranked   all facts per key above the lowest of several thresholds: EACH, shared as stairs are
+           ranked   all facts per key above the lowest of several thresholds: EACH, shared as stacks are
            log      all facts per key within reach, in canonical order: everything else
          A window BEFORE the trigger is served by a column that takes the facts of an instant at its end
          (`deferred`), so that "all of the column" is always "all of the window's newer side".
@@ -27,7 +27,7 @@ from dotr.ir.rules import Absent, Between, Choose, Conjunct, Every, Rule, Select
 from dotr.tesla.conditions import as_own, conjunction, equality, names, parts
 from dotr.tesla.references import depths
 from dotr.tesla.template import faults
-from dotr.tesla.thresholds import Filtered, Measure, Threshold, comparison, threshold_of
+from dotr.tesla.thresholds import CARRIED, Filtered, Measure, Threshold, threshold_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,8 @@ Content: TypeAlias = LastValue | FactLog | RunningTotal | MonotonicStack | Ranke
 class ColumnSpec:
     """What a column keeps. Equal specs are one column, whichever rules use it.
 
-    `keys` and `filters` look at the own fact only, which they call "", its attributes by number. `ticks`:
+    `keys` and `filters` look at the own fact only, which they call "", its attributes by number. `size`: what
+    the size that a fact of a base carries must pass (it is left off then). `ticks`:
     the EVERY durations whose instants it sees beside those of graphs. `owner`: not "" where a rule consumes
     from it; then it is that rule's alone. `epoch` parts rules deployed at different times: their pasts
     differ.
@@ -84,8 +85,20 @@ class ColumnSpec:
     keys: tuple[Expression, ...]
     filters: tuple[Expression, ...]
     content: Content
+    size: Threshold | None = None
     owner: str = ""
     epoch: int = 0
+
+    @property
+    def fed_by_base(self) -> bool:
+        """Whether its facts come with their size."""
+        shared = isinstance(self.content, MonotonicStack | Ranked) and self.content.measure.place == CARRIED
+        return shared or self.size is not None
+
+    @property
+    def carries(self) -> bool:
+        """Whether the facts that it keeps have their size with them."""
+        return isinstance(self.content, Ranked) and self.content.measure.place == CARRIED
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +124,8 @@ class Step:
 class RulePlan:
     """One rule, planned.
 
-    `stream`: what brings the trigger's facts ("" for EVERY); of them those that pass `guard` (a condition on
-    the own fact) and `threshold` are triggers. `alone`: no other rule can share its function.
+    `stream`: what brings the trigger's facts ("" for EVERY); of them those that pass `threshold` are
+    triggers. `alone`: no other rule can share its function.
     `referred`: other rules chain on it.
     """
 
@@ -124,7 +137,6 @@ class RulePlan:
     epoch: int
     alone: bool
     referred: bool
-    guard: Expression | None = None
     threshold: Threshold | None = None
 
     @property
@@ -175,8 +187,6 @@ def plan_rule(
         _plan_step(rule, conjunct, source, depth[conjunct.position.name]) for conjunct in rule.conjuncts
     )
     stream = "" if isinstance(rule.trigger, Every) else rule.trigger.stream
-    guard = source.condition(stream)
-    first = None if guard is None or source.alone else threshold_of(guard)
     return RulePlan(
         index,
         rule,
@@ -186,8 +196,7 @@ def plan_rule(
         epoch=epoch,
         alone=source.alone or referred,
         referred=referred,
-        guard=None if first is not None else guard,
-        threshold=first,
+        threshold=source.threshold(stream),
     )
 
 
@@ -213,12 +222,9 @@ class _Sources:
     def base(self, stream: str) -> str:
         return self.filtered[stream].base if stream in self.filtered else self.same.get(stream, stream)
 
-    def condition(self, stream: str) -> Expression | None:
-        """What facts of the base must pass, as a condition on the own fact."""
-        if stream not in self.filtered:
-            return None
-        by = self.filtered[stream]
-        return comparison(by.place, by.operator, by.constant)
+    def threshold(self, stream: str) -> Threshold | None:
+        """What facts of the base must pass."""
+        return self.filtered[stream].threshold if stream in self.filtered else None
 
 
 def _plan_step(rule: Rule, conjunct: Conjunct, source: _Sources, depth: Time) -> Step:
@@ -226,9 +232,8 @@ def _plan_step(rule: Rule, conjunct: Conjunct, source: _Sources, depth: Time) ->
     own, trigger = position.name, rule.trigger.name
     variables = {name: number for number, name in enumerate(position.variables)}
     keys, tests, residual = _split(conjunct.on, own)
-    given = source.condition(position.stream)
-    filters = [given] if given is not None else []
-    filters += [as_own(test, own, variables) for test in tests]
+    size = source.threshold(position.stream)
+    filters = [as_own(test, own, variables) for test in tests]
     itself = _itself(conjunct, {p.name: p.stream for p in rule.positions})
     strict, newest = _ends_at_trigger(conjunct, trigger)
     consumed = isinstance(conjunct, Choose) and own in rule.consuming
@@ -237,9 +242,11 @@ def _plan_step(rule: Rule, conjunct: Conjunct, source: _Sources, depth: Time) ->
     shared: Threshold | None = None
     each = isinstance(conjunct, Choose) and conjunct.selection is Selection.EACH
     if not source.alone and (isinstance(content, LastValue) or each):
-        shared = next((t for test in filters if (t := threshold_of(test)) is not None), None)
+        shared, size = size, None
+        if shared is None:
+            shared = next((t for test in filters if (t := threshold_of(test)) is not None), None)
+            filters = [test for test in filters if shared is None or threshold_of(test) != shared]
         if shared is not None:
-            filters = [test for test in filters if threshold_of(test) != shared]
             content = Ranked(shared.measure) if each else MonotonicStack(shared.measure)
     spec = ColumnSpec(
         stream=source.base(position.stream),
@@ -249,6 +256,7 @@ def _plan_step(rule: Rule, conjunct: Conjunct, source: _Sources, depth: Time) ->
         keys=tuple(as_own(mine, own, variables) for mine, _ in keys),
         filters=tuple(filters),
         content=content,
+        size=size,
         owner=f"{rule.name}.{own}" if consumed else "",
         epoch=source.epoch,
     )

@@ -19,7 +19,7 @@ from dotr.tesla.code import CodeSource
 from dotr.tesla.columns import Column
 from dotr.tesla.plan import LastValue, MonotonicStack, Ranked, Step
 from dotr.tesla.scope import Scope
-from dotr.tesla.thresholds import Measure, latest_above, table_of
+from dotr.tesla.thresholds import CARRIED, Measure, latest_above, table_of
 
 
 def write(
@@ -131,7 +131,8 @@ def refusals(scope: Scope, step: Step) -> list[str]:
     """Tests under which the candidate `x` is none: it is the reference itself, or the rest of ON fails."""
     tests = []
     if step.itself is not None:
-        tests.append(f"x == {scope.locals[step.itself]}")
+        fact = "x[:4]" if step.column.carries else "x"
+        tests.append(f"{fact} == {scope.locals[step.itself]}")
     if step.residual is not None:
         name = step.conjunct.position.name
         scope.locals[name] = "x"
@@ -161,11 +162,14 @@ def _who_takes(
 ) -> None:
     """The facts in `c<n>` become (fact, from, to): the members in range whose threshold they pass."""
     lo, hi = scope.range
-    sizes, rising = source.name("size", table_of(measure)), source.name("limits", limits)
+    rising = source.name("limits", limits)
     cut = source.name("cut", bisect_right if measure.inclusive else bisect_left)
+    fact, size = "x[:4]", "x[4]"
+    if measure.place != CARRIED:
+        fact, size = "x", f"{source.name('size', table_of(measure))}[x[1][{measure.place}]]"  # as it came
     source.line(
-        f"{several} = [(x, {lo}, upto) for x in {several} if (upto := "
-        f"{cut}({rising}, {sizes}[x[1][{measure.place}]], {lo}, {hi})) > {lo}]"  # measured when it came
+        f"{several} = [({fact}, {lo}, upto) for x in {several} "
+        f"if (upto := {cut}({rising}, {size}, {lo}, {hi})) > {lo}]"
     )
 
 

@@ -12,21 +12,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 from dotr.errors import Diagnostic, EngineError
-from dotr.events import Fact, Time
+from dotr.events import Time
 from dotr.ir.program import Program
 from dotr.ir.rules import Position, Rule
-from dotr.rdf.terms import XSD_FLOAT, Term
-from dotr.rdf.values import number, single
-from dotr.tesla.buckets import own_condition
 from dotr.tesla.columns import Column
-from dotr.tesla.network import Network, Options
-from dotr.tesla.thresholds import Filtered, comparison
+from dotr.tesla.network import Network
+from dotr.tesla.plan import ColumnSpec
+from dotr.tesla.thresholds import CARRIED, Filtered, Threshold, measured, threshold
 
-VERSION = 1
-"""Of snapshots. A change of what columns hold, or of how rules are planned, is a new one."""
+VERSION = 2
+"""Of snapshots. A change of what columns hold, or of how rules are planned, is a new one.
+
+In version 1 facts of a base had no size: what they measure followed from their values.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,73 +39,56 @@ class Restored:
     gone: tuple[str, ...]
 
 
-_Test: TypeAlias = tuple[int, str, Term]
-"""What a rule's facts of a column pass: (place, operator, constant) of a `Filtered`."""
-
-
-class UnfilteredError(Exception):
-    """A fact of a stream of its own that may have been an xsd:float, which compared unlike the xsd:double it
-    is now: among the facts of a base, rules would find it that never had it, or not find it that had it.
-    `stream` cannot have the facts of a base.
-    """
-
-    def __init__(self, stream: str) -> None:
-        super().__init__(stream)
-        self.stream = stream
-
-
 def _positions(rule: Rule) -> list[Position]:
     return [conjunct.position for conjunct in rule.conjuncts]
 
 
 def _plain(by: Filtered | None) -> list[Any] | None:
-    return None if by is None else [by.place, by.operator, by.constant]
+    return None if by is None else [by.operator, by.constant]
 
 
-def _kept(dump: Mapping[str, list[Any]], test: _Test | None, network: Network) -> Mapping[str, list[Any]]:
-    """What a column held of a rule's own stream."""
-    if test is None or "facts" not in dump:
-        return dump
-    passes = own_condition(comparison(*test), network.options.clock)
-    return {"facts": [fact for fact in dump["facts"] if passes(fact)]}
+@dataclass(frozen=True, slots=True)
+class _Past:
+    """What one rule's position had: the number of its column, and what of it was its own (None: all).
 
-
-class _Floats:
-    """Owns what is known of the terms that streams of their own bring into a base: may they be compared as
-    they are? Each term is looked at once.
+    `wanted`: what the position wants now of facts that come with their size.
     """
 
-    def __init__(self, options: Options) -> None:
-        self._options = options
-        self._harmless: set[tuple[str, Term]] = set()
-        self._tests: dict[str, list[Callable[[Fact], bool]]] = {}
+    column: int
+    own: Threshold | None
+    wanted: Threshold | None
 
-    def check(self, dump: Mapping[str, list[Any]], stream: str) -> None:
-        """Raise UnfilteredError unless a stream, whose own facts a column held, can have those of a base."""
-        by = self._options.filtered.get(stream)
-        if by is None:
-            return
-        for _, values, *_ in dump.get("facts", ()):
-            term = values[by.place]
-            if term is not None and (by.base, term) not in self._harmless:
-                if self._ambiguous(by.base, term):
-                    raise UnfilteredError(stream)
-                self._harmless.add((by.base, term))
+    def facts(self, dump: Mapping[str, list[Any]], spec: ColumnSpec) -> dict[str, list[Any]]:
+        """Its facts as a column of this kind takes them."""
+        if "facts" not in dump:
+            return dict(dump)
+        found: list[list[Any]] = []
+        for fact in dump["facts"]:
+            size = self._size(fact)
+            if self.own is not None and size is not None and size < self.own.least:
+                continue
+            if spec.fed_by_base and self.wanted is not None:  # what was its own passed, as what it was then
+                found.append([*fact[:4], self.wanted.least if size is None else max(size, self.wanted.least)])
+            else:
+                found.append(fact[:4])
+        return {"facts": found}
 
-    def _ambiguous(self, base: str, term: Term) -> bool:
-        """Whether an xsd:float of this value passes other comparisons of the base."""
-        value = number(term)
-        if not isinstance(value, float) or single(value) != value:
-            return False
-        if base not in self._tests:
-            options = self._options
-            of_base = dict.fromkeys(
-                (b.operator, b.constant) for b in options.filtered.values() if b.base == base
-            )
-            self._tests[base] = [own_condition(comparison(0, *test), options.clock) for test in of_base]
-        wide: Fact = (0, (term,), 0, "")
-        narrow: Fact = (0, (f"{term[: term.rindex('^')]}^<{XSD_FLOAT}>",), 0, "")
-        return any(passes(wide) != passes(narrow) for passes in self._tests[base])
+    def _size(self, fact: Sequence[Any]) -> int | None:
+        """What it measures; None where all facts of its column passed."""
+        if len(fact) > 4:
+            size: int = fact[4]
+            return size
+        if self.own is None or self.own.measure.place == CARRIED:
+            return None
+        return measured(self.own.measure)(fact)  # version 1
+
+
+def _threshold(test: Sequence[Any] | None) -> Threshold | None:
+    """What a position's facts passed: [operator, constant]; in version 1 [place, operator, constant]."""
+    if test is None:
+        return None
+    place, operator, constant = test if len(test) == 3 else (CARRIED, *test)
+    return threshold(place, operator, constant)
 
 
 def save(program: Program, network: Network, digests: Sequence[str], first: Time | None) -> dict[str, Any]:
@@ -138,9 +122,9 @@ def load(
 ) -> tuple[Network, Restored]:
     """A network, built for the epochs given to `build`, with the state of the rules that are unchanged.
 
-    Raises EngineError D5010 for a snapshot of a version that is not read, UnfilteredError.
+    Raises EngineError D5010 for a snapshot of a version that is not read.
     """
-    if state.get("version") != VERSION:
+    if state.get("version") not in (1, VERSION):
         raise EngineError(
             Diagnostic(
                 "D5010",
@@ -150,8 +134,7 @@ def load(
         )
     parts = state["rules"]
     network = build([parts[d]["epoch"] if d in parts else state["epochs"] for d in digests], state["now"])
-    wanted: dict[Column[Any], dict[tuple[int, _Test | None], None]] = {}
-    floats = _Floats(network.options)
+    wanted: dict[Column[Any], dict[_Past, None]] = {}
     for index, digest in enumerate(digests):
         if digest in parts:
             part = parts[digest]
@@ -159,11 +142,11 @@ def load(
             positions = _positions(program.rules[index])
             of_rule = zip(network.columns_of[index], part["columns"], part["filters"], positions, strict=True)
             for column, old, test, position in of_rule:
-                if test is None:
-                    floats.check(state["columns"][old], position.stream)
-                wanted.setdefault(column, {})[old, None if test is None else tuple(test)] = None
-    for column, olds in wanted.items():
-        column.load([_kept(state["columns"][old], test, network) for old, test in olds])
+                now = network.options.filtered.get(position.stream)
+                past = _Past(old, _threshold(test), None if now is None else now.threshold)
+                wanted.setdefault(column, {})[past] = None
+    for column, pasts in wanted.items():
+        column.load([past.facts(state["columns"][past.column], column.spec) for past in pasts])
     named = [(rule.name, digest in parts) for rule, digest in zip(program.rules, digests, strict=True)]
     names = {name for name, _ in named}
     known_ = frozenset(digests)

@@ -1,11 +1,12 @@
 """Comparisons with a constant, as numbers on a line: who passes a filter whose constant differs by rule.
 
 Place:   plan.py finds them in ON and in filters handed over by extract.py (`Filtered`); columns.py keeps
-         stairs over them; sharing.py orders rules by them.
+         monotonic stacks over them; sharing.py orders rules by them.
 Method:  a threshold is normalised to "greater passes": `<` by a change of sign. Limits are integers of 10⁻¹⁸,
          and so is what a value measures: an integer or decimal its own size, a double the place where limits
          that round to doubles it passes give way to others. So one bisection tells who passes, exactly as
-         `<` does, which between a double and a decimal rounds the decimal first.
+         `<` does, which between a double and a decimal rounds the decimal first. A fact of a base was
+         compared when its query compared it, before an xsd:float became an xsd:double: it carries its size.
 Why not: comparing Python's numbers, which is exact: the double 0.1 is greater than the decimal 0.1, but does
          not pass `> 0.1`.
 """
@@ -14,17 +15,20 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any
 
 from dotr.events import Fact, Time
+from dotr.expressions.operators import at_most, less
 from dotr.ir.expressions import Attribute, Call, Const, Expression
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import Term
 from dotr.rdf.values import EXACT, Single, decode
+from dotr.tesla.code import CodeSource
 from dotr.tesla.conditions import OWN
 
 _MIRRORED = {">": "<", "<": ">", ">=": "<=", "<=": ">="}
@@ -35,22 +39,32 @@ _BEYOND = 10**60
 
 @dataclass(frozen=True, slots=True)
 class Filtered:
-    """A stream that has the facts of `base` whose attribute number `place` passes `operator constant`.
+    """A stream that has the facts of `base` whose size passes `operator constant`.
 
     `operator` is one of > >= < <=; `constant` such that `is_threshold` holds. A fact that passes is the same
-    fact in both: same values, same ordinal.
+    fact in both: same values, same ordinal. In the base it is `(*fact, size)`; see `sizes`.
     """
 
     base: str
-    place: int
     operator: str
     constant: Term
+
+    @property
+    def threshold(self) -> Threshold:
+        """What the size that a fact of the base carries must pass."""
+        found = threshold(CARRIED, self.operator, self.constant)
+        assert found is not None
+        return found
+
+
+CARRIED = -1
+"""The place of a `Measure` that a fact of a base carries, as its fifth part."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """How an attribute is measured against thresholds: `sign` −1 where less passes more easily; `inclusive`
-    where equal passes.
+    """How a fact is measured against thresholds: by attribute number `place`, or as it says (CARRIED);
+    `sign` −1 where less passes more easily; `inclusive` where equal passes.
     """
 
     place: int
@@ -65,6 +79,11 @@ class Threshold:
     measure: Measure
     limit: int
 
+    @property
+    def least(self) -> int:
+        """The least size that passes."""
+        return self.limit if self.measure.inclusive else self.limit + 1
+
 
 def is_threshold(operator: str, constant: Term) -> bool:
     """Whether comparisons with it can be shared: an integer, or a decimal of at most 15 digits.
@@ -77,9 +96,35 @@ def is_threshold(operator: str, constant: Term) -> bool:
     return isinstance(value, int) or (isinstance(value, Decimal) and len(str(value)) <= 16)
 
 
-def comparison(place: int, operator: str, constant: Term) -> Expression:
-    """The condition of a `Filtered` on the own fact."""
-    return Call(operator, (Attribute(OWN, str(place)), Const(constant)))
+def sizes(operator: str, constants: Sequence[Term]) -> Callable[[Term | None], int | None] | None:
+    """What terms measure where only these constants are compared with; None for a term that passes none.
+
+    None unless `is_threshold` holds of all. A term is compared as it is, an xsd:float as one, by the operator
+    itself; a term seen before is one look-up.
+    """
+    found = [threshold(CARRIED, operator, constant) for constant in constants]
+    thresholds = [one for one in found if one is not None]
+    if len(thresholds) < len(constants):
+        return None
+    by_limit = {one.limit: (one.least, decode(c)) for one, c in zip(thresholds, constants, strict=True)}
+    rising = [by_limit[limit] for limit in sorted(by_limit)]
+    fails = _FAILS[operator]
+
+    def size(term: Term) -> int | None:
+        value = decode(term)
+        passed = bisect_left(rising, True, key=lambda one: fails(value, one[1]))
+        return rising[passed - 1][0] if passed else None
+
+    table = Memo(size)
+    return lambda term: None if term is None else table[term]
+
+
+_FAILS: Mapping[str, Callable[[Any, Any], bool]] = {
+    ">": lambda value, constant: less(constant, value) is not True,
+    ">=": lambda value, constant: at_most(constant, value) is not True,
+    "<": lambda value, constant: less(value, constant) is not True,
+    "<=": lambda value, constant: at_most(value, constant) is not True,
+}
 
 
 def threshold_of(part: Expression) -> Threshold | None:
@@ -112,15 +157,28 @@ def table_of(measure: Measure) -> Memo[Term, int | None]:
     return _table(measure.sign, measure.inclusive)
 
 
-def measured(measure: Measure) -> Callable[[Sequence[Term | None]], int | None]:
-    """A function from a fact's values to what is compared with limits; None passes none."""
+def measured(measure: Measure) -> Callable[[Sequence[Any]], int | None]:
+    """A function from a fact to what is compared with limits; None passes none."""
+    if measure.place == CARRIED:
+        return itemgetter(4)
     place, table = measure.place, table_of(measure)
 
-    def value(values: Sequence[Term | None]) -> int | None:
-        term = values[place]
+    def value(fact: Sequence[Any]) -> int | None:
+        term = fact[1][place]
         return None if term is None else table[term]
 
     return value
+
+
+def write_size(source: CodeSource, measure: Measure, fact: str) -> None:
+    """`size`: what a fact measures; one that passes nothing is left with `continue`."""
+    if measure.place == CARRIED:
+        source.line(f"size = {fact}[4]")
+        return
+    source.line(f"term = {fact}[1][{measure.place}]")
+    source.line("if term is None: continue")
+    source.line(f"size = {source.name('size', table_of(measure))}[term]")
+    source.line("if size is None: continue")
 
 
 @lru_cache(maxsize=4)

@@ -17,9 +17,9 @@ from dotr.lang import parse_datalog, parse_query
 from dotr.rdf.terms import RDF_TYPE, XSD_DOUBLE, XSD_FLOAT, Triple
 from dotr.reference.enrich import LiteralEnricher
 from dotr.reference.extract import LiteralExtractor
-from dotr.sparql.distribution import AmbiguousError
 from dotr.sparql.printing import query_text
 from dotr.sparql.scope import visible
+from dotr.tesla.thresholds import sizes
 from tests.sparql.states import closed, enter, whole
 from tests.sparql.strategies import LITERALS, RESOURCES, World, ex, graphs, selects, worlds
 
@@ -245,25 +245,25 @@ def test_a_bind_with_the_time_does_not_see_what_is_bound_behind_it() -> None:
     assert extractor.facts(3, number(3)) == {"Q": [(3, (ex("a"), number(3)), 0, "")]}
 
 
-@pytest.mark.parametrize(("constants", "together"), [((60, 45), True), ((16777216, 16777217), False)])
-def test_thresholds_reach_detection_together_until_a_float_compares_unlike_its_double(
-    constants: tuple[int, int], together: bool
-) -> None:
+@pytest.mark.parametrize("constants", [(60, 45), (16777216, 16777217)])
+def test_what_a_float_passes_is_known_before_it_is_a_double(constants: tuple[int, int]) -> None:
     queries = {f"Hot{c}": query(f"SELECT ?o ?v {{ ?o :val ?v FILTER(?v >= {c}) }}") for c in constants}
     store = closed([])
-    extractor = Extractor(queries, store, shares=lambda operator, constant: True)
+    extractor = Extractor(queries, store, shares=sizes)
     base = f"Hot{constants[0]}|any"
     assert {filtered[0] for filtered in extractor.filtered.values()} == {base}
     value = f'"16777216"^^<{XSD_FLOAT}>'  # as a float it is 16777217, too
     wide = f'"16777216"^^<{XSD_DOUBLE}>'
     enter(store, [(ex("a"), ex("val"), value)])
-    fact = (3, (ex("a"), wide), 0, "")
-    if together:
-        assert extractor.facts(3, number(3)) == {base: [fact]}
-        return
-    with pytest.raises(AmbiguousError) as told:
-        extractor.facts(3, number(3))
-    extractor.unshare(told.value.distribution)
-    assert extractor.filtered == {}
-    enter(store, [(ex("a"), ex("val"), value)])
-    assert extractor.facts(3, number(3)) == {f"Hot{c}": [fact] for c in constants}
+    most = max(constants) * 10**18
+    assert extractor.facts(3, number(3)) == {base: [(3, (ex("a"), wide), 0, "", most)]}
+
+
+def test_equal_facts_of_a_base_are_numbered_as_those_that_pass_are() -> None:
+    queries = {f"Hot{c}": query(f"SELECT ?v {{ ?o :val ?v FILTER(?v >= {c}) }}") for c in (1, 16777217)}
+    store = closed([])
+    extractor = Extractor(queries, store, shares=sizes)
+    narrow, wide = f'"16777216"^^<{XSD_FLOAT}>', f'"16777216"^^<{XSD_DOUBLE}>'
+    enter(store, [(ex("a"), ex("val"), wide), (ex("b"), ex("val"), narrow)])
+    (facts,) = extractor.facts(3, number(3)).values()
+    assert facts == [(3, (wide,), 0, "", 16777217 * 10**18), (3, (wide,), 1, "", 10**18)]

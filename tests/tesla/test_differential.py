@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 
-from dotr.events import Fact, Match
-from dotr.ir import Attribute, Call, Const
+from dotr.events import Match
 from dotr.reference.tesla import LiteralDetector
-from dotr.tesla.buckets import own_condition
 from dotr.tesla.detector import TeslaDetector
 from tests.tesla.building import CLOCK
 from tests.tesla.worlds import World, families, worlds
@@ -30,17 +27,6 @@ def engine(world: World) -> TeslaDetector:
     return TeslaDetector(world.program, CLOCK, filtered=world.filtered, same=world.same)
 
 
-def _filtered(world: World, facts: Mapping[str, Sequence[Fact]]) -> dict[str, list[Fact]]:
-    """With the streams that are filters of others, or the same, spelled out."""
-    found = {name: list(rows) for name, rows in facts.items()}
-    for name, by in world.filtered.items():
-        condition = Call(by.operator, (Attribute("", str(by.place)), Const(by.constant)))
-        found[name] = list(filter(own_condition(condition, CLOCK), facts.get(by.base, ())))
-    for name, base in world.same.items():
-        found[name] = list(facts.get(base, ()))
-    return found
-
-
 def _drive(detector: LiteralDetector | TeslaDetector, world: World, cuts: bool = False) -> list[Match]:
     found: list[Match] = []
     literal = isinstance(detector, LiteralDetector)
@@ -50,7 +36,7 @@ def _drive(detector: LiteralDetector | TeslaDetector, world: World, cuts: bool =
         while tick is not None and tick < instant.time:
             background = {"P": instant.facts["P"]} if "P" in instant.facts else {}
             own = {n: [(tick, *fact[1:]) for fact in facts] for n, facts in background.items()}
-            found += detector.at(tick, _filtered(world, own) if literal else own, False)
+            found += detector.at(tick, world.literal(own) if literal else world.shared(own), False)
             tick = detector.next_tick(tick)
         if cuts and instant.cut:
             value = json.loads(json.dumps(detector.snapshot()))
@@ -61,7 +47,7 @@ def _drive(detector: LiteralDetector | TeslaDetector, world: World, cuts: bool =
             if not world.filtered:  # else what passes no rule's filter is gone
                 assert _in_any_order(again) == _in_any_order(value)
         found += detector.at(
-            instant.time, _filtered(world, instant.facts) if literal else instant.facts, True
+            instant.time, world.literal(instant.facts) if literal else world.shared(instant.facts), True
         )
         last = instant.time
     if isinstance(detector, TeslaDetector):

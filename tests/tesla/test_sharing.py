@@ -6,13 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dotr.events import Fact
-from dotr.ir import Const, Program, Rule
+from dotr.ir import Attribute, Call, Const, Program, Rule
 from dotr.rdf.canonical import canonical
 from dotr.rdf.terms import XSD, Term, integer
 from dotr.reference.tesla import LiteralDetector
 from dotr.tesla.buckets import own_condition
 from dotr.tesla.detector import TeslaDetector
-from dotr.tesla.thresholds import Filtered, comparison, is_threshold, measured, threshold
+from dotr.tesla.thresholds import Filtered, is_threshold, measured, sizes, threshold
 from tests.tesla.building import (
     CLOCK,
     A,
@@ -37,12 +37,19 @@ def above(i: int, limit: int, **rest: object) -> Rule:
     return rule(f"Fire{i}", at("Smoke"), last(at("Heat"), within(9, "Smoke"), on), **rest)  # type: ignore[arg-type]  # tests
 
 
-def sizes(of: Program) -> list[int]:
+def sized(found: list[Fact], operator: str, *constants: int) -> list[Fact]:
+    """Facts as a base has them, compared by their second attribute."""
+    size_of = sizes(operator, list(map(integer, constants)))
+    assert size_of is not None
+    return [(*fact, size) for fact in found if (size := size_of(fact[1][1])) is not None]  # type: ignore[misc]
+
+
+def group_sizes(of: Program) -> list[int]:
     return [len(group) for group in TeslaDetector(of, CLOCK).network.groups]
 
 
 def test_rules_that_differ_in_a_threshold_or_a_constant_of_with_are_one_group() -> None:
-    assert sizes(program(*(above(i, i, give={"limit": Const(integer(i))}) for i in range(5)))) == [5]
+    assert group_sizes(program(*(above(i, i, give={"limit": Const(integer(i))}) for i in range(5)))) == [5]
 
 
 def test_rules_that_differ_in_more_are_not() -> None:
@@ -50,7 +57,7 @@ def test_rules_that_differ_in_more_are_not() -> None:
     below = rule("Low", at("Smoke"), last(at("Heat"), within(9, "Smoke"), both(KEY, call("<", "Heat.v", 1))))
     consuming = above(3, 1, consuming=["Heat"])
     other = above(4, 1, where=call(">", "Heat.v", 0))
-    assert sizes(program(above(0, 1), wide, below, consuming, other)) == [1] * 5
+    assert group_sizes(program(above(0, 1), wide, below, consuming, other)) == [1] * 5
 
 
 def test_thresholds_that_do_not_rise_together_are_answered_apart() -> None:
@@ -63,7 +70,7 @@ def test_thresholds_that_do_not_rise_together_are_answered_apart() -> None:
         )
 
     of = program(twice(0, 1, 5), twice(1, 2, 3), twice(2, 3, 6), twice(3, 0, 9))
-    assert sorted(sizes(of)) == [1, 1, 2]
+    assert sorted(group_sizes(of)) == [1, 1, 2]
     engine, oracle = TeslaDetector(of, CLOCK), LiteralDetector(of, CLOCK)
     for t, (heat, rain) in enumerate([(2, 4), (4, 4), (2, 7), (9, 9)]):
         content = {"Heat": facts(t, (A, heat)), "Rain": facts(t, (A, rain)), "Smoke": facts(t, (A, 0))}
@@ -110,17 +117,41 @@ LIMITS = st.one_of(
 )
 
 
-@given(NUMBERS, LIMITS, st.sampled_from([">", ">=", "<", "<="]))
+OPERATOR = st.sampled_from([">", ">=", "<", "<="])
+SINGLES = st.floats(width=32).map(
+    lambda f: canonical(typed(repr(f).replace("inf", "INF").replace("nan", "NaN"), "float"))
+)
+
+
+@given(NUMBERS, LIMITS, OPERATOR)
 @settings(max_examples=500)
 def test_a_value_passes_a_threshold_as_it_passes_the_comparison(
     value: Term, limit: Term, operator: str
 ) -> None:
     found = threshold(0, operator, limit)
     assert found is not None
-    measure = measured(found.measure)((value,))
+    fact: Fact = (0, (value,), 0, "")
+    measure = measured(found.measure)(fact)
     inclusive = found.measure.inclusive
     passes = measure is not None and (measure >= found.limit if inclusive else measure > found.limit)
-    assert passes == own_condition(comparison(0, operator, limit), CLOCK)((0, (value,), 0, ""))
+    condition = Call(operator, (Attribute("", "0"), Const(limit)))
+    assert passes == own_condition(condition, CLOCK)(fact)
+
+
+@given(st.one_of(NUMBERS, SINGLES), st.lists(LIMITS, min_size=1, max_size=5), OPERATOR)
+@settings(max_examples=500)
+def test_what_a_term_measures_among_constants_says_which_it_passes(
+    value: Term, limits: list[Term], operator: str
+) -> None:
+    size_of = sizes(operator, limits)
+    assert size_of is not None
+    size = size_of(value)
+    for limit in limits:
+        found = threshold(0, operator, limit)
+        assert found is not None
+        condition = Call(operator, (Attribute("", "0"), Const(limit)))
+        passes = own_condition(condition, CLOCK)((0, (value,), 0, ""))
+        assert (size is not None and size >= found.least) == passes
 
 
 def test_each_rule_takes_the_latest_fact_above_its_own_limit() -> None:
@@ -154,11 +185,11 @@ def test_a_stream_that_filters_another_has_its_facts() -> None:
         rule(f"Fire{i}", at("Smoke", f"Smoke{i}"), each(at("Heat", f"Heat{i}"), within(9, "Smoke"), KEY))
         for i in range(3)
     ]
-    filtered = {f"Heat{i}": Filtered("Heat", 1, ">", integer(10 * i)) for i in range(3)}
-    filtered |= {f"Smoke{i}": Filtered("Smoke", 1, "<=", integer(i)) for i in range(3)}
+    filtered = {f"Heat{i}": Filtered("Heat", ">", integer(10 * i)) for i in range(3)}
+    filtered |= {f"Smoke{i}": Filtered("Smoke", "<=", integer(i)) for i in range(3)}
     detector = TeslaDetector(program(*rules), CLOCK, filtered=filtered)
-    content = {"Heat": facts(1, (A, 5), (A, 15), (A, None), (A, A)), "Smoke": facts(1, (A, 1))}
-    found = detector.at(1, content)
+    heat = sized(facts(1, (A, 5), (A, 15), (A, None), (A, A)), ">", 0, 10, 20)
+    found = detector.at(1, {"Heat": heat, "Smoke": sized(facts(1, (A, 1)), "<=", 0, 1, 2)})
     assert [(m.rule, m.facts[1][1][1]) for m in found] == [(1, integer(15))]
 
 
@@ -204,7 +235,7 @@ def test_a_state_fits_a_stream_that_is_now_given_as_its_base() -> None:
     apart.at(1, {"Heat0": facts(1, (A, 5)), "Heat1": []})
     apart.at(2, {"Heat0": facts(2, (A, 25)), "Heat1": facts(2, (A, 25))})
     apart.at(3, {"Heat0": facts(3, (A, 5)), "Heat1": []})
-    filtered = {"Heat0": Filtered("Heat", 1, ">", integer(0)), "Heat1": Filtered("Heat", 1, ">", integer(20))}
+    filtered = {"Heat0": Filtered("Heat", ">", integer(0)), "Heat1": Filtered("Heat", ">", integer(20))}
     together = TeslaDetector(program(*rules), CLOCK, filtered=filtered)
     together.restore(apart.snapshot())
     found = together.at(4, {"Smoke": facts(4, (A, 0))})

@@ -12,10 +12,12 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from dotr.events import Fact
+from dotr.events import Fact, Values
 from dotr.ir import (
     Absent,
+    Attribute,
     Between,
+    Call,
     Choose,
     Conjunct,
     Const,
@@ -34,10 +36,13 @@ from dotr.ir import (
     Window,
     Within,
 )
+from dotr.rdf.order import values_key
 from dotr.rdf.terms import RDF_TYPE, XSD, Term, integer
+from dotr.sparql.distribution import attributes, facts_of
+from dotr.tesla.buckets import own_condition
 from dotr.tesla.references import evaluation_order, references
-from dotr.tesla.thresholds import Filtered, is_threshold
-from tests.tesla.building import A, B, attribute, call, facts, program, rule
+from dotr.tesla.thresholds import Filtered, is_threshold, sizes
+from tests.tesla.building import CLOCK, A, B, attribute, call, facts, program, rule
 
 QUERIES = ("P", "Q", "R")
 VARIABLES = ("k", "v")
@@ -76,6 +81,15 @@ ODD_VALUES: tuple[Term | None, ...] = (
 )
 
 
+FLOATS: tuple[Term | None, ...] = (
+    f'"1"^^<{XSD}float>',
+    f'"0.1"^^<{XSD}float>',
+    f'"0.10000000149011612"^^<{XSD}double>',  # that float as a double
+    f'"16777216"^^<{XSD}float>',  # passes >= 16777217, which rounds to it
+    f'"16777216"^^<{XSD}double>',
+)
+
+
 @dataclass(frozen=True)
 class Instant:
     time: int
@@ -86,12 +100,60 @@ class Instant:
 
 @dataclass(frozen=True)
 class World:
-    """`filtered`, `same`: streams that the engine is given as another, the oracle as they are."""
+    """`compared`, `same`: streams that the engine is given as another, the oracle as they are. Facts of
+    instants have values as queries see them, floats among them.
+    """
 
     program: Program
     instants: Sequence[Instant]
-    filtered: Mapping[str, Filtered] = field(default_factory=dict)
+    compared: Mapping[str, Compared] = field(default_factory=dict)
     same: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def filtered(self) -> dict[str, Filtered]:
+        """What the engine is told of the streams that are compared."""
+        return {name: Filtered(by.base, by.operator, by.constant) for name, by in self.compared.items()}
+
+    def shared(self, facts: Mapping[str, Sequence[Fact]]) -> dict[str, list[Fact]]:
+        """What the engine is given: bases with what their facts measure."""
+        found = {name: facts_of([attributes(f[1]) for f in rows], rows[0][0]) for name, rows in facts.items()}
+        for base in {by.base: by for by in self.compared.values()}.values():
+            of_base = [by.constant for by in self.compared.values() if by.base == base.base]
+            size_of = sizes(base.operator, of_base)
+            assert size_of is not None
+            rows = [(f[0], f[1], size_of(f[1][base.place])) for f in facts.get(base.stream, ())]
+            sized = [(time, attributes(row), size) for time, row, size in rows if size is not None]
+            sized.sort(key=lambda one: (values_key(one[1]), -one[2]))
+            numbers: dict[Values, int] = {}
+            for time, row, size in sized:
+                numbers[row] = ordinal = numbers.get(row, -1) + 1
+                found.setdefault(base.base, []).append((time, row, ordinal, "", size))  # type: ignore[arg-type]
+        return found
+
+    def literal(self, facts: Mapping[str, Sequence[Fact]]) -> dict[str, list[Fact]]:
+        """What the oracle is given: every stream by itself."""
+        found = {name: facts_of([attributes(f[1]) for f in rows], rows[0][0]) for name, rows in facts.items()}
+        for name, by in self.compared.items():
+            condition = Call(by.operator, (Attribute("", str(by.place)), Const(by.constant)))
+            rows = list(filter(own_condition(condition, CLOCK), facts.get(by.stream, ())))
+            found[name] = facts_of([attributes(fact[1]) for fact in rows], rows[0][0]) if rows else []
+        for name, base in self.same.items():
+            found[name] = list(found.get(base, ()))
+        return found
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A stream that has the facts of another whose attribute number `place` passes a comparison."""
+
+    stream: str
+    place: int
+    operator: str
+    constant: Term
+
+    @property
+    def base(self) -> str:
+        return f"{self.stream}|any"
 
 
 @st.composite
@@ -105,8 +167,9 @@ def worlds(draw: st.DrawFn, odd: bool | None = None) -> World:
 
 
 @st.composite
-def _instants(draw: st.DrawFn, strange: bool) -> list[Instant]:
+def _instants(draw: st.DrawFn, strange: bool, floats: bool = False) -> list[Instant]:
     keys, values = (ODD_KEYS, ODD_VALUES) if strange else (KEYS, VALUES)
+    values += FLOATS if floats else ()
     row = st.tuples(st.sampled_from(keys), st.sampled_from(values))
     rows = st.sampled_from((0, 1, 1, 1, 2, 3)).flatmap(lambda n: st.lists(row, min_size=n, max_size=n))
     time = draw(st.sampled_from((-3, 0, 1)))
@@ -125,7 +188,7 @@ def families(draw: st.DrawFn) -> World:
     strange = draw(st.booleans())
     patterns = [draw(_rule(f"F{i}", 0, 0, holes=True)) for i in range(draw(st.sampled_from((1, 1, 1, 2))))]
     rules: list[Rule] = []
-    filtered: dict[str, Filtered] = {}
+    compared: dict[str, Compared] = {}
     same: dict[str, str] = {}
     kinds = st.tuples(st.booleans(), st.sampled_from((1, 1, 1, 0)), st.sampled_from(OPERATORS))
     shapes = {name: draw(kinds) for name in QUERIES}
@@ -137,17 +200,18 @@ def families(draw: st.DrawFn) -> World:
             constant = draw(st.sampled_from(LIMITS))
             if shared and is_threshold(operator, constant):
                 streams[name] = f"{name}{number}"
-                filtered[streams[name]] = Filtered(name, place, operator, constant)
+                compared[streams[name]] = Compared(name, place, operator, constant)
             elif draw(st.booleans()):
                 streams[name] = f"{name}{number}"
                 same[streams[name]] = name
         rules.append(_filled(one, f"T{number}", limits, streams))
-    return World(program(*rules), draw(_instants(strange)), filtered, same)
+    return World(program(*rules), draw(_instants(strange, floats=True)), compared, same)
 
 
 OPERATORS = (">", ">=", "<", "<=")
 HOLES = (Const("<urn:hole:0>"), Const("<urn:hole:1>"))
 LIMITS: tuple[Term, ...] = (
+    integer(16777217),
     *(integer(i) for i in (0, 1, 1, 1, 2, 2, -1)),
     *(f'"{text}"^^<{XSD}decimal>' for text in ("0.5", "0.5", "1.25", "-0.5")),
     f'"0.1"^^<{XSD}decimal>',
