@@ -1,0 +1,31 @@
+"""The maps of the code and of the tests name what is there."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+CODE = ROOT / "dotr"
+NAMED = re.compile(r"`([\w/.*]+(?:\.py|\.md|/))`")
+
+
+def _there(name: str, home: Path) -> bool:
+    """Whether there is such a file: by its path, or anywhere where only its name is given."""
+    if "*" in name or (home / name).exists() or (ROOT / name).exists():
+        return True
+    return "/" not in name.rstrip("/") and any(home.rglob(name))
+
+
+@pytest.mark.parametrize("page", [CODE / "README.md", ROOT / "tests" / "README.md"], ids=["code", "tests"])
+def test_every_file_that_a_map_names_is_there(page: Path) -> None:
+    names = NAMED.findall(page.read_text(encoding="utf-8"))
+    assert len(names) > 10
+    missing = [name for name in names if not _there(name, page.parent)]
+    assert missing == []
+
+
+def test_every_room_is_on_the_map() -> None:
+    text = (CODE / "README.md").read_text(encoding="utf-8")
+    rooms = {path.name for path in CODE.iterdir() if (path / "__init__.py").exists()}
+    assert [room for room in sorted(rooms) if f"`{room}/`" not in text] == []
