@@ -240,7 +240,7 @@ def _derive(clauses: Clauses, index: Background, limit: int, budget: int) -> tup
         known=None,
         limit=limit,
         overflow=overflow(clauses, limit),
-        explicit=lambda relation, row: False,
+        stated=lambda relation: lambda key: False,
     )
     store.meter.open(budget)
     try:

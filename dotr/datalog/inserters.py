@@ -85,7 +85,7 @@ class Inserters:
         self._triggers = triggers
         self._work = work
         self._level = level
-        self._unions = unions
+        self.unions = unions
         self._known = known
         self._limit = limit
         self._overflow = overflow
@@ -120,7 +120,7 @@ class Inserters:
         """Whether rows of the relation are kept under its own name."""
         if self._known is None or relation in self._known or relation in self._adders:
             return True
-        return bool(self._unions) and self.store.filled(relation)
+        return bool(self.unions) and self.store.filled(relation)
 
     def _add_any(self, subject: Term, predicate: Term, object_: Term) -> None:
         if predicate == RDF_TYPE:
@@ -140,18 +140,18 @@ class Inserters:
     def add_other(self, subject: Term, predicate: Term, object_: Term) -> None:
         """Add a triple of a predicate or class that nobody knows, where a union is kept."""
         row = (subject, predicate, object_)
-        if predicate == RDF_TYPE and RDF_TYPE in self._unions:
+        if predicate == RDF_TYPE and RDF_TYPE in self.unions:
             pair = (subject, object_)
             kept = self.store.changes(RDF_TYPE)
             if pair in kept.added:
                 return
             self._keep(kept, pair, pair)
-        if ALL in self._unions:
+        if ALL in self.unions:
             kept = self.store.changes(ALL)
             if row in kept.added:
                 return
             self._keep(kept, row, row)
-        elif not (predicate == RDF_TYPE and RDF_TYPE in self._unions):
+        elif not (predicate == RDF_TYPE and RDF_TYPE in self.unions):
             return
         level = self._level(class_relation(object_) if predicate == RDF_TYPE else predicate)
         if self._plans_other(predicate, level):
@@ -167,7 +167,7 @@ class Inserters:
     def _unions_of(self, relation: Relation) -> list[Relation]:
         if is_clash(relation):
             return []
-        return [u for u in ((RDF_TYPE, ALL) if is_class(relation) else (ALL,)) if u in self._unions]
+        return [u for u in ((RDF_TYPE, ALL) if is_class(relation) else (ALL,)) if u in self.unions]
 
     def _make_adder(self, relation: Relation) -> Adder:
         names = Names()
@@ -184,7 +184,7 @@ class Inserters:
         lines = [f"def add({'s' if one else 's, o'}):"]
         put = lines.append
         direct = relation in self._direct
-        present = self._present(relation, names)
+        present = self.present(relation, names)
         volatile = relation in store.volatile
         if present:
             lines += present[:-1]
@@ -226,12 +226,17 @@ class Inserters:
             lines += self._index_lines(relation, names)
         return "\n".join(lines) + "\n"
 
-    def _present(self, relation: Relation, names: Names) -> list[str]:
-        """Lines, the last one an expression: whether the background has the row. Empty if it never has."""
+    def present(self, relation: Relation, names: Names) -> list[str]:
+        """Lines of a function of (s) or (s, o), the last one an expression: whether the background has the
+        row. Empty if it never has.
+        """
         store = self.store
         one = is_class(relation)
         predicate = RDF_TYPE if one else relation
-        column = store.column(predicate, 0) if not one or store.members(relation) else None
+        if is_clash(relation):
+            table = store.tables.get(relation)
+            return [] if table is None else [f"(s, o) in {names.bind(table.rows, 'B')}"]
+        column = store.column(predicate, 0) if not one or store.filled(relation) else None
         if column is None or store.changes(relation).arity > 2:
             return []
         get = names.bind(column, "B")
@@ -391,12 +396,25 @@ class Inserters:
 
     def restore(self, relation: Relation, key: Any) -> None:
         """A row that was taken out holds after all; its consequences are looked at again."""
-        del self.store.changes(relation).removed[key]
+        row = (key,) if is_class(relation) else key
+        self.put_back(relation, row)
         subject, object_ = (key, None) if is_class(relation) else key
-        for union, row in self._union_rows(relation, subject, object_):
-            self.store.changes(union).removed.pop(row, None)
         if self._plans(relation):
             self._work[self._level(relation)].append((self.again(relation), subject, object_))
+
+    def put_back(self, relation: Relation, row: tuple[Term, ...]) -> None:
+        """A row that was taken out holds after all, as do those of the unions."""
+        del self.store.changes(relation).removed[row[0] if is_class(relation) else row]
+        subject, object_ = (row[0], None) if is_class(relation) else (row[0], row[1])
+        for union, other in self._union_rows(relation, subject, object_):
+            self.store.changes(union).removed.pop(other, None)
+
+    def enter(self, relation: Relation, row: tuple[Term, ...]) -> None:
+        """Add a row that is nowhere yet, to the indexes and the unions too, without joining it."""
+        self.store.overlay.add(relation, row)
+        subject, object_ = (row[0], None) if is_class(relation) else (row[0], row[1])
+        for union, other in self._union_rows(relation, subject, object_):
+            self.store.overlay.add(union, other)
 
     def remove(self, relation: Relation, row: tuple[Term, ...]) -> None:
         """Take a row of the background out of the instant, and out of the unions."""
@@ -408,13 +426,13 @@ class Inserters:
     def _union_rows(
         self, relation: Relation, subject: Term, object_: Term | None
     ) -> list[tuple[Relation, tuple[Term, ...]]]:
-        if is_aggregate(relation):
+        if is_aggregate(relation) or is_clash(relation):
             return []
         found: list[tuple[Relation, tuple[Term, ...]]] = []
         predicate, value = (RDF_TYPE, relation[2:]) if is_class(relation) else (relation, object_ or "")
-        if is_class(relation) and RDF_TYPE in self._unions:
+        if is_class(relation) and RDF_TYPE in self.unions:
             found.append((RDF_TYPE, (subject, value)))
-        if ALL in self._unions:
+        if ALL in self.unions:
             found.append((ALL, (subject, predicate, value)))
         return found
 
@@ -427,7 +445,7 @@ class Inserters:
     def _extended(self, changes: Changes, columns: tuple[int, ...]) -> None:
         """Rewrite the functions of a relation in place, so that everybody who holds them has the new ones."""
         self.late.append((changes, columns))
-        if changes.relation in self._unions:
+        if changes.relation in self.unions:
             for relation in list(self._names):
                 if changes.relation in self._unions_of(relation):
                     self._rewrite(relation)

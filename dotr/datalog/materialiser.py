@@ -22,14 +22,16 @@ from dotr.datalog.closing import (
     triples_of,
 )
 from dotr.datalog.schema import is_schema_class, is_schema_predicate, stream_schema
+from dotr.datalog.statements import place_of
 from dotr.datalog.stratum_evaluation import StratumEvaluator
 from dotr.errors import DataError, Diagnostic, ProgramError
 from dotr.ir import DatalogRule
 from dotr.joins.body import AbsentPattern, BodyPattern
 from dotr.joins.describe import describe
 from dotr.joins.planner import plan
-from dotr.joins.relations import ALL, CLASH, Relation, class_relation, is_aggregate, is_clash, is_class
+from dotr.joins.relations import ALL, CLASH, Relation, class_relation, is_clash, is_class
 from dotr.joins.store import Table, TripleIndex
+from dotr.rdf.overlay import Row
 from dotr.rdf.terms import RDF_TYPE, Term, Triple
 
 INSTANT_LIMIT = 1_000_000
@@ -86,6 +88,11 @@ class Materialiser:
         )
         self.store.tables.update((relation, Table(rows)) for relation, rows in closed.tables.items())
         self.store.meter.open(limits.budget)
+        self._told_rows: dict[Relation, set[Row]] = {}
+        self._explicit: dict[Relation, set[Row]] = {}
+        for triple in closed.explicit:
+            relation, key = place_of(triple)
+            self._explicit.setdefault(relation, set()).add(key)
         self._layers = self._make_layers(limits.instant)
         clauses = closed.clauses
         items = [item for clause in clauses.all for item in clause.items]
@@ -137,7 +144,9 @@ class Materialiser:
             changes.forget()
         touched.clear()
         if self._several:
-            self._layers.told.clear()
+            self._layers.forget()
+            for told in self._told_rows.values():
+                told.clear()
 
     def state(self) -> Iterator[Triple]:
         """Everything that holds now, each triple once (pruned: of the relations that queries reach)."""
@@ -162,7 +171,8 @@ class Materialiser:
         """
         if predicate == RDF_TYPE or self.closed.instantiated.over or self.reach.relations & {ALL, RDF_TYPE}:
             return False
-        if self.store.filled(predicate) or predicate in self.store.volatile | self.store.static:
+        store = self.store
+        if store.filled(predicate) or predicate in store.volatile or predicate in store.static:
             return False
         return predicate in self.reach.relations and not self._reads & {predicate, ALL}
 
@@ -185,10 +195,10 @@ class Materialiser:
         add = self._layers.writers.adder(relation)
         if relation not in self.store.volatile:
             return add
-        told = self._layers.told
+        told = self._told_rows.setdefault(relation, set())
 
         def tell(*row: Term) -> None:
-            told.add((relation, row))
+            told.add(row[0] if len(row) == 1 else row)
             add(*row)
 
         return tell
@@ -215,12 +225,11 @@ class Materialiser:
 
     # -- deployment
 
-    def _is_explicit(self, relation: Relation, row: tuple[Term, ...]) -> bool:
-        if is_aggregate(relation):
-            return False
-        if is_class(relation):
-            return (row[0], RDF_TYPE, relation[2:]) in self.closed.explicit
-        return (row[0], relation, row[1]) in self.closed.explicit
+    def _stated(self, relation: Relation) -> Callable[[Row], bool]:
+        """Whether the background or the instant states a row."""
+        told = self._told_rows.setdefault(relation, set())
+        explicit = self._explicit.get(relation, set())
+        return lambda key: key in told or key in explicit
 
     def _make_layers(self, limit: int) -> StratumEvaluator:
         unions = frozenset(self.reach.relations & {ALL, RDF_TYPE})
@@ -235,7 +244,7 @@ class Materialiser:
             known=known,
             limit=limit,
             overflow=overflow(self.closed.clauses, limit),
-            explicit=self._is_explicit,
+            stated=self._stated,
             refuse=refuse,
         )
 

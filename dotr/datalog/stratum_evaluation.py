@@ -1,29 +1,29 @@
 """Run a program over the overlay: at an instant, stratum by stratum, and once over the background itself.
 
-Place:   under materialiser.py; rows come and go through writers.py, joins are plans of joins/.
-Method:  semi-naive insertion, one new row at a time. Where a NOT or an AGGREGATE stands above what changed, a
-         conclusion of the background may fall: delete and rederive (Gupta, Mumick, Subrahmanian 1993; Volz,
-         Staab, Motik 2003, sec. 3.2), stratum by stratum over the net changes below: overdelete by joins over
-         the background as it was, take back what is explicit or still derivable, then insert. Nothing of it
-         touches the background: what falls is noted in the overlay and stands again when that is forgotten.
+Place:   under materialiser.py and maintenance.py; rows come through inserters.py and go through
+         retraction.py, joins are plans of joins/.
+Method:  semi-naive insertion, one new row at a time. Where a NOT or an AGGREGATE stands above what changed,
+         or a statement is taken back, conclusions of the background may fall: stratum by stratum, over the
+         net changes below, first what falls is found (retraction.py), then inserted. Nothing of it touches
+         the background: what falls is noted in the overlay and stands again when that is forgotten.
 Why not: redo the strata above a NOT at every instant: 400 µs for ten thousand rooms where this takes ten.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from dotr.budget import DERIVED, Factor
 from dotr.datalog.aggregates import GroupTotals
 from dotr.datalog.clauses import Clause, Clauses
 from dotr.datalog.inserters import Inserters, Work
+from dotr.datalog.retraction import Retraction
+from dotr.datalog.suspects import Stated
 from dotr.datalog.triggers import Trigger, Triggers
-from dotr.ir import Node, Var
-from dotr.joins.body import BodyPattern, Item, View
-from dotr.joins.emit import Found, compile_plan
+from dotr.joins.body import BodyPattern, Item
 from dotr.joins.planner import plan
-from dotr.joins.relations import ALL, Relation, class_relation, is_aggregate, is_class, relation_name
+from dotr.joins.relations import ALL, Relation, class_relation, relation_name
 from dotr.joins.store import TripleIndex
 from dotr.rdf.overlay import Changes
 from dotr.rdf.terms import RDF_TYPE, Term
@@ -35,8 +35,7 @@ Finder = Callable[..., Any]
 class StratumEvaluator:
     """Owns worklists and compiled functions of one program over one store.
 
-    `explicit(relation, row)`: whether the background states the row itself. `told` collects rows a stream
-    stated of relations that may lose rows; who tells fills it.
+    `stated`: whether a row needs no derivation.
     """
 
     def __init__(
@@ -48,17 +47,15 @@ class StratumEvaluator:
         known: frozenset[Relation] | None,
         limit: int,
         overflow: Callable[[Changes], None],
-        explicit: Callable[[Relation, Row], bool],
+        stated: Stated,
         refuse: Mapping[Relation, Callable[..., None]] | None = None,
     ) -> None:
         self.store = store
         self._meter = store.meter
-        self.told: set[tuple[Relation, Row]] = set()
         self._level = clauses.level
         self._layers = [[c for c in layer if c.heads] for layer in clauses.layers]
         self._triggers = Triggers.of([clause for layer in self._layers for clause in layer])
         self._work: list[Work] = [[] for _ in self._layers]
-        self._explicit = explicit
         self.writers = Inserters(
             store,
             self._triggers,
@@ -71,14 +68,13 @@ class StratumEvaluator:
             refuse=refuse,
         )
         self._totals = [[GroupTotals(a, store) for a in layer] for layer in clauses.aggregations]
-        self._heads: dict[Relation, list[tuple[Clause, int]]] = {}
+        heads: dict[Relation, list[tuple[Clause, int]]] = {}
         for layer in self._layers:
             for clause in layer:
                 for i, head in enumerate(clause.heads):
-                    self._heads.setdefault(head.pattern.relation, []).append((clause, i))
+                    heads.setdefault(head.pattern.relation, []).append((clause, i))
         self._starters: dict[int, Finder] = {}
-        self._finders: dict[tuple[int, str], Finder] = {}
-        self._rederivers: dict[Relation, list[tuple[BodyPattern, tuple[str, ...], Finder]]] = {}
+        self.retraction = Retraction(store, self._triggers, heads, self._level, self.writers, stated)
         self._upper = range(1, len(self._layers))
         self.waiting = self._work[0]
         """Rows of the lowest stratum that wait to be joined; with one stratum and none waiting, there is
@@ -91,13 +87,29 @@ class StratumEvaluator:
         """Close the overlay. New rows are on the worklists."""
         if self._work[0]:
             self._drain(self._work[0])
+        self._close_upper()
+
+    def run_all(self) -> None:
+        """Close the overlay from the lowest stratum on; rows may be in doubt there."""
+        self._layer(0)
+        self._close_upper()
+
+    def _close_upper(self) -> None:
         for stratum in self._upper:
             if self.writers.late:
                 self._refill()  # before anything is counted above
-            if self.store.overlay.touched:
+            if self.store.overlay.touched or self.retraction.waits(stratum):
                 self._layer(stratum)
         if self.writers.late:
             self._refill()
+
+    def enter(self, relation: Relation, row: Row) -> None:
+        """Add a stated row that is not in the background, without joining it yet (`run_all` does)."""
+        key = row[0] if len(row) == 1 else row
+        if key not in self.store.changes(relation).added:
+            self.writers.enter(relation, row)
+            subject, object_ = (row[0], None) if len(row) == 1 else row
+            self._work[self._level(relation)].append((self.writers.again(relation), subject, object_))
 
     def _drain(self, work: Work) -> None:
         """Join every row that waits; joining makes more of them wait."""
@@ -117,8 +129,12 @@ class StratumEvaluator:
         for work in self._work:
             work.clear()
         self.writers.late.clear()
+        self.retraction.forget()
         self.store.overlay.forget()
-        self.told.clear()
+
+    def forget(self) -> None:
+        """The instant is over: no row is in doubt. Who calls this empties the overlay."""
+        self.retraction.forget()
 
     def _refill(self) -> None:
         """Indexes made while rows were waiting have some of them twice: make them again, once."""
@@ -129,15 +145,9 @@ class StratumEvaluator:
     def _layer(self, stratum: int) -> None:
         touched = list(self.store.overlay.touched)
         gained: list[tuple[GroupTotals, Row]] = []
-        dead: list[tuple[Relation, Row]] = []
         for totals in self._totals[stratum]:
-            self._recount(totals, touched, dead, gained)
-        self._overdelete(stratum, touched, dead)
-        for relation, row in dead:
-            if self._stands(relation, row):
-                key = row[0] if len(row) == 1 else row
-                if key in self.store.changes(relation).removed:
-                    self.writers.restore(relation, key)
+            self._recount(totals, touched, gained)
+        self._retract(stratum, touched)
         for totals, row in gained:
             self.store.overlay.add(totals.relation, row)
             self._work[stratum].append((self.writers.again(totals.relation), row, None))
@@ -148,7 +158,6 @@ class StratumEvaluator:
         self,
         totals: GroupTotals,
         touched: Sequence[Changes],
-        dead: list[tuple[Relation, Row]],
         gained: list[tuple[GroupTotals, Row]],
     ) -> None:
         """Rows of an aggregate that are no longer true, and those that are instead."""
@@ -159,80 +168,19 @@ class StratumEvaluator:
                 continue
             if before is not None:
                 self.store.overlay.remove(totals.relation, before)
-                dead.append((totals.relation, before))
+                self.retraction.fell(totals.relation, before[0] if len(before) == 1 else before)
             if now is not None:
                 gained.append((totals, now))
 
-    def _overdelete(self, stratum: int, touched: Sequence[Changes], dead: list[tuple[Relation, Row]]) -> None:
+    def _retract(self, stratum: int, touched: Sequence[Changes]) -> None:
         """Take out rows of the background that a lost row, or a new row under a NOT, once supported."""
         for changes in touched:
             for trigger in self._triggers.negative.get((changes.relation, stratum), ()):
-                for row in self._rows(changes, changes.added, stratum):
-                    self._kill(self._supported(trigger, row), trigger.clause, dead)
+                self.retraction.lost(trigger, self._rows(changes, changes.added, stratum))
             if changes.removed:
                 for trigger in self._triggers.positive.get((changes.relation, stratum), ()):
-                    for row in self._rows(changes, changes.removed, stratum):
-                        self._kill(self._supported(trigger, row), trigger.clause, dead)
-        for relation, row in dead:  # grows while it is read
-            for over, columns in self._seen_as(relation, row):
-                for trigger in self._triggers.positive.get((over, stratum), ()):
-                    self._kill(self._supported(trigger, columns), trigger.clause, dead)
-
-    def _supported(self, trigger: Trigger, row: Row) -> list[Row]:
-        """Head columns of the clause's solutions over the background that use the row."""
-        key = (id(trigger), "old")
-        finder = self._finders.get(key)
-        if finder is None:
-            found = plan(
-                trigger.rest,
-                trigger.clause.outputs,
-                self.store,
-                trigger=trigger.atom,
-                view=View.OLD,
-                as_set=True,
-            )
-            finder = self._finders[key] = compile_plan(found, self.store)
-        rows: list[Row] = []
-        finder(rows.append, *row)
-        self._meter.charge(1 + len(rows), "conclusions of the background to be looked at again")
-        return rows
-
-    def _kill(self, solutions: Iterable[Row], clause: Clause, dead: list[tuple[Relation, Row]]) -> None:
-        for solution in solutions:
-            at = 0
-            for head in clause.heads:
-                width = len(head.pattern.columns)
-                row = solution[at : at + width]
-                at += width
-                relation = head.pattern.relation
-                if relation not in self.store.volatile:
-                    continue
-                key = row[0] if width == 1 else row
-                removed = self.store.changes(relation).removed
-                if key not in removed and self.store.background_rows(relation, row):
-                    self.writers.remove(relation, row)
-                    dead.append((relation, row))
-
-    def _stands(self, relation: Relation, row: Row) -> bool:
-        """Whether a row is stated, or derivable from what holds now."""
-        if (relation, row) in self.told or self._explicit(relation, row):
-            return True
-        rederivers = self._rederivers.get(relation)
-        if rederivers is None:
-            rederivers = self._rederivers[relation] = [
-                self._rederiver(clause, i) for clause, i in self._heads.get(relation, ())
-            ]
-        for pattern, names, finder in rederivers:
-            binding = _match(pattern.columns, row)
-            if binding is not None and finder(*(binding[name] for name in names)):
-                return True
-        return False
-
-    def _rederiver(self, clause: Clause, place: int) -> tuple[BodyPattern, tuple[str, ...], Finder]:
-        pattern = clause.heads[place].pattern
-        names = tuple(pattern.variables)
-        found = plan(clause.items, (), self.store, given=names, as_set=True)
-        return pattern, names, compile_plan(found, self.store, Found())
+                    self.retraction.lost(trigger, self._rows(changes, changes.removed, stratum))
+        self.retraction.run(stratum)
 
     def _insert(self, stratum: int, touched: Sequence[Changes]) -> None:
         """What net changes below let this stratum's clauses derive."""
@@ -272,15 +220,6 @@ class StratumEvaluator:
             return [row for row in rows if level(_narrow(row)) < stratum]
         return list(rows)
 
-    def _seen_as(self, relation: Relation, row: Row) -> list[tuple[Relation, Row]]:
-        """A row under every relation an atom may name it by."""
-        if is_aggregate(relation):
-            return [(relation, row)]
-        if is_class(relation):
-            class_ = relation[2:]
-            return [(relation, row), (RDF_TYPE, (row[0], class_)), (ALL, (row[0], RDF_TYPE, class_))]
-        return [(relation, row), (ALL, (row[0], relation, row[1]))]
-
     # -- the background itself
 
     def close(self) -> dict[Relation, list[Row]]:
@@ -309,14 +248,3 @@ class StratumEvaluator:
 
 def _narrow(row: Row) -> Relation:
     return class_relation(row[2]) if row[1] == RDF_TYPE else row[1]
-
-
-def _match(columns: Sequence[Node], row: Row) -> dict[str, Term] | None:
-    binding: dict[str, Term] = {}
-    for node, term in zip(columns, row, strict=True):
-        if isinstance(node, Var):
-            if binding.setdefault(node.name, term) != term:
-                return None
-        elif node != term:
-            return None
-    return binding

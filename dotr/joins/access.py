@@ -256,7 +256,7 @@ class Access:
         """A class: its members."""
         block = self.block
         local = block.let(self.pattern.columns[0])
-        members = self._bind(block.store.members(self.pattern.relation), "M") if self.base else ""
+        members = self._all_members() if self.base else ""
         if not self.over:
             block.loop(f"{local} in {members}", self.pattern, f"LEN({members})")
         elif not self.base:
@@ -268,6 +268,17 @@ class Access:
         self._check_removed(local)
         self._note_added(local)
 
+    def _all_members(self) -> str:
+        """The name of what holds the members of the class in the background."""
+        store, relation = self.block.store, self.pattern.relation
+        if relation not in store.general:
+            return self._bind(store.members(relation), "M")
+        column = self._bind(store.column(RDF_TYPE, 1), "B")
+        t = self.block.local()
+        self.block.line(f"{t} = {column}.get({self._bind(relation[2:], 'K')}, ())")
+        self.block.line(f"if {t}.__class__ is STR: {t} = ({t},)")
+        return t
+
     def _pairs(self) -> None:
         """Two columns, none bound: everything."""
         block, store = self.block, self.block.store
@@ -276,10 +287,10 @@ class Access:
         if not self.base:
             block.loop(f"{subject}, {object_} in {self._all_added()}", self.pattern, f"LEN({self._added()})")
         else:
-            length = self._bind(store.rows(relation), "ROWS") + (
-                f" + LEN({self._added()})" if self.over else ""
-            )
             column = self._bind(store.column(relation, 0), "B")
+            general = relation in store.general
+            length = f"LEN({column})" if general else self._bind(store.rows(relation), "ROWS")
+            length += f" + LEN({self._added()})" if self.over else ""
             if self.over:
                 index = self._bind(self.changes.index((0,)), "I")
                 items = f"CHAIN({column}.items(), {index}.items())"

@@ -7,14 +7,14 @@ Method:  a relation is found in the background by predicate, for classes through
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
 
 from dotr.budget import Meter
 from dotr.joins.body import View
 from dotr.joins.filters import Moment
 from dotr.joins.planner import AntiJoin, JoinPlan, Probe
-from dotr.joins.relations import ALL, Relation, is_aggregate, is_class
-from dotr.rdf.background import Background, Column, has, many
+from dotr.joins.relations import ALL, Relation, is_aggregate, is_clash, is_class
+from dotr.rdf.background import Background, Column, many
 from dotr.rdf.overlay import Changes, Overlay
 from dotr.rdf.terms import RDF_TYPE, Term
 
@@ -22,8 +22,18 @@ Columns = tuple[Term, ...]
 Matcher = Callable[..., Sequence[Columns]]
 
 
+class Everything:
+    """All relations there are or may come to be."""
+
+    def __contains__(self, relation: object) -> bool:
+        return True
+
+
+EVERYTHING = Everything()
+
+
 class Table:
-    """Owns the rows of an aggregate in the background."""
+    """Owns the rows of an aggregate, or of a clash, in the background."""
 
     def __init__(self, rows: Iterable[Columns] = ()) -> None:
         self.rows: dict[Columns, None] = dict.fromkeys(rows)
@@ -41,29 +51,43 @@ class Table:
                 index.setdefault(tuple(row[i] for i in columns), []).append(row)
         return index.get(tuple(values[i] for i in columns), ())  # type: ignore[misc]  # none of these is None
 
+    def insert(self, row: Columns) -> None:
+        self.rows[row] = None
+        for columns, index in self._indexes.items():
+            index.setdefault(tuple(row[i] for i in columns), []).append(row)
+
+    def remove(self, row: Columns) -> None:
+        del self.rows[row]
+        for columns, index in self._indexes.items():
+            index[tuple(row[i] for i in columns)].remove(row)
+
 
 class TripleIndex:
     """Owns the overlay and the tables; shares the background.
 
     `arities` must name every aggregate. `volatile`: relations that may lose rows of the background at an
-    instant. `static`: relations that no instant changes. `visits` counts rows when functions are compiled
-    with `counting`. `moment` is what NOW() reads, `meter` what functions charge that have none of their own.
+    instant. `static`: relations that no instant changes. `general`: relations whose rows of the background
+    come and go between instants, with every relation its unions; code for them assumes nothing of what they
+    have. `visits` counts rows when functions are compiled with `counting`. `moment` is what NOW() reads,
+    `meter` what functions charge that have none of their own.
     """
 
     def __init__(
         self,
         background: Background,
         *,
-        volatile: Iterable[Relation] = (),
+        volatile: Container[Relation] = frozenset(),
         static: Iterable[Relation] = (),
+        general: Container[Relation] = frozenset(),
         arities: dict[Relation, int] | None = None,
         counting: bool = False,
     ) -> None:
         self.background = background
         self.overlay = Overlay()
         self.tables: dict[Relation, Table] = {}
-        self.volatile = frozenset(volatile)
+        self.volatile = volatile
         self.static = frozenset(static)
+        self.general = general
         self.arities = arities or {}
         self.counting = counting
         self.moment = Moment()
@@ -82,23 +106,30 @@ class TripleIndex:
 
     def column(self, predicate: Term, key: int) -> Column | None:
         """The background of a predicate by subject (0) or object (1), None if it has none."""
+        if predicate in self.general:
+            self.background.column(predicate)
+            return self.background.backward[predicate] if key else self.background.forward[predicate]
         index = self.background.backward if key else self.background.forward
         return index.get(predicate) or None
 
     def single(self, predicate: Term, key: int) -> bool:
         """Whether every key of `column` has one value."""
+        if predicate in self.general:
+            return False
         several = self.background.several_backward if key else self.background.several_forward
         return predicate not in several
 
     def filled(self, relation: Relation) -> bool:
-        """Whether the background has a row."""
+        """Whether the background has a row, or may get one."""
+        if relation in self.general:
+            return True
         if is_class(relation):
             return relation[2:] in self.background.backward.get(RDF_TYPE, ())
         if is_aggregate(relation):
             return relation in self.tables and bool(self.tables[relation].rows)
         return bool(self.background.forward) if relation == ALL else relation in self.background.forward
 
-    def members(self, relation: Relation) -> tuple[Term, ...]:
+    def members(self, relation: Relation) -> Collection[Term]:
         """The members of a class in the background."""
         return many((self.column(RDF_TYPE, 1) or {}).get(relation[2:]))
 
@@ -166,7 +197,7 @@ class TripleIndex:
         return match
 
     def background_rows(self, relation: Relation, values: Sequence[Term | None]) -> Iterable[Columns]:
-        if is_aggregate(relation):
+        if is_aggregate(relation) or is_clash(relation):
             table = self.tables.get(relation)
             return table.find(values) if table else ()
         if is_class(relation):
@@ -201,10 +232,9 @@ def _pairs(
     if forward is None:
         return []
     if subject is not None:
-        objects = many(forward.get(subject))
         if object_ is None:
-            return [(subject, o) for o in objects]
-        return [(subject, object_)] if has(objects, object_) else []
+            return [(subject, o) for o in many(forward.get(subject))]
+        return [(subject, object_)] if (subject, predicate, object_) in store.background else []
     if object_ is not None:
         backward = store.column(predicate, 1) or {}
         return [(s, object_) for s in many(backward.get(object_))]

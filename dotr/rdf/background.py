@@ -1,10 +1,12 @@
-"""The background: triples that hold at every instant, closed and indexed once, never touched at run time.
+"""The background: the triples that hold beside those of an instant, closed and indexed.
 
-Place:   built by datalog/ when a program is deployed; read by the functions that joins/ compiles; saved in a
-         deployment as bytes under the hash of its content.
+Place:   built by datalog/ when a program is deployed, and changed by its maintenance alone, never by an
+         instant; read by the functions that joins/ compiles; saved in a deployment as bytes under the hash of
+         its content.
 Method:  vertical partitioning (Abadi et al. 2007): per predicate, subject → object(s) and object →
-         subject(s). A single value stands bare, several are a sorted tuple; there is no set per key. Equal
-         terms are one string. Which predicates a subject or an object has is indexed only when somebody asks.
+         subject(s). A single value stands bare, several are a sorted tuple; many values that change are the
+         keys of a dict, so that one comes or goes in O(1). There is no set per key. Equal terms of what is
+         loaded are one string. Which predicates a subject or object has is indexed only when somebody asks.
 Why not: a dict of sets (five times the memory), or integers (strings hash once and need no dictionary).
 """
 
@@ -20,37 +22,48 @@ from typing import TypeAlias
 from dotr.errors import Diagnostic, EngineError
 from dotr.rdf.terms import Term, Triple
 
-Many: TypeAlias = Term | tuple[Term, ...]
-"""One term, or several distinct ones in code point order."""
+Many: TypeAlias = Term | tuple[Term, ...] | dict[Term, None]
+"""One term, several distinct ones in code point order, or many that change, as the keys of a dict."""
 
 Column: TypeAlias = dict[Term, Many]
 
 _MAGIC = b"dotr background 1\n"
 _SCAN = 8  # up to here a look along a tuple beats bisection
+_MOST = 16  # a tuple that would get more values becomes a dict
+_LEAST = 8  # a dict that has no more values becomes a tuple
 
 
-def many(values: Many | None) -> tuple[Term, ...]:
-    """The terms as a tuple."""
+def many(values: Many | None) -> Collection[Term]:
+    """The terms, to be looked along. Of many that change, the very dict: copy it to keep it."""
     if values is None:
         return ()
-    return (values,) if values.__class__ is str else values  # type: ignore[return-value]  # str or tuple
+    return (values,) if values.__class__ is str else values
 
 
-def has(values: tuple[Term, ...], term: Term) -> bool:
-    """Whether a sorted tuple holds the term. O(log n)."""
-    if len(values) <= _SCAN:
+def has(values: tuple[Term, ...] | dict[Term, None], term: Term) -> bool:
+    """Whether the term is among several values. O(log n)."""
+    if len(values) <= _SCAN or values.__class__ is dict:
         return term in values
-    at = bisect_left(values, term)
-    return at < len(values) and values[at] == term
+    at = bisect_left(values, term)  # type: ignore[arg-type]  # a tuple
+    return at < len(values) and values[at] == term  # type: ignore[index]  # a tuple
 
 
 class Background:
     """Owns the indexes. `forward`: predicate → subject → objects, `backward`: with objects first.
 
-    Readers may hold on to the inner dicts: they change only in `extend`, never at run time.
+    Readers may hold on to the inner dicts: they change in place, in `extend`, `insert` and `remove`.
     """
 
-    __slots__ = ("_from", "_into", "backward", "count", "forward", "several_backward", "several_forward")
+    __slots__ = (
+        "_from",
+        "_into",
+        "_sizes",
+        "backward",
+        "count",
+        "forward",
+        "several_backward",
+        "several_forward",
+    )
 
     def __init__(self, triples: Iterable[Triple] = ()) -> None:
         self.forward: dict[Term, Column] = {}
@@ -58,6 +71,7 @@ class Background:
         self.several_forward: set[Term] = set()
         self.several_backward: set[Term] = set()
         self.count = 0
+        self._sizes: dict[Term, int] = {}
         self._from: dict[Term, tuple[Term, ...]] | None = None
         self._into: dict[Term, tuple[Term, ...]] | None = None
         self.extend(triples)
@@ -90,7 +104,64 @@ class Background:
         _settle(forward, open_forward, self.several_forward)
         _settle(backward, open_backward, self.several_backward)
         self._from = self._into = None
+        self._sizes.clear()
         self.count = sum(map(self.size, forward))
+
+    def insert(self, subject: Term, predicate: Term, object_: Term) -> bool:
+        """Add a triple; whether it is new. O(1)."""
+        size = self.size(predicate)
+        column = self.column(predicate)
+        values = column.get(subject)
+        if values is None:
+            column[subject] = object_
+            if self._from is not None:
+                self._from[subject] = (*self._from.get(subject, ()), predicate)
+        elif values == object_ if isinstance(values, str) else has(values, object_):
+            return False
+        else:
+            column[subject] = _with(values, object_)
+            self.several_forward.add(predicate)
+        column = self.backward[predicate]
+        values = column.get(object_)
+        if values is None:
+            column[object_] = subject
+            if self._into is not None:
+                self._into[object_] = (*self._into.get(object_, ()), predicate)
+        else:
+            column[object_] = _with(values, subject)
+            self.several_backward.add(predicate)
+        self._sizes[predicate] = size + 1
+        self.count += 1
+        return True
+
+    def remove(self, subject: Term, predicate: Term, object_: Term) -> bool:
+        """Take a triple out; whether it was there. O(1), and once the number of values of a key."""
+        if (subject, predicate, object_) not in self:
+            return False
+        self._sizes[predicate] = self.size(predicate) - 1
+        for index, predicates, key, value in (
+            (self.forward, self._from, subject, object_),
+            (self.backward, self._into, object_, subject),
+        ):
+            left = _without(index[predicate][key], value)
+            if left is not None:
+                index[predicate][key] = left
+                continue
+            del index[predicate][key]
+            if predicates is not None:
+                others = tuple(other for other in predicates.pop(key) if other != predicate)
+                if others:
+                    predicates[key] = others
+        self.count -= 1
+        return True
+
+    def column(self, predicate: Term) -> Column:
+        """subject → objects of a predicate, which is made if it is not there. `backward` has it too then."""
+        found = self.forward.get(predicate)
+        if found is None:
+            found = self.forward[predicate] = {}
+            self.backward[predicate] = {}
+        return found
 
     def _terms(self) -> dict[Term, Term]:
         """Every term there is, as the one string that stands for it."""
@@ -120,12 +191,16 @@ class Background:
 
     def size(self, predicate: Term) -> int:
         """How many triples have the predicate."""
-        column = self.forward.get(predicate)
-        if column is None:
-            return 0
-        if predicate not in self.several_forward:
-            return len(column)
-        return sum(1 if values.__class__ is str else len(values) for values in column.values())
+        found = self._sizes.get(predicate)
+        if found is None:
+            column = self.forward.get(predicate)
+            if column is None:
+                return 0
+            found = len(column)
+            if predicate in self.several_forward:
+                found = sum(1 if values.__class__ is str else len(values) for values in column.values())
+            self._sizes[predicate] = found
+        return found
 
     def predicates_from(self, subject: Term) -> tuple[Term, ...]:
         """The predicates of a subject. The first call indexes all subjects."""
@@ -195,6 +270,34 @@ def content_hash(triples: Collection[Triple]) -> str:
     return f"{total % (1 << 128):032x}"
 
 
+def _with(values: Many, value: Term) -> Many:
+    """The values and one more, which is not among them. A dict is changed in place."""
+    if isinstance(values, dict):
+        values[value] = None
+        return values
+    if isinstance(values, str):
+        return (values, value) if values < value else (value, values)
+    if len(values) >= _MOST:
+        found = dict.fromkeys(values)
+        found[value] = None
+        return found
+    at = bisect_left(values, value)
+    return (*values[:at], value, *values[at:])
+
+
+def _without(values: Many, value: Term) -> Many | None:
+    """The values but one; None if none is left. A dict is changed in place."""
+    if isinstance(values, str):
+        return None
+    if isinstance(values, tuple) and len(values) > _MOST:
+        values = dict.fromkeys(values)
+    if isinstance(values, dict):
+        del values[value]
+        return tuple(sorted(values)) if len(values) <= _LEAST else values
+    left = tuple([other for other in values if other != value])
+    return left if len(left) > 1 else left[0]
+
+
 def _open(
     opened: dict[Term, dict[Term, list[Term]]], predicate: Term, key: Term, values: Many, value: Term
 ) -> None:
@@ -231,7 +334,7 @@ def _save_column(column: Column, numbers: Mapping[Term, int]) -> list[bytes]:
     bare = [(key, value) for key, value in column.items() if isinstance(value, str)]
     lists = [(key, value) for key, value in column.items() if not isinstance(value, str)]
     number = numbers.__getitem__
-    several = array("I", (number(value) for _, values in lists for value in values))
+    several = array("I", (number(value) for _, values in lists for value in sorted(values)))
     return [
         array("I", [len(bare), len(lists), len(several)]).tobytes(),
         array("I", map(number, map(itemgetter(0), bare))).tobytes(),

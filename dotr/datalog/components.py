@@ -1,0 +1,80 @@
+"""Which relations derive each other: components of a stratum and the order in which they are done.
+
+Place:   used by retraction.py; made from the triggers of a program, without looking at data.
+Method:  strongly connected components (Tarjan 1972) of "a row of this may derive a row of that", looked at
+         from a relation on when it is first asked about, so that what nobody changes costs nothing. Height is
+         the longest way down to a component that derives nothing: it is the same wherever one begins to look,
+         and greater heights come first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dotr.datalog.dependency import components
+from dotr.datalog.triggers import Triggers
+from dotr.joins.relations import ALL, Relation, is_aggregate, is_clash, is_class
+from dotr.rdf.terms import RDF_TYPE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Component:
+    """Relations of one stratum that derive each other; `cyclic`: or one that derives itself."""
+
+    height: int
+    cyclic: bool
+
+
+class Components:
+    """Owns the components found so far. `loose`: some head may be of any relation, so all are one."""
+
+    def __init__(self, triggers: Triggers, level: Callable[[Relation], int], loose: bool) -> None:
+        self._triggers = triggers
+        self._level = level
+        self._found: dict[Relation, Component] = {}
+        self._everything = Component(0, True) if loose else None
+
+    def of(self, relation: Relation) -> Component:
+        """The component of a relation that is no union."""
+        if self._everything is not None:
+            return self._everything
+        found = self._found.get(relation)
+        if found is None:
+            self._explore(relation)
+            found = self._found[relation]
+        return found
+
+    def _explore(self, start: Relation) -> None:
+        graph: dict[Relation, list[Relation]] = {}
+        todo = [start]
+        for relation in todo:
+            if relation not in graph and relation not in self._found:
+                graph[relation] = self._derived_from(relation)
+                todo += graph[relation]
+        for members in components(graph):
+            if members[0] in self._found:
+                continue
+            inside = set(members)
+            targets = {target for relation in members for target in graph[relation]}
+            below = (self._found[target].height for target in targets - inside)
+            component = Component(1 + max(below, default=0), len(members) > 1 or bool(targets & inside))
+            self._found.update(dict.fromkeys(members, component))
+
+    def _derived_from(self, relation: Relation) -> list[Relation]:
+        """Relations of the same stratum that have a head over an atom of this one."""
+        level = self._level(relation)
+        heads = (
+            head.pattern.relation
+            for over in unions_of(relation)
+            for trigger in self._triggers.positive.get((over, level), ())
+            for head in trigger.clause.heads
+        )
+        return list(dict.fromkeys(heads))
+
+
+def unions_of(relation: Relation) -> tuple[Relation, ...]:
+    """A relation and those an atom may name its rows by."""
+    if is_aggregate(relation) or is_clash(relation):
+        return (relation,)
+    return (relation, RDF_TYPE, ALL) if is_class(relation) else (relation, ALL)

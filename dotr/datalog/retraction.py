@@ -1,0 +1,128 @@
+"""Rows that may have lost their last derivation: which of them fall, stratum by stratum.
+
+Place:   called by stratum_evaluation.py after what a stratum reads has changed and before it derives
+         anything new. Rows are taken out in the overlay; the index is as it was.
+Method:  delete and rederive (Gupta, Mumick, Subrahmanian 1993; Volz, Staab, Motik 2003, sec. 3.2), component
+         by component in the order of derivation. A row of a relation that is in no recursion falls if nothing
+         states or derives it by now, which is exact; what it supported is looked at then. In a recursion a
+         row falls that neither is stated nor derived from outside of it, with everything it supported
+         there, and comes back if what is left derives it.
+Why not: counts of derivations: they break on recursion, cost memory for every row, and where there is no
+         recursion one look for another derivation says the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from heapq import heappop, heappush
+
+from dotr.datalog.components import Component
+from dotr.datalog.inserters import Inserters
+from dotr.datalog.suspects import Clauses, Stated, Suspect, Suspects
+from dotr.datalog.triggers import Trigger, Triggers
+from dotr.joins.relations import Relation
+from dotr.joins.store import TripleIndex
+from dotr.rdf.overlay import Row
+from dotr.rdf.terms import Term
+
+
+class Retraction:
+    """Owns the order in which rows in doubt are decided.
+
+    `stated`: whether a row needs no derivation. `heads`: relation → clauses and which head.
+    """
+
+    def __init__(
+        self,
+        store: TripleIndex,
+        triggers: Triggers,
+        heads: Clauses,
+        level: Callable[[Relation], int],
+        writers: Inserters,
+        stated: Stated,
+    ) -> None:
+        self._suspects = Suspects(store, triggers, heads, level, writers, stated, self._wake)
+        self._touch = store.overlay.touched.append
+        self._unions = bool(writers.unions)
+        self._writers = writers
+        self._waiting: dict[int, list[tuple[int, int, Component]]] = {}
+        self._woken = 0
+        self._lost: dict[int, Callable[..., None]] = {}
+
+    def doubt(self, relation: Relation, row: tuple[Term, ...]) -> None:
+        """A row may have lost its last derivation, or its statement."""
+        self._suspects.doubter(relation)(*row)
+
+    def lost(self, trigger: Trigger, rows: Iterable[tuple[Term, ...]]) -> None:
+        """Rows came or went that the clause used: what it derived over the background is in doubt."""
+        lost = self._lost.get(id(trigger))
+        if lost is None:
+            lost = self._lost[id(trigger)] = self._suspects.lost(trigger)
+        for row in rows:
+            lost(*row)
+
+    def fell(self, relation: Relation, key: Row) -> None:
+        """A row fell that nobody doubted (of an aggregate): what it supported is in doubt."""
+        self._suspects.of(relation).spread(key)
+
+    def waits(self, stratum: int) -> bool:
+        """Whether rows of the stratum are in doubt."""
+        return bool(self._waiting.get(stratum))
+
+    def forget(self) -> None:
+        """The instant is over."""
+        if self._woken:
+            self._suspects.forget()
+            self._waiting.clear()
+            self._woken = 0
+
+    def _wake(self, suspect: Suspect) -> None:
+        self._woken += 1
+        heap = self._waiting.setdefault(suspect.level, [])
+        heappush(heap, (-suspect.component.height, self._woken, suspect.component))
+
+    def run(self, stratum: int) -> None:
+        """Decide about every row of a stratum that is in doubt. Lower strata are complete."""
+        heap = self._waiting.get(stratum)
+        while heap:
+            component = heappop(heap)[2]
+            queue = self._suspects.queues[component]
+            if component.cyclic:
+                self._decide_together(queue)
+            else:
+                self._decide(queue)
+            queue.clear()
+
+    def _decide(self, queue: list[tuple[Suspect, Row]]) -> None:
+        """Rows that do not derive each other: one falls if nothing states or derives it."""
+        derives = self._suspects.derives
+        for suspect, key in queue:
+            if not (suspect.stated(key) or derives(suspect, key, False)):
+                self._take_out(suspect, key)
+                suspect.spread(key)
+
+    def _decide_together(self, queue: list[tuple[Suspect, Row]]) -> None:
+        """Rows that derive each other: overdelete, rederive."""
+        derives, back = self._suspects.derives, self._suspects.back
+        fallen: list[tuple[Suspect, Row]] = []
+        for suspect, key in queue:  # grows while it is read
+            if not (suspect.stated(key) or derives(suspect, key, False)):
+                self._take_out(suspect, key)
+                fallen.append((suspect, key))
+                suspect.spread(key)
+        back += [(suspect, key) for suspect, key in fallen if derives(suspect, key, True)]
+        for suspect, key in back:
+            self._writers.put_back(suspect.relation, key if isinstance(key, tuple) else (key,))
+        for suspect, key in back:  # grows while it is read
+            suspect.again(key)
+        back.clear()
+
+    def _take_out(self, suspect: Suspect, key: Row) -> None:
+        changes = suspect.changes
+        if self._unions:
+            self._writers.remove(suspect.relation, key if isinstance(key, tuple) else (key,))
+            return
+        if changes.idle:
+            changes.idle = False
+            self._touch(changes)
+        changes.removed[key] = None

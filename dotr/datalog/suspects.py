@@ -1,0 +1,323 @@
+"""What is asked about rows that may fall, by generated functions, a set of them for each relation.
+
+Place:   under retraction.py, which says in which order rows are asked about.
+Method:  `doubt` notes a row of the background, once, in the queue of its component; `spread` finds by joins
+         over the background what a row supported, and doubts it; `outer` and `inner` say whether a clause
+         derives a row from what holds now, without or with rows of its own component; `again` puts back what
+         a row that came back supports. Each is made when it is first needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from dotr.datalog.clauses import Clause
+from dotr.datalog.components import Component, Components, unions_of
+from dotr.datalog.inserters import Inserters
+from dotr.datalog.triggers import Trigger, Triggers
+from dotr.ir import Node
+from dotr.joins.body import BodyPattern, Item, View
+from dotr.joins.emit import CodeBlock, Found, Names, Value, compile_plan, make
+from dotr.joins.planner import plan
+from dotr.joins.relations import ALL, Relation, class_relation, is_class
+from dotr.joins.store import TripleIndex
+from dotr.rdf.overlay import Changes, Row
+from dotr.rdf.terms import RDF_TYPE, Term
+
+Test: TypeAlias = Callable[[Row], bool]
+Stated: TypeAlias = Callable[[Relation], Test]
+"""Relation → whether a row of it, given by its key, needs no derivation."""
+
+Clauses: TypeAlias = Mapping[Relation, Sequence[tuple[Clause, int]]]
+"""Relation → clauses with a head of it, and which head."""
+
+_INLINE = 6  # plans written into one function
+
+
+@dataclass(slots=True, eq=False)
+class Suspect:
+    """Owns what is asked about one relation. Rows are given by their keys."""
+
+    relation: Relation
+    level: int
+    component: Component
+    changes: Changes
+    stated: Test
+    spread: Callable[[Row], None]
+    again: Callable[[Row], None]
+    tests: list[list[Test]] | None = None
+    doubted: dict[Row, None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Heads:
+    """The sink of a clause: call the function of each head's relation."""
+
+    clause: Clause
+    function: Callable[[Relation], Callable[..., None]]
+    parameters: tuple[str, ...] = ()
+    found: bool = False
+
+    def lines(self, outputs: Sequence[Node], annotation: str, value: Value, names: Names) -> list[str]:
+        lines = []
+        for head in self.clause.heads:
+            function = names.bind(self.function(head.pattern.relation), "HEAD")
+            lines.append(f"{function}({', '.join(value(node) for node in head.pattern.columns)})")
+        return lines
+
+    def tail(self, names: Names) -> list[str]:
+        return []
+
+
+class Suspects:
+    """Owns the suspects of one program over one store.
+
+    `wake` is called with a suspect whose component has its first row in doubt; `queues` has the rows.
+    """
+
+    def __init__(
+        self,
+        store: TripleIndex,
+        triggers: Triggers,
+        heads: Clauses,
+        level: Callable[[Relation], int],
+        writers: Inserters,
+        stated: Stated,
+        wake: Callable[[Suspect], None],
+    ) -> None:
+        self.components = Components(triggers, level, bool({ALL, RDF_TYPE} & heads.keys()))
+        self.queues: dict[Component, list[tuple[Suspect, Row]]] = {}
+        self.back: list[tuple[Suspect, Row]] = []
+        """Rows that came back while a component is decided."""
+        self._store = store
+        self._triggers = triggers
+        self._heads = heads
+        self._level = level
+        self._writers = writers
+        self._stated = stated
+        self._wake = wake
+        self._known: dict[Relation, Suspect] = {}
+        self._doubters: dict[Relation, Callable[..., None]] = {}
+        self._returners: dict[Relation, Callable[..., None]] = {}
+
+    def of(self, relation: Relation) -> Suspect:
+        """The suspect of a relation that is no union."""
+        found = self._known.get(relation)
+        if found is None:
+            component = self.components.of(relation)
+            self.queues.setdefault(component, [])
+            found = self._known[relation] = Suspect(
+                relation,
+                self._level(relation),
+                component,
+                self._store.changes(relation),
+                self._stated(relation),
+                lambda key: self._make_spread(relation)(key),
+                lambda key: self._make_again(relation)(key),
+            )
+        return found
+
+    def forget(self) -> None:
+        """No row is in doubt any more."""
+        for suspect in self._known.values():
+            suspect.doubted.clear()
+        for queue in self.queues.values():
+            queue.clear()
+        self.back.clear()
+
+    # -- doubting
+
+    def doubter(self, relation: Relation) -> Callable[..., None]:
+        """The function that doubts a row, given by its columns."""
+        found = self._doubters.get(relation)
+        if found is None:
+            if relation == ALL:
+                found = self._any(self.doubter)
+            elif relation == RDF_TYPE:
+                found = self._any_type(self.doubter)
+            else:
+                found = self._make_doubter(self.of(relation))
+            self._doubters[relation] = found
+        return found
+
+    def _make_doubter(self, suspect: Suspect) -> Callable[..., None]:
+        """Rows that the background does not have cannot fall."""
+        names = Names()
+        relation, arity = suspect.relation, suspect.changes.arity
+        present = self._writers.present(relation, names) if relation in self._store.volatile else []
+        if not present:
+            return _nothing
+        columns = ["s", "o"][:arity]
+        lines = [f"def doubt({', '.join(columns)}):"]
+        if arity > 1:
+            lines.append("    k = (s, o)")
+        key = "s" if arity == 1 else "k"
+        doubted = names.bind(suspect.doubted, "D")
+        queue = names.bind(self.queues[suspect.component], "Q")
+        whole = names.bind(suspect, "X")
+        lines += [f"    if {key} in {doubted}: return", *present[:-1]]
+        lines += [f"    if not ({present[-1]}): return"]
+        lines += [f"    {doubted}[{key}] = None"]
+        lines += [f"    if not {queue}: {names.bind(self._wake, 'WAKE')}({whole})"]
+        lines += [f"    {queue}.append(({whole}, {key}))"]
+        return make("doubt", "\n".join(lines) + "\n", names)
+
+    def _make_spread(self, relation: Relation) -> Callable[[Row], None]:
+        """Doubt what a row supported in its own stratum."""
+        suspect = self.of(relation)
+        suspect.spread = self._follower(suspect, View.OLD, self.doubter)
+        return suspect.spread
+
+    def lost(self, trigger: Trigger) -> Callable[..., None]:
+        """Doubt what a clause derived over the background with a row from below, given by its columns."""
+        return self._start(trigger, View.OLD, self.doubter)
+
+    # -- coming back
+
+    def returner(self, relation: Relation) -> Callable[..., None]:
+        """The function that puts a row back that had fallen, given by its columns."""
+        found = self._returners.get(relation)
+        if found is None:
+            if relation == ALL:
+                found = self._any(self.returner)
+            elif relation == RDF_TYPE:
+                found = self._any_type(self.returner)
+            else:
+                found = self._make_returner(self.of(relation))
+            self._returners[relation] = found
+        return found
+
+    def _make_returner(self, suspect: Suspect) -> Callable[..., None]:
+        removed, back, one = suspect.changes.removed, self.back, suspect.changes.arity == 1
+
+        def put_back(*row: Term) -> None:
+            key = row[0] if one else row
+            if key in removed:
+                self._writers.put_back(suspect.relation, row)
+                back.append((suspect, key))
+
+        return put_back
+
+    def _make_again(self, relation: Relation) -> Callable[[Row], None]:
+        """Put back what a row supports in its own stratum."""
+        suspect = self.of(relation)
+        suspect.again = self._follower(suspect, View.NEW, self.returner)
+        return suspect.again
+
+    # -- following clauses
+
+    def _follower(
+        self, suspect: Suspect, view: View, function: Callable[[Relation], Callable[..., None]]
+    ) -> Callable[[Row], None]:
+        """All clauses of the stratum that read the relation, from a row's key; heads go to `function`."""
+        relation, arity = suspect.relation, suspect.changes.arity
+        names = Names()
+        columns = [f"r{i}" for i in range(arity)]
+        lines = ["def follow(k):", f"    {', '.join(columns)} = k"]
+        triggers = [
+            (trigger, over)
+            for over in unions_of(relation)
+            for trigger in self._triggers.positive.get((over, suspect.level), ())
+        ]
+        for trigger, over in triggers:
+            row = self._seen_as(relation, over, columns, names)
+            if len(triggers) > _INLINE:
+                start = names.bind(self._lazily(trigger, view, function), "START")
+                lines.append(f"    {start}({', '.join(row)})")
+                continue
+            sink = _Heads(trigger.clause, function)
+            block = CodeBlock(self._store, names, sink, source=trigger.clause.rule)
+            block.write(self._plan(trigger, view), row)
+            lines += block.lines
+        return make("follow", "\n".join(lines) + "\n", names)
+
+    def _lazily(
+        self, trigger: Trigger, view: View, function: Callable[[Relation], Callable[..., None]]
+    ) -> Callable[..., None]:
+        made: list[Callable[..., None]] = []
+
+        def start(*row: Term) -> None:
+            if not made:
+                made.append(self._start(trigger, view, function))
+            made[0](*row)
+
+        return start
+
+    def _start(
+        self, trigger: Trigger, view: View, function: Callable[[Relation], Callable[..., None]]
+    ) -> Callable[..., None]:
+        return compile_plan(self._plan(trigger, view), self._store, _Heads(trigger.clause, function))
+
+    def _plan(self, trigger: Trigger, view: View) -> Any:
+        found = plan(
+            trigger.rest, trigger.clause.outputs, self._store, trigger=trigger.atom, view=view, as_set=True
+        )
+        self._store.prepare(found)
+        return found
+
+    @staticmethod
+    def _seen_as(relation: Relation, over: Relation, columns: Sequence[str], names: Names) -> list[str]:
+        """Source names of a row's columns as an atom over a union has them."""
+        if over == relation:
+            return list(columns)
+        if is_class(relation):
+            class_ = names.bind(relation[2:], "K")
+            return (
+                [columns[0], class_] if over == RDF_TYPE else [columns[0], names.bind(RDF_TYPE, "K"), class_]
+            )
+        return [columns[0], names.bind(relation, "K"), columns[1]]
+
+    @staticmethod
+    def _any(function: Callable[[Relation], Callable[..., None]]) -> Callable[..., None]:
+        def go(subject: Term, predicate: Term, object_: Term) -> None:
+            if predicate == RDF_TYPE:
+                function(class_relation(object_))(subject)
+            else:
+                function(predicate)(subject, object_)
+
+        return go
+
+    @staticmethod
+    def _any_type(function: Callable[[Relation], Callable[..., None]]) -> Callable[..., None]:
+        return lambda subject, class_: function(class_relation(class_))(subject)
+
+    # -- derivations
+
+    def derives(self, suspect: Suspect, key: Row, inside: bool) -> bool:
+        """Whether a clause derives the row from what holds now; `inside`: one that reads its component."""
+        if suspect.tests is None:
+            suspect.tests = self._tests(suspect)
+        return any(test(key) for test in suspect.tests[inside])
+
+    def _tests(self, suspect: Suspect) -> list[list[Test]]:
+        """Tests of a row, one a clause: those that read other components alone, and the rest."""
+        found: list[list[Test]] = [[], []]
+        relation, arity = suspect.relation, suspect.changes.arity
+        for over in unions_of(relation):
+            for clause, place in self._heads.get(over, ()):
+                inside = any(self._within(item, suspect) for item in clause.items)
+                head = clause.heads[place].pattern
+                made = plan(clause.items, (), self._store, trigger=head, as_set=True)
+                self._store.prepare(made)
+                names = Names()
+                columns = [f"r{i}" for i in range(arity)]
+                block = CodeBlock(self._store, names, Found(), source=clause.rule)
+                block.write(made, self._seen_as(relation, over, columns, names))
+                lines = ["def derived(k):", f"    {', '.join(columns)} = k", *block.lines, "    return False"]
+                found[inside].append(make("derived", "\n".join(lines) + "\n", names))
+        return found
+
+    def _within(self, item: Item, suspect: Suspect) -> bool:
+        """Whether a pattern may range over rows of the component."""
+        if not isinstance(item, BodyPattern):
+            return False
+        if item.relation in (ALL, RDF_TYPE):
+            return suspect.component.cyclic
+        same = self._level(item.relation) == suspect.level
+        return same and self.components.of(item.relation) is suspect.component
+
+
+def _nothing(*_: Term) -> None:
+    return None
