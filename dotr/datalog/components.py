@@ -27,18 +27,21 @@ class Component:
 
 
 class Components:
-    """Owns the components found so far. `loose`: some head may be of any relation, so all are one."""
+    """Owns the components found so far. `loose`: some head may be of any relation, so all of a stratum are
+    one.
+    """
 
     def __init__(self, triggers: Triggers, level: Callable[[Relation], int], loose: bool) -> None:
         self._triggers = triggers
         self._level = level
         self._found: dict[Relation, Component] = {}
-        self._everything = Component(0, True) if loose else None
+        self._loose = loose
+        self._whole: dict[int, Component] = {}
 
     def of(self, relation: Relation) -> Component:
         """The component of a relation that is no union."""
-        if self._everything is not None:
-            return self._everything
+        if self._loose:
+            return self._whole.setdefault(self._level(relation), Component(0, True))
         found = self._found.get(relation)
         if found is None:
             self._explore(relation)

@@ -127,3 +127,15 @@ def test_a_change_over_a_hundred_thousand_triples_looks_at_a_few_rows() -> None:
     move = triples("p7 in room6999"), triples("p7 in room1")
     assert len(Maintained(rules, found)) > 100_000
     assert _visits(rules, found, *move) < 300
+
+
+def test_rows_in_doubt_are_decided_in_their_own_stratum_where_a_head_may_be_of_any_class() -> None:
+    rules = [
+        rule("?n a ?m", aggregate("m", "SUM", "g", "n", "?x q ?g", "?g q ?m")),
+        rule("?y a A", "?y q ?y"),
+        rule("?x q ?x", "?x p ?z"),
+    ]
+    kept = Maintained(rules, triples("n2 p n2 . n2 a A"))
+    kept.open((), triples("n2 p n2 . n2 a A"))
+    kept.commit()
+    assert set(kept) == set()
