@@ -23,8 +23,8 @@ BUDGET: Final = 10_000_000
 EXPRESSION: Final = 10
 """Units of one evaluated expression; a row of a loop is one."""
 
-DERIVED: Final = 10
-"""Units of a fact that a rule derives, beside those of the join that found it: it is kept and indexed."""
+KEPT: Final = 10
+"""Units of a derived fact, or of a row that an operator makes, beside those of finding it: it is kept."""
 
 SLACK: Final = 16
 """Past this part of the budget work is abandoned and done again in the canonical way."""
@@ -107,11 +107,11 @@ class Meter:
         """Units charged since it was opened."""
         return self.limit - self.left[0]
 
-    def charge(self, units: int, what: str = "", *outer: Factor) -> None:
-        """Take units for a loop over `what`, inside loops over `outer`. Raises Exhausted."""
-        self.left[0] -= units
+    def charge(self, rows: int, what: str = "", units: int = 1, outer: Sequence[Factor] = ()) -> None:
+        """Take `units` for each row of a loop over `what`, inside loops over `outer`. Raises Exhausted."""
+        self.left[0] -= rows * units
         if self.left[0] < 0:
-            self.spent((*outer, Factor(what, units)))
+            self.spent((*outer, Factor(what, rows)))
 
     def spent(self, factors: Sequence[Factor] = (), source: object = None) -> None:
         """`left[0]` is negative: raise Exhausted, or refill for another piece of work.

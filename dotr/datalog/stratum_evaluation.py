@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from dotr.budget import DERIVED, Factor
+from dotr.budget import KEPT, Factor
 from dotr.datalog.aggregates import GroupTotals
 from dotr.datalog.clauses import Clause, Clauses
 from dotr.datalog.inserters import Inserters, Work
@@ -118,7 +118,7 @@ class StratumEvaluator:
             left[0] -= (end - done) * units
             if left[0] < 0:
                 self._meter.spent([Factor("facts just derived", end - done)])
-            units = DERIVED
+            units = KEPT
             for run, first, second in work[done:end]:
                 run(first, second)
             done, end = end, len(work)

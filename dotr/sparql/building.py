@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import assert_never
 
+from dotr.budget import Meter
 from dotr.expressions.evaluate import compile_condition
 from dotr.ir import Attribute, Exists, Expression, TimeOf, Var
 from dotr.joins.body import Check, View
@@ -49,7 +50,7 @@ class Builder:
     """Owns the store that operators run over, how expressions are compiled for it, and the leaves made.
 
     `checks` says which further conditions the root's conjunctions have. Operators raise Explosion when a leaf
-    has more than `limit` rows.
+    has more than `limit` rows, and charge their work to `meter`.
     """
 
     def __init__(
@@ -57,8 +58,10 @@ class Builder:
         store: TripleIndex,
         limit: int = NO_LIMIT,
         checks: Callable[[BasicGraphPattern], Sequence[Check]] = lambda conjunction: (),
+        meter: Meter | None = None,
     ) -> None:
         self.store = store
+        self.meter = store.meter if meter is None else meter
         self.scalars = Scalars(store)
         self.leaves: list[Leaf] = []
         self._limit = limit
@@ -70,34 +73,36 @@ class Builder:
         if branches is None:
             return self.operator(node)
         leaves = [self._leaf(branch, self._checks(branch)) for branch in branches]
-        return leaves[0] if len(leaves) == 1 else UnionOperator(leaves)
+        return leaves[0] if len(leaves) == 1 else UnionOperator(leaves, self.meter)
 
     def _leaf(self, node: BasicGraphPattern, checks: Sequence[Check] = ()) -> Leaf:
-        leaf = Leaf(node, self.store, checks, limit=self._limit)
+        leaf = Leaf(node, self.store, checks, limit=self._limit, meter=self.meter)
         self.leaves.append(leaf)
         return leaf
 
     def operator(self, node: Algebra) -> Operator:
         """The operator of an algebra node and all below it."""
+        meter = self.meter
         match node:
             case BasicGraphPattern():
                 return self._leaf(node)
             case Join(left, right):
-                return JoinOperator(self.operator(left), self.operator(right))
+                return JoinOperator(self.operator(left), self.operator(right), meter)
             case LeftJoin(left, right, conditions):
                 tests = self._tests(conditions) if conditions else None
-                return LeftJoinOperator(self.operator(left), self.operator(right), tests)
+                return LeftJoinOperator(self.operator(left), self.operator(right), tests, meter)
             case MinusOf(left, right):
-                return DifferenceOperator(self.operator(left), self.operator(right))
+                return DifferenceOperator(self.operator(left), self.operator(right), meter)
             case UnionOf(branches):
-                return UnionOperator([self.operator(branch) for branch in branches])
+                return UnionOperator([self.operator(branch) for branch in branches], meter)
             case FilterOf(inner, condition, ()):
-                return FilterOperator(self.operator(inner), self._tests((condition,)))
+                return FilterOperator(self.operator(inner), self._tests((condition,)), meter)
             case FilterOf(inner, condition, patterns):
                 return self._exists(self.operator(inner), condition, patterns)
             case Extend(inner, variable, expression):
+                compute = self.scalars.compute
                 return ExtendOperator(
-                    self.operator(inner), variable, lambda schema: self.scalars.compute(expression, schema)
+                    self.operator(inner), variable, lambda schema: compute(expression, schema), meter
                 )
             case Aggregation():
                 return self._groups(node)
@@ -124,7 +129,7 @@ class Builder:
             )
             for name, total in node.totals
         ]
-        return GroupOperator(inner, keys, totals, node.scope)
+        return GroupOperator(inner, keys, totals, node.scope, self.meter)
 
     def _exists(
         self, inner: Operator, condition: Expression, patterns: Sequence[tuple[BasicGraphPattern, ...]]
@@ -132,7 +137,7 @@ class Builder:
         """A filter whose condition asks, for every row, whether patterns have a solution."""
         schema = inner.schema
         places = {name: i for i, name in enumerate(schema)}
-        tests = [ExistsLeaf(branches, self.store, schema, inner.certain) for branches in patterns]
+        tests = [ExistsLeaf(branches, self.store, schema, inner.certain, self.meter) for branches in patterns]
         unused = iter(tests)
 
         def leaf(variable: Var | Attribute | TimeOf) -> Callable[[tuple[View, Row]], Term | None]:
@@ -149,4 +154,4 @@ class Builder:
             self.operator(UnionOf(tuple(BasicGraphPattern(branch.patterns) for branch in branches)))
             for branches in patterns
         ]
-        return ExistsOperator(inner, lambda view, row: holds((view, row)), bare)
+        return ExistsOperator(inner, lambda view, row: holds((view, row)), bare, self.meter)

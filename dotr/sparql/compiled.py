@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 
+from dotr.budget import EXPRESSION
 from dotr.ir import Bind
 from dotr.joins.body import View
 from dotr.rdf.order import term_key, values_key
 from dotr.sparql.building import Builder
 from dotr.sparql.full import widened
-from dotr.sparql.operators import Change, Row, consolidated, gained
+from dotr.sparql.operators import Change, Row, consolidated, counted, gained
 from dotr.sparql.translate import Translated
 
 
@@ -24,6 +25,7 @@ class CompiledQuery:
 
     def __init__(self, translated: Translated, builder: Builder) -> None:
         self.translated = translated
+        self._meter = builder.meter
         self._root = builder.root(translated.core)
         self.watched = self._root.watch()
         self._keep = _picker(self._root.schema, translated.kept)
@@ -104,7 +106,10 @@ class CompiledQuery:
                 rows = gained(changes)
         else:
             rows = counts.elements()
-        return rows if self._late is None else self._late(rows)
+        if self._late is None:
+            return rows
+        units = 1 + EXPRESSION * len(self.translated.late)
+        return self._late(counted(rows, self._meter, "rows that NOW() is looked at for", units))
 
     def _ordered(self, rows: list[Row]) -> list[Row]:
         width, order = self._width, self.translated.order

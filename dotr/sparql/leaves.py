@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from dotr.budget import EXPRESSION, KEPT, Meter
 from dotr.expressions.evaluate import compile_condition, compile_expression
 from dotr.ir import Attribute, Bind, Call, Expression, Node, TimeOf, Var
 from dotr.joins.body import BodyPattern, Check, Item, RowFilter, View, triple_pattern
@@ -120,8 +121,10 @@ class Leaf:
         *,
         columns: Sequence[str] | None = None,
         limit: int = NO_LIMIT,
+        meter: Meter | None = None,
     ) -> None:
         self.store = store
+        self.meter = store.meter if meter is None else meter
         self._limit = limit
         self._bound = pattern_names(conjunction.patterns)
         constants = constants_of(conjunction.steps)
@@ -131,7 +134,7 @@ class Leaf:
         wide = tuple(dict.fromkeys((*self.schema, *sorted(_touched(later)))))
         self.outputs = tuple(_output(name, self._bound, constants) for name in wide)
         blank = [i for i, name in enumerate(wide) if name not in self._bound and name not in constants]
-        self.finish = _behind(later, wide, blank, len(self.schema), Scalars(store))
+        self.finish = _behind(later, wide, blank, len(self.schema), Scalars(store), self.meter)
         self._finders: dict[tuple[View, tuple[str, ...]], Lazy] = {}
         self.certain = self._bound.union(constants).intersection(self.schema)
         self.barren = not self._fruitful()
@@ -155,7 +158,7 @@ class Leaf:
             self.store.changes(item.relation)
             if not self._dead(made):
                 self.store.prepare(made)
-                yield Delta(item.relation, view, made, self.store)
+                yield Delta(item.relation, view, made, self.store, self.meter)
 
     def _dead(self, made: JoinPlan) -> bool:
         """Whether a step asks the background for a relation that it does not have."""
@@ -179,7 +182,7 @@ class Leaf:
     def _fruitful(self) -> bool:
         """Whether the background alone has an answer, as far as the kernel says."""
         made = plan(self.items, (), self.store, view=View.OLD, as_set=True)
-        return not self._dead(made) and bool(compile_plan(made, self.store, Found())())
+        return not self._dead(made) and bool(compile_plan(made, self.store, Found(), meter=self.meter)())
 
     def watch(self) -> list[Watched]:
         return list(self.deltas)
@@ -206,7 +209,7 @@ class Leaf:
             made = plan(self.items, self.outputs, self.store, given=given, view=view)
             if view is View.NEW:
                 self.store.prepare(made)
-            finder = self._finders[view, given] = Lazy(made, self.store)
+            finder = self._finders[view, given] = Lazy(made, self.store, meter=self.meter)
         return finder
 
     def rows(self, view: View, seed: Seed) -> list[Row]:
@@ -237,16 +240,19 @@ class Leaf:
 class Lazy:
     """A plan that is compiled when it is first run."""
 
-    __slots__ = ("_sink", "plan", "run", "store")
+    __slots__ = ("_meter", "_sink", "plan", "run", "store")
 
-    def __init__(self, made: JoinPlan, store: TripleIndex, sink: RowSink | None = None) -> None:
+    def __init__(
+        self, made: JoinPlan, store: TripleIndex, sink: RowSink | None = None, meter: Meter | None = None
+    ) -> None:
         self.plan = made
+        self._meter = meter
         self.store = store
         self._sink = sink
         self.run: Callable[..., Any] = self._first
 
     def _first(self, *arguments: Any) -> Any:
-        self.run = compile_plan(self.plan, self.store, self._sink)
+        self.run = compile_plan(self.plan, self.store, self._sink, meter=self._meter)
         return self.run(*arguments)
 
 
@@ -255,8 +261,10 @@ class Delta(Lazy):
 
     __slots__ = ("changes", "relation", "view")
 
-    def __init__(self, relation: Relation, view: View, made: JoinPlan, store: TripleIndex) -> None:
-        super().__init__(made, store)
+    def __init__(
+        self, relation: Relation, view: View, made: JoinPlan, store: TripleIndex, meter: Meter
+    ) -> None:
+        super().__init__(made, store, meter=meter)
         self.relation = relation
         self.view = view
         self.changes = store.changes(relation)
@@ -303,7 +311,12 @@ def _touched(steps: Iterable[Step]) -> set[str]:
 
 
 def _behind(
-    steps: Sequence[Step], columns: Sequence[str], blank: Sequence[int], width: int, scalars: Scalars
+    steps: Sequence[Step],
+    columns: Sequence[str],
+    blank: Sequence[int],
+    width: int,
+    scalars: Scalars,
+    meter: Meter,
 ) -> Callable[[list[Row]], list[Row]] | None:
     """The steps behind the plan, as a function of its rows; None if the rows stay as they are.
 
@@ -319,6 +332,7 @@ def _behind(
             work.append((-1, scalars.test([step.condition], columns)))
 
     def finish(rows: list[Row]) -> list[Row]:
+        meter.charge(len(rows), "rows that BIND and FILTER are computed for", KEPT + EXPRESSION * len(work))
         found: list[Row] = []
         for row in rows:
             values = list(row)
@@ -348,8 +362,10 @@ class ExistsLeaf:
         store: TripleIndex,
         schema: Sequence[str],
         certain: frozenset[str],
+        meter: Meter,
     ) -> None:
         self.store = store
+        self._meter = meter
         self._branches = branches
         read = {name for branch in branches for name in _all_names(branch)}
         self._read = [(name, i) for i, name in enumerate(schema) if name in read]
@@ -378,7 +394,7 @@ class ExistsLeaf:
         made = self._plan(branch, view, given)
         if view is View.NEW:
             self.store.prepare(made)
-        return Lazy(made, self.store, Found())
+        return Lazy(made, self.store, Found(), self._meter)
 
     def _plan(self, branch: BasicGraphPattern, view: View, given: Sequence[str]) -> JoinPlan:
         known = pattern_names(branch.patterns).union(given)

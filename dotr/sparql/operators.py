@@ -19,8 +19,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypeVar
 
+from dotr.budget import EXPRESSION, KEPT, Factor, Meter
 from dotr.events import Values
 from dotr.joins.body import View
 from dotr.rdf.terms import Term
@@ -28,6 +29,7 @@ from dotr.rdf.terms import Term
 Row: TypeAlias = Values
 Seed: TypeAlias = Mapping[str, Term]
 Change: TypeAlias = tuple[Row, int]
+C = TypeVar("C")
 Test: TypeAlias = Callable[[Row], bool]
 Compute: TypeAlias = Callable[[Row], Term | None]
 Lookup: TypeAlias = Callable[[View, Sequence[Term]], Iterable[Row]]
@@ -113,14 +115,24 @@ def picker(places: Sequence[int]) -> Callable[[Any], Row]:
     return itemgetter(*places)
 
 
+def counted(rows: Iterable[C], meter: Meter, what: str, units: int = 1) -> list[C]:
+    """The rows as a list, charged. Raises Exhausted."""
+    found = rows if isinstance(rows, list) else list(rows)
+    meter.charge(len(found), what, units)
+    return found
+
+
 class Pairing:
     """Owns how rows of a left and a right operator meet, and how the one is looked up for the other.
 
-    `exact`: the variables they share are certain on both sides, so that a lookup finds just what fits.
+    `exact`: the variables they share are certain on both sides, so that a lookup finds just what fits. Rows
+    are charged to `meter`, as the sides of `what`.
     """
 
-    def __init__(self, left: Operator, right: Operator) -> None:
+    def __init__(self, left: Operator, right: Operator, meter: Meter, what: str) -> None:
         self.left, self.right = left, right
+        self._meter, self._what = meter, what
+        self._size = 0
         self.schema = tuple(sorted({*left.schema, *right.schema}))
         places = {name: i for i, name in enumerate(left.schema)}
         others = {name: i for i, name in enumerate(right.schema)}
@@ -136,22 +148,41 @@ class Pairing:
         self._rights = right.lookup(shared) if self.exact else seeded(right, ())
         self._lefts: Lookup | None = left.lookup(shared) if self.exact and not left.barren else None
 
-    def matches(self, view: View, left: Row, seed: Seed | None = None) -> Iterable[Row]:
+    def lefts(self, rows: Iterable[C]) -> Sequence[C]:
+        """The rows of the left side, charged."""
+        found = counted(rows, self._meter, f"the left side of {self._what}")
+        self._size = len(found)
+        return found
+
+    def matches(self, view: View, left: Row, seed: Seed | None = None) -> Sequence[Row]:
         """Right rows of a view that agree with a left row (and with `seed`)."""
         if self.exact and not seed:
-            return self._rights(view, self._left_key(left))  # type: ignore[arg-type]  # certain: no None
+            rows = self._rights(view, self._left_key(left))  # type: ignore[arg-type]  # certain: no None
+            found = rows if isinstance(rows, list) else list(rows)
+            self._charge(found)
+            return found
         known = {name: value for place, _, name in self._shared if (value := left[place]) is not None}
-        found = self.right.rows(view, {**seed, **known} if seed else known)
+        found = list(self.right.rows(view, {**seed, **known} if seed else known))
+        self._charge(found)
         return [row for row in found if self._compatible(left, row)]
+
+    def _charge(self, found: Sequence[Row]) -> None:
+        left = self._meter.left
+        left[0] -= 1 + KEPT * len(found)
+        if left[0] < 0:
+            sides = (("left", self._size), ("right", len(found)))
+            self._meter.spent([Factor(f"the {side} side of {self._what}", size) for side, size in sides])
 
     def touched(self, rights: Iterable[Row]) -> Iterator[Change]:
         """Left rows of the background that agree with one of the right rows, once each, and how often."""
         if self._lefts is not None:
             keys = dict.fromkeys(map(self._right_key, rights))
             for key in keys:
-                yield from Counter(self._lefts(View.OLD, key)).items()  # type: ignore[arg-type]  # no None
+                found = Counter(self._lefts(View.OLD, key))  # type: ignore[arg-type]  # no None
+                self._meter.charge(1 + len(found), f"the left side of {self._what}", KEPT)
+                yield from found.items()
             return
-        yield from touched(self.left, map(self.back, rights))
+        yield from touched(self.left, map(self.back, rights), self._meter)
 
     def back(self, right: Row) -> dict[str, Term]:
         """What a right row says about variables of the left."""
@@ -184,28 +215,30 @@ class Pairing:
         return self._pick(left + self._nothing)
 
 
-def touched(operator: Operator, seeds: Iterable[Seed]) -> Iterator[Change]:
+def touched(operator: Operator, seeds: Iterable[Seed], meter: Meter) -> Iterator[Change]:
     """Solutions of the background that agree with one of the seeds at least, each once, and how often."""
     found: dict[Row, int] = {}
     distinct = {tuple(sorted(seed.items())): seed for seed in seeds}
     for seed in [distinct[()]] if () in distinct else distinct.values():
-        found.update(Counter(operator.rows(View.OLD, seed)))
+        rows = Counter(operator.rows(View.OLD, seed))
+        meter.charge(1 + len(rows), "answers of the background that may have changed", KEPT)
+        found.update(rows)
     yield from found.items()
 
 
 class JoinOperator:
     """Join of two operators, by looking up the right side for each row of the left."""
 
-    def __init__(self, left: Operator, right: Operator) -> None:
-        self._left, self._right = left, right
-        self._pairing = Pairing(left, right)
+    def __init__(self, left: Operator, right: Operator, meter: Meter) -> None:
+        self._left, self._right, self._meter = left, right, meter
+        self._pairing = Pairing(left, right, meter, "a join")
         self.schema = self._pairing.schema
         self.certain = left.certain | right.certain
         self.barren = left.barren or right.barren
 
     def rows(self, view: View, seed: Seed) -> Iterator[Row]:
         pairing = self._pairing
-        for left in self._left.rows(view, seed):
+        for left in pairing.lefts(self._left.rows(view, seed)):
             for right in pairing.matches(view, left, seed):
                 yield pairing.row(left, right)
 
@@ -216,7 +249,7 @@ class JoinOperator:
         pairing = self._pairing
         found = [
             (pairing.row(left, right), count)
-            for left, count in self._left.changes()
+            for left, count in pairing.lefts(self._left.changes())
             for right in pairing.matches(View.NEW, left)
         ]
         if self._left.barren:
@@ -224,7 +257,9 @@ class JoinOperator:
         for right, count in self._right.changes():
             seed = pairing.back(right)
             columns = [(i, name) for i, name in enumerate(self._left.schema) if name in seed]
-            for left in self._left.rows(View.OLD, seed):
+            lefts = list(self._left.rows(View.OLD, seed))
+            self._meter.charge(1 + len(lefts), "the left side of a join", KEPT)
+            for left in lefts:
                 if agrees(left, columns, seed):
                     found.append((pairing.row(left, right), count))
         return found
@@ -238,10 +273,14 @@ class LeftJoinOperator:
     """OPTIONAL: every extension of a left row that passes the conditions, or the row alone."""
 
     def __init__(
-        self, left: Operator, right: Operator, conditions: Callable[[tuple[str, ...]], Test] | None
+        self,
+        left: Operator,
+        right: Operator,
+        conditions: Callable[[tuple[str, ...]], Test] | None,
+        meter: Meter,
     ) -> None:
-        self._left, self._right = left, right
-        self._pairing = Pairing(left, right)
+        self._left, self._right, self._meter = left, right, meter
+        self._pairing = Pairing(left, right, meter, "an OPTIONAL")
         self.schema = self._pairing.schema
         self.certain = left.certain
         self.barren = left.barren
@@ -252,11 +291,12 @@ class LeftJoinOperator:
         pairing = self._pairing
         found = [pairing.row(left, right) for right in pairing.matches(view, left)]
         if self._holds is not None:
+            self._meter.charge(len(found), "the condition of an OPTIONAL", EXPRESSION)
             found = [row for row in found if self._holds(row)]
         return found or [pairing.alone(left)]
 
     def rows(self, view: View, seed: Seed) -> Iterator[Row]:
-        for left in self._left.rows(view, seed):
+        for left in self._pairing.lefts(self._left.rows(view, seed)):
             for row in self._extended(view, left):
                 if agrees(row, self._columns, seed):
                     yield row
@@ -266,7 +306,8 @@ class LeftJoinOperator:
 
     def changes(self) -> list[Change]:
         new, old = View.NEW, View.OLD
-        found = [(row, n) for left, n in self._left.changes() for row in self._extended(new, left)]
+        lefts = self._pairing.lefts(self._left.changes())
+        found = [(row, n) for left, n in lefts for row in self._extended(new, left)]
         if self._left.barren:
             return found
         rights = [right for right, _ in consolidated(self._right.changes())]
@@ -283,9 +324,9 @@ class LeftJoinOperator:
 class DifferenceOperator:
     """MINUS: the left rows that no right row agrees with on a variable both bind."""
 
-    def __init__(self, left: Operator, right: Operator) -> None:
+    def __init__(self, left: Operator, right: Operator, meter: Meter) -> None:
         self._left, self._right = left, right
-        self._pairing = Pairing(left, right)
+        self._pairing = Pairing(left, right, meter, "a MINUS")
         self.schema = left.schema
         self.certain = left.certain
         self.barren = left.barren
@@ -295,7 +336,7 @@ class DifferenceOperator:
         return not any(pairing.overlaps(left, right) for right in pairing.matches(view, left))
 
     def rows(self, view: View, seed: Seed) -> Iterator[Row]:
-        for left in self._left.rows(view, seed):
+        for left in self._pairing.lefts(self._left.rows(view, seed)):
             if self._stays(view, left):
                 yield left
 
@@ -303,7 +344,7 @@ class DifferenceOperator:
         return seeded(self, names)
 
     def changes(self) -> list[Change]:
-        found = [c for c in self._left.changes() if self._stays(View.NEW, c[0])]
+        found = [c for c in self._pairing.lefts(self._left.changes()) if self._stays(View.NEW, c[0])]
         if self._left.barren:
             return found
         rights = [right for right, _ in consolidated(self._right.changes())]
@@ -325,24 +366,32 @@ class ExistsOperator:
     """
 
     def __init__(
-        self, inner: Operator, condition: Callable[[View, Row], bool], patterns: Sequence[Operator]
+        self,
+        inner: Operator,
+        condition: Callable[[View, Row], bool],
+        patterns: Sequence[Operator],
+        meter: Meter,
     ) -> None:
-        self._inner, self._condition, self._patterns = inner, condition, patterns
+        self._inner, self._patterns, self._meter = inner, patterns, meter
+        self._condition = condition
         self.schema = inner.schema
         self.certain = inner.certain
         self.barren = inner.barren
 
     def rows(self, view: View, seed: Seed) -> Iterator[Row]:
-        for row in self._inner.rows(view, seed):
+        for row in self._asked(self._inner.rows(view, seed)):
             if self._condition(view, row):
                 yield row
+
+    def _asked(self, rows: Iterable[C]) -> list[C]:
+        return counted(rows, self._meter, "rows that an EXISTS is asked of", 1 + EXPRESSION)
 
     def lookup(self, names: Sequence[str]) -> Lookup:
         return seeded(self, names)
 
     def changes(self) -> list[Change]:
         holds = self._condition
-        found = [change for change in self._inner.changes() if holds(View.NEW, change[0])]
+        found = [change for change in self._asked(self._inner.changes()) if holds(View.NEW, change[0])]
         if self._inner.barren:
             return found
         seeds = [
@@ -350,7 +399,7 @@ class ExistsOperator:
             for pattern in self._patterns
             for row, _ in consolidated(pattern.changes())
         ]
-        for row, count in touched(self._inner, seeds):
+        for row, count in self._asked(touched(self._inner, seeds, self._meter)):
             change = holds(View.NEW, row) - holds(View.OLD, row)
             if change:
                 found.append((row, count * change))

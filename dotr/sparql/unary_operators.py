@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from dotr.budget import EXPRESSION, KEPT, Meter
 from dotr.joins.body import View
 from dotr.rdf.terms import Term, integer
 from dotr.sparql import aggregates as totals
 from dotr.sparql.operators import (
+    C,
     Change,
     Compute,
     Lookup,
@@ -24,6 +26,7 @@ from dotr.sparql.operators import (
     Watched,
     agrees,
     consolidated,
+    counted,
     gained,
     seeded,
 )
@@ -42,8 +45,9 @@ def picked(row: Row, columns: Sequence[int | None]) -> Row:
 class UnionOperator:
     """UNION: the rows of every branch, brought to one schema."""
 
-    def __init__(self, branches: Sequence[Operator]) -> None:
+    def __init__(self, branches: Sequence[Operator], meter: Meter) -> None:
         self._branches = branches
+        self._meter = meter
         self.schema = tuple(sorted({name for branch in branches for name in branch.schema}))
         self._columns = [columns_for(branch.schema, self.schema) for branch in branches]
         sets = [branch.certain for branch in branches]
@@ -52,7 +56,7 @@ class UnionOperator:
 
     def rows(self, view: View, seed: Seed) -> Iterator[Row]:
         for branch, columns in zip(self._branches, self._columns, strict=True):
-            for row in branch.rows(view, seed):
+            for row in counted(branch.rows(view, seed), self._meter, "a branch of a UNION", KEPT):
                 yield picked(row, columns)
 
     def lookup(self, names: Sequence[str]) -> Lookup:
@@ -62,7 +66,7 @@ class UnionOperator:
         return [
             (picked(row, columns), count)
             for branch, columns in zip(self._branches, self._columns, strict=True)
-            for row, count in branch.changes()
+            for row, count in counted(branch.changes(), self._meter, "a branch of a UNION", KEPT)
         ]
 
     def watch(self) -> list[Watched]:
@@ -72,22 +76,25 @@ class UnionOperator:
 class FilterOperator:
     """FILTER without EXISTS."""
 
-    def __init__(self, inner: Operator, condition: Callable[[tuple[str, ...]], Test]) -> None:
-        self._inner = inner
+    def __init__(self, inner: Operator, condition: Callable[[tuple[str, ...]], Test], meter: Meter) -> None:
+        self._inner, self._meter = inner, meter
         self.schema = inner.schema
         self.certain = inner.certain
         self.barren = inner.barren
         self._holds = condition(inner.schema)
 
-    def rows(self, view: View, seed: Seed) -> Iterator[Row]:
-        return filter(self._holds, self._inner.rows(view, seed))
+    def rows(self, view: View, seed: Seed) -> list[Row]:
+        return list(filter(self._holds, self._tested(self._inner.rows(view, seed))))
 
     def lookup(self, names: Sequence[str]) -> Lookup:
-        inner, holds = self._inner.lookup(names), self._holds
-        return lambda view, values: filter(holds, inner(view, values))
+        inner, holds, tested = self._inner.lookup(names), self._holds, self._tested
+        return lambda view, values: list(filter(holds, tested(inner(view, values))))
 
     def changes(self) -> list[Change]:
-        return [change for change in self._inner.changes() if self._holds(change[0])]
+        return [change for change in self._tested(self._inner.changes()) if self._holds(change[0])]
+
+    def _tested(self, rows: Iterable[C]) -> list[C]:
+        return counted(rows, self._meter, "rows that a FILTER is asked of", 1 + EXPRESSION)
 
     def watch(self) -> list[Watched]:
         return self._inner.watch()
@@ -96,8 +103,10 @@ class FilterOperator:
 class ExtendOperator:
     """BIND or a SELECT expression; an error leaves the variable unbound."""
 
-    def __init__(self, inner: Operator, variable: str, compute: Callable[[tuple[str, ...]], Compute]) -> None:
-        self._inner, self._variable = inner, variable
+    def __init__(
+        self, inner: Operator, variable: str, compute: Callable[[tuple[str, ...]], Compute], meter: Meter
+    ) -> None:
+        self._inner, self._variable, self._meter = inner, variable, meter
         self.schema = tuple(sorted({*inner.schema, variable}))
         self.certain = inner.certain
         self.barren = inner.barren
@@ -113,7 +122,7 @@ class ExtendOperator:
     def rows(self, view: View, seed: Seed) -> Iterator[Row]:
         wanted = seed.get(self._variable)
         inner = seed if wanted is None else {n: t for n, t in seed.items() if n != self._variable}
-        for row in map(self._row, self._inner.rows(view, inner)):
+        for row in map(self._row, self._computed(self._inner.rows(view, inner))):
             if wanted is None or row[self._place] in (wanted, None):
                 yield row
 
@@ -121,7 +130,10 @@ class ExtendOperator:
         return seeded(self, names)
 
     def changes(self) -> list[Change]:
-        return [(self._row(row), count) for row, count in self._inner.changes()]
+        return [(self._row(row), count) for row, count in self._computed(self._inner.changes())]
+
+    def _computed(self, rows: Iterable[C]) -> list[C]:
+        return counted(rows, self._meter, "rows that a BIND is computed for", KEPT + EXPRESSION)
 
     def watch(self) -> list[Watched]:
         return self._inner.watch()
@@ -148,10 +160,12 @@ class GroupOperator:
         keys: Sequence[tuple[str, str | None, Compute]],
         totals: Sequence[tuple[str, AggregateState]],
         scope: Sequence[str],
+        meter: Meter,
     ) -> None:
-        self._inner = inner
+        self._inner, self._meter = inner, meter
         self._keys = keys
         self._totals = [total for _, total in totals]
+        self._units = 1 + EXPRESSION * (len(keys) + len(totals))
         self._whole = columns_for(inner.schema, scope)
         names = [name for name, _, _ in keys] + [name for name, _ in totals]
         self.schema = tuple(sorted(names))
@@ -165,7 +179,7 @@ class GroupOperator:
 
     def _groups(self, rows: Iterable[Row]) -> dict[Row, list[Row]]:
         groups: dict[Row, list[Row]] = {} if self._keys else {(): []}
-        for row in rows:
+        for row in counted(rows, self._meter, "rows that are grouped", self._units):
             groups.setdefault(self._key(row), []).append(row)
         return groups
 
@@ -206,7 +220,8 @@ class GroupOperator:
         pairs = zip(self._keys, key, strict=True)
         seed = {source: term for (_, source, _), term in pairs if source is not None and term is not None}
         for view, sign in ((View.NEW, 1), (View.OLD, -1)):
-            members = [row for row in self._inner.rows(view, seed) if self._key(row) == key]
+            rows = counted(self._inner.rows(view, seed), self._meter, "rows that are grouped", self._units)
+            members = [row for row in rows if self._key(row) == key]
             if members or not self._keys:
                 yield self._row(key, members), sign
 

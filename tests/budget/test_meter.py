@@ -12,7 +12,7 @@ def test_the_last_unit_may_be_used_and_no_more() -> None:
     meter.charge(10, "rows")
     assert meter.left == [0]
     with pytest.raises(Exhausted) as found:
-        meter.charge(1, "?y :p ?w", Factor("?x :p ?v", 5))
+        meter.charge(1, "?y :p ?w", outer=[Factor("?x :p ?v", 5)])
     assert found.value.step == "?y :p ?w"
     assert [str(factor) for factor in found.value.largest] == ["?x :p ?v: 5 rows", "?y :p ?w: 1 row"]
 
