@@ -143,7 +143,7 @@ def test_a_triple_alone_needs_no_overlay_unless_a_rule_or_the_background_has_a_s
         )
         events = [event.to_json() for events in engine.push_all(stream) for event in events]
         found.append(events + [event.to_json() for event in engine.finish()])
-        assert (engine.pipeline._alone["<urn:x:a>"] is not None) is alone
+        assert (engine.pipeline.instants._alone["<urn:x:a>"] is not None) is alone
     assert found[0] == found[1]
     assert found[0]
 
@@ -183,7 +183,7 @@ WITH ?v := B{n}.?v
     ran = []
     for verify in (False, True):
         engine = dotr.Engine.from_text(rules, verify=verify)
-        assert len(engine.pipeline._extract.filtered) == 20
+        assert len(engine.pipeline.instants.extract.filtered) == 20
         ran.append([event.to_json() for events in engine.push_all(stream) for event in events])
     assert ran[0] == ran[1]
     assert ran[0]

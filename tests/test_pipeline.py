@@ -14,7 +14,8 @@ from random import Random
 
 import pytest
 
-from dotr.core.pipeline import TOGETHER, Instant, Known, Pipeline
+from dotr.core.instant import Graphs, Instants, Known
+from dotr.core.pipeline import TOGETHER, Pipeline
 from dotr.errors import DotrError
 from dotr.events import Clock, Composite, Time
 from dotr.io.files.rule_texts import read_rules_text
@@ -159,14 +160,14 @@ def test_a_day_that_is_closed_at_once_has_few_instants_facts_in_memory(
         pipeline.accept(time * SECOND, [("<urn:x:s>", f"<urn:x:{'ab'[time % 2]}>", integer(time))])
     pipeline.close_all()
     extracted = detected = 0
-    known = Pipeline._known
+    known = Instants.known
 
-    def counted(self: Pipeline, instant: Instant) -> Known:
+    def counted(self: Instants, time: Time, graphs: Graphs | None) -> Known:
         nonlocal extracted
         extracted += 1
-        return known(self, instant)
+        return known(self, time, graphs)
 
-    monkeypatch.setattr(Pipeline, "_known", counted)
+    monkeypatch.setattr(Instants, "known", counted)
     for events in pipeline.drain():
         detected = events.matches[0][1] // SECOND + 1
         assert extracted - detected < TOGETHER

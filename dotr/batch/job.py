@@ -65,7 +65,7 @@ def make_job(
 
     Raises ProgramError for the rules, DataError D3101 for a background that contradicts its ontology.
     """
-    closed = enricher(program, background, treatment.materialize_all).closed.save()
+    closed = enricher(program, background, treatment.materialize_all, treatment.budget).closed.save()
     explicit = background if treatment.verify else ()
     text = "".join([f"{s} {p} {o} .\n" for s, p, o in explicit]).encode()
     parts = (VERSION, program, clock, layout, treatment)

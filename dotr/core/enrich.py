@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from dotr.budget import BUDGET
 from dotr.core.extract import needed
 from dotr.datalog.closing import load_background, saved_lists
-from dotr.datalog.materialiser import Materialiser
+from dotr.datalog.materialiser import Limits, Materialiser
 from dotr.datalog.owl_lists import rules_over
 from dotr.errors import DataError
 from dotr.ir import Program
@@ -20,28 +21,35 @@ from dotr.joins.relations import ALL, Relation
 from dotr.rdf.terms import Triple
 
 
-def enricher(program: Program, background: Collection[Triple], materialize_all: bool = False) -> Materialiser:
+def enricher(
+    program: Program, background: Collection[Triple], materialize_all: bool = False, budget: int = BUDGET
+) -> Materialiser:
     """The program's rules over its background, closed and indexed: `instant` opens K(t), `forget` drops it.
 
     Unless `materialize_all`, what no query can reach is neither derived nor kept.
     Raises ProgramError for the rules, DataError D3101 for a background that contradicts its ontology.
     """
     relations = wanted(program, materialize_all)
-    materialiser = Materialiser(rules_over(program, background), background, needed=relations)
+    rules, limits = rules_over(program, background), Limits(budget=budget)
+    materialiser = Materialiser(rules, background, needed=relations, limits=limits)
     clashes = materialiser.clashes()
     if clashes:
         raise DataError(clashes)
     return materialiser
 
 
-def reopened(program: Program, saved: bytes, materialize_all: bool = False) -> Materialiser:
+def reopened(
+    program: Program, saved: bytes, materialize_all: bool = False, budget: int = BUDGET
+) -> Materialiser:
     """The enricher whose `closed.save()` gave these bytes, for the same program: nothing is closed again.
 
     Raises EngineError D5101 for bytes that are damaged or of another version.
     """
     relations = wanted(program, materialize_all)
     rules = rules_over(program, saved_lists(saved))
-    return Materialiser(rules, (), needed=relations, closed=load_background(rules, saved, relations))
+    return Materialiser(
+        rules, (), closed=load_background(rules, saved, relations), limits=Limits(budget=budget)
+    )
 
 
 def wanted(program: Program, materialize_all: bool) -> frozenset[Relation]:

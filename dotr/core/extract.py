@@ -13,31 +13,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NoReturn
 
-from dotr.errors import Diagnostic, ProgramError
+from dotr.budget import BUDGET, SLACK, Exhausted
+from dotr.core.query_units import SharedQuery, UnitMaker, shared_queries
 from dotr.events import Fact, Time
 from dotr.ir import Select
-from dotr.joins.body import Check
 from dotr.joins.describe import Shorten, describe
 from dotr.joins.emit import compile_plan, source_of
 from dotr.joins.relations import Relation, relation_of
 from dotr.joins.store import TripleIndex
 from dotr.rdf.terms import Term
-from dotr.sparql.algebra import BasicGraphPattern, branches_of, pattern_names, patterns_of
-from dotr.sparql.building import Builder
-from dotr.sparql.compiled import CompiledQuery
+from dotr.sparql.algebra import patterns_of
 from dotr.sparql.distribution import Distribution, Shares
 from dotr.sparql.full import Explosion
-from dotr.sparql.full_state import FullState
-from dotr.sparql.leaves import Leaf
 from dotr.sparql.relations_read import relations_of
-from dotr.sparql.shapes import Shape, shape_of
-from dotr.sparql.translate import Refused, Translated, translate
-from dotr.sparql.units import Alone, Fallback, IncrementalView, MonotoneDelta, QueryUnit
+from dotr.sparql.translate import Refused, translate
+from dotr.sparql.units import Alone, Fallback, MonotoneDelta, QueryUnit
 
 ANSWER_LIMIT = 1_000_000
 """Answers of one query at one instant that are an explosion."""
-
-Members = dict[tuple[Term, ...], list[str]]
 
 
 def needed(queries: Mapping[str, Select]) -> frozenset[Relation]:
@@ -77,9 +70,11 @@ class Explanation:
 class Extractor:
     """Owns the units of a deployment over one store. Made before the first instant.
 
-    Raises ProgramError D1290 for a query that neither engine can run. `limit`: answers of one query at one
-    instant beyond which ProgramError D4130 is raised (those of a pattern alone are as few as the graph's
-    triples, and not counted). With `shares`, streams of one shape that differ in a comparison it takes have
+    Raises ProgramError D1290 for a query that neither engine can run, D4132 for one that takes too much work
+    over the background. `limit`: answers of one query at one instant beyond which ProgramError D4130 is
+    raised (those of a pattern alone are as few as the graph's triples, and not counted). `budget`: units of
+    work of one query; past a part of it (budget.py) ProgramError D4132 is raised, and canonical.py decides.
+    With `shares`, streams of one shape that differ in a comparison it takes have
     their facts under one name, each with what it measures: `filtered` says for each the name, operator and
     constant; and streams of equal queries have them under one of their names: see `same`. `filtered` has
     the last word.
@@ -91,6 +86,7 @@ class Extractor:
         store: TripleIndex,
         *,
         limit: int = ANSWER_LIMIT,
+        budget: int = BUDGET,
         shares: Shares | None = None,
     ) -> None:
         self._shares = shares
@@ -100,16 +96,13 @@ class Extractor:
         self._store = store
         self._moment = store.moment
         self._touched = store.overlay.touched
-        self._limit = limit
-        self._state = FullState(store)
+        moment = store.moment
+        self._maker = UnitMaker(store, limit, budget, budget // SLACK, lambda: moment.time)
         self._woken: list[QueryUnit] = []
         self.units: list[QueryUnit] = []
-        shapes: dict[Shape, Members] = {}
-        for name, select in queries.items():
-            shape, constants = shape_of(select)
-            shapes.setdefault(shape, {}).setdefault(constants, []).append(name)
-        for shape, members in shapes.items():
-            self._add(shape, members)
+        self.shapes: list[tuple[SharedQuery, Distribution]] = []
+        for shared in shared_queries(queries):
+            self._add(shared)
         self._always = [unit for unit in self.units if unit.always]
         self._full = any(isinstance(unit, Fallback) for unit in self.units)
 
@@ -117,7 +110,7 @@ class Extractor:
         """Stream → facts, in canonical order, of the instant the store is at; no stream without facts.
 
         `now`: what NOW() is, if not `time` as the clock of `store.moment` writes it. Raises ProgramError
-        D4130 when a query has more answers than the limit.
+        D4130, D4132 when a query has too many answers or takes too much work.
         """
         self._moment.time = time
         if now is not None:
@@ -135,11 +128,15 @@ class Extractor:
             for unit in woken:
                 unit.facts(time, result)
         except Explosion as explosion:
-            raise self._explosion(explosion.source or unit, time) from explosion
+            self._rest()
+            raise self._maker.many_answers(explosion.source or unit, time) from explosion  # type: ignore[arg-type]  # a unit
+        except Exhausted as exhausted:
+            self._rest()
+            raise self._maker.much_work(exhausted, exhausted.source, time) from exhausted  # type: ignore[arg-type]  # a unit
         finally:
             woken.clear()
             if self._full:
-                self._state.leave()
+                self._maker.state.leave()
         return result
 
     def standing(self) -> frozenset[str]:
@@ -176,7 +173,8 @@ class Extractor:
         return facts
 
     def _explode(self, unit: QueryUnit, time: Time) -> NoReturn:
-        raise self._explosion(unit, time)
+        self._rest()
+        raise self._maker.many_answers(unit, time)
 
     def explain(self, name: str, shorten: Shorten = str) -> Explanation:
         """How the query of a stream is evaluated."""
@@ -189,76 +187,28 @@ class Extractor:
         sources = tuple(source_of(compile_plan(plan, self._store)) for plan in plans)
         return Explanation("compiled", "", shared, texts, sources)
 
-    def _add(self, shape: Shape, members: Members) -> None:
-        names = [name for streams in members.values() for name in streams]
-        select, comparisons = shape.query, shape.comparisons
-        if len(members) == 1:  # nothing to share: its comparisons stay in the join
-            select, comparisons, members = self._queries[names[0]], (), {(): names}
-        distribution = Distribution(
-            members,
-            comparisons,
-            select.variables,
-            shape.width,
-            distinct=select.distinct,
-            shares=self._shares,
-        )
-        self.same.update(distribution.same())
+    def _add(self, shared: SharedQuery) -> None:
+        distribution = shared.distribution(self._shares)
         try:
-            translated = translate(select)
-        except Refused as refusal:
-            relations = sorted(relations_of(select))
-            self._state.look_at(relations)
-            unit: QueryUnit = Fallback(
-                names[0], select, distribution, self._state, relations, str(refusal), self._limit
-            )
-        else:
-            unit = self._compiled(names[0], select, distribution, translated)
+            unit = self._maker.unit(shared, distribution)
+        except Exhausted as exhausted:
+            if len(shared.members) == 1:
+                raise self._maker.much_background(exhausted, shared) from None
+            for member in shared.apart(self._queries):
+                self._add(member)
+            return
+        self.same.update(distribution.same())
         if unit.always and distribution.base:  # facts that stand are kept without their time, and no size
             distribution.part()
         for stream, operator, constant in distribution.filters() if distribution.base else ():
             self.filtered[stream] = (distribution.base, operator, constant)
         self.units.append(unit)
+        self.shapes.append((shared, distribution))
         for relation, reader in unit.readers(self._woken):
             unit.relations.add(relation)
             self._store.changes(relation).readers.append(reader)
 
-    def _compiled(
-        self, name: str, select: Select, distribution: Distribution, translated: Translated
-    ) -> QueryUnit:
-        branches = branches_of(translated.core)
-        if branches is not None and not translated.late and not translated.order:
-            checks = [_checks(distribution, branch) for branch in branches]
-            leaves = [
-                Leaf(branch, self._store, check, columns=translated.outputs, limit=self._limit)
-                for branch, check in zip(branches, checks, strict=True)
-            ]
-            if all(leaf.additive and leaf.barren for leaf in leaves):
-                return MonotoneDelta(name, select, distribution, leaves, self._limit)
-        builder = Builder(self._store, self._limit, lambda branch: _checks(distribution, branch))
-        query = CompiledQuery(translated, builder)
-        return IncrementalView(name, select, distribution, query, builder.leaves)
-
-    def _explosion(self, source: object, time: Time) -> ProgramError:
-        """Everything is put to rest, since the instant cannot go on."""
+    def _rest(self) -> None:
+        """The instant cannot go on."""
         for unit in self.units:
             unit.rest()
-        name, span = (source.name, source.select.span) if isinstance(source, QueryUnit) else ("", None)
-        clock = self._store.moment.clock
-        return ProgramError(
-            Diagnostic(
-                "D4130",
-                f"query `{name}` has more than {self._limit} answers at {clock.text(time)}",
-                span,
-                notes=("patterns without a common variable multiply their answers",),
-                hint="join the patterns, filter, aggregate, or raise the limit",
-            )
-        )
-
-
-def _checks(distribution: Distribution, branch: BasicGraphPattern) -> list[Check]:
-    """A guard for the join: does any member want this value?"""
-    index = distribution.index
-    if index is None or distribution.first.variable not in pattern_names(branch.patterns):
-        return []
-    first = distribution.first
-    return [Check(index.any, (first.variable,), f"some {first.operator} constant", index.members)]

@@ -15,19 +15,17 @@ from heapq import heappop, heappush
 from operator import itemgetter
 from typing import Any, TypeAlias
 
+from dotr.budget import BUDGET
 from dotr.core.ahead import ahead
 from dotr.core.detect import DETECTORS, Detector
 from dotr.core.emit import Emission, Emitter
 from dotr.core.enrich import enricher, reopened
-from dotr.core.extract import Extractor
+from dotr.core.instant import AGAIN, Instants, Known
 from dotr.errors import DataError, Diagnostic, DotrError, EngineError, ProgramError, UnsupportedError
-from dotr.events import Clock, Composite, Fact, Time
-from dotr.ir import Entailment, Every, Program
-from dotr.rdf.blanks import label_stream
-from dotr.rdf.memo import Memo
-from dotr.rdf.terms import Term, Triple
+from dotr.events import Clock, Composite, Time
+from dotr.ir import Every, Program
+from dotr.rdf.terms import Triple
 from dotr.reference.oracle import Oracle
-from dotr.sparql.units import Alone
 from dotr.tesla.detector import Filtered, Restored
 from dotr.tesla.silence import silence
 from dotr.tesla.thresholds import sizes
@@ -43,7 +41,7 @@ TOGETHER = 256
 
 _RUNS = 1_000  # sets of rules that fired alike, before they are counted rule by rule
 
-REFUSABLE = frozenset({"D2601", "D3101", "D4001", "D4003", "D4130"})
+REFUSABLE = AGAIN | {"D2601", "D3101"}
 """What enrich and extract find wrong with an instant. Detection has seen nothing of it then."""
 
 
@@ -51,9 +49,6 @@ Instant: TypeAlias = tuple[Time, list[list[Triple]] | None]
 """A time and the graphs that came for it; None is a tick at which none came."""
 
 _TIME = itemgetter(0)
-
-Known: TypeAlias = tuple[Time, Sequence[Triple], Mapping[str, Sequence[Fact]], bool]
-"""(time, triples, stream → facts, whether a graph came) of an instant that was extracted."""
 
 
 @dataclass(slots=True)
@@ -79,7 +74,8 @@ class Pipeline:
     had never come; without it the error ends the run. `max_jump` (µs): how far ahead of the last one a graph
     may lie. `pause` is called between two steps; what it raises ends the call there, the next goes on.
     `closed` is what `closed_background` of another pipeline over the same program and background gave: it is
-    not closed again then, and `background` is looked at by `verify` alone.
+    not closed again then, and `background` is looked at by `verify` alone. `budget`: units of work
+    (budget.py) of an instant's Datalog, of a query at it, and of a rule at a trigger fact.
     """
 
     def __init__(
@@ -96,6 +92,7 @@ class Pipeline:
         closed: bytes | None = None,
         max_jump: Time | None = None,
         pause: Callable[[], None] | None = None,
+        budget: int = BUDGET,
     ) -> None:
         if program.holds or program.standing:
             raise UnsupportedError(
@@ -109,22 +106,20 @@ class Pipeline:
         self._on_late = on_late
         self._on_refused = on_refused
         if closed is None:
-            self._enrich = enricher(program, background, materialize_all)
+            enrich = enricher(program, background, materialize_all, budget)
         else:
-            self._enrich = reopened(program, closed, materialize_all)
+            enrich = reopened(program, closed, materialize_all, budget)
         shares = sizes if detector == "tesla" else None
-        self._extract = Extractor(program.queries, self._enrich.store, shares=shares)
+        self.instants = Instants(program, enrich, shares=shares, budget=budget)
         self._detector = detector
         self._detect: Detector | None = None
         self._oracle = Oracle(program, background) if verify else None
         self._emit = Emitter(program)
         self._ticks = any(isinstance(rule.trigger, Every) for rule in program.rules)
-        self._silence = silence(program, self._extract.standing() if self._ticks else ())
+        self._silence = silence(program, self.instants.extract.standing() if self._ticks else ())
         self._ahead = ahead(self._silence, max_jump)
         self._stride = self._ahead.stride
         self._pause = pause
-        self._alone: Memo[Term, Alone | None] = Memo(self._alone_of, longest=1 << 12)
-        self._ontology = program.entailment is not Entailment.NONE
         self._in_order = lateness == 0
         self._graphs: list[list[Triple]] = []  # those of the latest instant, while it is open
         self._pending: dict[Time, list[list[Triple]]] = {}  # those of earlier instants, likewise
@@ -158,18 +153,19 @@ class Pipeline:
                         "use a multiple, or a finer --time-unit",
                     )
                 )
-        self.clock = self._enrich.store.moment.clock = clock
+        self.clock = clock
+        self.instants.begin(clock)
         self._detect = self._new_detector(clock)
         if self._oracle is not None:
             self._oracle.begin(clock)
 
     def closed_background(self) -> bytes:
         """The closed, indexed background as bytes; the stream never changes it."""
-        return self._enrich.closed.save()
+        return self.instants.enrich.closed.save()
 
     def _new_detector(self, clock: Clock) -> Detector:
-        filtered = {stream: Filtered(*filter_) for stream, filter_ in self._extract.filtered.items()}
-        return DETECTORS[self._detector](self.program, clock, self._extract.same, filtered)
+        filtered = {stream: Filtered(*filter_) for stream, filter_ in self.instants.extract.filtered.items()}
+        return DETECTORS[self._detector](self.program, clock, self.instants.extract.same, filtered)
 
     @property
     def watermark(self) -> Time | None:
@@ -345,14 +341,14 @@ class Pipeline:
 
     def _run(self, due: Sequence[Instant]) -> Iterator[Emission]:
         """Both halves over instants in order, up to an error."""
-        refused, pause = self._on_refused, self._pause
+        refused, pause, look = self._on_refused, self._pause, self.instants.known
         known: list[Known] = []
         failed: DotrError | None = None
         for instant in due:
             if pause is not None:
                 pause()
             try:
-                known.append(self._known(instant))
+                known.append(look(*instant))
             except (DataError, ProgramError) as error:
                 failed = error
                 self._failed.add(instant[0])
@@ -438,31 +434,6 @@ class Pipeline:
             yield from self._run([(tick, None)])
             tick = self._silence.next(tick, self._heard, bound)
 
-    def _known(self, instant: Instant) -> Known:
-        """Enrich and extract one instant."""
-        time, graphs = instant
-        triples: Sequence[Triple] = ()
-        if graphs is not None and len(graphs) == 1:
-            triples = graphs[0]
-            if len(triples) == 1:
-                subject, predicate, object_ = triples[0]
-                if subject[0] != "_" != object_[0] and (alone := self._alone[predicate]) is not None:
-                    return time, triples, alone(subject, object_, time), True
-        if graphs is not None:
-            triples = instant_triples(graphs, time)
-        enrich = self._enrich
-        try:
-            enrich.instant(triples)
-        except DotrError as error:
-            raise type(error)(self._placed(error.diagnostics, time)) from None
-        try:
-            facts = self._extract.facts(time)
-            if self._ontology and (clashes := enrich.clashes()):
-                raise DataError(self._placed(clashes, time))
-        finally:
-            enrich.forget()
-        return time, triples, facts, graphs is not None
-
     def _found(self, known: Sequence[Known]) -> Iterator[Emission]:
         """Detect instants in order; the events of each that has some."""
         assert self._detect is not None, "begin() comes before the first graph"
@@ -495,23 +466,3 @@ class Pipeline:
                     yield Emission(emitter, matches)
         finally:
             counts.facts += seen
-
-    def _alone_of(self, predicate: Term) -> Alone | None:
-        """Both steps for an instant of one triple of this predicate, where it takes so little."""
-        if self._ontology or not self._enrich.inert(predicate):
-            return None
-        return self._extract.alone(predicate)
-
-    def _placed(self, found: Iterable[Diagnostic], time: Time) -> list[Diagnostic]:
-        """Findings about an instant, with its time for a place."""
-        assert self.clock is not None
-        return [one if one.place else replace(one, place=f"@ {self.clock.text(time)}") for one in found]
-
-
-def instant_triples(graphs: Sequence[list[Triple]], time: Time) -> list[Triple]:
-    """The triples of one instant; blank nodes get labels of their own (a graph without any is left alone)."""
-    for graph in graphs:
-        for subject, _, object_ in graph:
-            if subject[0] == "_" or object_[0] == "_":
-                return [triple for labelled in label_stream(graphs, time) for triple in labelled]
-    return graphs[0] if len(graphs) == 1 else [triple for graph in graphs for triple in graph]

@@ -10,11 +10,11 @@ Method:  the strata run over an empty overlay (layers.py): each rule once over w
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 
 from dotr.budget import UNLIMITED, Exhausted
-from dotr.datalog.clauses import Clause, Clauses, translate
+from dotr.datalog.clauses import AggregateClause, Clause, Clauses, translate
 from dotr.datalog.dependency import atom_relation
 from dotr.datalog.owl_lists import is_list_triple
 from dotr.datalog.relations_read import RelationsRead, reach
@@ -39,6 +39,9 @@ from dotr.rdf.overlay import Changes
 from dotr.rdf.terms import RDF_TYPE, Term, Triple
 
 BACKGROUND_LIMIT = 20_000_000
+
+MANY_FACTS = "D4001"
+MUCH_DATALOG = "D4003"
 
 Tables = dict[Relation, list[tuple[Term, ...]]]
 
@@ -138,6 +141,20 @@ def load_background(
         explicit,
         tuple((s, p, o) for s, p, o in _rows(parts[2])),
     )
+
+
+def narrowed(closed: Closed, needed: Iterable[Relation]) -> Closed:
+    """The same background for readers of fewer relations: what they do not need no instant derives."""
+    found, clauses = _program(closed.instantiated, tuple(needed))
+    rows = {_content(a): closed.tables[a.relation] for a in closed.clauses.all_aggregations}
+    tables = {a.relation: rows[_content(a)] for a in clauses.all_aggregations}
+    volatile = _volatile(clauses, closed.index)
+    return replace(closed, reach=found, clauses=clauses, tables=tables, volatile=volatile)
+
+
+def _content(aggregation: AggregateClause) -> AggregateClause:
+    """An aggregate but for its relation, which is numbered anew in every program."""
+    return replace(aggregation, relation="", stratum=0)
 
 
 def fingerprint(
@@ -288,7 +305,7 @@ def overflow(clauses: Clauses, limit: int) -> Callable[[Changes], None]:
         rules = [c.rule for c in clauses.all if any(h.pattern.relation in (relation, ALL) for h in c.heads)]
         raise ProgramError(
             Diagnostic(
-                "D4001",
+                MANY_FACTS,
                 f"a rule derives more than {limit} facts of {relation_name(relation)}",
                 rules[0].span if rules else None,
                 notes=tuple(f"another rule that derives them: {rule.span}" for rule in rules[1:4]),
@@ -313,7 +330,7 @@ def exceeded(
             rule = next((c.rule for c in clauses.all if _derives(c, most.relation)), None)
         notes.append(f"it had derived {len(most.added)} facts of {relation_name(most.relation)}")
     return Diagnostic(
-        "D4003",
+        MUCH_DATALOG,
         f"{what} take more than {budget} units of work",
         rule.span if isinstance(rule, DatalogRule) else None,
         notes=tuple(notes),

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NoReturn, Protocol, TypeAlias
 
+from dotr.budget import Exhausted, Meter
 from dotr.events import Fact, Time
 from dotr.ir import Select
 from dotr.joins.body import BodyPattern, View
@@ -50,14 +51,15 @@ Alone: TypeAlias = Callable[[Term, Term, Time], dict[str, list[Fact]]]
 
 class QueryUnit:
     """Owns what the members of one shape get at an instant. `select` is what is evaluated for all of them,
-    `relations` are those that it has registered with.
+    `relations` are those that it has registered with. Its work is charged to `meter`.
     """
 
     always = False
     """Whether it has facts, or may have, at instants that touch none of its relations."""
 
-    def __init__(self, name: str, select: Select, distribution: Distribution) -> None:
+    def __init__(self, name: str, select: Select, distribution: Distribution, meter: Meter) -> None:
         self.name = name
+        self.meter = meter
         self.select = select
         self.distribution = distribution
         self.woken = False
@@ -92,9 +94,15 @@ class MonotoneDelta(QueryUnit):
     """Conjunctions that the background alone does not answer and from which no instant takes anything."""
 
     def __init__(
-        self, name: str, select: Select, distribution: Distribution, leaves: list[Leaf], limit: int
+        self,
+        name: str,
+        select: Select,
+        distribution: Distribution,
+        meter: Meter,
+        leaves: list[Leaf],
+        limit: int,
     ) -> None:
-        super().__init__(name, select, distribution)
+        super().__init__(name, select, distribution, meter)
         self.leaves = leaves
         self._rows: list[Row] = []
         self._limit = limit
@@ -108,7 +116,8 @@ class MonotoneDelta(QueryUnit):
         """The delta's rows appended to ours; its function is made when it is first called."""
         if leaf.finish is None:
             most = None if len(leaf.patterns) == 1 else self._limit
-            return Lazy(delta.plan, leaf.store, Collect(self._rows, self, woken, most, self._explode))
+            sink = Collect(self._rows, self, woken, most, self._explode)
+            return Lazy(delta.plan, leaf.store, sink, self.meter)
         return self._finishing(leaf, delta, woken)
 
     def _finishing(self, leaf: Leaf, delta: Delta, woken: Woken) -> UnitReader:
@@ -162,7 +171,7 @@ class MonotoneDelta(QueryUnit):
                 item, rest = leaf.items[place], leaf.items[:place] + leaf.items[place + 1 :]
                 assert isinstance(item, BodyPattern)
                 made = plan(rest, leaf.outputs, leaf.store, trigger=item, view=View.OLD)
-                runs.append(compile_plan(made, leaf.store))
+                runs.append(compile_plan(made, leaf.store, meter=self.meter))
         rows: list[Row] = []
         out = (
             rows.append
@@ -176,7 +185,7 @@ class MonotoneDelta(QueryUnit):
             try:
                 for run in runs:
                     run(out, subject, object_)
-            except Explosion:
+            except (Explosion, Exhausted):
                 rows.clear()
                 explode(self, time)
             if not rows:
@@ -198,9 +207,15 @@ class IncrementalView(QueryUnit):
     """A query with answers of the background, or with operators that are not monotone."""
 
     def __init__(
-        self, name: str, select: Select, distribution: Distribution, query: CompiledQuery, leaves: list[Leaf]
+        self,
+        name: str,
+        select: Select,
+        distribution: Distribution,
+        meter: Meter,
+        query: CompiledQuery,
+        leaves: list[Leaf],
     ) -> None:
-        super().__init__(name, select, distribution)
+        super().__init__(name, select, distribution, meter)
         self.query = query
         self.leaves = leaves
         self.always = bool(query.static())
@@ -293,12 +308,13 @@ class Fallback(QueryUnit):
         name: str,
         select: Select,
         distribution: Distribution,
+        meter: Meter,
         state: FullState,
         relations: Iterable[Relation],
         reason: str,
         limit: int,
     ) -> None:
-        super().__init__(name, select, distribution)
+        super().__init__(name, select, distribution, meter)
         self.query = FullQuery(select)
         self.reason = reason
         self._relations = tuple(relations)

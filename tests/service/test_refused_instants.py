@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from dotr.core import extract as extraction
+from dotr.budget import BUDGET
+from dotr.core.instant import Instants
 from dotr.core.pipeline import Pipeline
-from dotr.datalog.materialiser import Limits, Materialiser
+from dotr.datalog.materialiser import Limits
 from dotr.errors import DataError
 from dotr.events import Clock
 from dotr.lang import parse_program
@@ -180,7 +181,7 @@ def test_an_explosion_leaves_nothing_behind(pairs: str) -> None:
         pipeline = Pipeline(
             program, on_refused=lambda time, graphs, error: refused.append((time, error.diagnostics[0].code))
         )
-        pipeline._extract = extraction.Extractor(program.queries, pipeline._enrich.store, limit=30)
+        pipeline.instants = Instants(program, pipeline.instants.enrich, limit=30)
         pipeline.begin(Clock(integer=True, unit=1))
         events = []
         for time in times:
@@ -203,7 +204,7 @@ def test_an_explosion_leaves_nothing_behind(pairs: str) -> None:
 def test_a_rule_that_explodes_at_an_instant_leaves_nothing_behind(
     state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(Materialiser.__init__.__kwdefaults__, "limits", Limits(instant=30))
+    monkeypatch.setattr(Limits.__init__, "__defaults__", (1_000, 30, BUDGET))
     Path("near.dlog").write_text("PREFIX : <urn:x:> :pair(?a, ?b) :- :in(?a, ?r), :in(?b, ?r) .")
     rules = """PREFIX : <urn:x:>
     RULES <near.dlog>

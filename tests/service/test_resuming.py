@@ -149,7 +149,7 @@ def test_files_added_for_a_feed_are_known_by_their_bytes(state: str, closings: l
         Path("more.ttl").write_text(f"<urn:x:s> <urn:x:room> <urn:x:{room}> .")
         with Journal(state) as journal:
             pipeline = resumed(journal, deployed_program(journal.deployed()), Added(["more.ttl"]))
-        return sorted(s + o for s, p, o in pipeline._enrich.background if p == "<urn:x:room>")
+        return sorted(s + o for s, p, o in pipeline.instants.enrich.background if p == "<urn:x:room>")
 
     assert facts("attic") == facts("attic") == ["<urn:x:s><urn:x:attic>", "<urn:x:s><urn:x:kitchen>"]
     assert len(closings) == 1

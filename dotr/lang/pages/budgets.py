@@ -25,4 +25,14 @@ PAGES: Final = (
         ":alike(?a, ?b) :- [?a, :room, ?r], [?b, :room, ?r], [?a, :val, ?v], [?b, :val, ?v] .",
         PageKind.OTHER,
     ),
+    Page(
+        "D4132",
+        "a query that takes too much work",
+        f"{_UNITS}Every query has a budget of its own at every instant, as if it ran alone. What it\n"
+        "answers from the background alone is charged once, at deployment. At an instant, `--on-error skip`\n"
+        "and `file=` set its graphs aside.",
+        "SELECT ?x WHERE { ?x :val ?v . ?y :val ?w . ?z :val ?u FILTER(?v + ?w + ?u < 0) }",
+        "SELECT ?x WHERE { ?x :val ?v ; :near ?y . ?y :val ?w FILTER(?v + ?w < 0) }",
+        PageKind.OTHER,
+    ),
 )

@@ -1,0 +1,149 @@
+"""One instant: its triples become K(t), and the queries find its facts in it.
+
+Place:   both halves that look at no other time. The pipeline and the workers of a batch ask it; enrich.py
+         and extract.py do the work.
+Method:  quickly first, within a part of the budget (budget.py): queries share what they can, triples are
+         entered as they came. If that goes on for too long, it is abandoned and done again canonically:
+         triples in order, only what queries need is derived, every query by itself. What that refuses is
+         refused, whatever the quick way would have done; so all ways of running refuse the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+from dotr.budget import BUDGET, SLACK
+from dotr.core.canonical import CanonicalExtractor
+from dotr.core.enrich import wanted
+from dotr.core.extract import ANSWER_LIMIT, Extractor
+from dotr.core.query_units import MANY_ANSWERS, MUCH_WORK
+from dotr.datalog.closing import MANY_FACTS, MUCH_DATALOG, narrowed
+from dotr.datalog.materialiser import Limits, Materialiser
+from dotr.errors import DataError, Diagnostic, DotrError, ProgramError
+from dotr.events import Clock, Fact, Time
+from dotr.ir import Entailment, Program
+from dotr.rdf.blanks import label_stream
+from dotr.rdf.memo import Memo
+from dotr.rdf.terms import Term, Triple
+from dotr.sparql.distribution import Shares
+from dotr.sparql.units import Alone
+
+Graphs: TypeAlias = Sequence[list[Triple]]
+Facts: TypeAlias = Mapping[str, Sequence[Fact]]
+
+Known: TypeAlias = tuple[Time, Sequence[Triple], Facts, bool]
+"""(time, triples, stream → facts, whether a graph came) of an instant."""
+
+AGAIN = frozenset({MANY_FACTS, MUCH_DATALOG, MANY_ANSWERS, MUCH_WORK})
+"""What the quick way finds wrong with an instant and the canonical way has the last word on."""
+
+
+class Instants:
+    """Owns the two steps that look at one instant, and their canonical counterparts once an instant is heavy.
+
+    `enrich`: the program's rules over its background. `shares`: see `Extractor`. `limit`: answers of one
+    query at one instant that are an explosion. `budget`: units of work of an instant's Datalog, and of each
+    query at it.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        enrich: Materialiser,
+        *,
+        shares: Shares | None = None,
+        limit: int = ANSWER_LIMIT,
+        budget: int = BUDGET,
+    ) -> None:
+        self.program = program
+        self.enrich = enrich
+        self.extract = Extractor(program.queries, enrich.store, limit=limit, budget=budget, shares=shares)
+        self.clock = Clock()
+        self._limit, self._budget = limit, budget
+        enrich.store.meter.open(budget // SLACK)
+        self._ontology = program.entailment is not Entailment.NONE
+        self._alone: Memo[Term, Alone | None] = Memo(self._alone_of, longest=1 << 12)
+        self._canonical: tuple[Materialiser, CanonicalExtractor] | None = None
+
+    def begin(self, clock: Clock) -> None:
+        """Fix how this run writes time."""
+        self.clock = self.enrich.store.moment.clock = clock
+        self._canonical = None
+
+    def known(self, time: Time, graphs: Graphs | None) -> Known:
+        """The facts of the instant at which `graphs` came; None is a tick at which none came.
+
+        Raises DataError, ProgramError for an instant in error; the next one is not touched by it.
+        """
+        if graphs is None:
+            return time, (), self._facts(time, ()), False
+        if len(graphs) == 1 and len(graphs[0]) == 1:
+            subject, predicate, object_ = graphs[0][0]
+            if subject[0] != "_" != object_[0] and (alone := self._alone[predicate]) is not None:
+                try:
+                    return time, graphs[0], alone(subject, object_, time), True
+                except ProgramError:
+                    pass  # heavier than that: as any other
+        triples = instant_triples(graphs, time)
+        return time, triples, self._facts(time, triples), True
+
+    def _facts(self, time: Time, triples: Sequence[Triple]) -> Facts:
+        try:
+            return self._once(self.enrich, self.extract, time, triples)
+        except ProgramError as error:
+            if error.diagnostics[0].code not in AGAIN:
+                raise
+        return self._once(*self._canonically(), time, sorted(triples))
+
+    def _once(
+        self,
+        enrich: Materialiser,
+        extract: Extractor | CanonicalExtractor,
+        time: Time,
+        triples: Sequence[Triple],
+    ) -> Facts:
+        try:
+            enrich.instant(triples)
+        except DotrError as error:
+            raise type(error)(self._placed(error.diagnostics, time)) from None
+        try:
+            facts = extract.facts(time)
+            if self._ontology and (clashes := enrich.clashes()):
+                raise DataError(self._placed(clashes, time))
+        finally:
+            enrich.forget()
+        return facts
+
+    def _canonically(self) -> tuple[Materialiser, CanonicalExtractor]:
+        """The same background, rules and queries, whatever else is derived and shared here."""
+        if self._canonical is None:
+            needs = wanted(self.program, materialize_all=False)
+            closed = narrowed(self.enrich.closed, needs)
+            enrich = Materialiser((), closed=closed, limits=Limits(budget=self._budget))
+            enrich.store.moment.clock = self.clock
+            extract = CanonicalExtractor(
+                self.program.queries, self.extract.shapes, enrich.store, self._limit, self._budget
+            )
+            self._canonical = enrich, extract
+        return self._canonical
+
+    def _alone_of(self, predicate: Term) -> Alone | None:
+        """Both steps for an instant of one triple of this predicate, where it takes so little."""
+        if self._ontology or not self.enrich.inert(predicate):
+            return None
+        return self.extract.alone(predicate)
+
+    def _placed(self, found: Iterable[Diagnostic], time: Time) -> list[Diagnostic]:
+        """Findings about an instant, with its time for a place."""
+        return [one if one.place else replace(one, place=f"@ {self.clock.text(time)}") for one in found]
+
+
+def instant_triples(graphs: Graphs, time: Time) -> list[Triple]:
+    """The triples of one instant; blank nodes get labels of their own (a graph without any is left alone)."""
+    for graph in graphs:
+        for subject, _, object_ in graph:
+            if subject[0] == "_" or object_[0] == "_":
+                return [triple for labelled in label_stream(graphs, time) for triple in labelled]
+    return graphs[0] if len(graphs) == 1 else [triple for graph in graphs for triple in graph]

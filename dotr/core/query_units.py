@@ -1,0 +1,203 @@
+"""From queries to units: what queries of one shape share, made executable over one store.
+
+Place:   under extract.py, which asks all units of an instant together, and canonical.py, which asks one after
+         the other.
+Method:  queries of one shape are one (shapes.py). A unit is the quickest kind that the query and the
+         background allow (units.py). Its meter has the limit of deployment while it is made, since what the
+         background alone answers is looked for then, and afterwards that of an instant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from dotr.budget import Exhausted, Meter, at_deployment
+from dotr.errors import Diagnostic, ProgramError
+from dotr.events import Time
+from dotr.ir import Select
+from dotr.joins.body import Check
+from dotr.joins.store import TripleIndex
+from dotr.rdf.terms import Term
+from dotr.sparql.algebra import BasicGraphPattern, branches_of, pattern_names
+from dotr.sparql.building import Builder
+from dotr.sparql.compiled import CompiledQuery
+from dotr.sparql.distribution import Distribution, Shares
+from dotr.sparql.full_state import FullState
+from dotr.sparql.leaves import Leaf
+from dotr.sparql.relations_read import relations_of
+from dotr.sparql.shapes import Comparison, Shape, shape_of
+from dotr.sparql.translate import Refused, Translated, translate
+from dotr.sparql.units import Fallback, IncrementalView, MonotoneDelta, QueryUnit
+
+Members = Mapping[tuple[Term, ...], Sequence[str]]
+
+MANY_ANSWERS = "D4130"
+MUCH_WORK = "D4132"
+
+
+@dataclass(frozen=True, slots=True)
+class SharedQuery:
+    """What is evaluated for the queries of one shape. `members`: constants compared with → streams."""
+
+    select: Select
+    members: Members
+    comparisons: tuple[Comparison, ...]
+    width: int
+
+    @property
+    def name(self) -> str:
+        """That of its first stream."""
+        return next(stream for streams in self.members.values() for stream in streams)
+
+    def distribution(self, shares: Shares | None = None) -> Distribution:
+        """Who gets which rows."""
+        return Distribution(
+            self.members,
+            self.comparisons,
+            self.select.variables,
+            self.width,
+            distinct=self.select.distinct,
+            shares=shares,
+        )
+
+    def apart(self, queries: Mapping[str, Select]) -> Iterator[SharedQuery]:
+        """Its members one by one, as if each ran alone."""
+        for streams in self.members.values():
+            yield _alone(queries, streams)
+
+
+def shared_queries(queries: Mapping[str, Select]) -> list[SharedQuery]:
+    """Queries by shape; what nobody shares keeps its comparisons."""
+    shapes: dict[Shape, dict[tuple[Term, ...], list[str]]] = {}
+    for name, select in queries.items():
+        shape, constants = shape_of(select)
+        shapes.setdefault(shape, {}).setdefault(constants, []).append(name)
+    return [
+        SharedQuery(shape.query, members, shape.comparisons, shape.width)
+        if len(members) > 1
+        else _alone(queries, next(iter(members.values())))
+        for shape, members in shapes.items()
+    ]
+
+
+def _alone(queries: Mapping[str, Select], streams: Sequence[str]) -> SharedQuery:
+    select = queries[streams[0]]
+    return SharedQuery(select, {(): tuple(streams)}, (), len(select.variables))
+
+
+class UnitMaker:
+    """Owns what the units of one store have in common. Used before the first instant, or between two steps.
+
+    `limit`: answers of one query at one instant that are an explosion. `budget`: units of work of one query
+    over the background alone (see `at_deployment`), `run_budget` at an instant, of which `moment` names the
+    one in progress if nobody opens the meters.
+    """
+
+    def __init__(
+        self,
+        store: TripleIndex,
+        limit: int,
+        budget: int,
+        run_budget: int,
+        moment: Callable[[], object] | None = None,
+    ) -> None:
+        self.store = store
+        self.state = FullState(store)
+        self._limit = limit
+        self._budget = at_deployment(budget, len(store.background))
+        self._run_budget = run_budget
+        self._moment = moment
+
+    def unit(self, shared: SharedQuery, distribution: Distribution) -> QueryUnit:
+        """Raises ProgramError D1290 for a query that no engine can run, Exhausted for the background."""
+        meter = Meter(self._budget, self._moment)
+        meter.open()
+        made = self._made(shared, distribution, meter)
+        meter.source = made
+        meter.open(self._run_budget)
+        return made
+
+    def _made(self, shared: SharedQuery, distribution: Distribution, meter: Meter) -> QueryUnit:
+        try:
+            translated = translate(shared.select)
+        except Refused as refusal:
+            relations = sorted(relations_of(shared.select))
+            self.state.look_at(relations)
+            return Fallback(
+                shared.name,
+                shared.select,
+                distribution,
+                meter,
+                self.state,
+                relations,
+                str(refusal),
+                self._limit,
+            )
+        return self._compiled(shared, distribution, meter, translated)
+
+    def _compiled(
+        self, shared: SharedQuery, distribution: Distribution, meter: Meter, translated: Translated
+    ) -> QueryUnit:
+        name, select = shared.name, shared.select
+        branches = branches_of(translated.core)
+        if branches is not None and not translated.late and not translated.order:
+            leaves = [
+                Leaf(
+                    branch,
+                    self.store,
+                    _checks(distribution, branch),
+                    columns=translated.outputs,
+                    limit=self._limit,
+                    meter=meter,
+                )
+                for branch in branches
+            ]
+            if all(leaf.additive and leaf.barren for leaf in leaves):
+                return MonotoneDelta(name, select, distribution, meter, leaves, self._limit)
+        builder = Builder(self.store, self._limit, lambda branch: _checks(distribution, branch), meter)
+        query = CompiledQuery(translated, builder)
+        return IncrementalView(name, select, distribution, meter, query, builder.leaves)
+
+    def many_answers(self, unit: QueryUnit | None, time: Time) -> ProgramError:
+        """D4130."""
+        name, span = ("", None) if unit is None else (unit.name, unit.select.span)
+        return ProgramError(
+            Diagnostic(
+                MANY_ANSWERS,
+                f"query `{name}` has more than {self._limit} answers at {self.store.moment.clock.text(time)}",
+                span,
+                notes=("patterns without a common variable multiply their answers",),
+                hint="join the patterns, filter, or aggregate",
+            )
+        )
+
+    def much_work(self, exhausted: Exhausted, unit: QueryUnit, time: Time) -> ProgramError:
+        """D4132 at an instant."""
+        where = f"at {self.store.moment.clock.text(time)}"
+        return _much_work(exhausted, unit.name, unit.select, unit.meter.limit, where)
+
+    def much_background(self, exhausted: Exhausted, shared: SharedQuery) -> ProgramError:
+        """D4132 at deployment."""
+        return _much_work(exhausted, shared.name, shared.select, self._budget, "over the background alone")
+
+
+def _much_work(exhausted: Exhausted, name: str, select: Select, budget: int, where: str) -> ProgramError:
+    return ProgramError(
+        Diagnostic(
+            MUCH_WORK,
+            f"query `{name}` takes more than {budget} units of work {where}",
+            select.span,
+            notes=exhausted.notes(),
+            hint="join patterns through shared variables, filter earlier, or raise --budget",
+        )
+    )
+
+
+def _checks(distribution: Distribution, branch: BasicGraphPattern) -> list[Check]:
+    """A guard for the join: does any member want this value?"""
+    index = distribution.index
+    if index is None or distribution.first.variable not in pattern_names(branch.patterns):
+        return []
+    first = distribution.first
+    return [Check(index.any, (first.variable,), f"some {first.operator} constant", index.members)]
