@@ -274,7 +274,11 @@ def _detect(shipped: Shipped, scratch: str, folder: str, format_: str, task: int
     worker = shipped.worker()
     detecting = worker.detecting()
     written = write_events(
-        folder, format_, worker.job.clock, detecting.events(fact_rows(table.to_batches(max_chunksize=8192)))
+        folder,
+        format_,
+        worker.job.program,
+        worker.job.clock,
+        detecting.events(fact_rows(table.to_batches(max_chunksize=8192))),
     )
     written.dropped, written.parts = detecting.done.dropped, detecting.done.parts
     return written

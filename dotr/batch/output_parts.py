@@ -11,62 +11,29 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Protocol
 from uuid import uuid4
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from dotr.errors import Diagnostic, RefusedError
 from dotr.events import Clock, Composite
-from dotr.io.arrow_columns import column
+from dotr.io.event_table import ROWS, EventTableWriter
 from dotr.io.files.outputs import unwritable
-from dotr.io.sinks import format_graph, format_jsonl, format_match, nquads
+from dotr.io.output_formats import ENDINGS
+from dotr.io.sinks import formatter
+from dotr.ir import Program
 
-SUFFIXES = {"jsonl": "jsonl", "nquads": "nq", "parquet": "parquet"}
-"""`--format` → what the files' names end in."""
+FORMATS = tuple(format_ for format_ in ENDINGS if format_ != "text")
+"""Those of `--format`."""
 
 RUN_FILE = "_dotr_run.json"
 """Says what ran, when, and how much came out; it is in every finished folder."""
 
 UNFINISHED = "_dotr_unfinished"
 """Marks the folder of a run that has not ended, so that only our own leavings are ever removed."""
-
-_ROWS = 4096
-
-
-def event_schema(clock: Clock) -> pa.Schema:
-    """The columns of an event: time in the form of the input, terms of `bindings` as N-Triples."""
-    time = pa.int64() if clock.integer else pa.timestamp("us", tz="UTC")
-    return pa.schema(
-        [
-            ("time", time),
-            ("rule", pa.string()),
-            ("id", pa.string()),
-            ("bindings", pa.map_(pa.string(), pa.string())),
-            ("match", pa.string()),
-            ("graph", pa.string()),
-        ]
-    )
-
-
-def event_batch(events: Sequence[Composite], clock: Clock) -> pa.RecordBatch:
-    """Events as rows of `event_schema`. Integer times are in the clock's unit."""
-    unit = clock.unit if clock.integer else 1
-    schema = event_schema(clock)
-    columns: list[list[object]] = [
-        [event.time // unit for event in events],
-        [event.rule for event in events],
-        [event.id for event in events],
-        [list(event.bindings) for event in events],
-        [format_match(event, clock) for event in events],
-        [format_graph(event) for event in events],
-    ]
-    arrays = [column(values, kind.type) for values, kind in zip(columns, schema, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 @dataclass(slots=True)
@@ -79,60 +46,53 @@ class Written:
     parts: int = 0
 
 
-def write_events(folder: str, format_: str, clock: Clock, events: Iterable[Composite]) -> Written:
+def write_events(
+    folder: str, format_: str, program: Program, clock: Clock, events: Iterable[Composite]
+) -> Written:
     """Write a task's events to a file of its own in `folder`; no file without events. Raises EngineError."""
     written = Written("")
-    name = f"{uuid4().hex}.{SUFFIXES[format_]}"
-    buffer: list[Composite] = []
-    save: Callable[[Sequence[Composite]], None] | None = None
-    close: Callable[[], None] = lambda: None  # noqa: E731  # nothing is open yet
+    name = f"{uuid4().hex}.{ENDINGS[format_]}"
     path = os.path.join(folder, name)
+    file: _PartFile | EventTableWriter | None = None
     try:
-        for event in events:
-            written.counts[event.rule] = written.counts.get(event.rule, 0) + 1
-            buffer.append(event)
-            if len(buffer) >= _ROWS:
-                if save is None:
-                    save, close = _open(path, format_, clock)
-                save(buffer)
-                buffer = []
-        if buffer:
-            if save is None:
-                save, close = _open(path, format_, clock)
-            save(buffer)
-        close()
+        for waiting in batched(events):
+            if file is None:
+                parquet = format_ == "parquet"
+                file = EventTableWriter(path, clock) if parquet else _PartFile(path, format_, program, clock)
+            file.add(waiting)
+            for event in waiting:
+                written.counts[event.rule] = written.counts.get(event.rule, 0) + 1
+        if file is not None:
+            file.close()
+            written.file = name
     except OSError as error:
         raise unwritable(path, error) from None
-    if save is not None:
-        written.file = name
     return written
 
 
-def _open(
-    path: str, format_: str, clock: Clock
-) -> tuple[Callable[[Sequence[Composite]], None], Callable[[], None]]:
-    """(how to write some events, how to end)."""
-    if format_ == "parquet":
-        writer = pq.ParquetWriter(path, event_schema(clock), compression="zstd")
-        return lambda events: writer.write_batch(event_batch(events, clock)), writer.close
-    file = open(path, "w", encoding="utf-8", newline="\n")  # noqa: SIM115  # closed by the caller
-
-    def close() -> None:
-        file.flush()
-        os.fsync(file.fileno())
-        file.close()
-
-    def write(events: Sequence[Composite]) -> None:
-        file.write(event_text(events, format_, clock))
-
-    return write, close
+def batched(events: Iterable[Composite]) -> Iterator[list[Composite]]:
+    """Events in lists of ROWS, the last one shorter; none without events."""
+    source = iter(events)
+    while waiting := list(islice(source, ROWS)):
+        yield waiting
 
 
-def event_text(events: Sequence[Composite], format_: str, clock: Clock) -> str:
-    """Events in a text format: their lines, with their ends."""
-    if format_ == "jsonl":
-        return "".join([f"{format_jsonl(event, clock)}\n" for event in events])
-    return nquads(events, clock)
+class _PartFile:
+    """Owns one text file of events; `close` completes it. Raises OSError."""
+
+    def __init__(self, path: str, format_: str, program: Program, clock: Clock) -> None:
+        head, self._format = formatter(format_, program.prefixes, program.rules)
+        self._clock = clock
+        self._file = open(path, "w", encoding="utf-8", newline="\n")  # noqa: SIM115  # closed by `close`
+        self._file.write(head)
+
+    def add(self, events: Sequence[Composite]) -> None:
+        self._file.write(self._format(events, self._clock))
+
+    def close(self) -> None:
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
 
 
 def part_name(number: int, of: int, suffix: str) -> str:

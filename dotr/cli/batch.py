@@ -23,7 +23,7 @@ import click
 from dotr.batch.extracting import Treatment
 from dotr.batch.locations import is_remote, plain_path
 from dotr.batch.log_splits import LogListing, open_log
-from dotr.batch.output_parts import SUFFIXES, Folder, OutputFolder
+from dotr.batch.output_parts import FORMATS, Folder, OutputFolder
 from dotr.batch.partitioning import By, describe, plan_batch
 from dotr.batch.runs import Report, Request, Runner, run_file, warnings
 from dotr.cli import render
@@ -41,6 +41,7 @@ from dotr.errors import Diagnostic, UsageError
 from dotr.io.files.background import read_background
 from dotr.io.files.rule_texts import RuleTexts
 from dotr.io.files.sources import SourceOptions
+from dotr.io.output_formats import format_of_name
 from dotr.ir.private_rules import needed
 from dotr.lang import load_program
 from dotr.tesla.digest import rule_digests
@@ -53,10 +54,9 @@ from dotr.tesla.digest import rule_digests
     "logs",
     metavar="PATH",
     multiple=True,
-    required=True,
-    help="A file, folder or glob, or a URI that Spark knows (hdfs://…, s3a://…); repeatable.",
+    help="As LOG: a file, folder or glob, or a URI that Spark knows (hdfs://…, s3a://…); repeatable.",
 )
-@click.argument("more_logs", metavar="[PATH...]", nargs=-1)
+@click.argument("more_logs", metavar="[LOG...]", nargs=-1)
 @click.option(
     "--out",
     type=file_name,
@@ -87,7 +87,10 @@ from dotr.tesla.digest import rule_digests
     help="Length of a slice of time, at least a 16th of what rules look back (default: chosen).",
 )
 @click.option(
-    "--format", "format_", type=click.Choice(list(SUFFIXES)), default="jsonl", help="Default: jsonl."
+    "--format",
+    "format_",
+    type=click.Choice(list(FORMATS)),
+    help="How to write (default: by the name of DIR, else jsonl).",
 )
 @click.option("--overwrite", is_flag=True, help="Replace an earlier output.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress line, no summary.")
@@ -103,7 +106,7 @@ def command(
     master: str | None,
     by: str,
     slice_: int | None,
-    format_: str,
+    format_: str | None,
     overwrite: bool,
     quiet: bool,
     background: tuple[str, ...],
@@ -125,8 +128,11 @@ def command(
     """
     if slice_ == 0:
         raise UsageError(Diagnostic("D4120", "--slice is empty", hint="give a duration such as 1h"))
-    options = reading(base, time_path, time_unit, max_document)
     places = [plain_path(place) for place in (*logs, *more_logs)]
+    if not places:
+        raise click.UsageError("name one or more logs: dotr batch RULES LOG… --out DIR")
+    format_ = format_ or format_of_name(out.rstrip("/"), FORMATS, "dotr batch") or "jsonl"
+    options = reading(base, time_path, time_unit, max_document)
     texts = RuleTexts()
     program = load_program([rules, *more_rules], texts)
     documents = [*program.background, *background]

@@ -32,16 +32,18 @@ from dotr.cli.options import (
 from dotr.cli.run import chosen_format, outputs_apart
 from dotr.errors import Diagnostic, UsageError
 from dotr.events import Clock
-from dotr.io.files.outputs import StreamOutput, is_device, open_output
+from dotr.io.files.outputs import Output, StreamOutput, is_device, open_output
 from dotr.io.files.rule_texts import read_rules_text
 from dotr.io.files.sources import SourceOptions
-from dotr.io.sinks import FORMATS, formatter
+from dotr.io.output_formats import EVENT_FORMATS
+from dotr.io.sinks import formatter
 from dotr.io.timestamps import UNITS
 from dotr.ir import Program
 from dotr.lang import load_program
 from dotr.service.appending_files import AppendingFile
 from dotr.service.checkpoint_policy import CheckpointPolicy, Idle
 from dotr.service.deployment_directory import deployed_program
+from dotr.service.event_parts import EventParts
 from dotr.service.feed import Feed, FeedSink, refuse_other_unit, uncollected
 from dotr.service.journal import DATABASE, LOCK, Journal
 from dotr.service.resuming import Added, resumed
@@ -69,7 +71,10 @@ _LOOK = 0.25
 @lateness_options(late="drop")
 @jump_option
 @click.option(
-    "--format", "format_", type=click.Choice(list(FORMATS)), help="How to write (default: by the name of -o)."
+    "--format",
+    "format_",
+    type=click.Choice(list(EVENT_FORMATS)),
+    help="How to write (default: by the name of -o).",
 )
 @click.option(
     "-o",
@@ -118,6 +123,8 @@ def command(
         raise UsageError(
             Diagnostic("D4131", "--idle-advance needs a source that may be silent", hint="add --follow")
         )
+    for path in outputs or [None]:
+        chosen_format(format_, path, EVENT_FORMATS, "dotr feed")  # refused before anything is read
     own = [os.path.join(folder, name) for name in (DATABASE, LOCK)]
     outputs_apart(outputs, [on_error, late], [*own, *sources, *background, *more_rules], appearing=True)
     feed: Feed
@@ -216,27 +223,35 @@ def _with_rules(journal: Journal, more: Sequence[str]) -> Program:
 
 def _sinks(
     journal: Journal, program: Program, outputs: Sequence[str], format_: str | None, overwrite: bool
-) -> list[FeedSink]:
+) -> list[FeedSink | EventParts]:
     """Every output, opened; standard output where none is named."""
     if not outputs:
-        head, write = formatter(chosen_format(format_, None), program.prefixes)
         out = StreamOutput(sys.stdout.buffer)
-        out.write(head)
-        return [FeedSink(write, out)]
-    sinks = []
+        return [_text_sink(chosen_format(format_, None, EVENT_FORMATS, "dotr feed"), program, out)]
+    sinks: list[FeedSink | EventParts] = []
     for path in outputs:
-        name = chosen_format(format_, path)
-        head, write = formatter(name, program.prefixes)
-        if is_device(path):
-            device = open_output(path)
-            device.write(head)
-            sinks.append(FeedSink(write, device))
-            continue
-        file = AppendingFile(journal, path, name, overwrite)
-        if not file.length:
-            file.write(head)
-        sinks.append(FeedSink(write, file))
+        name = chosen_format(format_, path, EVENT_FORMATS, "dotr feed")
+        if name == "parquet":
+            sinks.append(EventParts(journal, path, overwrite))
+        elif is_device(path):
+            sinks.append(_text_sink(name, program, open_output(path)))
+        else:
+            file = AppendingFile(journal, path, name, overwrite)
+            sinks.append(_text_sink(name, program, file, continued=bool(file.length)))
     return sinks
+
+
+def _text_sink(
+    name: str, program: Program, output: AppendingFile | Output, continued: bool = False
+) -> FeedSink:
+    """An output of text. Its head is written, or, where it goes on, what stands there must be the same."""
+    head, write = formatter(name, program.prefixes, program.rules)
+    if continued:
+        assert isinstance(output, AppendingFile), "only a deployment's file goes on"
+        output.refuse_other_head(head)
+    else:
+        output.write(head)
+    return FeedSink(write, output)
 
 
 @contextmanager

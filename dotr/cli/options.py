@@ -15,7 +15,7 @@ from dotr.api import duration
 from dotr.errors import Diagnostic, UsageError
 from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE
 from dotr.io.files.sources import SourceOptions
-from dotr.io.sinks import FORMATS
+from dotr.io.output_formats import EVENT_FORMATS
 from dotr.io.timestamps import UNITS
 from dotr.ir import Program
 from dotr.ir.private_rules import only
@@ -150,7 +150,7 @@ def jump_option(function: F) -> F:
     return option(function)
 
 
-def output_options(formats: tuple[str, ...] = FORMATS) -> Callable[[F], F]:
+def output_options(formats: tuple[str, ...] = EVENT_FORMATS) -> Callable[[F], F]:
     """`--format -o --overwrite --quiet`."""
     options = (
         click.option(

@@ -35,6 +35,8 @@ from dotr.rdf.terms import Triple, literal
 from dotr.reference.enrich import LiteralEnricher, quad
 from dotr.sparql.full import FullQuery
 
+FORMATS = ("text", "jsonl")
+
 
 @click.command(short_help="SPARQL over the enriched state at one time, or over the background.")
 @click.argument("rules", metavar="RULES")
@@ -43,7 +45,7 @@ from dotr.sparql.full import FullQuery
 @click.option("--at", metavar="TIME", help="Which instant of the SOURCEs: 12, or 2026-01-01T08:00:12Z.")
 @rules_options
 @source_options
-@output_options(("text", "jsonl"))
+@output_options(FORMATS)
 def command(
     rules: str,
     sources: tuple[str, ...],
@@ -73,6 +75,7 @@ def command(
                 "D4110", "SOURCE and --at go together", hint="dotr query RULES SOURCE… --at 12 QUERY.rq"
             )
         )
+    format_ = chosen_format(format_, output, FORMATS, "dotr query")
     options = reading(base, time_path, time_unit, max_document)
     texts = [path for path in (rules, *more_rules) if not _is_rdf(path)]
     rule_texts = RuleTexts()
@@ -94,7 +97,7 @@ def command(
             note(f"no graph came at {instant.clock.text(instant.time)}: the answer is that of an empty one")
     answer = _answer(program, triples, select, instant, verify)
     out = open_output(output, overwrite) if output else StreamOutput(sys.stdout.buffer)
-    text = chosen_format(format_, output) == "text"
+    text = format_ == "text"
     if isinstance(answer, bool):
         out.write(f"{str(answer).lower()}\n" if text else f'{{"boolean":{str(answer).lower()}}}\n')
     elif text:

@@ -9,7 +9,6 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import PurePath
 
 import click
 
@@ -29,12 +28,14 @@ from dotr.errors import DataError, Diagnostic, DotrError, UsageError
 from dotr.events import Time
 from dotr.io.error_policy import ErrorPolicy
 from dotr.io.files.background import read_background
-from dotr.io.files.outputs import FileOutput, Output, StreamOutput, open_output
+from dotr.io.files.event_sinks import EventSink, ParquetSink, TextSink
+from dotr.io.files.outputs import FileOutput, Output, StreamOutput, is_device, open_output
 from dotr.io.files.overlap import refuse_overlap
 from dotr.io.files.rule_texts import RuleTexts
 from dotr.io.files.sources import Mark, Sources, TimedGraph, live
 from dotr.io.lineage import Lineage, told_of
-from dotr.io.sinks import Formatter, formatter, late_line
+from dotr.io.output_formats import EVENT_FORMATS, format_of_name, refused
+from dotr.io.sinks import formatter, late_line
 from dotr.ir import Program
 from dotr.ir.private_rules import needed
 from dotr.lang import load_program
@@ -77,6 +78,7 @@ def command(
     A SOURCE is an RDF file (Turtle, N-Triples: one graph; TriG, N-Quads, JSON lines, RDF Message Log:
     many), a folder, a glob, or - for standard input; each may be gzipped.
     """
+    format_ = chosen_format(format_, output, EVENT_FORMATS, "dotr run")
     options = reading(base, time_path, time_unit, max_document)
     texts = RuleTexts()
     program = load_program([rules, *more_rules], texts)
@@ -100,16 +102,33 @@ def command(
             ),
             delayed,
         )
-        replay.run(program, format_, output, overwrite, quiet)
+        replay.run(open_sink(format_, output, overwrite, program), output, quiet)
 
 
-def chosen_format(format_: str | None, output: str | None) -> str:
-    """The format asked for, else that of the output's name, text on a terminal and JSON lines elsewhere."""
+def chosen_format(format_: str | None, output: str | None, can: Sequence[str], verb: str) -> str:
+    """The format asked for, else that of the output's name, text on a terminal and JSON lines elsewhere.
+
+    Raises UsageError D4151 for a format of the name that the verb does not write, and for Parquet anywhere
+    but in a file.
+    """
+    if format_ == "parquet" and (output is None or is_device(output)):
+        raise refused("Parquet to a stream", [name for name in can if name != "parquet"], verb)
     if format_ is not None:
         return format_
     if output is None:
         return "text" if sys.stdout.isatty() else "jsonl"
-    return _SUFFIXES.get(PurePath(output).suffix.lower(), "jsonl")
+    return format_of_name(output, can, verb) or "jsonl"
+
+
+def open_sink(format_: str, output: str | None, overwrite: bool, program: Program) -> TextSink | ParquetSink:
+    """Where the events of a run go, opened, with what stands at its head."""
+    if format_ == "parquet":
+        assert output is not None, "chosen_format asks for a file"
+        return ParquetSink(FileOutput(output, overwrite))
+    head, write = formatter(format_, program.prefixes, program.rules)
+    out = open_output(output, overwrite) if output else StreamOutput(sys.stdout.buffer)
+    out.write(head)
+    return TextSink(write, out)
 
 
 def _stdout() -> int | None:
@@ -117,9 +136,6 @@ def _stdout() -> int | None:
         return sys.stdout.fileno()
     except (OSError, ValueError):  # something in memory stands in for it
         return None
-
-
-_SUFFIXES = {".jsonl": "jsonl", ".trig": "trig", ".nq": "nquads", ".txt": "text"}
 
 
 def outputs_apart(
@@ -193,33 +209,27 @@ class Replay:
     def __post_init__(self) -> None:
         self.origins = Lineage(lambda: self.pipeline.settled)
 
-    def run(
-        self, program: Program, format_: str | None, output: str | None, overwrite: bool, quiet: bool
-    ) -> None:
+    def run(self, sink: TextSink | ParquetSink, output: str | None, quiet: bool) -> None:
         """Replay everything. What was emitted before an error or Ctrl-C is written, and stays."""
-        head, write = formatter(chosen_format(format_, output), program.prefixes)
-        out = open_output(output, overwrite) if output else StreamOutput(sys.stdout.buffer)
         progress = render.Progress(
             not quiet and sys.stderr.isatty() and (output is not None or not sys.stdout.isatty())
         )
         try:
-            if head:
-                out.write(head)
-            self._replay(out, write, progress)
-            out.finish()
+            self._replay(sink, progress)
+            sink.finish()
         except BrokenPipeError:
             raise
         except BaseException:
             progress.clear()
-            out.abandon()
-            if isinstance(out, FileOutput):
-                render.note(f"what was emitted so far is in {out.part}")
+            sink.abandon()
+            if isinstance(sink.output, FileOutput):
+                render.note(f"what was emitted so far is in {sink.output.part}")
             raise
         progress.clear()
         if not quiet:
             render.note(self.summary(progress.seconds))
 
-    def _replay(self, out: Output, write: Formatter, progress: render.Progress) -> None:
+    def _replay(self, sink: EventSink, progress: render.Progress) -> None:
         sources, pipeline, origins = self.sources, self.pipeline, self.origins
         at_once = live(sources.paths)
         ahead = 0 if at_once else AHEAD
@@ -229,7 +239,7 @@ class Replay:
                 if isinstance(item, Mark):
                     origins.passed(item)
                     if item.error is not None:
-                        self._write(out, write)  # its letters come before this one
+                        self._write(sink)  # its letters come before this one
                         sources.refusals.take(item.error, item.content)
                     continue
                 count += 1
@@ -242,26 +252,26 @@ class Replay:
                 origins.note(graph)
                 pipeline.accept(graph.time, graph.triples)
                 if not count & ahead:
-                    self._write(out, write)
+                    self._write(sink)
                     if at_once:
-                        out.flush()
+                        sink.flush()
                 if progress.shown and not count & 63:  # what it shows is worth counting
                     progress.update(count, sum(pipeline.counters.events.values()), clock.text(graph.time))
         except DataError:
             if not self._running:  # an error of the sources: what was closed before is told
-                self._write(out, write)
+                self._write(sink)
             raise
         pipeline.close_all()
-        self._write(out, write)
+        self._write(sink)
 
-    def _write(self, out: Output, write: Formatter) -> None:
+    def _write(self, sink: EventSink) -> None:
         """Run what is closed; write its events."""
         clock = self.pipeline.clock
         self._running = True
         for events in self.pipeline.drain():
             if events:
                 assert clock is not None
-                out.write(write(events, clock))
+                sink.write(events, clock)
         self._running = False
 
     def refused(self, time: Time, graphs: Sequence[list[Triple]], error: DotrError) -> None:

@@ -89,7 +89,8 @@ def shown(report: dict[str, Any]) -> str:
         lines.append(f"fed         {report['graphs']:,} graphs at {report['instants']:,} instants")
         lines.append(f"left out    {report['late']:,} late graphs, {report['refused']:,} refused documents")
     lines += [
-        f"output      {path}   {row['format']}, {row['length']:,} bytes"
+        f"output      {path}   {row['format']}, {row['length']:,} "
+        + ("files" if row["format"] == "parquet" else "bytes")
         for path, row in report["outputs"].items()
     ]
     head = ("rule", "events", "last event", "remembers", "at most from the last")

@@ -1,4 +1,4 @@
-"""Sinks: composite events as text, JSON lines, TriG and N-Quads.
+"""Sinks: composite events as text, JSON lines, TriG, N-Quads and CSV.
 
 Place:   behind emit.py; used by the command line and by Event.to_json.
 Method:  every line is written by hand from ready parts (N-Quads of one event 0.4 µs; a serializer over term
@@ -16,17 +16,22 @@ from typing import TypeAlias
 
 from dotr.core.emit import Emission
 from dotr.events import Clock, Composite, Fact, Time
+from dotr.io.csv_rows import csv_formatter
 from dotr.io.term_formatting import TermFormatter, json_terms
+from dotr.ir import Rule
 from dotr.rdf.terms import PROV_GENERATED_AT_TIME, XSD, Term, Triple
 
 Formatter: TypeAlias = Callable[[Sequence[Composite], Clock], str]
 """Events as the characters that go to the sink, line ends included."""
 
-FORMATS = ("text", "jsonl", "trig", "nquads")
+FORMATS = ("text", "jsonl", "trig", "nquads", "csv")
+"""Those that are text."""
 
 
-def formatter(name: str, prefixes: Mapping[str, str]) -> tuple[str, Formatter]:
-    """(what stands at the head of an output, how an event is written) of one of FORMATS."""
+def formatter(name: str, prefixes: Mapping[str, str], rules: Sequence[Rule] = ()) -> tuple[str, Formatter]:
+    """(what stands at the head of an output, how events are written) of one of FORMATS. `rules` are those of
+    the program: columns of a table are theirs.
+    """
     if name == "text":
         short = TermFormatter({"xsd": XSD, **prefixes}, fresh=True)
         return "", lambda events, clock: "".join([f"{text(event, clock, short)}\n" for event in events])
@@ -37,6 +42,8 @@ def formatter(name: str, prefixes: Mapping[str, str]) -> tuple[str, Formatter]:
         return notation.header(), lambda events, clock: "".join([trig(e, clock, notation) for e in events])
     if name == "nquads":
         return "", nquads
+    if name == "csv":
+        return csv_formatter(rules)
     raise ValueError(name)
 
 

@@ -3,7 +3,8 @@
 Place:   written by feeding.py, lengths kept in the journal.
 Method:  a file is registered before it is created; only a file of this deployment is continued. At a commit
          its bytes are synced before the journal records its length; at a start it is cut to that length.
-Bad state: D5001 a foreign file · D5206 another format · D5207 shorter than what was committed.
+Bad state: D5001 a foreign file · D5206 another format · D5207 shorter than what was committed · D5211 another
+           head.
 """
 
 from __future__ import annotations
@@ -109,6 +110,29 @@ class AppendingFile:
                 hint="put it back; to begin the file anew with the events to come, --overwrite",
             )
         )
+
+    def refuse_other_head(self, head: str) -> None:
+        """Raise RefusedError D5211 where a file that goes on does not begin with `head`: what follows would
+        not be read as it is meant.
+        """
+        wanted = head.encode()
+        try:
+            with open(self.path, "rb") as file:
+                found = file.read(len(wanted) + 200)
+        except OSError as error:
+            raise unwritable(self._name, error) from None
+        if not found.startswith(wanted):
+            first = found.decode("utf-8", "replace").split("\n")[0]
+            raise RefusedError(
+                Diagnostic(
+                    "D5211",
+                    f"the head of `{self._name}` is not that of these rules",
+                    place=self._name,
+                    label=first,
+                    notes=(f"it would be: {head.splitlines()[0]}",),
+                    hint="give another name; to begin the file anew with the events to come, --overwrite",
+                )
+            )
 
     def write(self, text: str) -> None:
         """Append text; it counts from the next commit on."""

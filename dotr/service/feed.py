@@ -14,12 +14,12 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from dotr.core.emit import Emission
 from dotr.core.pipeline import Pipeline
 from dotr.errors import DataError, Diagnostic, DotrError, RefusedError
-from dotr.events import Clock, Time
+from dotr.events import Clock, Composite, Time
 from dotr.io.error_policy import ErrorPolicy, dead_letter
 from dotr.io.files.outputs import Output
 from dotr.io.files.sources import Item, Mark, SourceOptions, Sources, TimedGraph, live, resolve
@@ -28,6 +28,7 @@ from dotr.io.sinks import Formatter, late_line
 from dotr.rdf.terms import Triple
 from dotr.service.appending_files import AppendingFile
 from dotr.service.checkpoint_policy import CheckpointPolicy, Idle
+from dotr.service.event_parts import EventParts
 from dotr.service.follow import Watch
 from dotr.service.journal import Commit, Journal
 from dotr.service.offsets import Offsets
@@ -39,12 +40,32 @@ _TOGETHER = 63
 """Graphs of files are run when so many have been read, and one more: a mask."""
 
 
+class Committed(Protocol):
+    """An output that grows by commits: `settle` gives what the journal may record, `cut_back` drops the
+    rest.
+    """
+
+    path: str
+    length: int
+
+    def settle(self) -> int: ...
+
+    def cut_back(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class FeedSink:
-    """One output: how events are written, and where to. What is no file is at-least-once after a crash."""
+    """One text output: how events are written, and where to. What is no file is at-least-once after a
+    crash.
+    """
 
-    write: Formatter
+    format: Formatter
     output: AppendingFile | Output
+
+    def write(self, events: Sequence[Composite], clock: Clock) -> None:
+        self.output.write(self.format(events, clock))
 
 
 @dataclass(slots=True)
@@ -74,7 +95,7 @@ class Feed:
     journal: Journal
     pipeline: Pipeline
     options: SourceOptions
-    sinks: Sequence[FeedSink]
+    sinks: Sequence[FeedSink | EventParts]
     letters: AppendingFile | None = None
     delayed: AppendingFile | None = None
     fail_on_error: bool = True
@@ -224,7 +245,7 @@ class Feed:
         if not events:
             return
         for sink in self.sinks:
-            sink.output.write(sink.write(events, clock))
+            sink.write(events, clock)
         last, time = self._status["last"], events.matches[0][1]
         for rule in events.rules():
             last[self.pipeline.program.rules[rule].name] = time
@@ -291,9 +312,10 @@ class Feed:
     # ------------------------------------------------------------------ commits
 
     @property
-    def _files(self) -> list[AppendingFile]:
-        outputs = [sink.output for sink in self.sinks] + [self.letters, self.delayed]
-        return [output for output in outputs if isinstance(output, AppendingFile)]
+    def _files(self) -> list[Committed]:
+        outputs = [sink.output if isinstance(sink, FeedSink) else sink for sink in self.sinks]
+        files = [output for output in outputs if isinstance(output, AppendingFile | EventParts)]
+        return [*files, *(file for file in (self.letters, self.delayed) if file is not None)]
 
     def commit(self) -> None:
         """Run what is closed, settle the outputs, record all in one transaction. Raises EngineError."""
@@ -304,7 +326,7 @@ class Feed:
         """As `commit`; what is closed and has not run yet is left to the next feed."""
         begun = self.pace.begun()
         for sink in self.sinks:
-            if not isinstance(sink.output, AppendingFile):
+            if isinstance(sink, FeedSink) and not isinstance(sink.output, AppendingFile):
                 sink.output.flush()
         lengths = {file.path: file.settle() for file in self._files}
         with uncollected():

@@ -21,10 +21,11 @@ def contents() -> dict[str, bytes]:
 @pytest.mark.parametrize("output", BEFORE)
 def test_what_is_read_is_never_overwritten(dotr: Dotr, output: str) -> None:
     before = contents()
+    as_text = ["-o", output, "--overwrite", "--format", "text"]
     for arguments in (
-        ["run", "fire.dotr", "events", "-o", output, "--overwrite"],
+        ["run", "fire.dotr", "events", *as_text],
         ["run", "fire.dotr", "events", "--on-error", f"file={output}", "--overwrite"],
-        ["query", "fire.dotr", "events", "--at", "12", "ask.rq", "-o", output, "--overwrite"],
+        ["query", "fire.dotr", "events", "--at", "12", "ask.rq", *as_text],
     ):
         Path("ask.rq").write_text("SELECT ?s WHERE { ?s ?p ?o }")
         ran = dotr(*arguments)
@@ -73,7 +74,7 @@ def test_a_feed_does_not_write_into_what_it_reads_nor_over_its_deployment(dotr: 
     assert dotr("deploy", "fire.dotr").code == 0
     before = contents()
     for output in ("events/10.ttl", "events/new.nq", "events/below/new.nq", ".dotr/deployment.db"):
-        ran = dotr("feed", "events", "-o", output, "--overwrite")
+        ran = dotr("feed", "events", "-o", output, "--overwrite", "--format", "nquads")
         assert (ran.code, "D5002" in ran.err) == (5, True), output
     assert dotr("feed", "events/*.nq", "events", "-o", "events/new.nq").code == 5
     assert contents() == before

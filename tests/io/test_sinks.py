@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dotr.events import Clock, Composite, Fact
 from dotr.io.files.sources import SourceOptions, Sources
-from dotr.io.sinks import FORMATS, format_jsonl, formatter
+from dotr.io.sinks import format_jsonl, formatter
 from dotr.io.term_formatting import TermFormatter, json_terms
 from dotr.rdf.canonical import canonical
 from dotr.rdf.terms import XSD, Term, Triple, iri, is_literal, literal, literal_parts
@@ -183,7 +183,7 @@ def test_text_is_the_papers_notation() -> None:
 def test_an_empty_graph_is_written_in_every_format(tmp_path: Path) -> None:
     empty = composite("Fire", 0, ID, (), (), ())
     assert written("text", [empty], Clock()) == "{ } @ 0\n"
-    for name in FORMATS[1:]:
+    for name in SUFFIX:
         (graph,) = read_back(name, written(name, [empty], Clock()), Clock(), tmp_path)
         assert graph.triples == []
 

@@ -16,9 +16,10 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dotr.batch.output_parts import RUN_FILE, SUFFIXES, UNFINISHED, part_name
+from dotr.batch.output_parts import RUN_FILE, UNFINISHED, part_name
 from dotr.errors import Diagnostic, EngineError, RefusedError
 from dotr.io.files.outputs import unwritable
+from dotr.io.output_formats import ENDINGS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -146,7 +147,7 @@ class RemoteFolder:
         """
         store = self._store
         for number, file in enumerate(files):
-            name = part_name(number, len(files), SUFFIXES[self._format])
+            name = part_name(number, len(files), ENDINGS[self._format])
             store.rename(f"{self.part}/{file}", f"{self.part}/{name}")
         if store.exists(f"{self.part}/{_RAW}"):
             store.remove(f"{self.part}/{_RAW}")

@@ -19,8 +19,8 @@ import pyarrow as pa
 
 from dotr.batch.arrow_batches import Instant, extract, fact_batches, fact_rows
 from dotr.batch.fact_rows import FactRow
-from dotr.batch.job import RARELY, Shipped, split_lines
-from dotr.batch.output_parts import event_batch, event_schema, event_text, write_events
+from dotr.batch.job import RARELY, Job, Shipped, split_lines
+from dotr.batch.output_parts import batched, write_events
 from dotr.errors import (
     DataError,
     Diagnostic,
@@ -36,6 +36,8 @@ from dotr.events import Clock, Composite, Time
 from dotr.io.arrow_columns import integers, texts
 from dotr.io.decode.documents import Format, parse_triples
 from dotr.io.decode.parquet import missing
+from dotr.io.event_table import event_batch, event_schema
+from dotr.io.sinks import formatter
 from dotr.rdf.terms import Triple
 
 if TYPE_CHECKING:
@@ -250,7 +252,7 @@ class _Write:
         worker = self.shipped.worker()
         detecting = worker.detecting()
         found = detecting.events(fact_rows(batches))
-        done = write_events(self.folder, self.format_, worker.job.clock, found)
+        done = write_events(self.folder, self.format_, worker.job.program, worker.job.clock, found)
         arrays = [
             texts([done.file]),
             texts([json.dumps(done.counts)]),
@@ -274,8 +276,8 @@ class _Note:
         worker = self.shipped.worker()
         clock, detecting = worker.job.clock, worker.detecting()
         schema = event_schema(clock) if self.format_ == "parquet" else pa.schema([("value", pa.string())])
+        lines = None if self.format_ == "parquet" else _Lines(self.format_, worker.job)
         counts: dict[str, int] = {}
-        waiting: list[Composite] = []
 
         def batch(rows: pa.RecordBatch, note: str | None) -> pa.RecordBatch:
             notes = texts([note] * rows.num_rows)
@@ -283,25 +285,34 @@ class _Note:
                 [*rows.columns, notes], schema=schema.append(pa.field("note", pa.string()))
             )
 
-        def taken() -> pa.RecordBatch:
-            if self.format_ == "parquet":
-                return event_batch(waiting, clock)
-            # Spark's writer ends lines
-            lines = [event_text([event], self.format_, clock)[:-1] for event in waiting]
-            return pa.RecordBatch.from_arrays([texts(lines)], schema=schema)
-
-        for event in detecting.events(fact_rows(batches)):
-            counts[event.rule] = counts.get(event.rule, 0) + 1
-            waiting.append(event)
-            if len(waiting) >= _EVENTS:
-                yield batch(taken(), None)
-                waiting = []
-        yield batch(taken(), None)
+        for waiting in batched(detecting.events(fact_rows(batches))):
+            for event in waiting:
+                counts[event.rule] = counts.get(event.rule, 0) + 1
+            if lines is None:
+                yield batch(event_batch(waiting, clock), None)
+            else:
+                yield batch(pa.RecordBatch.from_arrays([texts(lines.of(waiting))], schema=schema), None)
         done = detecting.done
         note = {"counts": counts, "dropped": done.dropped, "parts": done.parts}
         note |= {"letters": done.letters, "refused": len(done.refused)}
         nothing = pa.RecordBatch.from_arrays([pa.nulls(1, f.type) for f in schema], schema=schema)
         yield batch(nothing, json.dumps(note))
+
+
+class _Lines:
+    """Owns the text of a task's events: what a format has at its head stands before the first."""
+
+    def __init__(self, format_: str, job: Job) -> None:
+        self._clock = job.clock
+        self._head, self._format = formatter(format_, job.program.prefixes, job.program.rules)
+
+    def of(self, events: Sequence[Composite]) -> list[str]:
+        """A text an event, without the end of its last line: Spark's writer ends it."""
+        lines = [self._format([event], self._clock)[:-1] for event in events]
+        if self._head:
+            lines.insert(0, self._head[:-1])
+            self._head = ""
+        return lines
 
 
 def told(work: Callable[[], Batches]) -> Batches:

@@ -1,0 +1,88 @@
+"""Where the events of a run go: text to any output, or a Parquet file.
+
+Place:   `dotr run` opens one; formats come from sinks.py and event_table.py, outputs from outputs.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from dotr.events import Clock, Composite
+from dotr.io.files.outputs import FileOutput, Output, unwritable
+from dotr.io.sinks import Formatter
+
+if TYPE_CHECKING:
+    from dotr.io.event_table import EventTableWriter
+
+
+class EventSink(Protocol):
+    """Takes events in order; `flush` makes them visible, `finish` ends it well, `abandon` otherwise."""
+
+    def write(self, events: Sequence[Composite], clock: Clock) -> None: ...
+
+    def flush(self) -> None: ...
+
+    def finish(self) -> None: ...
+
+    def abandon(self) -> None: ...
+
+
+@dataclass(slots=True)
+class TextSink:
+    """Events as text."""
+
+    format: Formatter
+    output: Output
+
+    def write(self, events: Sequence[Composite], clock: Clock) -> None:
+        self.output.write(self.format(events, clock))
+
+    def flush(self) -> None:
+        self.output.flush()
+
+    def finish(self) -> None:
+        self.output.finish()
+
+    def abandon(self) -> None:
+        self.output.abandon()
+
+
+@dataclass(slots=True)
+class ParquetSink:
+    """Events as rows of a Parquet file, which grows beside its name as every output does."""
+
+    output: FileOutput
+    _writer: EventTableWriter | None = None
+
+    def write(self, events: Sequence[Composite], clock: Clock) -> None:
+        try:
+            self._opened(clock).add(events)
+        except OSError as error:
+            raise unwritable(str(self.output.part), error) from None
+
+    def flush(self) -> None:
+        """Rows of a Parquet file are there when it is complete."""
+
+    def finish(self) -> None:
+        self._close()
+        self.output.finish()
+
+    def abandon(self) -> None:
+        """What was emitted so far can be read."""
+        self._close()
+        self.output.abandon()
+
+    def _opened(self, clock: Clock) -> EventTableWriter:
+        if self._writer is None:
+            from dotr.io.event_table import EventTableWriter  # noqa: PLC0415  # start-up: Arrow takes 0.3 s
+
+            self._writer = EventTableWriter(str(self.output.part), clock)
+        return self._writer
+
+    def _close(self) -> None:
+        try:
+            self._opened(Clock()).close()
+        except OSError as error:
+            raise unwritable(str(self.output.part), error) from None

@@ -1,0 +1,67 @@
+"""Formats of output, and how the name of a file says which.
+
+Place:   asked by the verbs that write, before anything is read.
+Method:  `--format` decides, else the ending of the name. An ending that says something the verb cannot write
+         is refused; one that says nothing gets JSON lines.
+Bad input: D4151 a format that is not written there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
+from typing import Final
+
+from dotr.errors import Diagnostic, UsageError
+
+ENDINGS: Final[Mapping[str, str]] = {
+    "text": "txt",
+    "jsonl": "jsonl",
+    "trig": "trig",
+    "nquads": "nq",
+    "csv": "csv",
+    "parquet": "parquet",
+}
+"""Format of events → what the names of its files end in."""
+
+EVENT_FORMATS: Final = tuple(ENDINGS)
+
+_OTHERS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("ttl", "n3", "turtle"), "Turtle"),
+    **dict.fromkeys(("rdf", "owl", "xml"), "XML"),
+    **dict.fromkeys(("gz", "bz2", "xz", "zst", "zip"), "compressed"),
+    **dict.fromkeys(("md", "html"), "a page"),
+    "nt": "N-Triples",
+    "jsonld": "JSON-LD",
+    "json": "one JSON document",
+    "tsv": "tab-separated",
+    "xlsx": "a spreadsheet",
+    "avro": "Avro",
+    "orc": "ORC",
+}
+"""Ending of a name → what a reader will take the file for."""
+
+
+def format_of_name(path: str, can: Sequence[str], verb: str) -> str | None:
+    """The format of `can` that the ending of a name says; None where it says nothing.
+
+    Raises UsageError D4151 for one that `verb` does not write.
+    """
+    ending = PurePath(path).suffix.lower().removeprefix(".")
+    format_ = next((name for name, known in ENDINGS.items() if known == ending), None)
+    if format_ in can or (format_ is None and ending not in _OTHERS):
+        return format_
+    raise refused(f"`{path}`, by its name {_OTHERS.get(ending) or format_}", can, verb)
+
+
+def refused(what: str, can: Sequence[str], verb: str) -> UsageError:
+    """A format that a verb does not write."""
+    listed = ", ".join(f"{name} (.{ENDINGS[name]})" for name in can)
+    return UsageError(
+        Diagnostic(
+            "D4151",
+            f"{verb} does not write {what}",
+            notes=(f"it writes {listed}",),
+            hint="give the file another name, or say --format, which goes before the name",
+        )
+    )

@@ -1,0 +1,126 @@
+"""A deployment's output as a folder of Parquet files, one for each commit that has events.
+
+Place:   what `dotr feed -o x.parquet` writes; feed.py settles it at every commit, as it does files.
+Method:  the journal records how many files are committed. A file gets its name when it is whole and on disk,
+         before the commit; after a crash what is beyond the committed ones is removed at the next start.
+Why not: one file that grows: a Parquet file is complete only with its end.
+Bad state: D5001 a folder with something else in it · D5206 another format · D5207 a committed file is gone.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from dotr.errors import Diagnostic, EngineError, RefusedError
+from dotr.events import Clock, Composite
+from dotr.io.files.outputs import unwritable
+from dotr.service.journal import Journal
+
+if TYPE_CHECKING:
+    from dotr.io.event_table import EventTableWriter
+
+_FORMAT = "parquet"
+
+
+class EventParts:
+    """Owns one folder of a deployment's events from opening to close; `length` files are committed."""
+
+    def __init__(self, journal: Journal, path: str, overwrite: bool = False) -> None:
+        """Raises RefusedError for a folder that is not this deployment's to continue, EngineError D4201."""
+        self.path = os.path.realpath(path)
+        self._name = path
+        self._disk = journal.disk
+        self._writer: EventTableWriter | None = None
+        row = journal.outputs().get(self.path)
+        if row is not None and row.format != _FORMAT and not overwrite:
+            raise _refused(
+                "D5206", path, f"was begun as {row.format}, not as {_FORMAT}", f"--format {row.format}"
+            )
+        if row is None and self._occupied():
+            raise _refused("D5001", path, "exists and is no output of this deployment", "give another name")
+        self.length = 0 if row is None or overwrite else row.length
+        if row is None or overwrite:
+            journal.register_output(self.path, _FORMAT)
+        self._tidy()
+
+    def _occupied(self) -> bool:
+        if not os.path.lexists(self.path):
+            return False
+        return not os.path.isdir(self.path) or bool(os.listdir(self.path))
+
+    def _tidy(self) -> None:
+        """The folder as of the last commit. Raises RefusedError D5207 where it has less than that."""
+        try:
+            os.makedirs(self.path, exist_ok=True)
+            there = set(os.listdir(self.path))
+            wanted = {_part(number) for number in range(self.length)}
+            for name in there - wanted:
+                if name.startswith(("part-", ".part-")) and name.endswith(".parquet"):
+                    os.unlink(os.path.join(self.path, name))
+        except OSError as error:
+            raise unwritable(self._name, error) from None
+        if gone := sorted(wanted - there):
+            raise _refused(
+                "D5207",
+                self._name,
+                f"has lost `{gone[0]}`, which was committed",
+                "put it back, or --overwrite",
+            )
+
+    def write(self, events: Sequence[Composite], clock: Clock) -> None:
+        """Add events; they count from the next commit on. Raises EngineError D4201."""
+        try:
+            if self._writer is None:
+                from dotr.io.event_table import EventTableWriter  # noqa: PLC0415  # start-up: Arrow takes 0.3 s
+
+                self._writer = EventTableWriter(self._growing, clock)
+            self._writer.add(events)
+        except OSError as error:
+            raise unwritable(self._name, error) from None
+
+    def flush(self) -> None:
+        """A file is there when it is complete."""
+
+    def settle(self) -> int:
+        """Everything on disk; the number of files that the journal may record. Raises EngineError D4201."""
+        if self._writer is None:
+            return self.length
+        try:
+            self._writer.close()
+            self._writer = None
+            file = os.open(self._growing, os.O_RDONLY)
+            try:
+                self._disk.sync(file)
+            finally:
+                os.close(file)
+            os.replace(self._growing, os.path.join(self.path, _part(self.length)))
+        except OSError as error:
+            raise unwritable(self._name, error) from None
+        return self.length + 1
+
+    @property
+    def _growing(self) -> str:
+        return os.path.join(self.path, f".{_part(self.length)}")
+
+    def cut_back(self) -> None:
+        """Drop what was not committed, as far as the disk lets us; the next start does it anyway."""
+        self.close()
+        with suppress(EngineError, RefusedError):
+            self._tidy()
+
+    def close(self) -> None:
+        if self._writer is not None:
+            with suppress(OSError):
+                self._writer.close()
+            self._writer = None
+
+
+def _part(number: int) -> str:
+    return f"part-{number:06}.parquet"
+
+
+def _refused(code: str, path: str, what: str, hint: str) -> RefusedError:
+    return RefusedError(Diagnostic(code, f"`{path}` {what}", place=path, hint=hint))
