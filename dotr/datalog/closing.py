@@ -56,7 +56,7 @@ class Closed:
 
     `tables`: rows of aggregates. `clashes`: what inconsistency rules found. `volatile`: relations whose rows
     may fall at an instant, `explicit` their triples that the background states. `lists`: the triples of OWL
-    list axioms, which `owl_lists.list_rules` turns into rules.
+    list axioms, which `owl_lists.list_rules` turns into rules. `needed`: what readers were said to read.
     """
 
     index: Background
@@ -68,6 +68,7 @@ class Closed:
     volatile: frozenset[Relation]
     explicit: frozenset[Triple]
     lists: tuple[Triple, ...]
+    needed: tuple[Relation, ...] | None
 
     def save(self) -> bytes:
         """Everything but the program, as bytes."""
@@ -110,7 +111,9 @@ def close_background(
     volatile = _may_fall(instantiated, found, clauses, index)
     explicit = frozenset(t for t in background if _relation(t) in volatile) if volatile else frozenset()
     lists = tuple(triple for triple in background if is_list_triple(triple))
-    return Closed(index, instantiated, found, clauses, tables, tuple(clashes), volatile, explicit, lists)
+    return Closed(
+        index, instantiated, found, clauses, tables, tuple(clashes), volatile, explicit, lists, needed
+    )
 
 
 def saved_lists(data: bytes) -> tuple[Triple, ...]:
@@ -128,7 +131,8 @@ def load_background(
     parts = _parts(data)
     index = Background.load(parts[0])
     instantiated = instantiate(rules, tuple(_schema_of(index)), _as_it_is)
-    wanted = _wanted(instantiated, None if needed is None else tuple(needed))
+    needed = None if needed is None else tuple(needed)
+    wanted = _wanted(instantiated, needed)
     found, clauses = _over_instants(instantiated, index, wanted, _program(instantiated, wanted))
     tables: Tables = {aggregation.relation: [] for aggregation in clauses.all_aggregations}
     for relation, *row in _rows(parts[4]):
@@ -145,16 +149,20 @@ def load_background(
         _may_fall(instantiated, found, clauses, index),
         explicit,
         tuple((s, p, o) for s, p, o in _rows(parts[2])),
+        needed,
     )
 
 
 def narrowed(closed: Closed, needed: Iterable[Relation]) -> Closed:
     """The same background for readers of fewer relations: what they do not need no instant derives."""
-    found, clauses = _program(closed.instantiated, tuple(needed))
+    needed = tuple(needed)
+    rules, index = closed.instantiated, closed.index
+    wanted = _wanted(rules, needed)
+    found, clauses = _over_instants(rules, index, wanted, _program(rules, wanted))
     rows = {_content(a): closed.tables[a.relation] for a in closed.clauses.all_aggregations}
     tables = {a.relation: rows[_content(a)] for a in clauses.all_aggregations}
-    volatile = _volatile(clauses, closed.index)
-    return replace(closed, reach=found, clauses=clauses, tables=tables, volatile=volatile)
+    volatile = _may_fall(rules, found, clauses, index)
+    return replace(closed, needed=needed, reach=found, clauses=clauses, tables=tables, volatile=volatile)
 
 
 def _content(aggregation: AggregateClause) -> AggregateClause:

@@ -8,7 +8,6 @@ Method:  every owl:sameAs that an instant adds, stated or derived, is checked as
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import cached_property
 
 from dotr.datalog.clauses import Clauses
@@ -19,7 +18,6 @@ from dotr.datalog.equality import (
     is_data,
     is_vocabulary,
     mentioned,
-    not_told,
     vocabulary,
 )
 from dotr.datalog.schema import SAME_AS
@@ -28,31 +26,28 @@ from dotr.joins.relations import Relation
 from dotr.joins.store import TripleIndex
 from dotr.rdf.terms import Term
 
-_PAIRS = 1_000  # that are told, and so remembered
-
 
 class JoiningError(Exception):
     """The open instant has what dormant rules are about: they have to join the program first."""
 
 
 class Equalities:
-    """Owns which equalities have been told of, and whether the dormant rules run.
+    """Owns what is known of equalities that instants may have, and whether the dormant rules run.
 
-    `needed`: relations that queries read. Only for rules that were instantiated over a schema.
+    Only for rules that were instantiated over a schema.
     """
 
-    def __init__(self, closed: Closed, needed: Iterable[Relation], store: TripleIndex) -> None:
+    def __init__(self, closed: Closed, store: TripleIndex) -> None:
         self._closed = closed
-        self._needed = tuple(needed)
         self._store = store
         self._added = store.changes(SAME_AS).added
         self._awake = not closed.instantiated.dormant
+        self.joined = False
         self._met: set[Relation] = set()
-        self._told: set[tuple[Term, Term]] = set()
 
     @cached_property
     def _vocabulary(self) -> frozenset[Term]:
-        return vocabulary(self._closed.instantiated, self._needed)
+        return vocabulary(self._closed.instantiated, self._closed.needed or ())
 
     @cached_property
     def _mentioned(self) -> frozenset[Term]:
@@ -80,19 +75,12 @@ class Equalities:
 
     def join(self) -> Clauses:
         """What is to run from now on."""
-        self._awake = True
+        self._awake = self.joined = True
         clauses = with_equality(self._closed, self._met)
         self._store.arities.update({a.relation: a.arity for a in clauses.all_aggregations})
         return clauses
 
     def findings(self) -> list[Diagnostic]:
-        """What to say of the open instant's equalities of individuals that the schema mentions: D2602, each
-        pair once."""
-        found: list[Diagnostic] = []
-        for subject, object_ in self._added:
-            pair = (min(subject, object_), max(subject, object_))
-            if len(self._told) > _PAIRS or pair in self._told or self._mentioned.isdisjoint(pair):
-                continue
-            self._told.add(pair)
-            found.append(beside_schema(*pair) if len(self._told) <= _PAIRS else not_told(_PAIRS))
-        return sorted(found, key=lambda one: one.label)
+        """What to say of the open instant's equalities of individuals that the schema mentions: D2602."""
+        pairs = {(min(pair), max(pair)) for pair in self._added if not self._mentioned.isdisjoint(pair)}
+        return [beside_schema(*pair) for pair in sorted(pairs)]

@@ -124,16 +124,6 @@ def beside_schema(subject: Term, object_: Term) -> Diagnostic:
     )
 
 
-def not_told(pairs: int) -> Diagnostic:
-    """What is said when there are more of these than anybody reads."""
-    return Diagnostic(
-        "D2602",
-        f"more than {pairs} equalities of the stream leave the schema as it is",
-        notes=("further ones are not reported",),
-        severity=Severity.INFO,
-    )
-
-
 def _written_out(rule: DatalogRule, relations: Sequence[Relation], known: TripleSet) -> Iterator[DatalogRule]:
     rows: list[dict[str, Term]] = [{}]
     for atom in _others(rule):

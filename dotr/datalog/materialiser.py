@@ -76,7 +76,6 @@ class Materialiser:
         limits: Limits = Limits(),
         counting: bool = False,
     ) -> None:
-        needed = None if needed is None else tuple(needed)
         if closed is None:
             budget = at_deployment(limits.budget, len(background))
             closed = close_background(rules, background, needed, limits.background, budget)
@@ -100,7 +99,7 @@ class Materialiser:
         clauses = closed.clauses
         self._limit = limits.instant
         over = closed.instantiated.over
-        self._equalities = Equalities(closed, needed or (), self.store) if over else None
+        self._equalities = Equalities(closed, self.store) if over else None
         self._begin(clauses)
         items = [item for clause in clauses.all for item in clause.items]
         items += [item for aggregation in clauses.all_aggregations for item in aggregation.items]
@@ -141,16 +140,21 @@ class Materialiser:
                 self._layers.run()
         except Exhausted as exhausted:
             found = exceeded(exhausted, self._clauses, self.store, meter.limit, "the rules at an instant")
-            self._layers.abandon()
+            self._abandon()
             raise ProgramError(found) from None
         except JoiningError:
-            self._layers.abandon()
+            self._abandon()
             assert self._equalities is not None
             self._begin(self._equalities.join())
             self.instant(triples)
         except BaseException:
-            self._layers.abandon()
+            self._abandon()
             raise
+
+    def _abandon(self) -> None:
+        """Forget an instant that failed half-way."""
+        self._layers.abandon()
+        self.forget()
 
     def forget(self) -> None:
         """Close the instant: K is that of the background again. O(what the instant touched)."""
@@ -180,8 +184,18 @@ class Materialiser:
                 found.update(dict.fromkeys(rows_of(changes, changes.added)))
         return [_clash(triple) for triple in sorted(found)]
 
+    @property
+    def over_schema(self) -> bool:
+        """Whether rules were instantiated over a schema, so that there may be `findings`."""
+        return self._equalities is not None
+
+    @property
+    def joined(self) -> bool:
+        """Whether an instant brought what dormant rules were waiting for."""
+        return self._equalities is not None and self._equalities.joined
+
     def findings(self) -> list[Diagnostic]:
-        """What to say of the open instant that is no error."""
+        """What to say of the open instant that is not an error."""
         return [] if self._equalities is None else self._equalities.findings()
 
     def inert(self, predicate: Term) -> bool:
