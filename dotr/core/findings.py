@@ -36,7 +36,6 @@ class Findings:
                 continue
             said[about] = time
             if len(said) > MOST:
-                finding = replace(
-                    finding, label="", notes=(f"further ones like the {MOST} before are not said",)
-                )
+                last = (f"after {MOST} of them, further ones are not said",)
+                finding = replace(finding, label="", notes=last)
             self._say(replace(finding, place=f"@ {clock.text(time)}"))
