@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -17,14 +17,17 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, overload
 
 import pyoxigraph as ox
 
+from dotr.core.counters import Counters
 from dotr.core.emit import Emission
-from dotr.core.pipeline import Counters, LateGraph, Pipeline
+from dotr.core.parts import Part
+from dotr.core.pipeline import LateGraph, Pipeline
 from dotr.errors import DataError, Diagnostic, DotrError, EngineError, UsageError
-from dotr.events import Clock, Composite, Time
+from dotr.events import Clock, Composite, Message, Time
 from dotr.io.decode.documents import Format, decode, parse_triples
-from dotr.io.files.background import read_background
+from dotr.io.files.background import BackgroundFiles, read_background
 from dotr.io.files.rule_texts import read_rules_text
 from dotr.io.files.sources import SourceOptions, Sources, live
+from dotr.io.message_parts import message_of
 from dotr.io.sinks import format_jsonl, nquads
 from dotr.io.timestamps import UNITS, TimeError, parse_datetime
 from dotr.ir import Program
@@ -93,8 +96,7 @@ class Engine:
     how far ahead of the last graph the next one may be stamped (else DataError D2106). `base` is what
     relative IRIs of documents are resolved against. `materialize`: "needed" or "all". `verify` runs the
     literal reading of the language beside the engine and stops at the first difference. `snapshot` is what
-    an earlier engine's `snapshot()` returned. `diagnostics` has the warnings about the rules, and what
-    there was to say about instants that were not in error.
+    an earlier engine's `snapshot()` returned.
     Raises ProgramError for the rules, DataError for the background.
     """
 
@@ -163,33 +165,49 @@ class Engine:
             raise UsageError(
                 Diagnostic("D4103", f"`{materialize}` is no way to materialize", hint="use needed or all")
             )
-        self.program = program
         self._options = SourceOptions(unit=UNITS[time_unit])
         if base is not None:
             if not re.fullmatch(_IRI, f"<{base}>"):
                 raise UsageError(Diagnostic("D4107", f"`{base}` is no absolute IRI", hint="give a whole IRI"))
             self._options = replace(self._options, base=base)
         self._unit, self._base = self._options.unit, self._options.base
-        triples = read_background(program.background, self._base, named=program.named)
-        triples += self._further(background)
-        self.diagnostics = list(program.warnings)
+        further = self._further(background)
+        files = BackgroundFiles(program.background, self._base, named=program.named)
+        self._more = further
         self.pipeline = Pipeline(
             program,
-            triples,
+            lambda: [*files(), *further()],
             lateness=duration(lateness),
-            on_finding=self.diagnostics.append,
             on_late=self._late_policy(late),
             max_jump=None if max_jump is None else duration(max_jump),
             materialize_all=materialize == "all",
             verify=verify,
         )
 
-    def _further(self, background: Sequence[str | Path] | GraphLike) -> list[Triple]:
-        if isinstance(background, list | tuple) and all(isinstance(b, str | Path) for b in background):
-            return read_background([str(path) for path in background], self._options.base)
+    def _further(self, background: Sequence[str | Path] | GraphLike) -> Callable[[], list[Triple]]:
         if isinstance(background, Path):
-            return read_background([str(background)], self._options.base)
-        return self._triples(background)
+            background = [background]
+        if isinstance(background, list | tuple) and all(isinstance(b, str | Path) for b in background):
+            return BackgroundFiles([str(path) for path in background], self._options.base)
+        triples = self._triples(background)
+        return lambda: triples
+
+    def replace(self, rules: str | Path | Sequence[str | Path], at: int | datetime | str) -> None:
+        """From `at` on other rules hold, with the background that they name.
+
+        Rules that are the same keep what they remember; what is stated keeps the terms of its time. The
+        difference of the files of BACKGROUND is deleted and inserted at `at`; what the engine was given as
+        `background` stays. Raises ProgramError, DataError, and UsageError D4161 for a time that has closed. A
+        replacement that is still ahead is in no snapshot: give it again.
+        """
+        paths = [str(rules)] if isinstance(rules, str | Path) else [str(path) for path in rules]
+        program = load_program(paths, read_rules_text)
+        background = read_background(program.background, self._base, named=program.named) + self._more()
+        time, integer = self._time(at)
+        if not _LEAST <= time < _MOST:
+            raise _too_far(at)
+        self._begin(Clock(integer, self._unit))
+        self.pipeline.replace(time, program, background)
 
     def snapshot(self) -> bytes:
         """The state of this engine, to go on from in another process. Rules and background are not in it."""
@@ -218,6 +236,11 @@ class Engine:
             ) from error
 
     @property
+    def program(self) -> Program:
+        """The rules that hold now."""
+        return self.pipeline.program
+
+    @property
     def clock(self) -> Clock | None:
         """How this run writes time; None before the first graph."""
         return self.pipeline.clock
@@ -226,20 +249,45 @@ class Engine:
     def counters(self) -> Counters:
         return self.pipeline.counters
 
-    def push(self, graph: GraphLike, at: int | datetime | str) -> Events:
+    def push(
+        self,
+        graph: GraphLike | None,
+        at: int | datetime | str,
+        *,
+        insert: GraphLike | None = None,
+        delete: GraphLike | None = None,
+    ) -> Events:
         """Take one graph stamped `at`; return the events of the instants that its stamp closes.
 
-        `at`: an int in the run's unit, an aware datetime, or ISO 8601 text with a zone. Raises DataError for
-        a graph that cannot be read, for a time of another kind than the first one's or too far ahead (D2106,
-        D2107), and for an instant that is in error, as if its graphs had never come: events of those before
-        it come with the next call.
+        `at`: an int in the run's unit, an aware datetime, or ISO 8601 text with a zone. `insert`: triples
+        that hold from then on until they are deleted; `delete`: triples that hold no more. With them `graph`
+        may be None: no graph came. Raises DataError for what cannot be read, for a time of another kind than
+        the first one's or too far ahead (D2106, D2107), and for an instant that is in error, as if its
+        messages had never come: events of those before it come with the next call.
         """
+        if insert is not None or delete is not None or graph is None:
+            return self._push_message(graph, at, insert, delete)
         time, triples = self._taken(graph, at)
         events = self.pipeline.push(time, triples)
         if not events:
             return NO_EVENTS
         assert self.pipeline.clock is not None
         return Events(events, self.pipeline.clock)
+
+    def _push_message(
+        self,
+        graph: GraphLike | None,
+        at: int | datetime | str,
+        insert: GraphLike | None,
+        delete: GraphLike | None,
+    ) -> Events:
+        parts = [None if part is None else self._triples(part) for part in (graph, insert, delete)]
+        part = message_of(parts[0], parts[1], parts[2], "<text>")
+        time, integer = self._time(at)
+        if not _LEAST <= time < _MOST:
+            raise _too_far(at)
+        self._begin(Clock(integer, self._unit))
+        return self._events(self.pipeline.push_part(time, part))
 
     def push_all(self, graphs: Iterable[tuple[int | datetime | str, GraphLike]]) -> Iterator[Events]:
         """Take (time, graph) pairs, in the order given; yield the events of each instant that has some.
@@ -322,7 +370,7 @@ class Engine:
                 if sources.clock is not pipeline.clock:
                     assert sources.clock is not None
                     self._begin(sources.clock)
-                pipeline.accept(graph.time, graph.triples)
+                pipeline.take(graph.time, graph.triples)
                 waiting += 1
                 if waiting == ahead:
                     waiting, running = 0, True
@@ -394,13 +442,15 @@ class Engine:
             Diagnostic("D4106", f"`{late}` is no policy for late graphs", hint="use drop or fail")
         )
 
-    def _fail_late(self, time: Time, triples: Sequence[Triple]) -> None:
+    def _fail_late(self, time: Time, part: Part) -> None:
         assert self.clock is not None, "only a closed instant has late graphs"
+        parts = part._asdict() if isinstance(part, Message) else {"graph": part}
+        told = [f"{len(triples)} triples to {name}" for name, triples in parts.items() if triples is not None]
         raise DataError(
             Diagnostic(
                 "D2301",
                 f"this graph is for {self.clock.text(time)}, an instant that is already closed",
-                notes=(f"it has {len(triples)} triples",),
+                notes=(f"it has {', '.join(told).replace(' to graph', '')}",),
                 hint="allow for disorder with a lateness, or sort the input",
             )
         )

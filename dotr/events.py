@@ -24,6 +24,19 @@ Fact: TypeAlias = tuple[Time, Values, int, str]
 
 A fact's identity is its stream's name (a query, or a rule under chaining) with the first three."""
 
+
+class Message(NamedTuple):
+    """What comes with one timestamp when it may change what lasts: up to three parts, each a set of triples
+    with blank nodes of its own, None where it has none. Without a graph no graph came.
+
+    A graph alone is no Message but the plain list of its triples.
+    """
+
+    graph: list[Triple] | None = None
+    insert: list[Triple] | None = None
+    delete: list[Triple] | None = None
+
+
 _RULE = itemgetter(0)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

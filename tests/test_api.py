@@ -46,7 +46,7 @@ def test_what_is_no_time_is_refused(at: Any, code: str) -> None:
 @pytest.mark.parametrize(
     ("graph", "code"),
     [
-        (None, "D4105"),
+        (None, "D2201"),
         (5, "D4105"),
         (["<ex:a>"], "D4105"),
         ([("<ex:a", "<ex:p>", '"1"')], "D4105"),

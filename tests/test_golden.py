@@ -7,15 +7,16 @@ Method:  the expected text was derived by hand from the contract, never from an 
          `Rule @ time WITH values | Position@time(attributes) …`, blank nodes numbered as they appear. Where
          `options.yaml` says `graphs: true`, the event's triples follow, `id` standing for its identifier.
          `expected.jsonl` pins whole lines, identifiers included.
-Options: `time-unit`, `lateness`, `advance` (a last `advance(t)` before the end), `treatments` (those that
-         apply; default all), `counts` (of `Engine.counters`), `graphs`.
+Options: `time-unit`, `lateness`, `advance` (a last `advance(t)` before the end), `then` (`at` and the
+         `rules` that hold from there on), `treatments` (those that apply; default all), `counts` (of
+         `Engine.counters`), `graphs`.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -47,8 +48,15 @@ BARE = {
 
 
 class Graph(NamedTuple):
+    """A message: the texts of its parts, None where it has none."""
+
     at: int | str
-    text: str
+    text: str | None
+    insert: str | None = None
+    delete: str | None = None
+
+    def push(self, engine: dotr.Engine) -> Sequence[Any]:
+        return engine.push(self.text, at=self.at, insert=self.insert, delete=self.delete)
 
 
 class Outcome(NamedTuple):
@@ -86,7 +94,9 @@ class Case:
     @cached_property
     def stream(self) -> list[Graph]:
         lines = map(json.loads, self.source.read_text(encoding="utf-8").splitlines())
-        return [Graph(line["time"], line["graph"]) for line in lines]
+        return [
+            Graph(line["time"], line.get("graph"), line.get("insert"), line.get("delete")) for line in lines
+        ]
 
     def applies(self, treatment: str) -> bool:
         if "treatments" in self.options:
@@ -96,7 +106,11 @@ class Case:
         return treatment != "late"
 
     def engine(self, **options: Any) -> dotr.Engine:
-        return dotr.Engine(str(self.rules), time_unit=self.options.get("time-unit", "s"), **options)
+        engine = dotr.Engine(str(self.rules), time_unit=self.options.get("time-unit", "s"), **options)
+        if "then" in self.options:
+            then = self.options["then"]
+            engine.replace(str(self.folder / then["rules"]), at=then["at"])
+        return engine
 
     def instants(self) -> Iterator[list[Graph]]:
         """The graphs of one time together, in the order of the stream."""
@@ -120,13 +134,13 @@ def ended(case: Case, engine: dotr.Engine, events: list[Any]) -> Outcome:
 
 def counts(engine: dotr.Engine) -> dict[str, int]:
     counters = engine.counters
-    return {name: getattr(counters, name) for name in ("graphs", "late", "dropped")}
+    return {name: getattr(counters, name) for name in ("graphs", "late", "dropped", "useless_deletes")}
 
 
 def pushed(case: Case, engine: dotr.Engine) -> Outcome:
     events: list[Any] = []
     for graph in case.stream:
-        events += engine.push(graph.text, at=graph.at)
+        events += graph.push(engine)
     return ended(case, engine, events)
 
 
@@ -146,7 +160,7 @@ def advance(case: Case) -> Outcome:
     events: list[Any] = []
     for instant in case.instants():
         for graph in instant:
-            events += engine.push(graph.text, at=graph.at)
+            events += graph.push(engine)
         events += engine.advance(instant[0].at)
     return ended(case, engine, events)
 
@@ -157,7 +171,7 @@ def arrival(case: Case) -> Outcome:
     events: list[Any] = []
     for instant in case.instants():
         for graph in reversed(instant):
-            events += engine.push(graph.text, at=graph.at)
+            events += graph.push(engine)
     return ended(case, engine, events)
 
 
@@ -166,7 +180,7 @@ def disorder(case: Case) -> Outcome:
     engine = case.engine(lateness="1000 d")
     events: list[Any] = []
     for graph in reversed(case.stream):
-        events += engine.push(graph.text, at=graph.at)
+        events += graph.push(engine)
     return ended(case, engine, events)
 
 
@@ -192,7 +206,7 @@ def restart(case: Case) -> Outcome:
     engine = case.engine(lateness=lateness)
     events: list[Any] = []
     for graph in case.stream:
-        events += engine.push(graph.text, at=graph.at)
+        events += graph.push(engine)
         engine = case.engine(lateness=lateness, snapshot=engine.snapshot())
     return ended(case, engine, events)
 

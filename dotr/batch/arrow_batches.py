@@ -14,12 +14,12 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from dotr.batch.fact_rows import FINDING, REFUSED, FactRow
-from dotr.batch.findings import packed
+from dotr.batch.fact_rows import REFUSED, FactRow
 from dotr.batch.job import Worker, split_lines
-from dotr.core.pipeline import REFUSABLE
-from dotr.errors import DataError, DotrError, ProgramError
-from dotr.events import Clock, Composite, Time
+from dotr.core.instant import REFUSABLE
+from dotr.core.parts import Part
+from dotr.errors import DataError, Diagnostic, DotrError, ProgramError, UnsupportedError
+from dotr.events import Clock, Composite, Message, Time
 from dotr.io.arrow_columns import column
 from dotr.io.error_policy import dead_letter
 from dotr.io.sinks import late_line
@@ -43,7 +43,6 @@ def extract(worker: Worker, instants: Iterable[Instant]) -> Iterator[FactRow]:
     dead letters.
     """
     facts, route = worker.extracting.facts, worker.router.rows
-    findings = worker.extracting.findings
     forgiving = worker.job.treatment.forgiving
     for time, graphs in instants:
         try:
@@ -53,9 +52,6 @@ def extract(worker: Worker, instants: Iterable[Instant]) -> Iterator[FactRow]:
                 raise
             yield from _letters(time, graphs, error, worker.job.clock)
             continue
-        if findings:
-            yield from ((FINDING, time, json.dumps(packed(finding))) for finding in findings)
-            findings.clear()
         yield from route(time, found)
 
 
@@ -92,8 +88,16 @@ def fact_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[FactRow]:
         yield from zip(*(batch.column(i).to_pylist() for i in range(3)), strict=True)
 
 
-def graph_text(triples: Iterable[tuple[str, str, str]]) -> str:
-    """A graph as the `graphs` column has it."""
+def graph_text(triples: Part) -> str:
+    """A graph as the `graphs` column has it. Raises UnsupportedError D4160 for a message with other parts."""
+    if isinstance(triples, Message):
+        raise UnsupportedError(
+            Diagnostic(
+                "D4160",
+                "a message inserts or deletes, which a batch does not do",
+                hint="replay the log in one process: dotr run",
+            )
+        )
     return "".join([f"{s} {p} {o} .\n" for s, p, o in triples])
 
 

@@ -15,9 +15,10 @@ from dotr.batch.fact_rows import Cut, Layout
 from dotr.batch.log_splits import LogListing
 from dotr.batch.partitioning import By, Partitioning, RuleComponentGroup, describe, plan_batch, sequential
 from dotr.batch.time_slices import Even, Slices, balanced_slices
-from dotr.errors import Diagnostic, ProgramError, Severity
+from dotr.core.units import check_units
+from dotr.errors import Diagnostic, Severity, UnsupportedError
 from dotr.events import Clock, Time
-from dotr.ir import Every, Program
+from dotr.ir import Program
 from dotr.rdf.terms import Triple
 
 PARTS = 6
@@ -62,7 +63,6 @@ class Report:
     events: dict[str, int] = field(default_factory=dict)
     dropped: int = 0
     letters: list[str] = field(default_factory=list)
-    findings: list[Diagnostic] = field(default_factory=list)
     rungs: dict[str, int] = field(default_factory=dict)
     files: list[str] = field(default_factory=list)
     parts: int = 0
@@ -79,20 +79,22 @@ class Runner(Protocol):
     def close(self) -> None: ...
 
 
-def check_ticks(program: Program, clock: Clock) -> None:
-    """Raise ProgramError D1409 when an EVERY is no multiple of the unit of integer time."""
-    for rule in program.rules:
-        if clock.integer and isinstance(rule.trigger, Every) and rule.trigger.duration % clock.unit:
-            raise ProgramError(
-                Diagnostic(
-                    "D1409",
-                    f"`EVERY` of rule `{rule.name}` is no multiple of the unit of this stream's time",
-                    rule.trigger.span,
-                    f"{rule.trigger.duration} µs",
-                    (f"times are integers of {clock.unit} µs",),
-                    "use a multiple, or a finer --time-unit",
-                )
+def check_program(program: Program, clock: Clock) -> None:
+    """Raise ProgramError D1409 for lengths of time that do not fit the stream's, UnsupportedError D4160 where
+    something lasts: instants are enriched apart from each other here.
+    """
+    check_units(program, clock)
+    if program.lasting:
+        where = next(iter(program.holds)).span if program.holds else None
+        raise UnsupportedError(
+            Diagnostic(
+                "D4160",
+                "what lasts is not run in a batch",
+                where,
+                notes=("HOLD, ISTREAM and DSTREAM look across instants, which tasks share among them",),
+                hint="replay the log in one process: dotr run",
             )
+        )
 
 
 def lay_out(

@@ -15,6 +15,7 @@ from itertools import islice
 import click
 
 from dotr.cli.render import note, visible
+from dotr.core.parts import all_triples
 from dotr.errors import Diagnostic, Diagnostics, DotrError, Severity, UsageError
 from dotr.io.files.rule_texts import read_rules_text
 from dotr.ir import Program
@@ -86,7 +87,7 @@ def _vocabulary(program: Program, sample: Sequence[str]) -> list[Diagnostic]:
         vocabulary.add(read_background(program.background, named=program.named))
         if sample:
             for graph in islice(Sources(sample), _SAMPLE):
-                vocabulary.add(graph.triples)
+                vocabulary.add(all_triples(graph.triples))
     except DotrError as error:
         return list(error.diagnostics)
     add_heads(program, vocabulary)

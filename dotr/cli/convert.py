@@ -22,7 +22,7 @@ from dotr.cli.options import file_name, reading, source_options
 from dotr.cli.run import DeadLetters, outputs_apart
 from dotr.errors import Diagnostic, UsageError
 from dotr.events import Clock
-from dotr.io.conversion import TARGETS, Conversion, numbered
+from dotr.io.conversion import TARGETS, Conversion, numbered_part
 from dotr.io.files.outputs import FileOutput
 from dotr.io.files.sources import Sources
 
@@ -56,10 +56,10 @@ def command(
 ) -> None:
     """Write the graphs of SOURCEs, in time order, to one file whose name says the format, or to a folder.
 
-    Parquet is the archive: columns time (with its kind and unit) and graph (N-Triples). A name without an
-    ending, or with a slash at its end, is a folder of Parquet files that many tasks read together: the best
-    form of a large log for dotr batch. A .ttl becomes an RDF Message Log. Whatever is written is a source
-    again.
+    Parquet is the archive: columns time (with its kind and unit) and graph (N-Triples), and where messages
+    have such parts insert and delete. A name without an ending, or with a slash at its end, is a folder of
+    Parquet files that many tasks read together: the best form of a large log for dotr batch. A .ttl becomes
+    an RDF Message Log. Whatever is written is a source again.
     """
     options = reading(base, time_path, time_unit, max_document)
     output = plain_path(output)
@@ -121,7 +121,7 @@ def _to_folder(reader: Sources, output: str, overwrite: bool, progress: render.P
             clock = reader.clock
             assert clock is not None
             archive = archive or ArchiveParts(folder, clock)
-            archive.add(graph.time, numbered(graph.triples))
+            archive.add(graph.time, numbered_part(graph.triples))
             progress.update(count, 0, clock.text(graph.time))
         archive = archive or ArchiveParts(folder, Clock())
         archive.close()

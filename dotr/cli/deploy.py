@@ -42,7 +42,8 @@ def command(
     """
     with Journal.to_compare(folder) if dry_run else Journal(folder, create=True) as journal:
         proposal = propose(journal, rules, background, base, max_document)
-        render.say_all(proposal.warnings)
+        for warning in proposal.warnings:
+            render.say(warning)
         for line in told(proposal, dry_run):
             click.echo(line)
         if not dry_run:

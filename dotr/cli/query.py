@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import click
@@ -17,9 +17,12 @@ from dotr.cli.options import output_options, reading, rules_options, source_opti
 from dotr.cli.render import counted, note
 from dotr.cli.run import DeadLetters, chosen_format, outputs_apart
 from dotr.core.enrich import enricher
+from dotr.core.jumps import Jumps
+from dotr.core.lasting_instants import LastingInstants
+from dotr.core.parts import Part, labelled
 from dotr.datalog.owl_lists import rules_over
-from dotr.errors import DataError, Diagnostic, EngineError, UsageError
-from dotr.events import Clock, Time, Values
+from dotr.errors import DataError, Diagnostic, DotrError, EngineError, UsageError
+from dotr.events import Clock, Message, Time, Values
 from dotr.io.decode.documents import format_of, unreadable
 from dotr.io.error_policy import ErrorPolicy
 from dotr.io.files.background import read_background
@@ -30,7 +33,6 @@ from dotr.io.term_formatting import TermFormatter, json_terms
 from dotr.io.timestamps import TimeError, parse_text
 from dotr.ir import Program, Select
 from dotr.lang import load_program, parse_query
-from dotr.rdf.blanks import label_stream
 from dotr.rdf.terms import Triple, literal
 from dotr.reference.enrich import LiteralEnricher, quad
 from dotr.sparql.full import FullQuery
@@ -66,8 +68,9 @@ def command(
 ) -> int:
     """Ask a SELECT or ASK query of what holds at one time.
 
-    RULES is a .dotr, .dlog or RDF file. With SOURCEs and --at the query sees background, the graphs of that
-    instant, and what the rules derive; without them the background and what follows from it.
+    RULES is a .dotr, .dlog or RDF file. With SOURCEs and --at the query sees background, what came until then
+    and lasts, the graphs of that instant, and what the rules derive; without them the background and what
+    follows from it.
     """
     if bool(sources) != (at is not None):
         raise UsageError(
@@ -90,7 +93,7 @@ def command(
     if at is not None:
         with DeadLetters(on_error, overwrite) as dead:
             refusals = dead.refusals()
-            instant = _instant(sources, at, options, refusals)
+            instant, triples = _instant(sources, at, options, refusals, program, triples)
         if refusals.count and not quiet:
             note(f"{counted(refusals.count, 'document')} refused")
         if instant.graphs == 0 and not quiet:
@@ -132,14 +135,28 @@ def _query_text(path: str) -> str:
         raise unreadable(path, error) from None
 
 
-def _instant(sources: Sequence[str], at: str, options: SourceOptions, refusals: ErrorPolicy) -> Instant:
-    """Everything of the sources at one time. Reads all of them: a stream need not be sorted."""
+def _instant(
+    sources: Sequence[str],
+    at: str,
+    options: SourceOptions,
+    refusals: ErrorPolicy,
+    program: Program,
+    background: list[Triple],
+) -> tuple[Instant, list[Triple]]:
+    """Everything of the sources at one time, and what is stated then beside it. Reads all of them: a stream
+    need not be sorted.
+    """
     try:
         time, integer = parse_text(at, options.unit)
     except TimeError as error:
         raise UsageError(Diagnostic("D4111", f"--at: {error.message}", hint=error.hint)) from None
     reader = Sources(sources, options, refusals)
-    graphs = [graph.triples for graph in reader if graph.time == time]
+    came: dict[Time, list[Part]] = {}
+    lasting = program.lasting
+    for graph in reader:
+        lasting = lasting or isinstance(graph.triples, Message)
+        if graph.time <= time and (lasting or graph.time == time):
+            came.setdefault(graph.time, []).append(graph.triples)
     clock = reader.clock or Clock(integer, options.unit)
     if clock.integer is not integer:
         kind = "integers" if clock.integer else "dateTimes"
@@ -151,8 +168,33 @@ def _instant(sources: Sequence[str], at: str, options: SourceOptions, refusals: 
                 hint="ask for such a time",
             )
         )
-    labelled = label_stream(graphs, time)
-    return Instant(time, clock, len(graphs), tuple(triple for graph in labelled for triple in graph))
+    if lasting:
+        background = _stated(program, background, clock, came, time, refusals)
+    graphs = [message.graph for message in labelled(came.get(time, ()), time) if message.graph is not None]
+    return Instant(
+        time, clock, len(graphs), tuple(triple for graph in graphs for triple in graph)
+    ), background
+
+
+def _stated(
+    program: Program,
+    background: Sequence[Triple],
+    clock: Clock,
+    came: Mapping[Time, list[Part]],
+    time: Time,
+    refusals: ErrorPolicy,
+) -> list[Triple]:
+    """L(t): what the messages up to `time` leave stated; those of an instant in error never came."""
+
+    def told(when: Time, parts: Sequence[Part], error: DotrError) -> DotrError | None:
+        refusals.count += len(parts)
+        return error if refusals.fail else None
+
+    instants = LastingInstants(Jumps(program, background, clock), told, None)
+    for _, _, failed in instants.instants(sorted(came.items()), time + 1, lambda _: None, lambda _: False):
+        if failed is not None:
+            raise failed
+    return instants.stated()
 
 
 def _answer(

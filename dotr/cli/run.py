@@ -23,6 +23,7 @@ from dotr.cli.options import (
     reading,
     source_options,
 )
+from dotr.core.parts import Part
 from dotr.core.pipeline import Pipeline
 from dotr.errors import DataError, Diagnostic, DotrError, UsageError
 from dotr.events import Time
@@ -39,7 +40,6 @@ from dotr.io.sinks import formatter, late_line
 from dotr.ir import Program
 from dotr.ir.private_rules import needed
 from dotr.lang import load_program
-from dotr.rdf.terms import Triple
 
 
 @click.command(short_help="Replay sources through rules and print composite events.")
@@ -86,7 +86,6 @@ def command(
     outputs_apart([output] if output else [], [on_error, late], [*texts.read_files, *documents, *sources])
     if only_ or except_:
         program = needed(events_wanted(program, only_, except_))
-    render.say_all(program.warnings)
     triples = read_background(documents, base, max_document, named=program.named)
     with DeadLetters(on_error, overwrite) as dead, DeadLetters(late, overwrite) as delayed:
         replay = Replay(
@@ -97,7 +96,6 @@ def command(
                 lateness=lateness,
                 on_late=lambda time, graph: replay.late(time, graph),
                 on_refused=lambda time, graphs, error: replay.refused(time, graphs, error),
-                on_finding=lambda finding: replay.found(finding),
                 materialize_all=materialize == "all",
                 verify=verify,
                 max_jump=max_jump,
@@ -206,7 +204,6 @@ class Replay:
     delayed: DeadLetters
     origins: Lineage = field(init=False)
     _graph: TimedGraph | None = field(default=None, init=False)
-    _progress: render.Progress = field(default_factory=lambda: render.Progress(False), init=False)
     _running: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
@@ -214,7 +211,7 @@ class Replay:
 
     def run(self, sink: TextSink | ParquetSink, output: str | None, quiet: bool) -> None:
         """Replay everything. What was emitted before an error or Ctrl-C is written, and stays."""
-        self._progress = progress = render.Progress(
+        progress = render.Progress(
             not quiet and sys.stderr.isatty() and (output is not None or not sys.stdout.isatty())
         )
         try:
@@ -253,7 +250,7 @@ class Replay:
                     assert clock is not None
                     pipeline.begin(clock)
                 origins.note(graph)
-                pipeline.accept(graph.time, graph.triples)
+                pipeline.take(graph.time, graph.triples)
                 if not count & ahead:
                     self._write(sink)
                     if at_once:
@@ -277,7 +274,7 @@ class Replay:
                 sink.write(events, clock)
         self._running = False
 
-    def refused(self, time: Time, graphs: Sequence[list[Triple]], error: DotrError) -> None:
+    def refused(self, time: Time, graphs: Sequence[Part], error: DotrError) -> None:
         """The policy for an instant that is in error."""
         clock = self.pipeline.clock
         assert clock is not None
@@ -286,12 +283,7 @@ class Replay:
         self.sources.refusals.set_aside(self.origins.letters(time, graphs, error, clock))
         self.origins.settle(time)
 
-    def found(self, finding: Diagnostic) -> None:
-        """Say something about an instant that is not in error."""
-        self._progress.clear()
-        render.say(finding)
-
-    def late(self, time: Time, graph: Sequence[Triple]) -> None:
+    def late(self, time: Time, graph: Part) -> None:
         """The policy for a graph whose instant is closed."""
         clock = self.pipeline.clock
         assert clock is not None
@@ -323,6 +315,12 @@ class Replay:
             parts.append(f"{counters.late:,} late")
         if sources.refusals.count:
             parts.append(f"{render.counted(sources.refusals.count, 'document')} refused")
+        if counters.useless_deletes:
+            useless = render.counted(counters.useless_deletes, "deletion")
+            parts.append(f"{useless} of what was not stated")
+        if counters.overlooked:
+            overlooked = render.counted(counters.overlooked, "instant")
+            parts.append(f"{overlooked} in error without a message")
         if counters.dropped:
             parts.append(f"{render.counted(counters.dropped, 'match', 'matches')} without a valid graph")
         return "; ".join(parts) + f"; {seconds:.1f} s"

@@ -54,5 +54,5 @@ def reopened(
 
 def wanted(program: Program, materialize_all: bool) -> frozenset[Relation]:
     """The relations that the program's queries read; with `materialize_all`, all."""
-    relations = needed(program.queries)
+    relations = needed(program.selects)
     return relations | {ALL} if materialize_all else relations

@@ -10,19 +10,23 @@ Method:  DOTR (Margara, Cugola, Collavini, Dell'Aglio 2018), fig. 3. What happen
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from heapq import heappop, heappush
 from operator import itemgetter
 from typing import Any, TypeAlias
 
 from dotr.budget import BUDGET
 from dotr.core.ahead import ahead
+from dotr.core.counters import Counters
 from dotr.core.detect import DETECTORS, Detector
 from dotr.core.emit import Emission, Emitter
 from dotr.core.enrich import enricher, reopened
-from dotr.core.findings import Finding
-from dotr.core.instant import AGAIN, Instants, Known
-from dotr.errors import DataError, Diagnostic, DotrError, EngineError, ProgramError, UnsupportedError
+from dotr.core.instant import REFUSABLE, Instants, Known
+from dotr.core.jumps import Jumps
+from dotr.core.lasting_instants import LastingInstants, is_refusable
+from dotr.core.parts import Instant, Part, part_of, plain
+from dotr.core.units import check_units
+from dotr.errors import DataError, Diagnostic, DotrError, EngineError, ProgramError, UsageError
 from dotr.events import Clock, Composite, Time
 from dotr.ir import Every, Program
 from dotr.rdf.terms import Triple
@@ -31,38 +35,20 @@ from dotr.tesla.detector import Filtered, Restored
 from dotr.tesla.silence import silence
 from dotr.tesla.thresholds import sizes
 
-VERSION = 1
-"""Of snapshots. A snapshot of another version is refused."""
+VERSION = 2
+"""Of snapshots. Version 1 has nothing that lasts, and is read; one of another version is refused."""
 
-LateGraph = Callable[[Time, Sequence[Triple]], None]
-RefusedInstant = Callable[[Time, Sequence[list[Triple]], DotrError], None]
+LateGraph = Callable[[Time, Part], None]
+RefusedInstant = Callable[[Time, Sequence[Part], DotrError], None]
+Background: TypeAlias = Collection[Triple] | Callable[[], Collection[Triple]]
+"""What a program's BACKGROUND states, or how to get it (again): it is not kept where nothing lasts."""
 
 TOGETHER = 256
 """How many instants are extracted before they are detected: so many have their facts in memory."""
 
 _RUNS = 1_000  # sets of rules that fired alike, before they are counted rule by rule
 
-REFUSABLE = AGAIN | {"D2601", "D3101"}
-"""What enrich and extract find wrong with an instant. Detection has seen nothing of it then."""
-
-
-Instant: TypeAlias = tuple[Time, list[list[Triple]] | None]
-"""A time and the graphs that came for it; None is a tick at which none came."""
-
 _TIME = itemgetter(0)
-
-
-@dataclass(slots=True)
-class Counters:
-    """What went through, for the summary line and `status`."""
-
-    graphs: int = 0
-    instants: int = 0
-    ticks: int = 0
-    facts: int = 0
-    late: int = 0
-    dropped: int = 0
-    events: dict[str, int] = field(default_factory=dict)
 
 
 class Pipeline:
@@ -72,9 +58,8 @@ class Pipeline:
     in microseconds. `on_late` is called with every late graph, which then is counted and forgotten.
     `on_refused` is called with an instant that is in error (REFUSABLE), or a graph that lies too far ahead
     (D2106, D2107): its time, its graphs and the error. Unless it raises, the run goes on as if those graphs
-    had never come; without it the error ends the run. `on_finding` is called with what is to be said about an
-    instant that is not in error. `max_jump` (µs): how far ahead of the last one a graph may lie. `pause` is
-    called between two steps; what it raises ends the call there, the next goes on.
+    had never come; without it the error ends the run. `max_jump` (µs): how far ahead of the last one a graph
+    may lie. `pause` is called between two steps; what it raises ends the call there, the next goes on.
     `closed` is what `closed_background` of another pipeline over the same program and background gave: it is
     not closed again then, and `background` is looked at by `verify` alone. `budget`: units of work
     (budget.py) of an instant's Datalog, of a query at it, and of a rule at a trigger fact.
@@ -83,12 +68,11 @@ class Pipeline:
     def __init__(
         self,
         program: Program,
-        background: Collection[Triple] = (),
+        background: Background = (),
         *,
         lateness: int = 0,
         on_late: LateGraph | None = None,
         on_refused: RefusedInstant | None = None,
-        on_finding: Finding | None = None,
         materialize_all: bool = False,
         detector: str = "tesla",
         verify: bool = False,
@@ -97,35 +81,29 @@ class Pipeline:
         pause: Callable[[], None] | None = None,
         budget: int = BUDGET,
     ) -> None:
-        if program.holds or program.standing:
-            raise UnsupportedError(
-                Diagnostic(
-                    "D4160", "HOLD, ISTREAM and DSTREAM are read, and not yet run", hint="leave them out"
-                )
-            )
         self.program = program
         self.clock: Clock | None = None
         self._lateness = lateness
         self._on_late = on_late
         self._on_refused = on_refused
         if closed is None:
-            enrich = enricher(program, background, materialize_all, budget)
+            enrich = enricher(program, read(background), materialize_all, budget)
         else:
             enrich = reopened(program, closed, materialize_all, budget)
         shares = sizes if detector == "tesla" else None
-        self.instants = Instants(program, enrich, shares=shares, budget=budget, on_finding=on_finding)
+        self.instants = Instants(program, enrich, shares=shares, budget=budget)
         self._detector = detector
         self._detect: Detector | None = None
-        self._oracle = Oracle(program, background) if verify else None
+        self._oracle = Oracle(program, read(background)) if verify else None
         self._emit = Emitter(program)
-        self._ticks = any(isinstance(rule.trigger, Every) for rule in program.rules)
-        self._silence = silence(program, self.instants.extract.standing() if self._ticks else ())
-        self._ahead = ahead(self._silence, max_jump)
-        self._stride = self._ahead.stride
-        self._pause = pause
+        self._background, self._all = background, materialize_all
+        self._lasting: LastingInstants | None = None  # where something lasts
+        self._planned: list[tuple[Time, Program, Collection[Triple]]] = []  # `replace` before anything lasts
+        self._max_jump, self._pause = max_jump, pause
+        self._tick()
         self._in_order = lateness == 0
-        self._graphs: list[list[Triple]] = []  # those of the latest instant, while it is open
-        self._pending: dict[Time, list[list[Triple]]] = {}  # those of earlier instants, likewise
+        self._graphs: list[Part] = []  # those of the latest instant, while it is open
+        self._pending: dict[Time, list[Part]] = {}  # those of earlier instants, likewise
         self._times: list[Time] = []  # heap of the keys of _pending
         self._due: list[Instant] = []  # closed by the graph after it, not run yet (without lateness)
         self._taken: list[Instant] = []  # by a `drain` that has not come to its end
@@ -137,36 +115,41 @@ class Pipeline:
         self._heard: Time | None = None  # last one of those at which a graph came
         self._counts = Counters()
         self._events = [0] * len(program.rules)
+        self._retired: dict[str, int] = {}  # events of rules that were there before a `replace`
         self._fired: dict[tuple[int, ...], int] = {}  # what is not in _events yet, by rules that fired alike
 
     def begin(self, clock: Clock) -> None:
         """Fix how this run writes time; called once, before the first graph.
 
-        Raises ProgramError D1409 when an EVERY is no multiple of the unit of integer time.
+        Raises ProgramError D1409 when an EVERY or a FOR is no multiple of the unit of integer time.
         """
-        for rule in self.program.rules:
-            if clock.integer and isinstance(rule.trigger, Every) and rule.trigger.duration % clock.unit:
-                raise ProgramError(
-                    Diagnostic(
-                        "D1409",
-                        f"`EVERY` of rule `{rule.name}` is no multiple of the unit of this stream's time",
-                        rule.trigger.span,
-                        f"{rule.trigger.duration} µs",
-                        (f"times are integers of {clock.unit} µs",),
-                        "use a multiple, or a finer --time-unit",
-                    )
-                )
+        check_units(self.program, clock)
         self.clock = clock
         self.instants.begin(clock)
         self._detect = self._new_detector(clock)
         if self._oracle is not None:
             self._oracle.begin(clock)
+        if self.program.lasting or self._planned:
+            self._last_from_now()
+
+    def _tick(self) -> None:
+        """How the program ticks while no graph comes, and how far ahead a graph may lie."""
+        program = self.program
+        self._every = list({r.trigger.duration: None for r in program.rules if isinstance(r.trigger, Every)})
+        answered: Collection[str] = self.instants.extract.standing() if self._every else ()
+        if program.lasting or self._lasting is not None:
+            answered = program.selects  # whatever lasts may answer them where no graph comes
+        self._silence = silence(program, answered)
+        self._ahead = ahead(self._silence, self._max_jump)
+        self._stride = self._ahead.stride
 
     def closed_background(self) -> bytes:
         """The closed, indexed background as bytes; the stream never changes it."""
         return self.instants.enrich.closed.save()
 
     def _new_detector(self, clock: Clock) -> Detector:
+        if self._lasting is not None:
+            return DETECTORS[self._detector](self.program, clock, {}, {})
         filtered = {stream: Filtered(*filter_) for stream, filter_ in self.instants.extract.filtered.items()}
         return DETECTORS[self._detector](self.program, clock, self.instants.extract.same, filtered)
 
@@ -197,7 +180,9 @@ class Pipeline:
         self._tally()
         counted = zip(self.program.rules, self._events, strict=True)
         events = {rule.name: count for rule, count in counted if count or not rule.private}
-        return replace(self._counts, dropped=dropped, events=events)
+        useless = 0 if self._lasting is None else self._lasting.useless
+        events = {**self._retired, **events}
+        return replace(self._counts, dropped=dropped, useless_deletes=useless, events=events)
 
     def _tally(self) -> None:
         for rules, count in self._fired.items():
@@ -212,6 +197,11 @@ class Pipeline:
         the events of those before it come with the next call.
         """
         self.accept(time, triples if isinstance(triples, list) else list(triples))
+        return self._drained()
+
+    def push_part(self, time: Time, part: Part) -> Sequence[Composite]:
+        """As `push`, also for a message that may insert, delete, or bring no graph."""
+        self.take(time, part)
         return self._drained()
 
     def _drained(self) -> Sequence[Composite]:
@@ -246,8 +236,16 @@ class Pipeline:
         if self._latest is not None:
             self._close_before(self._latest + 1)
 
-    def accept(self, time: Time, graph: list[Triple]) -> None:
-        """Take one graph without running what its timestamp closes: that is left to `drain`."""
+    def take(self, time: Time, part: Part) -> None:
+        """As `accept`, also for a message that may insert, delete, or bring no graph."""
+        if type(part) is not list and self._lasting is None:
+            self._last_from_now()
+        self.accept(time, part)
+
+    def accept(self, time: Time, graph: Part) -> None:
+        """Take one graph without running what its timestamp closes: that is left to `drain`. (`take` may hand
+        a message on.)
+        """
         latest, graphs, stride = self._latest, self._graphs, self._stride
         if graphs and self._in_order and self._open == latest < time <= latest + stride:  # type: ignore[operator]  # graphs have a time
             # what nearly every graph does: close the one open instant and open its own
@@ -276,7 +274,7 @@ class Pipeline:
         else:
             self._await(time, [graph])
 
-    def _is_refused(self, latest: Time, time: Time, graph: list[Triple]) -> bool:
+    def _is_refused(self, latest: Time, time: Time, graph: Part) -> bool:
         """Whether a graph lies too far ahead; it is told so. Raises D2106, D2107 if nobody takes it."""
         assert self.clock is not None, "begin() comes before the first graph"
         error = self._ahead.refused(self._reached(latest), latest, time, self.clock)
@@ -291,7 +289,7 @@ class Pipeline:
         """Where time is: at the last graph, or where it was advanced to."""
         return latest if self._open is None else max(latest, self._open - 1)
 
-    def _await(self, time: Time, graphs: list[list[Triple]]) -> None:
+    def _await(self, time: Time, graphs: list[Part]) -> None:
         self._pending[time] = graphs
         heappush(self._times, time)
 
@@ -324,7 +322,9 @@ class Pipeline:
             due.append((self._latest, self._graphs))
             self._graphs = []
         self._taken = due
-        if self._ticks:
+        if self._lasting is not None:
+            yield from self._leap(due, bound)
+        elif self._every:
             for instant in due:
                 yield from self._ticks_before(instant[0])
                 yield from self._run([instant])
@@ -351,7 +351,7 @@ class Pipeline:
             if pause is not None:
                 pause()
             try:
-                known.append(look(*instant))
+                known.append(look(*instant))  # type: ignore[arg-type]  # where nothing lasts all are graphs
             except (DataError, ProgramError) as error:
                 failed = error
                 self._failed.add(instant[0])
@@ -379,13 +379,11 @@ class Pipeline:
             "version": VERSION,
             "clock": None if self.clock is None else [self.clock.integer, self.clock.unit],
             "times": [self._open, self._latest, self._last],
-            "pending": [
-                [time, [[list(triple) for triple in graph] for graph in graphs or ()]]
-                for time, graphs in self._still_open()
-            ],
+            "pending": [[time, [plain(part) for part in parts or ()]] for time, parts in self._still_open()],
             "counters": asdict(self.counters),
             "detect": None if self._detect is None else self._detect.snapshot(),
             "oracle": None if self._oracle is None else self._oracle.snapshot(),
+            "lasting": None if self._lasting is None else self._lasting.snapshot(),
         }
 
     def _still_open(self) -> list[Instant]:
@@ -398,7 +396,7 @@ class Pipeline:
 
         Raises EngineError D5101 for a snapshot of another version.
         """
-        if state.get("version") != VERSION:
+        if state.get("version") not in (1, VERSION):
             raise EngineError(
                 Diagnostic(
                     "D5101",
@@ -412,9 +410,7 @@ class Pipeline:
         self._events = [self._counts.events.get(rule.name, 0) for rule in self.program.rules]
         self._open, self._latest, self._last = state["times"]
         self._heard = self._last  # or earlier: a few ticks more are stepped through then
-        self._pending = {
-            time: [[(s, p, o) for s, p, o in graph] for graph in graphs] for time, graphs in state["pending"]
-        }
+        self._pending = {time: [part_of(value) for value in parts] for time, parts in state["pending"]}
         self._graphs = self._pending.pop(self._latest, [])
         self._times = sorted(self._pending)
         self._due, self._taken, self._untold = [], [], []
@@ -422,11 +418,105 @@ class Pipeline:
             return Restored((), tuple(rule.name for rule in self.program.rules), ())
         integer, unit = state["clock"]
         self.begin(Clock(integer, unit))
+        if (lasting := state.get("lasting")) is not None:
+            if self._lasting is None:
+                self._last_from_now()
+            assert self._lasting is not None
+            self._lasting.restore(lasting)
         assert self._detect is not None
         assert self.clock is not None
         if self._oracle is not None and state["oracle"] is not None:
             self._oracle.restore(state["oracle"])
         return self._detect.restore(state["detect"])
+
+    # -- what lasts
+
+    def replace(self, time: Time, program: Program, background: Collection[Triple]) -> None:
+        """From `time` on another program holds, with another background; what happened before has happened.
+
+        Rules that are the same keep what they remember. Raises UsageError D4161 for a time that is closed,
+        naming the first possible one, and ProgramError.
+        """
+        if self._open is not None and time < self._open:
+            assert self.clock is not None, "only a run that has begun closes times"
+            first = -(-self._open // self.clock.unit) * self.clock.unit if self.clock.integer else self._open
+            raise UsageError(
+                Diagnostic(
+                    "D4161",
+                    f"{self.clock.text(time)} is closed: what happened until then stays as it was",
+                    notes=(f"the first time that is not closed is {self.clock.text(first)}",),
+                    hint=f"let the new program hold from {self.clock.text(first)} on",
+                )
+            )
+        if self.clock is not None:
+            check_units(program, self.clock)
+        enricher(program, background, self._all)  # what cannot run is told now
+        self._planned.append((time, program, background))
+        if self._lasting is None and self.clock is not None:
+            self._last_from_now()
+        elif self._lasting is not None:
+            self._schedule()
+
+    def _last_from_now(self) -> None:
+        """From now on every instant is one of what lasts."""
+        assert self.clock is not None, "begin() comes first"
+        background = read(self._background)
+        jumps = Jumps(self.program, background, self.clock, materialize_all=self._all)
+        self._lasting = LastingInstants(jumps, self._told, self._oracle)
+        if self._detect is not None:
+            self._renew(self.program)
+        self._schedule()
+
+    def _schedule(self) -> None:
+        assert self._lasting is not None
+        for time, program, background in self._planned:
+            self._lasting.replace(time, program, background)
+        self._planned = []
+
+    def _renew(self, program: Program) -> None:
+        """Another detector, for `program`; rules that are the same keep what they remember."""
+        assert self._detect is not None
+        assert self.clock is not None
+        state, counts = self._detect.snapshot(), self.counters.events
+        self.program, self._emit = program, Emitter(program)
+        self._tick()
+        self._retired = counts
+        self._events = [self._retired.pop(rule.name, 0) for rule in program.rules]
+        self._detect = self._new_detector(self.clock)
+        self._detect.restore(state)
+
+    def _leap(self, due: Sequence[Instant], bound: Time) -> Iterator[Emission]:
+        """Run instants of what lasts, in order, and what is due between and behind them."""
+        assert self._lasting is not None
+        for time, jump, failed in self._lasting.instants(due, bound, self._next_tick, self._is_tick):
+            if jump.program is not None:
+                self._renew(jump.program)
+            self._last = time
+            if jump.seen:
+                yield from self._found([(time, jump.messages, jump.facts, jump.graph)])
+            if failed is not None:
+                raise failed
+            if self._pause is not None:
+                self._pause()
+
+    def _next_tick(self, bound: Time) -> Time | None:
+        """The next tick behind the last instant that can matter before `bound`."""
+        return None if self._last is None else self._silence.next(self._last, self._heard, bound)
+
+    def _is_tick(self, time: Time) -> bool:
+        return any(time % duration == 0 for duration in self._every)
+
+    def _told(self, time: Time, parts: Sequence[Part], error: DotrError) -> DotrError | None:
+        """Tell of an instant of what lasts that is in error; what is to be raised, if anything."""
+        if self._on_refused is None or not is_refusable(error):
+            return error
+        try:
+            self._on_refused(time, parts, error)
+        except DotrError as told:
+            return told
+        if not parts:
+            self._counts.overlooked += 1
+        return None
 
     def _ticks_before(self, bound: Time) -> Iterator[Emission]:
         """Run the ticks that can matter after the last instant and before `bound`; no graph came there."""
@@ -447,14 +537,14 @@ class Pipeline:
         seen = 0
         hides = emitter.hides
         try:
-            for time, triples, facts, graph in known:
+            for time, came, facts, graph in known:
                 self._last = time
                 matches = detect(time, facts, graph)
                 if oracle is not None:
-                    oracle.check(time, triples, graph, matches)
+                    oracle.check(time, came, graph, matches)
                 if hides:
                     matches = emitter.public(matches)
-                if graph:
+                if graph or came:
                     self._heard = time
                     counts.instants += 1
                 else:
@@ -469,3 +559,7 @@ class Pipeline:
                     yield Emission(emitter, matches)
         finally:
             counts.facts += seen
+
+
+def read(background: Background) -> Collection[Triple]:
+    return background() if callable(background) else background

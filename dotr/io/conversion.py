@@ -4,7 +4,8 @@ Place:   called by cli/convert.py with graphs in time order; what is written her
 Method:  blank nodes are numbered per graph in order of appearance (parsers draw names for `[]` at random),
          and where graphs share a document their graph's number goes into the name, so that no other tool
          joins them. Graph names are `urn:dotr:graph:` and the graph's number. A message of a log is a named
-         graph and its stamp.
+         graph and its stamp. Of a message with other parts each part is a graph of its own; in quads they are
+         messages of one stamp, which mean the same.
 """
 
 from __future__ import annotations
@@ -12,19 +13,21 @@ from __future__ import annotations
 import gzip
 import io
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import PurePath
 from typing import Any, TypeAlias
 
+from dotr.core.parts import Part
 from dotr.errors import Diagnostic, UsageError
-from dotr.events import Clock, Time
+from dotr.events import Clock, Message, Time
 from dotr.io.decode.documents import plain_name
 from dotr.io.decode.parquet import SUFFIX, ArchiveWriter
 from dotr.io.files.outputs import StreamOutput
-from dotr.rdf.terms import PROV_GENERATED_AT_TIME, Term, Triple
+from dotr.io.message_parts import DELETE, DELETION, INSERT, INSERTION
+from dotr.rdf.terms import PROV_GENERATED_AT_TIME, RDF_TYPE, Term, Triple
 
-Writer: TypeAlias = Callable[[Time, list[Triple], int], str]
-"""(time, triples, number of the graph from 1) → its text."""
+Writer: TypeAlias = Callable[[Time, Part, int], str]
+"""(time, what came, its number from 1) → its text."""
 
 _NAME = "urn:dotr:graph:"
 
@@ -45,43 +48,79 @@ def numbered(triples: list[Triple], prefix: str = "b") -> list[Triple]:
     return [(renamed(s), p, renamed(o)) for s, p, o in triples]
 
 
+def numbered_part(part: Part) -> Part:
+    """As `numbered`, every part of a message by itself."""
+    if not isinstance(part, Message):
+        return numbered(part)
+    return Message(**{kind: numbered(triples) for kind, triples in parts_of(part)})
+
+
 def _ntriples(triples: list[Triple]) -> str:
     return "".join([f"{s} {p} {o} .\n" for s, p, o in triples])
 
 
+def parts_of(part: Part) -> list[tuple[str, list[Triple]]]:
+    """(graph, insert or delete, its triples) of each part that there is."""
+    parts = part._asdict() if isinstance(part, Message) else {"graph": part}
+    return [(kind, triples) for kind, triples in parts.items() if triples is not None]
+
+
 def _json_line(clock: Clock) -> Writer:
-    def write(time: Time, triples: list[Triple], _number: int) -> str:
-        stamp: int | str = int(clock.text(time)) if clock.integer else clock.text(time)
-        line = {"time": stamp, "graph": _ntriples(numbered(triples))}
+    def write(time: Time, part: Part, _number: int) -> str:
+        line: dict[str, str | int] = {"time": int(clock.text(time)) if clock.integer else clock.text(time)}
+        line |= {kind: _ntriples(numbered(triples)) for kind, triples in parts_of(part)}
         return json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n"
 
     return write
 
 
+_CLASSES = {"insert": INSERTION, "delete": DELETION}
+
+
+def _stamped(part: Part, stamp: Term, number: int) -> Iterator[tuple[Term, str, list[Triple]]]:
+    """(name, what the default graph says about it, triples) of each graph that a message makes."""
+    for kind, triples in parts_of(part):
+        name = f"<{_NAME}{number}>" if kind == "graph" else f"<{_NAME}{number}:{kind}>"
+        said = f"{name} {PROV_GENERATED_AT_TIME} {stamp} .\n"
+        if kind in _CLASSES:
+            said += f"{name} {RDF_TYPE} {_CLASSES[kind]} .\n"
+        yield name, said, numbered(triples, f"g{number}{kind[0] if kind != 'graph' else ''}b")
+
+
 def _nquads(clock: Clock) -> Writer:
-    def write(time: Time, triples: list[Triple], number: int) -> str:
-        name = f"<{_NAME}{number}>"
-        head = f"{name} {PROV_GENERATED_AT_TIME} {clock.term(time)} .\n"
-        return head + "".join([f"{s} {p} {o} {name} .\n" for s, p, o in numbered(triples, f"g{number}b")])
+    def write(time: Time, part: Part, number: int) -> str:
+        return "".join(
+            said + "".join([f"{s} {p} {o} {name} .\n" for s, p, o in triples])
+            for name, said, triples in _stamped(part, clock.term(time), number)
+        )
 
     return write
 
 
 def _trig(clock: Clock) -> Writer:
-    def write(time: Time, triples: list[Triple], number: int) -> str:
-        name = f"<{_NAME}{number}>"
-        body = "".join([f"  {s} {p} {o} .\n" for s, p, o in numbered(triples, f"g{number}b")])
-        return f"{name} {PROV_GENERATED_AT_TIME} {clock.term(time)} .\n{name} {{\n{body}}}\n"
+    def write(time: Time, part: Part, number: int) -> str:
+        return "".join(
+            said + _block(name, triples) for name, said, triples in _stamped(part, clock.term(time), number)
+        )
 
     return write
 
 
+def _block(name: Term, triples: list[Triple]) -> str:
+    return f"{name} {{\n{''.join([f'  {s} {p} {o} .' + chr(10) for s, p, o in triples])}}}\n"
+
+
 def _message(clock: Clock) -> Writer:
-    def write(time: Time, triples: list[Triple], number: int) -> str:
-        name = f"<{_NAME}{number}>"
-        body = "".join([f"  {s} {p} {o} .\n" for s, p, o in numbered(triples)])
+    names = {"graph": "", "insert": INSERT, "delete": DELETE}
+
+    def write(time: Time, part: Part, number: int) -> str:
+        blocks = [
+            (names[kind] or f"<{_NAME}{number}>", numbered(triples, "b" if kind == "graph" else kind))
+            for kind, triples in parts_of(part)
+        ]
         head = "MESSAGE\n" if number > 1 else 'VERSION "1.2-messages"\n'
-        return f"{head}{name} {PROV_GENERATED_AT_TIME} {clock.term(time)} .\n{name} {{\n{body}}}\n"
+        stamp = f"{blocks[0][0]} {PROV_GENERATED_AT_TIME} {clock.term(time)} .\n"
+        return head + stamp + "".join(_block(name, triples) for name, triples in blocks)
 
     return write
 
@@ -121,17 +160,17 @@ class Conversion:
         self._archive: ArchiveWriter | None = None
         self.count = 0
 
-    def add(self, time: Time, triples: list[Triple], clock: Clock) -> None:
-        """Append one graph."""
+    def add(self, time: Time, part: Part, clock: Clock) -> None:
+        """Append one graph or message."""
         self.count += 1
         if self._suffix == SUFFIX:
             if self._archive is None:
                 self._archive = ArchiveWriter(self._part, clock)
-            self._archive.add(time, numbered(triples))
+            self._archive.add(time, numbered_part(part))
             return
         if self._write is None:
             self._write = WRITERS[self._suffix](clock)
-        self._put(self._write(time, triples, self.count))
+        self._put(self._write(time, part, self.count))
 
     def close(self) -> None:
         """Complete the file; one without graphs is an empty log."""

@@ -9,12 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
+from dotr.core.parts import Part
 from dotr.errors import DataError
 from dotr.events import Time
 from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE
 from dotr.io.decode.quads import WHOLE
 from dotr.io.timestamps import UNITS
-from dotr.rdf.terms import Term, Triple
+from dotr.rdf.terms import Term
 
 CACHE = 16 * 1024 * 1024
 """Bytes of documents whose graphs are kept between the look for times and the replay."""
@@ -41,13 +42,14 @@ START = Bookmark("byte", 0)
 class TimedGraph(NamedTuple):
     """One time-annotated graph as read.
 
-    `triples` are canonical, without repeats, blank nodes labelled as the document has them. `line` is 0 where
+    `triples` are canonical, without repeats, blank nodes labelled as the document has them; a Message where
+    the document says more than what graph came. `line` is 0 where
     it is unknown. `how`, `end` and `carried` are the bookmark behind it; of a "whole" document `carried` is
     the content's hash.
     """
 
     time: Time
-    triples: list[Triple]
+    triples: Part
     file: str
     line: int = 0
     how: str = "byte"

@@ -17,13 +17,13 @@ from dataclasses import dataclass, field, replace
 from os.path import isfile
 from typing import Any, TypeAlias
 
+from dotr.core.parts import Part
 from dotr.errors import DataError, DotrError
 from dotr.events import Clock, Time
 from dotr.io.decode.documents import content_hash, open_document, read_bytes
 from dotr.io.error_policy import dead_letter
 from dotr.io.graphs import Bookmark, Item, TimedGraph
 from dotr.io.sinks import late_line
-from dotr.rdf.terms import Triple
 
 Origin: TypeAlias = tuple[Time, str, int, str, int, int, str]
 """Time, file, line (0 unknown), what `start` and `end` count, start, end, hash of a whole document."""
@@ -79,9 +79,7 @@ class Lineage:
             self._open = [origin for origin in self._open if origin[0] > closed]
         self._full = 2 * len(self._open) + _FULL
 
-    def letters(
-        self, time: Time, graphs: Sequence[list[Triple]], error: DotrError, clock: Clock
-    ) -> Iterable[str]:
+    def letters(self, time: Time, graphs: Sequence[Part], error: DotrError, clock: Clock) -> Iterable[str]:
         """A dead letter a graph, without line ends."""
         for graph, origin in zip(graphs, self._of(time, len(graphs)), strict=True):
             place = _place(origin)

@@ -15,7 +15,8 @@ from json.encoder import encode_basestring as json_string
 from typing import TypeAlias
 
 from dotr.core.emit import Emission
-from dotr.events import Clock, Composite, Fact, Time
+from dotr.core.parts import Part
+from dotr.events import Clock, Composite, Fact, Message, Time
 from dotr.io.csv_rows import csv_formatter
 from dotr.io.term_formatting import TermFormatter, json_terms
 from dotr.ir import Rule
@@ -133,17 +134,21 @@ def _time(time: int, clock: Clock) -> str:
     return clock.text(time) if clock.integer else f'"{clock.text(time)}"'
 
 
-def late_line(time: Time, graph: Sequence[Triple], clock: Clock) -> str:
-    """A late graph as a JSON line that is a valid source. Blank nodes are numbered as they appear: the labels
-    that a parser makes up differ from run to run.
+def late_line(time: Time, part: Part, clock: Clock) -> str:
+    """A late graph or message as a JSON line that is a valid source. Blank nodes are numbered as they appear:
+    the labels that a parser makes up differ from run to run.
     """
-    stamp: str | int = clock.text(time)
-    if clock.integer:
-        stamp = int(stamp)
+    line: dict[str, str | int] = {"time": int(clock.text(time)) if clock.integer else clock.text(time)}
+    parts = part._asdict() if isinstance(part, Message) else {"graph": part}
+    line |= {name: _numbered(triples) for name, triples in parts.items() if triples is not None}
+    return json.dumps(line, ensure_ascii=False, separators=(",", ":"))
+
+
+def _numbered(graph: Sequence[Triple]) -> str:
+    """Triples as N-Triples, blank nodes numbered as they appear."""
     blanks: dict[Term, Term] = {}
     for subject, _, object_ in graph:
         for term in (subject, object_):
             if term[0] == "_":
                 blanks.setdefault(term, f"_:b{len(blanks)}")
-    text = "".join(f"{blanks.get(s, s)} {p} {blanks.get(o, o)} .\n" for s, p, o in graph)
-    return json.dumps({"time": stamp, "graph": text}, ensure_ascii=False, separators=(",", ":"))
+    return "".join(f"{blanks.get(s, s)} {p} {blanks.get(o, o)} .\n" for s, p, o in graph)

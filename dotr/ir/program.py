@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from dotr.errors import Diagnostic
 from dotr.ir.datalog import DatalogRule
 from dotr.ir.lasting import Hold, StandingQuery
 from dotr.ir.queries import Select
@@ -30,7 +29,6 @@ class Program:
     `dependencies`: rules in an order in which every non-strict reference comes first (indices into `rules`).
     `holds`: what the stream says that lasts, one line for each predicate and class. `standing`: stream name →
     its ISTREAM or DSTREAM ("ISTREAM Jam" where it is of a QUERY, whatever it is called where it is written).
-    `warnings`: what the checks found that need not be an error; who deploys the program shows them.
     """
 
     queries: Mapping[str, Select] = field(default_factory=dict)
@@ -43,12 +41,25 @@ class Program:
     named: Mapping[str, Span] = field(default_factory=dict, compare=False, repr=False)
     holds: tuple[Hold, ...] = ()
     standing: Mapping[str, StandingQuery] = field(default_factory=dict)
-    warnings: tuple[Diagnostic, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def selects(self) -> dict[str, Select]:
         """Stream name → the query that its facts are answers of, or changes of answers."""
         return {**self.queries, **{name: standing.select for name, standing in self.standing.items()}}
+
+    @property
+    def asked(self) -> dict[str, Select]:
+        """Stream name → query, of those asked at every instant a rule sees: without the queries whose changes
+        alone matter to rules.
+        """
+        read = {position.stream for rule in self.rules for position in rule.positions}
+        named = {standing.query for standing in self.standing.values()} - read
+        return {name: select for name, select in self.queries.items() if name not in named}
+
+    @property
+    def lasting(self) -> bool:
+        """Whether it says that anything lasts, or asks for changes of what does."""
+        return bool(self.holds or self.standing)
 
     @property
     def written(self) -> dict[str, Select]:

@@ -21,15 +21,16 @@ from hashlib import blake2b
 from dotr.rdf.terms import Term, Triple
 
 
-def label_stream(graphs: Sequence[Sequence[Triple]], time: int) -> list[list[Triple]]:
+def label_stream(graphs: Sequence[Sequence[Triple]], time: int, kind: str = "") -> list[list[Triple]]:
     """The graphs of one instant with their blank nodes labelled; order and repeats of triples stay.
 
     `graphs` are all graphs stamped `time` (µs), with canonical terms; each is a scope of its own. A label
     depends on the graph's set of triples up to renaming, on `time`, and on how many equal graphs came before
-    it; never on labels or, but for nodes that refinement cannot tell apart, on the order of triples.
+    it; never on labels or, but for nodes that refinement cannot tell apart, on the order of triples. `kind`
+    parts what has the same triples and is no graph.
     """
     seen: dict[str, int] = {}
-    return [_label(graph, time, seen) for graph in graphs]
+    return [_label(graph, f"{kind}{time}", seen) for graph in graphs]
 
 
 def label_background(triples: Sequence[Triple], content_hash: str) -> list[Triple]:
@@ -37,7 +38,7 @@ def label_background(triples: Sequence[Triple], content_hash: str) -> list[Tripl
     return _renamed(triples, _numbered(_blank_nodes(triples), f"_:g{_digest(content_hash)}_"))
 
 
-def _label(graph: Sequence[Triple], time: int, seen: dict[str, int]) -> list[Triple]:
+def _label(graph: Sequence[Triple], time: str, seen: dict[str, int]) -> list[Triple]:
     names = _blank_nodes(graph)
     if not names:
         return list(graph)

@@ -2,7 +2,8 @@
 
 Place:   driven by pipeline.py with the same instants; the tests' oracle is this one too.
 Method:  K(t) closed naively, every query asked of the full SPARQL engine, TESLA by enumeration over the whole
-         history. What comes out must be the engines' matches, one for one, in order.
+         history. What comes out must be the engines' matches, one for one, in order. What lasts it finds by
+         itself (lasting.py), the instants at which that changes included.
 Why not: comparing printed events: a difference of two matches that print alike would be missed.
 """
 
@@ -10,16 +11,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from itertools import zip_longest
-from typing import Any
+from typing import Any, NoReturn
 
 from dotr.datalog.owl_lists import rules_over
-from dotr.errors import Diagnostic, EngineError
-from dotr.events import Clock, Match, RawMatch, Time, in_order
+from dotr.errors import DataError, Diagnostic, DotrError, EngineError, ProgramError
+from dotr.events import Clock, Fact, Match, Message, RawMatch, Time, in_order
 from dotr.ir import Program
 from dotr.rdf.terms import Triple
 from dotr.reference.enrich import LiteralEnricher
 from dotr.reference.extract import LiteralExtractor
+from dotr.reference.lasting import Change, LiteralLasting
 from dotr.reference.tesla import LiteralDetector
+
+_UNSEEN = frozenset({"D4001", "D4130"})
+"""Errors of an instant that only an engine has: here nothing explodes."""
 
 
 class Oracle:
@@ -27,17 +32,21 @@ class Oracle:
 
     def __init__(self, program: Program, background: Collection[Triple]) -> None:
         self.program = program
+        self._background = frozenset(background)
         self._enrich = LiteralEnricher(rules_over(program, background), background)
         self._extract = LiteralExtractor(program.queries)
         self._detect: LiteralDetector | None = None
         self._clock = Clock()
+        self._lasting: LiteralLasting | None = None
 
     def begin(self, clock: Clock) -> None:
         self._clock = clock
         self._detect = LiteralDetector(self.program, clock)
 
     def matches(self, time: Time, triples: Sequence[Triple], graph: bool) -> list[Match]:
-        """What the contract says happens at `time`; `graph` False is a tick at which no graph came."""
+        """What the contract says happens at `time` where nothing lasts; `graph` False is a tick at which no
+        graph came.
+        """
         assert self._detect is not None, "begin() comes first"
         store = self._enrich.open(triples)
         try:
@@ -46,28 +55,106 @@ class Oracle:
             self._enrich.close()
         return self._detect.at(time, facts, graph)
 
-    def check(self, time: Time, triples: Sequence[Triple], graph: bool, found: Sequence[RawMatch]) -> None:
-        """Raise EngineError D4090 unless `found` is what the literal reading finds at `time`."""
-        expected = self.matches(time, triples, graph)
+    def check(
+        self, time: Time, came: Sequence[Triple] | Sequence[Message], graph: bool, found: Sequence[RawMatch]
+    ) -> None:
+        """Raise EngineError D4090 unless `found` is what the literal reading finds at `time`.
+
+        `came`: the triples of the instant's graphs, or its messages where something lasts.
+        """
+        if self._lasting is None:
+            expected = self.matches(time, came, graph)  # type: ignore[arg-type]  # then these are triples
+        else:
+            expected = self._lasting_matches(time, came, graph)  # type: ignore[arg-type]  # and then messages
         engine = [(rule, *match[1:]) for rule, match in in_order(found)]
         for number, (right, ours) in enumerate(zip_longest(expected, engine)):
             if right != ours:
                 rule = self.program.rules[(right or ours)[0]].name
-                raise EngineError(
-                    Diagnostic(
-                        "D4090",
-                        f"rule `{rule}` at {self._clock.text(time)}: engine and literal reading differ",
-                        notes=(
-                            f"event {number + 1} of the instant, literally: {right}",
-                            f"event {number + 1} of the instant, engine:    {ours}",
-                        ),
-                        hint="this is a bug of dotr: please report rules and input",
-                    )
+                self._differ(
+                    f"rule `{rule}` at {self._clock.text(time)}",
+                    f"event {number + 1} of the instant, literally: {right}",
+                    f"event {number + 1} of the instant, engine:    {ours}",
                 )
 
+    def _differ(self, where: str, *notes: str) -> NoReturn:
+        raise EngineError(
+            Diagnostic(
+                "D4090",
+                f"{where}: engine and literal reading differ",
+                notes=notes,
+                hint="this is a bug of dotr: please report rules and input",
+            )
+        )
+
+    # -- what lasts
+
+    def last_from_now(self) -> None:
+        """From now on something lasts: `check` is called with messages."""
+        self._lasting = LiteralLasting(self.program, self._background, self._clock)
+
+    def replace(self, time: Time, program: Program, background: Collection[Triple]) -> None:
+        """From `time` on, which lies ahead, another program holds, with another background."""
+        assert self._lasting is not None, "rules change where something may last"
+        self._lasting.replace(Change(time, program, frozenset(background)))
+
+    def refuse(self, time: Time, messages: Sequence[Message], error: DotrError) -> None:
+        """Raise EngineError D4090 unless an instant with these messages is in error, literally."""
+        if error.diagnostics[0].code in _UNSEEN:
+            return
+        assert self._lasting is not None
+        self._catch_up(time)
+        state = self._lasting.snapshot()
+        try:
+            self._lasting.at(time, messages)
+        except (DataError, ProgramError):
+            return
+        self._lasting.restore(state)
+        self._differ(f"refused at {self._clock.text(time)}", f"literally nothing is wrong; engine: {error}")
+
+    def overlook(self, time: Time) -> None:
+        """The engine goes on over an instant that is in error without a message."""
+        assert self._lasting is not None
+        self._catch_up(time)
+        self._lasting.overlook(time)
+        self._take(self._lasting.program)
+
+    def _catch_up(self, before: Time) -> None:
+        """Take the jumps before a time that the engine has not asked about: nothing may happen there."""
+        assert self._lasting is not None
+        assert self._detect is not None
+        while jumps := self._lasting.jumps(before):
+            facts = self._lasting.at(jumps[0], ())
+            self._take(self._lasting.program)
+            if found := self._detect.at(jumps[0], facts, graph=False):
+                self._differ(f"at {self._clock.text(jumps[0])}", f"literally: {found[0]}", "engine: nothing")
+
+    def _lasting_matches(self, time: Time, messages: Sequence[Message], graph: bool) -> list[Match]:
+        assert self._lasting is not None
+        self._catch_up(time)
+        facts: Mapping[str, Sequence[Fact]] = {}
+        if time > self._lasting.last:
+            facts = self._lasting.at(time, messages)
+        self._take(self._lasting.program)
+        assert self._detect is not None
+        return self._detect.at(time, facts, graph)
+
+    def _take(self, program: Program) -> None:
+        """The program of the time; rules that are the same keep what they saw."""
+        if program is not self.program:
+            assert self._detect is not None
+            state = self._detect.snapshot()
+            self.program = program
+            self._detect = LiteralDetector(program, self._clock)
+            self._detect.restore(state)
+
     def snapshot(self) -> Any:
-        return None if self._detect is None else self._detect.snapshot()
+        if self._detect is None:
+            return None
+        lasting = None if self._lasting is None else self._lasting.snapshot()
+        return {**self._detect.snapshot(), "lasting": lasting}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         assert self._detect is not None, "begin() comes first"
         self._detect.restore(state)
+        if self._lasting is not None and state.get("lasting") is not None:
+            self._lasting.restore(state["lasting"])

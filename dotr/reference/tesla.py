@@ -35,7 +35,7 @@ from dotr.rdf.order import values_key
 from dotr.rdf.terms import Term, is_iri, is_literal
 from dotr.tesla.digest import rule_digests
 from dotr.tesla.identity import match_id
-from dotr.tesla.references import evaluation_order, next_tick, ticks_seen
+from dotr.tesla.references import Occasion, evaluation_order, next_tick, occasions_seen
 
 Row = dict[str, Any]
 """One partial match: position name → fact, "?v" → the value of an aggregate or None."""
@@ -54,7 +54,7 @@ class LiteralDetector:
         self.dropped = 0
         self._rules = [_LiteralRule(rule, clock) for rule in program.rules]
         self._order = evaluation_order(program)
-        self._ticks = ticks_seen(program)
+        self._occasions = occasions_seen(program)
         self._digests = digests
         self._first: Time | None = None
         self._now: Time | None = None
@@ -62,8 +62,8 @@ class LiteralDetector:
     def at(self, time: Time, facts: Mapping[str, Sequence[Fact]], graph: bool = True) -> list[Match]:
         """The matches at `time`, in output order; times strictly increase from call to call.
 
-        `facts`: per stream, those of this instant. `graph` False: only a tick is due, and only rules that
-        see it are touched.
+        `facts`: per stream, those of this instant. `graph` False: none came, and only rules that see the
+        instant all the same are touched.
         """
         if self._now is not None and time <= self._now:
             raise DataError(Diagnostic("D4002", f"time runs backwards: {time} after {self._now}"))
@@ -72,7 +72,7 @@ class LiteralDetector:
             self._first = time
         found: dict[int, list[Match]] = {}
         composites: dict[str, list[Fact]] = {}
-        sees = [graph or any(time % d == 0 for d in ticks) for ticks in self._ticks]
+        sees = [graph or any(_is_due(o, time, facts) for o in seen) for seen in self._occasions]
         for index, rule in enumerate(self._rules):
             if sees[index]:
                 rule.see(facts)
@@ -110,6 +110,11 @@ class LiteralDetector:
             else:
                 fresh.append(rule.rule.name)
         return fresh
+
+
+def _is_due(occasion: Occasion, time: Time, facts: Mapping[str, Sequence[Fact]]) -> bool:
+    """Whether a tick is due, or a stream of changes has a fact."""
+    return bool(facts.get(occasion)) if isinstance(occasion, str) else time % occasion == 0
 
 
 def _select(conjunct: Choose, candidates: list[Fact]) -> list[Fact]:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from dotr.core.emit import Emission
+from dotr.core.parts import Part
 from dotr.core.pipeline import Pipeline
 from dotr.errors import DataError, Diagnostic, DotrError, RefusedError
 from dotr.events import Clock, Composite, Time
@@ -25,7 +26,6 @@ from dotr.io.files.outputs import Output
 from dotr.io.files.sources import Item, Mark, SourceOptions, Sources, TimedGraph, live, resolve
 from dotr.io.lineage import Lineage, told_of
 from dotr.io.sinks import Formatter, late_line
-from dotr.rdf.terms import Triple
 from dotr.service.appending_files import AppendingFile
 from dotr.service.checkpoint_policy import CheckpointPolicy, Idle
 from dotr.service.event_parts import EventParts
@@ -228,7 +228,7 @@ class Feed:
             assert clock is not None
             pipeline.begin(clock)
         self.origins.note(graph)
-        pipeline.accept(graph.time, graph.triples)
+        pipeline.take(graph.time, graph.triples)
         self.totals.graphs += 1
         if self.idle is not None:
             self.idle.seen()
@@ -262,7 +262,7 @@ class Feed:
             self._drain()
             self.pace.touched()
 
-    def late(self, time: Time, graph: Sequence[Triple]) -> None:
+    def late(self, time: Time, graph: Part) -> None:
         """The policy for a graph whose instant is closed; the pipeline calls it."""
         clock = self.pipeline.clock
         assert clock is not None
@@ -289,7 +289,7 @@ class Feed:
         if self.letters is not None:
             self.letters.write(dead_letter(error, content) + "\n")
 
-    def refused(self, time: Time, graphs: Sequence[list[Triple]], error: DotrError) -> None:
+    def refused(self, time: Time, graphs: Sequence[Part], error: DotrError) -> None:
         """The policy for an instant that is in error; the pipeline calls it."""
         clock = self.pipeline.clock
         assert clock is not None

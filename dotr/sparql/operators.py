@@ -24,7 +24,6 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 from dotr.budget import EXPRESSION, KEPT, Factor, Meter
 from dotr.events import Values
 from dotr.joins.body import View
-from dotr.joins.relations import Relation
 from dotr.rdf.terms import Term
 
 Row: TypeAlias = Values
@@ -38,9 +37,9 @@ Lookup: TypeAlias = Callable[[View, Sequence[Term]], Iterable[Row]]
 
 
 class Watched(Protocol):
-    """What may change an answer: rows of these relations."""
+    """A relation whose rows may change an answer."""
 
-    sources: tuple[Relation, ...]
+    relation: str
 
 
 class Operator(Protocol):

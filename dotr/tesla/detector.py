@@ -24,7 +24,7 @@ from dotr.tesla import state as states
 from dotr.tesla.digest import rule_digests
 from dotr.tesla.identity import match_hash
 from dotr.tesla.network import Fill, Network, Options, RuleGroup
-from dotr.tesla.references import next_tick
+from dotr.tesla.references import due, next_tick
 from dotr.tesla.state import Restored
 from dotr.tesla.thresholds import Filtered
 
@@ -83,7 +83,7 @@ class TeslaDetector:
         """The matches at `time` as plain tuples, to be put `in_order`; times increase from call to call.
 
         `facts`: stream → its facts of this instant in canonical order; streams without facts may be left
-        out. `graph` False: only a tick is due, and only rules that see it are touched.
+        out. `graph` False: no graph came, and only rules that see the instant all the same are touched.
         Raises DataError D4002 when time does not increase, ProgramError D4010 when a rule explodes.
         Cost: the facts, the rules they wake, and the matches; nothing per rule or stream that has none.
         """
@@ -98,7 +98,7 @@ class TeslaDetector:
         if time >= network.sweep_at:
             network.sweep(time)
         if not graph:
-            return self._at_tick(time, facts)
+            return self._without_graph(time, facts)
         streams = self._streams
         if self._plain and len(facts) == 1:  # as nearly always
             out: list[RawMatch] = []
@@ -131,21 +131,23 @@ class TeslaDetector:
             agenda += self._ticked(time)
         return self._run(time, agenda, deferred)
 
-    def _at_tick(self, time: Time, facts: Mapping[str, Sequence[Fact]]) -> list[RawMatch]:
-        """An instant without a graph: whoever does not see one of the due ticks is not touched."""
-        due = frozenset(duration for duration in self._every if time % duration == 0)
+    def _without_graph(self, time: Time, facts: Mapping[str, Sequence[Fact]]) -> list[RawMatch]:
+        """Whoever sees no due tick, and no fact of an ISTREAM or DSTREAM, is not touched."""
+        seen = due(time, self._every, facts)
         agenda: list[_Woken] = []
         deferred: list[_Pending] = []
         known = [(self._streams[name], new) for name, new in facts.items() if name in self._streams and new]
         for stream, new in known:
             for column in stream.columns:
-                if not column.spec.ticks.isdisjoint(due):
+                if not column.spec.occasions.isdisjoint(seen):
                     if column.spec.deferred:
                         deferred.append((column.insert, new))
                     else:
                         column.insert(new)
         for stream, new in known:
-            agenda += [(rank, group, new) for rank, group in stream.awake if not group.ticks.isdisjoint(due)]
+            agenda += [
+                (rank, group, new) for rank, group in stream.awake if not group.occasions.isdisjoint(seen)
+            ]
         agenda += self._ticked(time)
         return self._run(time, agenda, deferred)
 

@@ -20,7 +20,7 @@ from dotr.ir.rules import Choose, Every
 from dotr.tesla.columns import Column, open_column
 from dotr.tesla.compile import Run, compile_group
 from dotr.tesla.plan import ColumnSpec, RulePlan, plan_rule
-from dotr.tesla.references import evaluation_order, ticks_seen
+from dotr.tesla.references import Occasion, evaluation_order, occasions_seen
 from dotr.tesla.sharing import groups
 from dotr.tesla.thresholds import Filtered
 
@@ -39,7 +39,7 @@ class RuleGroup:
     plans: list[RulePlan]
     columns: list[Column[Any]]
     rank: int
-    ticks: frozenset[Time]
+    occasions: frozenset[Occasion]
     referred: bool
     missing: int = 0
     run: Run | None = None
@@ -105,14 +105,14 @@ class Network:
             self._connect(plans, min(ranks[plan.index] for plan in plans))
 
     def _plan(self, program: Program, order: Sequence[int]) -> list[RulePlan]:
-        ticks = ticks_seen(program)
+        occasions = occasions_seen(program)
         referred = {p.stream for rule in program.rules for p in rule.positions if p.chained}
         options = self.options
         return [
             plan_rule(
                 index,
                 rule,
-                ticks[index],
+                occasions[index],
                 epoch=self.epochs[index],
                 same=options.same,
                 filtered=options.filtered,
@@ -132,7 +132,7 @@ class Network:
                 if step.threshold is not None:
                     column.lower(step.threshold)
         own = self._stream(plan.rule.name) if plan.referred else None
-        group = RuleGroup(plans, columns, rank, plan.ticks, own is not None)
+        group = RuleGroup(plans, columns, rank, plan.occasions, own is not None)
         self._trigger(group)  # its stream is known before anything wakes the group
         # columns over rules may fill between this group's waking and its turn: they keep nobody asleep
         steps = zip(plan.steps, columns, strict=True)

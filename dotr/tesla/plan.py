@@ -25,7 +25,7 @@ from dotr.events import Time
 from dotr.ir.expressions import Const, Expression
 from dotr.ir.rules import Absent, Between, Choose, Conjunct, Every, Rule, Selection, Summarise, Within
 from dotr.tesla.conditions import as_own, conjunction, equality, names, parts
-from dotr.tesla.references import depths
+from dotr.tesla.references import Occasion, depths
 from dotr.tesla.template import faults
 from dotr.tesla.thresholds import CARRIED, Filtered, Measure, Threshold, threshold_of
 
@@ -72,15 +72,15 @@ class ColumnSpec:
     """What a column keeps. Equal specs are one column, whichever rules use it.
 
     `keys` and `filters` look at the own fact only, which they call "", its attributes by number. `size`: what
-    the size that a fact of a base carries must pass (it is left off then). `ticks`:
-    the EVERY durations whose instants it sees beside those of graphs. `owner`: not "" where a rule consumes
+    the size that a fact of a base carries must pass (it is left off then). `occasions`: whose instants it
+    sees beside those of graphs. `owner`: not "" where a rule consumes
     from it; then it is that rule's alone. `epoch` parts rules deployed at different times: their pasts
     differ.
     """
 
     stream: str
     chained: bool
-    ticks: frozenset[Time]
+    occasions: frozenset[Occasion]
     deferred: bool
     keys: tuple[Expression, ...]
     filters: tuple[Expression, ...]
@@ -133,7 +133,7 @@ class RulePlan:
     rule: Rule
     steps: tuple[Step, ...]
     stream: str
-    ticks: frozenset[Time]
+    occasions: frozenset[Occasion]
     epoch: int
     alone: bool
     referred: bool
@@ -166,7 +166,7 @@ class RulePlan:
 def plan_rule(
     index: int,
     rule: Rule,
-    ticks: frozenset[Time],
+    occasions: frozenset[Occasion],
     *,
     epoch: int = 0,
     same: Mapping[str, str] | None = None,
@@ -180,7 +180,7 @@ def plan_rule(
     """
     chains = any(position.chained for position in rule.positions)
     source = _Sources(
-        same or {}, filtered or {}, ticks, epoch, chains or bool(rule.consuming) or _names(rule)
+        same or {}, filtered or {}, occasions, epoch, chains or bool(rule.consuming) or _names(rule)
     )
     depth = depths(rule)
     steps = tuple(
@@ -192,7 +192,7 @@ def plan_rule(
         rule,
         steps,
         stream=source.base(stream),
-        ticks=ticks,
+        occasions=occasions,
         epoch=epoch,
         alone=source.alone or referred,
         referred=referred,
@@ -215,7 +215,7 @@ class _Sources:
 
     same: Mapping[str, str]
     filtered: Mapping[str, Filtered]
-    ticks: frozenset[Time]
+    occasions: frozenset[Occasion]
     epoch: int
     alone: bool
 
@@ -251,7 +251,7 @@ def _plan_step(rule: Rule, conjunct: Conjunct, source: _Sources, depth: Time) ->
     spec = ColumnSpec(
         stream=source.base(position.stream),
         chained=position.chained,
-        ticks=source.ticks,
+        occasions=source.occasions,
         deferred=strict and newest,
         keys=tuple(as_own(mine, own, variables) for mine, _ in keys),
         filters=tuple(filters),

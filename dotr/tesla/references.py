@@ -7,10 +7,10 @@ Method:  a rule's windows form a tree rooted at the trigger (language.md, sectio
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import assert_never
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias, assert_never
 
-from dotr.events import Time
+from dotr.events import Fact, Time
 from dotr.ir.program import Program
 from dotr.ir.rules import Between, Every, Rule, Window, Within
 
@@ -94,10 +94,31 @@ def reachable(program: Program) -> list[frozenset[int]]:
     return found
 
 
+Occasion: TypeAlias = Time | str
+"""What lets a rule see an instant at which no graph came: a tick of an EVERY of this duration, or a fact of
+the ISTREAM or DSTREAM stream of this name."""
+
+
+def occasions_seen(program: Program) -> list[frozenset[Occasion]]:
+    """Per rule the occasions at which it sees an instant: its own and those of the rules it chains on."""
+    own = [_own_occasions(rule, program) for rule in program.rules]
+    return [frozenset().union(*(own[i] for i in rules)) for rules in reachable(program)]
+
+
+def _own_occasions(rule: Rule, program: Program) -> frozenset[Occasion]:
+    ticks = {rule.trigger.duration} if isinstance(rule.trigger, Every) else set()
+    return frozenset(ticks | {p.stream for p in rule.positions if p.stream in program.standing})
+
+
 def ticks_seen(program: Program) -> list[frozenset[Time]]:
     """Per rule the EVERY durations whose ticks it sees: its own and those of the rules it chains on."""
-    own = [rule.trigger.duration if isinstance(rule.trigger, Every) else None for rule in program.rules]
-    return [frozenset(d for i in rules if (d := own[i]) is not None) for rules in reachable(program)]
+    return [frozenset(o for o in seen if not isinstance(o, str)) for seen in occasions_seen(program)]
+
+
+def due(time: Time, durations: Iterable[Time], facts: Mapping[str, Sequence[Fact]]) -> frozenset[Occasion]:
+    """The occasions of an instant: ticks that are due, and streams that have facts."""
+    ticks = (duration for duration in durations if time % duration == 0)
+    return frozenset([*ticks, *(stream for stream, found in facts.items() if found)])
 
 
 def next_tick(durations: Sequence[Time], first: Time | None, after: Time) -> Time | None:

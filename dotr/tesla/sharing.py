@@ -84,7 +84,7 @@ def _shape(plan: RulePlan) -> Hashable:
     trigger = rule.trigger.duration if isinstance(rule.trigger, Every) else plan.stream
     first = plan.threshold and plan.threshold.measure
     bindings = tuple(None if isinstance(b.expression, Const) else plain(b.expression) for b in rule.bindings)
-    return trigger, plan.ticks, plan.epoch, first, steps, plain(rule.where), bindings, faults(rule)
+    return trigger, plan.occasions, plan.epoch, first, steps, plain(rule.where), bindings, faults(rule)
 
 
 def _selection(conjunct: Conjunct) -> Hashable:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+import dotr
 from dotr.batch.local import LocalRunner
 from dotr.batch.log_splits import open_log
 from dotr.batch.partitioning import By
@@ -24,7 +25,7 @@ from dotr.io.files.sources import SourceOptions, Sources
 from dotr.io.sinks import format_jsonl
 from dotr.io.timestamps import UNITS
 from dotr.ir import Program
-from dotr.lang import load_program
+from dotr.lang import load_program, parse_program
 from dotr.rdf.terms import Triple
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -43,10 +44,12 @@ class Serial(Executor):
 
 
 def golden_cases() -> list[Path]:
-    """The golden cases without late graphs whose clock is not advanced beyond the log."""
+    """The golden cases where nothing lasts, without late graphs or a clock advanced beyond the log."""
     cases = []
     for rules in sorted(GOLDEN.glob("*/*/rules.dotr")):
         options = options_of(rules.parent)
+        if rules.parent.parent.name == "lasting":
+            continue
         if "treatments" not in options and "lateness" not in options and "advance" not in options:
             cases.append(rules.parent)
     return cases
@@ -98,6 +101,23 @@ def test_golden_cases_hold_in_batch(case: Path, tmp_path: Path) -> None:
     report = LocalRunner(2, Serial).run(request, str(tmp_path), quiet)
     assert output(tmp_path, report) == expected
     assert sum(report.events.values()) == len(expected)
+
+
+@pytest.mark.parametrize("name", ["for-is-half-open", "a-message-without-a-graph"])
+def test_what_lasts_is_refused_in_a_batch(name: str, tmp_path: Path) -> None:
+    case = GOLDEN / "lasting" / name
+    program, background, options = loaded(case)
+    log = open_log([str(case / "stream.jsonl")], options)
+    with pytest.raises(dotr.UnsupportedError, match="D4160"):
+        LocalRunner(2, Serial).run(Request(program, background, log), str(tmp_path), quiet)
+
+
+def test_a_message_that_inserts_is_refused_in_a_batch(tmp_path: Path) -> None:
+    (tmp_path / "log.jsonl").write_text('{"time":1,"insert":"<urn:a> <urn:b> <urn:c> ."}\n')
+    program = parse_program("RULE R DEFINE { dotr_x a <urn:R> } FROM S := { SELECT ?x { ?x <urn:b> ?y } }")
+    log = open_log([str(tmp_path / "log.jsonl")], SourceOptions())
+    with pytest.raises(dotr.UnsupportedError, match="D4160"):
+        LocalRunner(2, Serial).run(Request(program, (), log), str(tmp_path), quiet)
 
 
 def test_nobody_loads_pandas_for_nothing(tmp_path: Path) -> None:

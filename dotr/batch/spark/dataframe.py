@@ -18,7 +18,7 @@ from dotr.api import duration
 from dotr.batch.fact_rows import marks
 from dotr.batch.job import make_job, ship
 from dotr.batch.partitioning import By, plan_batch
-from dotr.batch.runs import PARTS, check_ticks, lay_out, warnings
+from dotr.batch.runs import PARTS, check_program, lay_out, warnings
 from dotr.batch.spark import stages as frames
 from dotr.errors import Diagnostic, DotrError, UsageError
 from dotr.events import Clock
@@ -67,11 +67,11 @@ def detect(
         raise UsageError(Diagnostic("D4123", "an empty slice of time", hint='slice_length="1 h"'))
     texts = [rules] if isinstance(rules, str | os.PathLike) else list(rules)
     program = load_program([fspath(text) for text in texts], read_rules_text)
-    check_ticks(program, clock)
+    check_program(program, clock)
     paths = [*program.background, *(fspath(path) for path in background)]
     triples = read_background(paths, base or STREAM_BASE, named=program.named)
     plan = plan_batch(program, By(by))
-    for diagnostic in (*program.warnings, *warnings(program, plan)):
+    for diagnostic in warnings(program, plan):
         python_warnings.warn(diagnostic.render(), UserWarning, stacklevel=3)
     cores = _cores(log)
     unit = clock.unit if clock.integer else 1

@@ -20,6 +20,7 @@ import pyarrow as pa
 from dotr.batch.arrow_batches import graph_text
 from dotr.batch.log_splits import LogListing, Piece, ReadCounts, Reading
 from dotr.batch.spark import stages as frames
+from dotr.core.parts import all_triples
 from dotr.errors import DataError
 from dotr.events import Clock, Time
 from dotr.io.arrow_columns import integers, texts
@@ -127,7 +128,7 @@ class ReadLines:
                         raise found
                     triples, said = found
                     own = None if said is None else ("the line's own time", said)
-                    time = reading.ladder.time(triples, path, f"{name}:{line.number}", own)
+                    time = reading.ladder.time(all_triples(triples), path, f"{name}:{line.number}", own)
                 except DataError as error:
                     reading.refusals.take(error, line.content)
                     continue

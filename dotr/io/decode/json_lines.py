@@ -1,7 +1,7 @@
-"""JSON lines as a stream: `{"time": 12, "graph": "<Turtle>"}`, one graph a line.
+"""JSON lines as a stream: `{"time": 12, "graph": "<Turtle>"}`, one message a line.
 
 Place:   called by sources.py with an open file. What sinks.py writes as JSON lines is such a stream: other
-         keys than `time` and `graph` are not looked at.
+         keys than `time` and the parts `graph`, `insert` and `delete` are not looked at.
 Bad input: D2014 a line that is no such object.
 """
 
@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
+from dotr.core.parts import Part
 from dotr.errors import DataError, Diagnostic
 from dotr.io.decode.batch_parse import MANY, BatchParser, common_head
 from dotr.io.decode.documents import (
@@ -24,12 +25,21 @@ from dotr.io.decode.documents import (
     read_some,
     too_large,
 )
+from dotr.io.message_parts import message_of
 from dotr.rdf.terms import Triple
 
 _BLOCK = 1 << 18
 
 Said: TypeAlias = str | int | None
 """The time that a line says, as it says it; None if it says none."""
+
+
+class PartTexts(NamedTuple):
+    """The parts of a line that says more than what graph came, each as Turtle; None where it has none."""
+
+    graph: str | None
+    insert: str | None
+    delete: str | None
 
 
 class Line(NamedTuple):
@@ -83,9 +93,9 @@ class Lines:
     def __post_init__(self) -> None:
         self._together = BatchParser(self.base)
 
-    def parse(self, lines: Sequence[Line]) -> list[tuple[list[Triple], Said] | DataError]:
-        """Of each line its graph and the time it says, or what is wrong with it."""
-        said: list[tuple[str, Said] | DataError] = []
+    def parse(self, lines: Sequence[Line]) -> list[tuple[Part, Said] | DataError]:
+        """Of each line what came and the time it says, or what is wrong with it."""
+        said: list[tuple[str | PartTexts, Said] | DataError] = []
         for line in lines:
             try:
                 said.append(_said(line, f"{self.name}:{line.number}"))
@@ -97,27 +107,43 @@ class Lines:
         many = iter(graphs)
         return [(next(many), one[1]) if isinstance(one, tuple) else one for one in said]
 
-    def _many(self, texts: Sequence[str]) -> list[list[Triple]] | None:
-        if len(texts) < 2:
+    def _many(self, texts: Sequence[str | PartTexts]) -> list[list[Triple]] | None:
+        graphs = [text for text in texts if type(text) is str]
+        if len(texts) < 2 or len(graphs) < len(texts):
             return None
-        head = common_head(texts)
-        return self._together.parse([text[len(head) :] for text in texts], head)
+        head = common_head(graphs)
+        return self._together.parse([text[len(head) :] for text in graphs], head)
 
-    def _alone(self, said: tuple[str, Said] | DataError, line: Line) -> tuple[list[Triple], Said] | DataError:
+    def _alone(
+        self, said: tuple[str | PartTexts, Said] | DataError, line: Line
+    ) -> tuple[Part, Said] | DataError:
         if isinstance(said, DataError):
             return said
+        place = f"{self.name}:{line.number}"
         try:
-            graph = parse_triples(said[0], Format.TURTLE, f"{self.name}:{line.number}", self.base)
+            if isinstance(said[0], str):
+                return parse_triples(said[0], Format.TURTLE, place, self.base), said[1]
+            parts = [
+                None if text is None else parse_triples(text, Format.TURTLE, f"{place}, {name}", self.base)
+                for name, text in said[0]._asdict().items()
+            ]
+            return message_of(parts[0], parts[1], parts[2], place), said[1]
         except DataError as error:
             return error
-        return graph, said[1]
 
 
-def _said(line: Line, place: str) -> tuple[str, Said]:
-    """The text of a line's graph, and the time it says. Raises DataError."""
+def _said(line: Line, place: str) -> tuple[str | PartTexts, Said]:
+    """The text of a line's graph, or of its parts, and the time it says. Raises DataError."""
     value = _loaded(decode(line.content, place), place)
-    if not isinstance(value, dict) or not isinstance(value.get("graph"), str):
-        raise _no_object(place, "no object with a text `graph`")
+    if not isinstance(value, dict):
+        raise _no_object(place, "no object")
+    text: str | PartTexts | None = value.get("graph")
+    if "insert" in value or "delete" in value:
+        text = PartTexts(value.get("graph"), value.get("insert"), value.get("delete"))
+        if not all(part is None or isinstance(part, str) for part in text):
+            raise _no_object(place, "a part that is no text")
+    elif not isinstance(text, str):
+        raise _no_object(place, "no text `graph`, `insert` or `delete`")
     time = value.get("time")
     if time is not None and type(time) is not int and not (isinstance(time, str) and time.isascii()):
         raise DataError(
@@ -129,7 +155,7 @@ def _said(line: Line, place: str) -> tuple[str, Said]:
                 hint='write "time": 12, or "time": "2026-01-01T08:00:12Z"',
             )
         )
-    return value["graph"], time
+    return text, time
 
 
 _value = json.JSONDecoder().raw_decode  # json.loads looks for blanks with two patterns
@@ -158,6 +184,6 @@ def _no_object(place: str, found: str) -> DataError:
             "this line is no time-annotated graph",
             place=place,
             label=found,
-            hint='write {"time": 12, "graph": "<Turtle>"}, one object a line',
+            hint='write {"time": 12, "graph": "<Turtle>"}, one object a line; "" is an empty graph',
         )
     )

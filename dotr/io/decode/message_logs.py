@@ -5,7 +5,7 @@ Method:  the draft of the W3C RDF Stream Processing group. A message ends at `ME
          older comment `# @message`, where a directive may stand, or at the end of input; a last delimiter
          ends the message before it and begins none. Prefixes and base carry on, blank nodes do not. Lines
          are read until one has the word, and only then is the message's text looked at, jumping over strings
-         and IRIs.
+         and IRIs. In a message the graphs `urn:dotr:insert` and `urn:dotr:delete` are its other parts.
 Why not: parse the whole log and cut afterwards: pyoxigraph knows no delimiter, and a log need not fit in
          memory.
 Bad input: D2015 a delimiter inside a graph block · what documents.py reports, with the log's line.
@@ -14,16 +14,18 @@ Bad input: D2015 a delimiter inside a graph block · what documents.py reports, 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from dotr.core.parts import Part
 from dotr.errors import DataError, Diagnostic
 from dotr.io.decode.batch_parse import MANY, BatchParser
 from dotr.io.decode.documents import (
     MAX_DOCUMENT,
     STREAM_BASE,
     Format,
+    Quad,
     Readable,
     decode,
     parse_with_prefixes,
@@ -31,6 +33,7 @@ from dotr.io.decode.documents import (
     too_large,
 )
 from dotr.io.decode.ntriples import distinct_triples, quad_runs
+from dotr.io.message_parts import DELETE, INSERT, message_of
 from dotr.rdf.terms import PROV_GENERATED_AT_TIME, Term, Triple
 
 _VERSION = re.compile(
@@ -218,10 +221,8 @@ class Carried:
         self._together.base = self.base
         return self._together.parse([message.text for message in messages], self.prefixes)
 
-    def parse(
-        self, message: Message, format_: Format, name: str
-    ) -> tuple[list[Triple], list[Triple], list[Term]]:
-        """A message as one graph: (its triples, what its default graph says about its graph names, those
+    def parse(self, message: Message, format_: Format, name: str) -> tuple[Part, list[Triple], list[Term]]:
+        """What a message says: (its graph or parts, what its default graph says about its graph names, those
         names).
 
         Without named graphs the default graph is the graph; with them, default graph triples whose subject is
@@ -247,5 +248,22 @@ class Carried:
             names = list(dict.fromkeys([*names, *stamped]))
         known = frozenset(names)
         about = [(s, p, o) for s, p, o, g in quads if not g and s in known]
-        triples = [(s, p, o) for s, p, o, g in quads if g or s not in known]
-        return list(dict.fromkeys(triples)), about, names
+        said = [quad for quad in quads if quad[3] or quad[0] not in known]
+        return _parts(said, known, f"{name}:{message.line}"), about, names
+
+
+def _parts(said: Sequence[Quad], names: Collection[Term], place: str) -> Part:
+    """The quads of a message by part; no graph came where there are other parts alone."""
+    if INSERT not in names and DELETE not in names:
+        return _triples(said)
+    graph = [quad for quad in said if quad[3] not in (INSERT, DELETE)]
+    others = set(names) - {INSERT, DELETE}
+    insert, delete = (
+        _triples([quad for quad in said if quad[3] == name]) if name in names else None
+        for name in (INSERT, DELETE)
+    )
+    return message_of(_triples(graph) if graph or others else None, insert, delete, place)
+
+
+def _triples(quads: Iterable[Quad]) -> list[Triple]:
+    return list(dict.fromkeys((s, p, o) for s, p, o, _ in quads))

@@ -1,4 +1,5 @@
-"""Parquet: the archive format of logs, columns `time` and `graph`.
+"""Parquet: the archive format of logs, columns `time` and `graph`; `insert` and `delete` where messages have
+such parts.
 
 Place:   written by `dotr convert`, read by the batch engines (and by Spark itself) and by sources.py.
 Method:  `time` is a 64-bit integer (its unit is noted in the file: `dotr.unit` = s, ms or us) or a timestamp
@@ -11,18 +12,19 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dotr.errors import DataError, Diagnostic
-from dotr.events import Clock, Time
+from dotr.core.parts import Part
+from dotr.errors import DataError, Diagnostic, UnsupportedError
+from dotr.events import Clock, Message, Time
 from dotr.io.arrow_columns import integers, texts
 from dotr.io.decode.documents import Format, parse_triples
+from dotr.io.message_parts import message_of
 from dotr.io.timestamps import UNITS
-from dotr.rdf.terms import Triple
 
 SUFFIX = ".parquet"
 ROWS = 32_768
@@ -33,20 +35,25 @@ PART = 32 * 1024 * 1024
 
 UNIT_NOTE = "dotr.unit"
 
+PLAIN = ("graph",)
+PARTS = ("graph", "insert", "delete")
+"""Columns of what came: of graphs alone, and of messages with other parts."""
+
 _UNIT = UNIT_NOTE.encode()
 _SPARK = b"org.apache.spark.sql.parquet.row.metadata"
 
 
-def archive_schema(clock: Clock) -> pa.Schema:
-    """The columns of an archive whose times are written as `clock` says."""
+def archive_schema(clock: Clock, columns: Sequence[str] = PLAIN) -> pa.Schema:
+    """The columns of an archive whose times are written as `clock` says; `columns` are those of parts."""
+    texts_ = [(name, pa.string()) for name in columns]
     if not clock.integer:
-        return pa.schema([("time", pa.timestamp("us", tz="UTC")), ("graph", pa.string())])
+        return pa.schema([("time", pa.timestamp("us", tz="UTC")), *texts_])
     name = next(name for name, size in UNITS.items() if size == clock.unit)
     # Spark hands on what a file says about itself only in its own words
     time = {"name": "time", "type": "long", "nullable": True, "metadata": {UNIT_NOTE: name}}
-    graph = {"name": "graph", "type": "string", "nullable": True, "metadata": {}}
-    spark = json.dumps({"type": "struct", "fields": [time, graph]})
-    return pa.schema([("time", pa.int64()), ("graph", pa.string())], metadata={_UNIT: name, _SPARK: spark})
+    graphs = [{"name": c, "type": "string", "nullable": True, "metadata": {}} for c in columns]
+    spark = json.dumps({"type": "struct", "fields": [time, *graphs]})
+    return pa.schema([("time", pa.int64()), *texts_], metadata={_UNIT: name, _SPARK: spark})
 
 
 def archive_clock(schema: pa.Schema, place: str, unit: int, utc: bool = False) -> Clock:
@@ -57,9 +64,11 @@ def archive_clock(schema: pa.Schema, place: str, unit: int, utc: bool = False) -
     """
     if {"time", "graph"} - set(schema.names):
         raise no_archive(place, f"columns {', '.join(schema.names)}")
-    time, graph = schema.field("time").type, schema.field("graph").type
-    if not (pa.types.is_string(graph) or pa.types.is_large_string(graph)):
-        raise no_archive(place, f"`graph` is {graph}")
+    time = schema.field("time").type
+    for name in PARTS:
+        kind = schema.field(name).type if name in schema.names else pa.string()
+        if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+            raise no_archive(place, f"`{name}` is {kind}")
     if pa.types.is_integer(time):
         noted = (schema.metadata or {}).get(_UNIT, b"").decode("utf-8", "replace")
         return Clock(integer=True, unit=UNITS.get(noted, unit))
@@ -108,6 +117,7 @@ class ArchiveFile:
         except _DAMAGE as error:
             raise _damaged(path, error) from None
         self.clock = archive_clock(schema, path, unit, utc)
+        self._columns = [name for name in PARTS if name in schema.names]
 
     def _is_int96(self) -> bool:
         """Whether times are written as Spark writes timestamps unless told otherwise: 96 bits, in UTC."""
@@ -129,19 +139,32 @@ class ArchiveFile:
         return int(self._file.metadata.row_group(group).num_rows)
 
     def rows(self, first: int = 0, end: int | None = None) -> Iterator[tuple[Time, str, str]]:
-        """(time in µs, N-Triples, place) of the row groups `[first, end)`, in file order."""
+        """(time in µs, N-Triples, place) of the row groups `[first, end)`, in file order.
+
+        Raises UnsupportedError D4160 for a message with other parts than a graph.
+        """
+        for time, texts_, place in self.messages(first, end):
+            if any(text is not None for text in texts_[1:]):
+                raise not_there(place)
+            yield time, texts_[0] or "", place
+
+    def messages(
+        self, first: int = 0, end: int | None = None
+    ) -> Iterator[tuple[Time, tuple[str | None, ...], str]]:
+        """(time in µs, the N-Triples of each part or None, place) of row groups, in file order."""
         try:
             for group in range(first, self.groups if end is None else end):
                 number = 0
-                chosen = self._file.iter_batches(4096, row_groups=[group], columns=["time", "graph"])
+                chosen = self._file.iter_batches(4096, row_groups=[group], columns=["time", *self._columns])
                 for batch in chosen:
                     times = batch_times(batch.column("time"), self.clock)
-                    for time, graph in zip(times, batch.column("graph").to_pylist(), strict=True):
+                    columns = [batch.column(name).to_pylist() for name in self._columns]
+                    for time, *texts_ in zip(times, *columns, strict=True):
                         number += 1
                         place = f"{self.path}, row group {group}, row {number}"
-                        if time is None or graph is None:
+                        if time is None or not any(text is not None for text in texts_):
                             raise missing(place, "time" if time is None else "graph")
-                        yield time, graph, place
+                        yield time, tuple(texts_), place
                 self._complete(group, number)
         except _DAMAGE as error:
             raise _damaged(self.path, error) from None
@@ -165,10 +188,12 @@ class ArchiveFile:
         if rows != told:
             raise OSError(f"{rows} of {told} rows of row group {group} are there")
 
-    def graphs(self, first: int = 0, end: int | None = None) -> Iterator[tuple[Time, list[Triple], str]]:
-        """As `rows`, parsed. Raises DataError."""
-        for time, graph, place in self.rows(first, end):
-            yield time, parse_triples(graph, Format.NTRIPLES, place), place
+    def graphs(self, first: int = 0, end: int | None = None) -> Iterator[tuple[Time, Part, str]]:
+        """As `messages`, parsed. Raises DataError."""
+        for time, texts_, place in self.messages(first, end):
+            graph, *others = (None if t is None else parse_triples(t, Format.NTRIPLES, place) for t in texts_)
+            parts = dict(zip(self._columns[1:], others, strict=True))
+            yield time, message_of(graph, parts.get("insert"), parts.get("delete"), place), place
 
 
 def batch_times(column: Any, clock: Clock) -> list[Time | None]:
@@ -192,6 +217,18 @@ def batch_times(column: Any, clock: Clock) -> list[Time | None]:
     return times
 
 
+def not_there(place: str) -> UnsupportedError:
+    """A message that changes what lasts, where instants are looked at apart from each other."""
+    return UnsupportedError(
+        Diagnostic(
+            "D4160",
+            "this message inserts or deletes, which a batch does not do",
+            place=place,
+            hint="replay the log in one process: dotr run",
+        )
+    )
+
+
 def missing(place: str, what: str) -> DataError:
     return DataError(Diagnostic("D2018", f"a row has no {what}", place=place, hint="leave such rows out"))
 
@@ -206,32 +243,61 @@ def _damaged(path: str, error: Exception) -> DataError:
 
 
 class ArchiveWriter:
-    """Owns one Parquet file that is being written; `close` completes it."""
+    """Owns one Parquet file that is being written; `close` completes it.
+
+    It has columns of graphs alone until a message with other parts comes: then it is written again with those
+    columns, which every row before has empty.
+    """
 
     def __init__(self, path: str, clock: Clock) -> None:
         self.path = path
-        self._schema = archive_schema(clock)
+        self._clock = clock
         self._unit = clock.unit if clock.integer else 1
-        self._writer = pq.ParquetWriter(path, self._schema, compression="zstd", write_page_checksum=True)
+        self._open(PLAIN)
         self._times: list[Time] = []
-        self._graphs: list[str] = []
+        self._texts: list[list[str | None]] = [[] for _ in PARTS]
         self._size = 0
 
-    def add(self, time: Time, triples: list[Triple]) -> bool:
-        """Append one graph; its time is in microseconds. Returns whether it ended a row group."""
-        graph = "".join([f"{s} {p} {o} .\n" for s, p, o in triples])
+    def _open(self, columns: Sequence[str]) -> None:
+        self._columns = columns
+        self._schema = archive_schema(self._clock, columns)
+        self._writer = pq.ParquetWriter(self.path, self._schema, compression="zstd", write_page_checksum=True)
+
+    def add(self, time: Time, part: Part) -> bool:
+        """Append a graph or message; its time is in microseconds. Returns whether it ended a row group."""
+        if isinstance(part, Message) and self._columns is PLAIN:
+            self._widen()
         self._times.append(time // self._unit)
-        self._graphs.append(graph)
-        self._size += len(graph)
+        parts = part if isinstance(part, Message) else (part, None, None)
+        for column, triples in zip(self._texts, parts, strict=True):
+            text = None if triples is None else "".join([f"{s} {p} {o} .\n" for s, p, o in triples])
+            column.append(text)
+            self._size += len(text or "")
         if len(self._times) < ROWS and self._size < 1 << 27:
             return False
         self._flush()
         return True
 
+    def _widen(self) -> None:
+        """Begin the file again with all columns."""
+        self._writer.close()
+        narrow = f"{self.path}~"
+        os.replace(self.path, narrow)
+        self._open(PARTS)
+        file = pq.ParquetFile(narrow)
+        for group in range(file.num_row_groups):
+            table = file.read_row_group(group)
+            nothing = [texts([None] * table.num_rows) for _ in PARTS[1:]]
+            arrays = [*(column.combine_chunks() for column in table.columns), *nothing]
+            self._writer.write_table(pa.Table.from_arrays(arrays, schema=self._schema))
+        file.close()
+        os.remove(narrow)
+
     def _flush(self) -> None:
-        arrays = [integers(self._times, self._schema.field(0).type), texts(self._graphs)]
+        columns = [texts(column) for column in self._texts[: len(self._columns)]]
+        arrays = [integers(self._times, self._schema.field(0).type), *columns]
         self._writer.write_table(pa.Table.from_arrays(arrays, schema=self._schema))
-        self._times, self._graphs, self._size = [], [], 0
+        self._times, self._texts, self._size = [], [[] for _ in PARTS], 0
 
     def close(self) -> None:
         if self._times:
@@ -250,10 +316,10 @@ class ArchiveParts:
         self._open: ArchiveWriter | None = None
         self.files: list[str] = []
 
-    def add(self, time: Time, triples: list[Triple]) -> None:
+    def add(self, time: Time, part: Part) -> None:
         """As `ArchiveWriter.add`."""
-        part = self._open = self._open or self._next()
-        if part.add(time, triples) and os.path.getsize(part.path) >= PART:
+        file = self._open = self._open or self._next()
+        if file.add(time, part) and os.path.getsize(file.path) >= PART:
             self.close()
 
     def _next(self) -> ArchiveWriter:

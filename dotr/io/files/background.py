@@ -9,6 +9,7 @@ Method:  every file is one document: Turtle, N-Triples, RDF/XML, JSON-LD (no rem
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
@@ -77,3 +78,44 @@ def read_background(
             parsed = label_background(parsed, content_hash(content))
         triples.update(dict.fromkeys(parsed))
     return list(triples)
+
+
+class BackgroundFiles:
+    """Owns how to read a background again, as long as its files are what they were.
+
+    What was read is not kept: where nothing lasts, the closed index of it is all that is needed.
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[str],
+        base: str = STREAM_BASE,
+        limit: int = MAX_DOCUMENT,
+        *,
+        named: Mapping[str, Span] = _NOWHERE,
+    ) -> None:
+        self._paths, self._base, self._limit, self._named = list(paths), base, limit, named
+        self._seen = self._stamps()
+
+    def _stamps(self) -> list[tuple[str, int, int]]:
+        """Each file, its size, and when it was written."""
+        files = _files(self._paths, self._named)
+        found = [(path, os.stat(path)) for path in files if os.path.exists(path)]
+        return [(path, stat.st_size, stat.st_mtime_ns) for path, stat in found]
+
+    def __call__(self) -> list[Triple]:
+        """As `read_background`. Raises DataError D2203 when a file was written since this was made."""
+        triples = read_background(self._paths, self._base, self._limit, named=self._named)
+        now = self._stamps()
+        if now != self._seen:
+            changed = min({path for path, _, _ in set(now) ^ set(self._seen)})
+            raise DataError(
+                Diagnostic(
+                    "D2203",
+                    f"`{changed}` was written while a run goes on over it",
+                    place=changed,
+                    notes=("what is inserted and deleted now is so beside the background that was deployed",),
+                    hint="begin again, or let the new background hold from a time on",
+                )
+            )
+        return triples

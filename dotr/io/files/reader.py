@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import IO
 
+from dotr.core.parts import Part, all_triples
 from dotr.errors import DataError
 from dotr.events import Time
 from dotr.io.decode.documents import (
@@ -37,8 +38,9 @@ from dotr.io.decode.raw_bytes import RawBytes, pieces
 from dotr.io.decode.sniffing import SNIFF, guess, line_format, undecided
 from dotr.io.error_policy import ErrorPolicy
 from dotr.io.graphs import START, Bookmark, Item, Mark, SourceOptions, TimedGraph
+from dotr.io.message_parts import DELETION, INSERTION, message_of
 from dotr.io.timestamps import TimestampExtractor
-from dotr.rdf.terms import Term, Triple
+from dotr.rdf.terms import RDF_TYPE, Term, Triple
 
 _PART = 1 << 20
 _ONE_GRAPH = (Format.TURTLE, Format.NTRIPLES)
@@ -109,6 +111,14 @@ def original_of(block: QuadBlock, originals: Originals | None) -> bytes:
     """The bytes of a refused graph as they stand in its document, else the graph as N-Quads."""
     found = None if originals is None else originals.of(block)
     return block.text().encode("utf-8", "surrogateescape") if found is None else found
+
+
+def _part_of(block: QuadBlock, triples: list[Triple], place: str) -> Part:
+    """A stamped graph as what its default graph says it is."""
+    kinds = {o for s, p, o in block.about if s == block.name and p == RDF_TYPE}
+    insert = triples if INSERTION in kinds else None
+    delete = triples if DELETION in kinds else None
+    return message_of(triples if insert is None and delete is None else None, insert, delete, place)
 
 
 def graphs_alone(items: Iterable[Item], refusals: ErrorPolicy) -> Iterator[TimedGraph]:
@@ -190,7 +200,7 @@ class FileReader:
         return Mark(self._last, self.name, how, end, carried, error, content)
 
     def _graph(
-        self, time: Time, triples: list[Triple], line: int, how: str, end: int, carried: str = ""
+        self, time: Time, triples: Part, line: int, how: str, end: int, carried: str = ""
     ) -> TimedGraph:
         self._last = time
         return _tuple(TimedGraph, (time, triples, self.name, line, how, end, carried))
@@ -338,9 +348,10 @@ class FileReader:
         place = f"{self.name}:{block.line}" if block.line else f"{self.name}, graph {block.name}"
         try:
             time = self.ladder.time(triples, self.file, place, about=block.about, names=(block.name,))
+            part = _part_of(block, triples, place)
         except DataError as error:
             return self._refused(error, original_of(block, originals), how, block.end)
-        return self._graph(time, triples, block.line, how, block.end)
+        return self._graph(time, part, block.line, how, block.end)
 
     def _json_lines(self, tap: Tap, head: bytes) -> Iterator[Item]:
         start = tap.count - len(head)
@@ -355,16 +366,16 @@ class FileReader:
         except DataError as error:
             yield self._refused(error, b"", "whole", tap.count)
 
-    def _json_line(self, line: Line, found: tuple[list[Triple], Said] | DataError) -> Item:
+    def _json_line(self, line: Line, found: tuple[Part, Said] | DataError) -> Item:
         try:
             if isinstance(found, DataError):
                 raise found
-            triples, said = found
+            part, said = found
             own = None if said is None else ("the line's own time", said)
-            time = self.ladder.time(triples, self.file, f"{self.name}:{line.number}", own)
+            time = self.ladder.time(all_triples(part), self.file, f"{self.name}:{line.number}", own)
         except DataError as error:
             return self._refused(error, line.content, "byte", line.end)
-        return self._graph(time, triples, line.number, "byte", line.end)
+        return self._graph(time, part, line.number, "byte", line.end)
 
     def _messages(self, tap: Tap, head: bytes, format_: Format) -> Iterator[Item]:
         start = tap.count - len(head)
@@ -387,6 +398,7 @@ class FileReader:
     ) -> Item | None:
         about: Sequence[Triple] = ()
         names: Sequence[Term] = ()
+        triples: Part
         try:
             if parsed is None:
                 triples, about, names = carried.parse(message, format_, self.name)
@@ -396,7 +408,7 @@ class FileReader:
                 return None  # a heartbeat: it says no time, so no instant is closed by it
             line = message.line + _leading_lines(message.text)
             place = f"{self.name}:{line}"
-            time = self.ladder.time(triples, self.file, place, about=about, names=names)
+            time = self.ladder.time(all_triples(triples), self.file, place, about=about, names=names)
         except DataError as error:
             return self._refused(error, message.text.encode(), "byte", message.end, carried.bookmark)
         return self._graph(time, triples, line, "byte", message.end, carried.bookmark)

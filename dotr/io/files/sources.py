@@ -23,6 +23,7 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import IO
 
+from dotr.core.parts import all_triples
 from dotr.errors import DataError, Diagnostic
 from dotr.events import Clock, Time
 from dotr.io.decode.documents import format_of
@@ -210,7 +211,7 @@ def _look(items: Iterator[Item], budget: int) -> _Look:
             continue
         look.cost += 100
         if isinstance(item, TimedGraph):
-            look.cost += sum([len(s) + len(p) + len(o) for s, p, o in item.triples])
+            look.cost += sum([len(s) + len(p) + len(o) for s, p, o in all_triples(item.triples)])
         else:
             look.cost += len(item.content)
         if look.cost > budget:

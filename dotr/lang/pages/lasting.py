@@ -1,4 +1,4 @@
-"""Pages of D15xx and D416x: what lasts.
+"""Pages of D15xx, D220x and D416x: what lasts.
 
 Place:   read by explain.py.
 """
@@ -12,6 +12,11 @@ from dotr.lang.pages.page import Page, PageKind
 _PREFIX = "PREFIX : <http://example.org/>\n"
 _JAM = _PREFIX + "QUERY Jam := { SELECT DISTINCT ?road WHERE { ?road a :Congested } }\n"
 _RULE = "RULE Jammed\nDEFINE { dotr_x a :Jammed }\nFROM "
+
+
+def _page(code: str, title: str, text: str, wrong: str, right: str) -> Page:
+    return Page(code, title, text, wrong, right, PageKind.OTHER)
+
 
 PAGES: Final = (
     Page(
@@ -68,12 +73,43 @@ PAGES: Final = (
         _PREFIX + _RULE + "Late := ISTREAM { SELECT ?x WHERE { ?x :due ?t FILTER(?t < NOW()) } }",
         _PREFIX + _RULE + "Due := ISTREAM { SELECT ?x ?t WHERE { ?x :due ?t } }\nWHERE Due.?t < Due.time",
     ),
-    Page(
+    _page(
+        "D2201",
+        "a message says nothing",
+        "A message has a graph, an insertion or a deletion. An empty graph is one, too: it says that a graph "
+        "came.",
+        "engine.push(None, at=12)",
+        'engine.push("", at=12)',
+    ),
+    _page(
+        "D2202",
+        "a deletion with a blank node",
+        "A deletion names triples, as DELETE DATA of SPARQL does. A blank node is scoped to the graph it "
+        "stands in, so it can name nothing in another one.",
+        '{"time": 12, "delete": "_:b <urn:in> <urn:room1> ."}',
+        '{"time": 12, "delete": "<urn:badge7> <urn:in> <urn:room1> ."}',
+    ),
+    _page(
+        "D2203",
+        "the background was written while a run goes on over it",
+        "Where nothing lasts, what a background states is not kept but read again when a first message "
+        "inserts or deletes. By then it must be what the rules were deployed over.",
+        "echo '<urn:a> <urn:b> <urn:c> .' >> building.ttl   # between two pushes",
+        'engine.replace("rooms.dotr", at=12)',
+    ),
+    _page(
         "D4160",
         "what lasts is not run there",
         "HOLD, ISTREAM, DSTREAM and messages that insert or delete are for runs in one process.",
         "dotr batch rooms.dotr --log log.parquet --out events",
         "dotr run rooms.dotr log.parquet",
-        PageKind.OTHER,
+    ),
+    _page(
+        "D4161",
+        "a time that is closed",
+        "Rules change from a time on that has not closed: what happened before it was told, and is never "
+        "taken back. The message names the first possible time.",
+        'engine.advance(20); engine.replace("rooms.dotr", at=15)',
+        'engine.advance(20); engine.replace("rooms.dotr", at=21)',
     ),
 )

@@ -1,0 +1,26 @@
+"""What a run counts, for its summary line and `status`.
+
+Place:   core/pipeline.py counts; a snapshot has the counters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class Counters:
+    """What went through. `graphs`: all messages, with a graph or without; `instants`: those at which some
+    came; `ticks`: those at which none came, and a rule looked all the same. `useless_deletes`: deletions of
+    what was not stated. `overlooked`: instants without a message that were in error.
+    """
+
+    graphs: int = 0
+    instants: int = 0
+    ticks: int = 0
+    facts: int = 0
+    late: int = 0
+    dropped: int = 0
+    useless_deletes: int = 0
+    overlooked: int = 0
+    events: dict[str, int] = field(default_factory=dict)

@@ -1,0 +1,153 @@
+"""What lasts, from instant to instant: when it changes, how, and the facts of each instant over it.
+
+Place:   what core/pipeline.py holds for a program that says something lasts, asks for changes of it, or gets
+         messages that insert or delete; instead of enriching and extracting each instant by itself.
+Method:  language.md, "What lasts". An instant is all or nothing: what is stated (periods.py) goes on, what
+         follows is brought up to it (lasting.py), the queries are asked; and where one of these is an error,
+         everything is as it was before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from dotr.core.lasting import ENGINES, Facts, LastingKnowledge
+from dotr.core.parts import Part, labelled
+from dotr.core.periods import Periods, StatedChange
+from dotr.events import Clock, Message, Time
+from dotr.ir import Program
+from dotr.rdf.terms import Triple
+
+
+class Replacement(NamedTuple):
+    """Another program, with its background, from a time on."""
+
+    program: Program
+    background: frozenset[Triple]
+
+
+class Jump(NamedTuple):
+    """One instant of what lasts. `graph`: whether a graph came; `tick`: whether an EVERY is due; `program`:
+    what holds from this instant on.
+    """
+
+    facts: Facts
+    messages: Sequence[Message] = ()
+    graph: bool = False
+    tick: bool = False
+    program: Program | None = None
+
+    @property
+    def seen(self) -> bool:
+        """Whether a rule may see it, or it is the first instant of a run or a program."""
+        return bool(self.tick or self.facts or self.messages or self.program)
+
+
+class Jumps:
+    """Owns what is stated, what follows from it, and the programs that are still to come."""
+
+    def __init__(
+        self,
+        program: Program,
+        background: Collection[Triple],
+        clock: Clock,
+        *,
+        materialize_all: bool = False,
+        engine: str = "recomputation",
+    ) -> None:
+        self.program = program
+        self.useless = 0
+        """Deletions of what was not stated."""
+        self.consistent = True
+        """Whether the last M was one: not after `overlook`."""
+        self._background = frozenset(background)
+        self._periods = Periods(self._background, program.holds)
+        self.clock, self._all, self._engine = clock, materialize_all, engine
+        self._knowledge: LastingKnowledge = self._opened()
+        self._ahead: dict[Time, Replacement] = {}
+
+    def _opened(self) -> LastingKnowledge:
+        return ENGINES[self._engine](self.program, list(self._periods), self.clock, self._all)
+
+    def replace(self, time: Time, program: Program, background: Collection[Triple]) -> None:
+        """From `time` on, which lies ahead, this program holds, with this background."""
+        self._ahead[time] = Replacement(program, frozenset(background))
+
+    def next(self) -> Time | None:
+        """When what lasts changes next without a message; None while nothing will."""
+        times = [*self._ahead, *([] if (end := self._periods.next_end()) is None else [end])]
+        return min(times, default=None)
+
+    def go(self, time: Time, parts: Sequence[Part], tick: bool) -> Jump:
+        """Go on to an instant; no change lies before it.
+
+        `parts`: all that came, blank nodes as the documents have them. Raises DataError and ProgramError
+        where the instant is in error; what lasts is as it was before then.
+        """
+        messages = labelled(parts, time)
+        came = any(message.graph is not None for message in messages)
+        replacement = self._ahead.get(time)
+        stated = self._stated(time, messages, replacement)
+        knowledge = self._knowledge
+        program = None if replacement is None else replacement.program
+        try:
+            facts = knowledge.change(time, stated, program)
+            if came or tick or facts:
+                graph = [triple for message in messages for triple in message.graph or ()]
+                facts = {**knowledge.facts(time, graph if came else None), **facts}
+        except BaseException:
+            knowledge.abandon()
+            self._periods.undo()
+            self._periods.declare(self.program.holds)
+            raise
+        knowledge.keep()
+        self._settle(time, stated, replacement)
+        self.consistent = True
+        return Jump(facts, messages, came, tick, program)
+
+    def overlook(self, time: Time, tick: bool) -> Jump:
+        """Go on to an instant that is in error though no message is to blame: it has no facts."""
+        replacement = self._ahead.get(time)
+        stated = self._stated(time, (), replacement)
+        program = None if replacement is None else replacement.program
+        self._knowledge.overlook(time, stated, program)
+        self._settle(time, stated, replacement)
+        self.consistent = False
+        return Jump({}, tick=tick, program=program)
+
+    def stated(self) -> list[Triple]:
+        """Every triple that is stated now."""
+        return list(self._periods)
+
+    def _stated(
+        self, time: Time, messages: Sequence[Message], replacement: Replacement | None
+    ) -> StatedChange:
+        if replacement is None:
+            return self._periods.change(time, messages)
+        self._periods.declare(replacement.program.holds)
+        old, new = self._background, replacement.background
+        return self._periods.change(time, messages, sorted(old - new), sorted(new - old))
+
+    def _settle(self, time: Time, stated: StatedChange, replacement: Replacement | None) -> None:
+        self.useless += stated.useless
+        if replacement is not None:
+            del self._ahead[time]
+            self.program, self._background = replacement
+            self._periods.rebase(self._background)
+
+    def snapshot(self) -> dict[str, Any]:
+        """What is stated beside the background, as a value that JSON can hold; between instants."""
+        return {
+            "stated": self._periods.save(),
+            "consistent": self.consistent,
+            "useless": self.useless,
+            "knowledge": self._knowledge.snapshot(),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take what `snapshot` gave, over the program and the background that are here now."""
+        self._periods.load(state["stated"])
+        self.consistent, self.useless = state["consistent"], state["useless"]
+        self._knowledge = self._opened()
+        self._knowledge.restore(state["knowledge"])

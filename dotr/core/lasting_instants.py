@@ -1,0 +1,125 @@
+"""Which instants there are where something lasts, and what becomes of those in error.
+
+Place:   between core/pipeline.py, which closes instants and detects, and jumps.py, which goes on to one.
+Method:  language.md, "What lasts". Beside the instants at which messages came: ticks, ends of periods, and
+         changes of rules, each once, in order. An instant that is refused happens without its messages; where
+         that is in error, too, what is stated goes on and the instant has no facts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from dotr.core.instant import REFUSABLE
+from dotr.core.jumps import Jump, Jumps
+from dotr.core.parts import Instant, Part, labelled
+from dotr.errors import DataError, DotrError, ProgramError
+from dotr.events import Time
+from dotr.ir import Program
+from dotr.rdf.terms import Triple
+from dotr.reference.oracle import Oracle
+
+Told: TypeAlias = Callable[[Time, Sequence[Part], DotrError], DotrError | None]
+"""What to do about an instant in error: what is to be raised behind it, None to go on."""
+
+Leap: TypeAlias = tuple[Time, Jump, DotrError | None]
+"""(time, what happened, what is to be raised behind it)."""
+
+
+class LastingInstants:
+    """Owns what lasts in a run, and has the literal reading follow where there is one."""
+
+    def __init__(self, jumps: Jumps, told: Told, oracle: Oracle | None) -> None:
+        self._jumps = jumps
+        self._told = told
+        self._oracle = oracle
+        if oracle is not None:
+            oracle.last_from_now()
+
+    def stated(self) -> list[Triple]:
+        """Every triple that is stated now."""
+        return self._jumps.stated()
+
+    @property
+    def useless(self) -> int:
+        """Deletions of what was not stated."""
+        return self._jumps.useless
+
+    def replace(self, time: Time, program: Program, background: Collection[Triple]) -> None:
+        """See `Jumps.replace`."""
+        self._jumps.replace(time, program, background)
+        if self._oracle is not None:
+            self._oracle.replace(time, program, background)
+
+    def instants(
+        self,
+        due: Sequence[Instant],
+        bound: Time,
+        next_tick: Callable[[Time], Time | None],
+        is_tick: Callable[[Time], bool],
+    ) -> Iterator[Leap]:
+        """The instants `due`, and those between and behind them that lie before `bound`.
+
+        Whoever asks for the next one has taken the last to its end: `next_tick`, which gives the next tick
+        that can matter before a time, knows of it.
+        """
+        for time, parts in due:
+            yield from self._before(time, next_tick, is_tick)
+            yield self._leap(time, parts or (), is_tick(time))
+        yield from self._before(bound, next_tick, is_tick)
+
+    def _before(
+        self, bound: Time, next_tick: Callable[[Time], Time | None], is_tick: Callable[[Time], bool]
+    ) -> Iterator[Leap]:
+        while True:
+            times = [
+                time for time in (next_tick(bound), self._jumps.next()) if time is not None and time < bound
+            ]
+            if not times:
+                return
+            yield self._leap(min(times), (), is_tick(min(times)))
+
+    def _leap(self, time: Time, parts: Sequence[Part], tick: bool) -> Leap:
+        try:
+            return time, self._jumps.go(time, parts, tick), None
+        except (DataError, ProgramError) as error:
+            return time, *self._without(time, parts, tick, self._placed(error, time))
+
+    def _without(
+        self, time: Time, parts: Sequence[Part], tick: bool, error: DotrError
+    ) -> tuple[Jump, DotrError | None]:
+        """What happens at an instant whose messages are refused."""
+        jumps, oracle = self._jumps, self._oracle
+        failed = self._told(time, parts, error) if parts or jumps.consistent else None
+        if oracle is not None:
+            oracle.refuse(time, labelled(parts, time), error)
+        if parts:
+            try:
+                return jumps.go(time, (), tick), failed
+            except (DataError, ProgramError) as again:
+                if jumps.consistent:
+                    failed = failed or self._told(time, (), self._placed(again, time))
+        if oracle is not None:
+            oracle.overlook(time)
+        return jumps.overlook(time, tick), failed
+
+    def _placed(self, error: DotrError, time: Time) -> DotrError:
+        """An error of an instant, with its time for a place."""
+        place = f"@ {self._jumps.clock.text(time)}"
+        return type(error)([one if one.place else replace(one, place=place) for one in error.diagnostics])
+
+    def snapshot(self) -> dict[str, Any]:
+        return self._jumps.snapshot()
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        self._jumps.restore(state)
+
+
+def is_refusable(error: DotrError) -> bool:
+    """Whether an instant of what lasts is at fault, also where its schema makes the rules no program (D30xx,
+    D31xx).
+    """
+    code = error.diagnostics[0].code
+    return code in REFUSABLE or code.startswith(("D30", "D31"))

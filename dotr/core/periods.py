@@ -1,0 +1,290 @@
+"""Which triples are stated at a time: statements with periods, begun and ended by messages and by time.
+
+Place:   core/pipeline.py takes every message and every end through it; what follows from what is stated is a
+         LastingKnowledge's (lasting.py). Knows terms and times, no rules and no queries.
+Method:  language.md, "What lasts". A statement holds over `[from, until)` (half open, as periods of SQL:2011)
+         and keeps the terms of its time. Of statements of one triple that end by time alone the last to end
+         stands for all, so at most two are kept: one until it is replaced, one not. Ends wait in a heap,
+         whose entries are looked at again when they come up: what was deleted since is passed over.
+Why not: a list of all statements: the literal reading (reference/lasting.py) keeps one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
+from typing import Any, Final, NamedTuple
+
+from dotr.events import Message, Time
+from dotr.ir import Hold
+from dotr.rdf.terms import RDF_TYPE, Term, Triple
+
+FOREVER: Final[Time] = 2**127
+"""The end of a statement that lasts until it is deleted: later than every time."""
+
+
+class Held(NamedTuple):
+    """The statements of one triple that graphs made: when the last one ends, and when the one that the next
+    value of its subject and predicate replaces. Before every time: there is none.
+    """
+
+    until: Time
+    latest: Time
+
+
+_NONE: Final[Time] = -FOREVER
+_NOT_HELD: Final = Held(_NONE, _NONE)
+
+
+@dataclass(frozen=True, slots=True)
+class StatedChange:
+    """How what is stated changes at one time.
+
+    `begun`: triples that are stated from now on and were not before → when that ends as far as is known
+    (FOREVER: until deleted). `held`: those of them that graphs alone state. `ended`: triples stated until
+    now. `moved`: triples stated before and on, whose end is another now → that end. `useless`: deletions of
+    what was not stated.
+    """
+
+    begun: Mapping[Triple, Time] = field(default_factory=dict)
+    ended: Collection[Triple] = ()
+    moved: Mapping[Triple, Time] = field(default_factory=dict)
+    held: Collection[Triple] = ()
+    useless: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.begun or self.ended)
+
+
+class Periods:
+    """Owns every statement that holds, and when it ends.
+
+    `background`: the triples that are stated from the beginning; looked into, never copied.
+    """
+
+    def __init__(self, background: Collection[Triple] = (), holds: Sequence[Hold] = ()) -> None:
+        self._background = background if isinstance(background, set | frozenset) else frozenset(background)
+        self._deleted: set[Triple] = set()  # of the background
+        self._inserted: dict[Triple, None] = {}
+        self._held: dict[Triple, Held] = {}
+        self._latest: dict[tuple[Term, Term], set[Triple]] = {}  # what the next value replaces
+        self._ends: list[tuple[Time, Triple]] = []  # heap
+        self._undo: list[tuple[Triple, bool, bool, Held]] = []
+        self.declare(holds)
+
+    def declare(self, holds: Sequence[Hold]) -> None:
+        """What graphs state from now on lasts as these say; earlier statements keep their terms."""
+        self._predicates = {hold.predicate: hold for hold in holds if hold.class_ is None}
+        self._classes = {hold.class_: hold for hold in holds if hold.class_ is not None}
+        self._rest = self._predicates.pop(None, None)
+
+    def rebase(self, background: Collection[Triple]) -> None:
+        """Another background, whose difference was deleted and inserted before: what is stated stays."""
+        self._background = background if isinstance(background, set | frozenset) else frozenset(background)
+        self._deleted &= self._background
+        self._undo = []
+
+    # -- what is stated
+
+    def __contains__(self, triple: Triple) -> bool:
+        return self._end(triple) != _NONE
+
+    def __iter__(self) -> Iterator[Triple]:
+        """Every triple that is stated, once."""
+        for triple in self._background:
+            if triple not in self._deleted:
+                yield triple
+        known, deleted = self._background, self._deleted
+        for triple in self._inserted:
+            if triple not in known or triple in deleted:
+                yield triple
+        for triple in self._held:
+            if triple not in self._inserted and (triple not in known or triple in deleted):
+                yield triple
+
+    def _end(self, triple: Triple) -> Time:
+        """When the last statement of a triple ends; before every time where there is none."""
+        if self._is_lasting(triple):
+            return FOREVER
+        held = self._held.get(triple)
+        return _NONE if held is None else max(held)
+
+    def next_end(self) -> Time | None:
+        """When the next statement ends by time; None while none does."""
+        ends = self._ends
+        while ends and ends[0][0] not in self._held.get(ends[0][1], ()):
+            heappop(ends)
+        return ends[0][0] if ends else None
+
+    # -- a change
+
+    def change(
+        self,
+        time: Time,
+        messages: Iterable[Message] = (),
+        ended: Iterable[Triple] = (),
+        begun: Iterable[Triple] = (),
+    ) -> StatedChange:
+        """Go on to `time`: what ends then, then deletions, then insertions and what is held.
+
+        `messages` have labelled blank nodes, and are all of the instant. `ended` and `begun`: triples that a
+        change of the background deletes and inserts beside them, counting none. Times never decrease, and no
+        end is passed over. `undo` takes the last change back.
+        """
+        parts = list(messages)
+        deleted = dict.fromkeys(triple for part in parts for triple in part.delete or ())
+        graphs = [triple for part in parts for triple in part.graph or ()]
+        self._undo = []
+        before: dict[Triple, Time] = {}
+        useless = sum(self._end(triple) == _NONE for triple in deleted)
+        for triple in self._due(time):
+            self._end_held(triple, time, before)
+        for triple in (*deleted, *ended):
+            self._delete(triple, before)
+        for triple in self._replaced(graphs):
+            self._set_held(triple, Held(self._held[triple].until, _NONE), before)
+        for part in parts:
+            for triple in part.insert or ():
+                self._insert(triple, before)
+        for triple in begun:
+            self._insert(triple, before)
+        for triple in graphs:
+            hold = self._hold_of(triple)
+            if hold is not None and hold.duration != 0:
+                self._hold(triple, hold, time, before)
+        return self._net(before, useless)
+
+    def undo(self) -> None:
+        """Take the last change back: what is stated is what it was before."""
+        for triple, deleted, inserted, held in reversed(self._undo):
+            (self._deleted.add if deleted else self._deleted.discard)(triple)
+            if inserted:
+                self._inserted[triple] = None
+            else:
+                self._inserted.pop(triple, None)
+            self._put_held(triple, held)
+            for until in held:
+                self._await(triple, until)
+        self._undo = []
+
+    def _net(self, before: Mapping[Triple, Time], useless: int) -> StatedChange:
+        begun: dict[Triple, Time] = {}
+        moved: dict[Triple, Time] = {}
+        ended: list[Triple] = []
+        for triple, was in before.items():
+            now = self._end(triple)
+            if now == _NONE:
+                ended += [triple] if was != _NONE else []
+            elif was == _NONE:
+                begun[triple] = now
+            elif was != now:
+                moved[triple] = now
+        held = [triple for triple in begun if not self._is_lasting(triple)]
+        return StatedChange(begun, tuple(ended), moved, tuple(held), useless)
+
+    def _is_lasting(self, triple: Triple) -> bool:
+        """Whether the background or an insertion states it."""
+        return triple in self._inserted or (triple in self._background and triple not in self._deleted)
+
+    def _note(self, triple: Triple, before: dict[Triple, Time]) -> None:
+        """A triple's statements are about to change."""
+        if triple not in before:
+            before[triple] = self._end(triple)
+            held = self._held.get(triple, _NOT_HELD)
+            self._undo.append((triple, triple in self._deleted, triple in self._inserted, held))
+
+    def _due(self, time: Time) -> list[Triple]:
+        """The triples of which a statement ends by `time`."""
+        found: dict[Triple, None] = {}
+        while self._ends and self._ends[0][0] <= time:
+            until, triple = heappop(self._ends)
+            if until in self._held.get(triple, ()):
+                found[triple] = None
+        return list(found)
+
+    def _end_held(self, triple: Triple, time: Time, before: dict[Triple, Time]) -> None:
+        until, latest = (end if end > time else _NONE for end in self._held[triple])
+        self._set_held(triple, Held(until, latest), before)
+
+    def _delete(self, triple: Triple, before: dict[Triple, Time]) -> None:
+        self._set_held(triple, _NOT_HELD, before)
+        self._inserted.pop(triple, None)
+        if triple in self._background:
+            self._deleted.add(triple)
+
+    def _insert(self, triple: Triple, before: dict[Triple, Time]) -> None:
+        self._note(triple, before)
+        self._inserted[triple] = None
+
+    def _replaced(self, graphs: Iterable[Triple]) -> list[Triple]:
+        """What values of a subject and predicate end because graphs state some."""
+        if not self._latest:
+            return []
+        places = dict.fromkeys((subject, predicate) for subject, predicate, _ in graphs)
+        return [triple for place in places for triple in sorted(self._latest.get(place, ()))]
+
+    def _hold_of(self, triple: Triple) -> Hold | None:
+        _, predicate, object_ = triple
+        if predicate == RDF_TYPE:
+            return self._classes.get(object_, self._rest)
+        return self._predicates.get(predicate, self._rest)
+
+    def _hold(self, triple: Triple, hold: Hold, time: Time, before: dict[Triple, Time]) -> None:
+        end = FOREVER if hold.duration is None else time + hold.duration
+        until, latest = self._held.get(triple, _NOT_HELD)
+        held = Held(until, end) if hold.latest else Held(max(until, end), latest)
+        self._set_held(triple, held, before)
+        self._await(triple, end)
+
+    def _await(self, triple: Triple, until: Time) -> None:
+        if abs(until) != FOREVER:
+            heappush(self._ends, (until, triple))
+
+    def _set_held(self, triple: Triple, held: Held, before: dict[Triple, Time]) -> None:
+        self._note(triple, before)
+        self._put_held(triple, held)
+
+    def _put_held(self, triple: Triple, held: Held) -> None:
+        if held == _NOT_HELD:
+            self._held.pop(triple, None)
+        else:
+            self._held[triple] = held
+        place = triple[:2]
+        if held.latest != _NONE:
+            self._latest.setdefault(place, set()).add(triple)
+        elif place in self._latest:
+            self._latest[place].discard(triple)
+            if not self._latest[place]:
+                del self._latest[place]
+
+    # -- as a value
+
+    def save(self) -> dict[str, Any]:
+        """Every statement but those of the background that hold, as a value that JSON can hold."""
+        return {
+            "deleted": [list(triple) for triple in sorted(self._deleted)],
+            "inserted": [list(triple) for triple in sorted(self._inserted)],
+            "held": [[*triple, *map(_plain, self._held[triple])] for triple in sorted(self._held)],
+        }
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Take what `save` gave, over the background that is here now."""
+        self._deleted = {(s, p, o) for s, p, o in state["deleted"] if (s, p, o) in self._background}
+        self._inserted = dict.fromkeys((s, p, o) for s, p, o in state["inserted"])
+        self._held, self._latest, self._undo = {}, {}, []
+        for subject, predicate, object_, until, latest in state["held"]:
+            self._put_held((subject, predicate, object_), Held(_time(until), _time(latest)))
+        self._ends = [
+            (end, triple) for triple, held in self._held.items() for end in held if abs(end) != FOREVER
+        ]
+        heapify(self._ends)
+
+
+def _plain(end: Time) -> int | str | None:
+    """An end as JSON has it: None for no statement, "" for one without an end."""
+    return None if end == _NONE else "" if end == FOREVER else end
+
+
+def _time(plain: int | str | None) -> Time:
+    return _NONE if plain is None else FOREVER if isinstance(plain, str) else plain

@@ -1,0 +1,223 @@
+"""What lasts, recomputed: whenever it changes, M is closed over what is stated, and the standing queries are
+asked again.
+
+Place:   one of the engines of lasting.py.
+Method:  what is stated is parted: a base that is closed and indexed, and an overlay that is opened over it
+         for every question, as a stream's graph is. What graphs and insertions state goes to the overlay, so
+         that an end of a period costs what holds; what is schema, or leaves the base, has it closed again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from dotr.core.enrich import wanted
+from dotr.core.extract import Extractor
+from dotr.core.periods import StatedChange
+from dotr.datalog.materialiser import Materialiser
+from dotr.datalog.owl_lists import is_list_triple, rules_over
+from dotr.datalog.schema import SAME_AS, is_schema
+from dotr.errors import DataError
+from dotr.events import Clock, Fact, Time, Values
+from dotr.ir import Entailment, Program, RelationToStream, Select
+from dotr.joins.relations import relation_of
+from dotr.rdf.terms import Triple
+from dotr.sparql.distribution import facts_of
+
+Answers = dict[Select, Counter[Values]]
+"""Standing query → the bag of its answers."""
+
+
+class _Kept(NamedTuple):
+    """What an open change is taken back to. `answers` None: they were not asked yet."""
+
+    program: Program
+    stated: frozenset[Triple]
+    held: frozenset[Triple]
+    answers: Answers | None
+
+
+class _View:
+    """Owns some queries over a closed base, and the overlay that is opened over it to ask them."""
+
+    def __init__(
+        self, enrich: Materialiser, queries: Mapping[str, Select], clock: Clock, checked: bool
+    ) -> None:
+        self._enrich, self._checked = enrich, checked
+        enrich.store.moment.clock = clock
+        self._extract = Extractor(queries, enrich.store)
+
+    def facts(self, triples: Iterable[Triple], time: Time) -> dict[str, list[Fact]]:
+        """Over the base and `triples`. Raises DataError D3101 where that contradicts itself, and D2601."""
+        self._enrich.instant(dict.fromkeys(triples))
+        try:
+            if self._checked and (clashes := self._enrich.clashes()):
+                raise DataError(clashes)
+            return self._extract.facts(time)
+        finally:
+            self._enrich.forget()
+
+
+class _Model:
+    """Owns a closed base: K over it for the queries of an instant, M for the standing ones."""
+
+    def __init__(
+        self, program: Program, base: frozenset[Triple], clock: Clock, materialize_all: bool
+    ) -> None:
+        self.program = program
+        self.base = base
+        rules, needed = rules_over(program, base), wanted(program, materialize_all)
+        checked = program.entailment is not Entailment.NONE
+        enrich = Materialiser(rules, base, needed=needed)
+        self.instant = _View(enrich, program.asked, clock, checked)
+        again = Materialiser(rules, (), needed=needed, closed=enrich.closed)
+        self._standing = _View(again, _standing(program), clock, checked)
+
+    def answers(self, triples: Iterable[Triple], time: Time) -> Answers:
+        found = self._standing.facts(triples, time)
+        return {
+            select: Counter(values for _, values, _, _ in found.get(stream, ()))
+            for stream, select in _standing(self.program).items()
+        }
+
+
+class Recomputation:
+    """Owns what is stated, the model that was made last, and the answers that were kept last."""
+
+    def __init__(
+        self, program: Program, stated: Collection[Triple], clock: Clock, materialize_all: bool = False
+    ) -> None:
+        self._clock, self._all = clock, materialize_all
+        self._kept = self._now = _Kept(program, frozenset(stated), frozenset(), None)
+        self._model: _Model | None = None
+        self._consistent = True
+        self._was_consistent = True
+
+    # -- the protocol of lasting.py
+
+    def change(
+        self, time: Time, stated: StatedChange, program: Program | None = None
+    ) -> dict[str, list[Fact]]:
+        before = self._before(time, program)
+        if program is None and not stated and self._consistent:
+            return {}
+        self._now = self._changed(stated, program)
+        try:
+            after = self._asked(self._now, time)
+        except BaseException:
+            self.abandon()
+            raise
+        self._now = self._now._replace(answers=after)
+        self._consistent = True
+        return _differences(self._now.program, before, after, time)
+
+    def facts(self, time: Time, graph: Sequence[Triple] | None) -> dict[str, list[Fact]]:
+        model = self._modelled(self._now, time)
+        return model.instant.facts([*self._overlay(model, self._now), *(graph or ())], time)
+
+    def keep(self) -> None:
+        self._kept = self._now
+        self._was_consistent = self._consistent
+
+    def abandon(self) -> None:
+        self._now = self._kept
+        self._consistent = self._was_consistent
+
+    def overlook(self, time: Time, stated: StatedChange, program: Program | None = None) -> None:
+        before = self._before(time, program)
+        self._now = self._changed(stated, program)._replace(answers=before)
+        self._consistent = False
+        self.keep()
+
+    def snapshot(self) -> Any:
+        if self._consistent or self._kept.answers is None:
+            return None
+        answers = self._kept.answers
+        return [
+            [[list(values), count] for values, count in sorted(answers[select].items(), key=repr)]
+            for select in _standing(self._kept.program).values()
+        ]
+
+    def restore(self, state: Any) -> None:
+        if state is not None:
+            rows = ({tuple(values): count for values, count in bag} for bag in state)
+            selects = _standing(self._kept.program).values()
+            answers = {select: Counter(bag) for select, bag in zip(selects, rows, strict=True)}
+            self._kept = self._now = self._kept._replace(answers=answers)
+            self._consistent = self._was_consistent = False
+
+    # -- what is asked
+
+    def _before(self, time: Time, program: Program | None) -> Answers:
+        """The answers over the last M that was consistent, of the queries that are asked from now on."""
+        kept = self._kept
+        answers = self._asked(kept, time) if kept.answers is None else kept.answers
+        self._kept = self._now = kept._replace(answers=answers)
+        new = [] if program is None else [s for s in _standing(program).values() if s not in answers]
+        if not new or not self._consistent:
+            return answers
+        assert program is not None, "new queries are another program's"
+        old = kept.program
+        mixed = replace(program, datalog=old.datalog, entailment=old.entailment)
+        return answers | self._asked(kept._replace(program=mixed), time)
+
+    def _changed(self, stated: StatedChange, program: Program | None) -> _Kept:
+        kept = self._kept
+        new = (kept.stated - set(stated.ended)) | stated.begun.keys()
+        held = (kept.held - set(stated.ended)) | set(stated.held)
+        return _Kept(program or kept.program, frozenset(new), frozenset(held), None)
+
+    def _asked(self, kept: _Kept, time: Time) -> Answers:
+        """Answers over M, which is made for that where the last one does not fit."""
+        try:
+            model = self._modelled(kept, time)
+            return model.answers(self._overlay(model, kept), time)
+        except DataError as error:
+            closed = self._model is not None and self._model.base == kept.stated - kept.held
+            if closed or error.diagnostics[0].code != "D2601":
+                raise
+        self._model = _Model(kept.program, kept.stated - kept.held, self._clock, self._all)  # schema follows
+        return self._model.answers(self._overlay(self._model, kept), time)
+
+    def _modelled(self, kept: _Kept, time: Time) -> _Model:
+        model = self._model
+        if model is None or model.program is not kept.program or not self._fits(model, kept):
+            model = self._model = _Model(kept.program, kept.stated - kept.held, self._clock, self._all)
+        return model
+
+    def _fits(self, model: _Model, kept: _Kept) -> bool:
+        """Whether what is stated and not in the base can be opened over it."""
+        return model.base <= kept.stated and not any(map(_is_basic, kept.stated - model.base - kept.held))
+
+    def _overlay(self, model: _Model, kept: _Kept) -> list[Triple]:
+        return sorted(kept.stated - model.base)
+
+
+def _standing(program: Program) -> dict[str, Select]:
+    """The queries of ISTREAM and DSTREAM, each once, under the first stream that asks for it."""
+    streams: dict[Select, str] = {}
+    for stream, standing in program.standing.items():
+        streams.setdefault(standing.select, stream)
+    return {stream: select for select, stream in streams.items()}
+
+
+def _is_basic(triple: Triple) -> bool:
+    """Whether rules may be instantiated over a triple."""
+    relation = relation_of(*triple)
+    return is_schema(relation) or relation == SAME_AS or is_list_triple(triple)
+
+
+def _differences(
+    program: Program, before: Mapping[Select, Counter[Values]], after: Answers, time: Time
+) -> dict[str, list[Fact]]:
+    found: dict[str, list[Fact]] = {}
+    for stream, standing in program.standing.items():
+        now = after[standing.select]
+        was = before.get(standing.select, now)
+        gained = now - was if standing.operator is RelationToStream.ISTREAM else was - now
+        if gained:
+            found[stream] = facts_of(gained.elements(), time)
+    return found

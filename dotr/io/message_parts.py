@@ -1,0 +1,60 @@
+"""The parts of a message put together: what every format, and Python, hand to the pipeline.
+
+Place:   called by the decoders of io/decode/ and by api.py with the triples of each part.
+Method:  language.md, "Messages". A graph alone is no message; a deletion names triples, and a blank node is
+         no name, as in SPARQL's DELETE DATA.
+Bad input: D2201 no part at all · D2202 a deletion with a blank node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dotr.core.parts import Part
+from dotr.errors import DataError, Diagnostic
+from dotr.events import Message
+from dotr.rdf.terms import Triple
+
+INSERT = "<urn:dotr:insert>"
+DELETE = "<urn:dotr:delete>"
+"""Names of the graphs of a message, of a log of messages, that are insertions and deletions."""
+
+INSERTION = "<urn:dotr:Insert>"
+DELETION = "<urn:dotr:Delete>"
+"""Classes of stamped graphs that are insertions and deletions."""
+
+
+def message_of(
+    graph: list[Triple] | None, insert: list[Triple] | None, delete: list[Triple] | None, place: str
+) -> Part:
+    """What came, from its parts; None where there is none. Raises DataError."""
+    if insert is None and delete is None:
+        if graph is None:
+            raise DataError(
+                Diagnostic(
+                    "D2201",
+                    "a message without a graph, an insertion or a deletion says nothing",
+                    place=place,
+                    hint='an empty graph is `"graph": ""`',
+                )
+            )
+        return graph
+    if delete is not None:
+        refuse_blank(delete, place)
+    return Message(graph, insert, delete)
+
+
+def refuse_blank(delete: Sequence[Triple], place: str) -> None:
+    """Raise DataError D2202 where a deletion has a blank node."""
+    for triple in delete:
+        if triple[0][0] == "_" or triple[2][0] == "_":
+            raise DataError(
+                Diagnostic(
+                    "D2202",
+                    "a deletion names a triple, and a blank node is no name",
+                    place=place,
+                    label=" ".join(triple),
+                    notes=("blank nodes are scoped to their graph: this one was in no other",),
+                    hint="give the node an IRI where it is inserted",
+                )
+            )

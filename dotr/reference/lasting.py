@@ -1,0 +1,280 @@
+"""What lasts, literally: a list of statements; M and K closed from nothing; whole answers compared.
+
+Place:   the measure of core/periods.py and of every engine of core/lasting.py, for tests and `--verify`.
+Method:  language.md, "What lasts", sentence by sentence. Every statement ever made is in a list, with its
+         period; at each instant M(t) and K(t) are closed from nothing over what holds, every query is asked
+         of the full SPARQL engine, and ISTREAM and DSTREAM are differences of bags of whole answers. When M
+         jumps is read off the list.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple
+
+import pyoxigraph as ox
+
+from dotr.datalog.owl_lists import rules_over
+from dotr.datalog.schema import (
+    instantiate,
+    is_schema_class,
+    is_schema_predicate,
+    schema_triples,
+    stream_schema,
+)
+from dotr.errors import DataError, Diagnostic
+from dotr.events import Clock, Fact, Message, Time, Values
+from dotr.ir import DatalogRule, Entailment, Hold, Program, RelationToStream, Select
+from dotr.joins.relations import relation_of
+from dotr.rdf.terms import RDF_TYPE, Triple
+from dotr.reference.datalog import closure, contradictions, plain_closure
+from dotr.reference.enrich import quad
+from dotr.reference.extract import LiteralExtractor
+from dotr.sparql.distribution import facts_of
+from dotr.sparql.full import FullQuery
+
+FOREVER: Final[Time] = 2**127
+_EVER: Final[Time] = -FOREVER
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A triple holds over `[start, until)` because of it. `latest`: the next value of its subject and
+    predicate ends it. `held`: a graph made it.
+    """
+
+    triple: Triple
+    start: Time
+    until: Time = FOREVER
+    latest: bool = False
+    held: bool = False
+
+    def holds(self, time: Time) -> bool:
+        return self.start <= time < self.until
+
+    def ended(self, time: Time) -> Statement:
+        return replace(self, until=min(self.until, time))
+
+
+class LiteralStatements:
+    """Owns every statement that was ever made. A value: `after` makes another one."""
+
+    def __init__(self, made: Iterable[Statement] = ()) -> None:
+        self.made = tuple(made)
+
+    @classmethod
+    def of(cls, background: Iterable[Triple]) -> LiteralStatements:
+        return cls(Statement(triple, _EVER) for triple in sorted(background))
+
+    def at(self, time: Time) -> set[Triple]:
+        """L(t)."""
+        return {statement.triple for statement in self.made if statement.holds(time)}
+
+    def ends(self, after: Time, before: Time) -> set[Time]:
+        """The times between both at which a period ends."""
+        return {s.until for s in self.made if s.start < s.until and after < s.until < before}
+
+    def after(
+        self,
+        time: Time,
+        messages: Sequence[Message],
+        holds: Sequence[Hold],
+        ended: Collection[Triple] = (),
+        begun: Iterable[Triple] = (),
+    ) -> tuple[LiteralStatements, int]:
+        """With what comes at `time`; and how many triples were to be deleted that were not stated.
+
+        `ended` and `begun`: the difference that a change of the background makes.
+        """
+        before = self.at(time - 1)
+        deleted = {triple for message in messages for triple in message.delete or ()}
+        graphs = {triple for message in messages for triple in message.graph or ()}
+        values = {(subject, predicate) for subject, predicate, _ in graphs}
+        made = []
+        for statement in self.made:
+            over = statement.triple in deleted or statement.triple in ended
+            replaced = statement.latest and statement.triple[:2] in values
+            made.append(statement.ended(time) if over or replaced else statement)
+        inserted = {triple for message in messages for triple in message.insert or ()} | set(begun)
+        made += [Statement(triple, time) for triple in sorted(inserted)]
+        for triple in sorted(graphs):
+            hold = _hold_of(triple, holds)
+            if hold is not None:
+                until = FOREVER if hold.duration is None else time + hold.duration
+                made.append(Statement(triple, time, until, hold.latest, held=True))
+        return LiteralStatements(made), len(deleted - before)
+
+
+def _hold_of(triple: Triple, holds: Sequence[Hold]) -> Hold | None:
+    """The line that says how long a triple of a graph lasts."""
+    _, predicate, object_ = triple
+    for hold in holds:
+        if hold.predicate == predicate and (predicate != RDF_TYPE or hold.class_ == object_):
+            return hold
+    return next((hold for hold in holds if hold.predicate is None), None)
+
+
+class Change(NamedTuple):
+    """Another program, with another background, from a time on."""
+
+    time: Time
+    program: Program
+    background: frozenset[Triple]
+
+
+class LiteralLasting:
+    """Owns the statements, the program of the time, and the last M that did not contradict itself."""
+
+    def __init__(self, program: Program, background: Collection[Triple], clock: Clock) -> None:
+        self.program = program
+        self.statements = LiteralStatements.of(background)
+        self.clock = clock
+        self.useless = 0
+        self._background = frozenset(background)
+        self._changes: list[Change] = []
+        self._model = frozenset(closure(rules_over(program, self._background), self._background))
+        self._consistent = True
+        self._last = _EVER
+        self._queries: dict[Select, FullQuery] = {}
+        self._extract: tuple[Program, LiteralExtractor] | None = None
+
+    def replace(self, change: Change) -> None:
+        """Another program from a time on that has not come yet."""
+        self._changes.append(change)
+
+    def jumps(self, before: Time) -> list[Time]:
+        """When M jumps next without a message, up to `before` and without it, in order."""
+        changes = {change.time for change in self._changes if self._last < change.time < before}
+        return sorted(self.statements.ends(self._last, before) | changes)
+
+    @property
+    def last(self) -> Time:
+        """The last instant taken; before every time where there was none."""
+        return self._last
+
+    def at(self, time: Time, messages: Sequence[Message]) -> dict[str, list[Fact]]:
+        """The facts of all streams at `time`, which no jump lies before.
+
+        `messages`: all that came, blank nodes labelled. Raises DataError and ProgramError where the instant
+        is refused, and nothing has come then.
+        """
+        change = next((change for change in self._changes if change.time == time), None)
+        program = self.program if change is None else change.program
+        statements, useless = self._after(time, messages, change)
+        lasting = statements.at(time)
+        rules = rules_over(program, lasting)
+        graph = {triple for message in messages for triple in message.graph or ()}
+        came = any(message.graph is not None for message in messages)
+        if came:
+            own = {s.triple for s in statements.made if s.held and s.start == time}
+            others = {s.triple for s in statements.made if s.holds(time) and not (s.held and s.start == time)}
+            _refuse_schema(rules, others, others | own | graph, graph)
+        model = self._closed(rules, lasting, program)
+        facts = self._differences(program, model, time)
+        state = self._closed(rules, lasting | graph, program)
+        facts |= self._extractor(program).facts(_store(state), time, self.clock.term(time))
+        self._settle(time, program, statements, useless, change)
+        self._model, self._consistent = model, True
+        return facts
+
+    def overlook(self, time: Time) -> None:
+        """M contradicts itself at `time`, and no message is to blame: what is stated goes on."""
+        change = next((change for change in self._changes if change.time == time), None)
+        statements, _ = self._after(time, (), change)
+        program = self.program if change is None else change.program
+        self._settle(time, program, statements, 0, change)
+        self._consistent = False
+
+    def _after(
+        self, time: Time, messages: Sequence[Message], change: Change | None
+    ) -> tuple[LiteralStatements, int]:
+        program, new = (self.program, self._background) if change is None else change[1:]
+        gone, more = self._background - new, new - self._background
+        return self.statements.after(time, messages, program.holds, gone, more)
+
+    def _settle(
+        self, time: Time, program: Program, statements: LiteralStatements, useless: int, change: Change | None
+    ) -> None:
+        self.program, self.statements, self._last = program, statements, time
+        self.useless += useless
+        if change is not None:
+            self._background = change.background
+
+    def _closed(
+        self, rules: Sequence[DatalogRule], triples: Collection[Triple], program: Program
+    ) -> frozenset[Triple]:
+        """The least model; raises DataError D3101 where it contradicts itself."""
+        state = frozenset(closure(rules, triples))
+        if program.entailment is not Entailment.NONE and contradictions(rules, state):
+            raise DataError(Diagnostic("D3101", "inconsistent, literally"))
+        return state
+
+    def _differences(self, program: Program, model: frozenset[Triple], time: Time) -> dict[str, list[Fact]]:
+        before, after = _store(self._model), _store(model)
+        found: dict[str, list[Fact]] = {}
+        for stream, standing in program.standing.items():
+            was, now = (self._answers(standing.select, store) for store in (before, after))
+            gained = now - was if standing.operator is RelationToStream.ISTREAM else was - now
+            if gained:
+                found[stream] = facts_of(gained.elements(), time)
+        return found
+
+    def _answers(self, select: Select, store: ox.Store) -> Counter[Values]:
+        if select not in self._queries:
+            self._queries[select] = FullQuery(select)
+        return Counter(self._queries[select].rows(store, self.clock.term(0)))
+
+    def _extractor(self, program: Program) -> LiteralExtractor:
+        if self._extract is None or self._extract[0] is not program:
+            self._extract = program, LiteralExtractor(program.queries)
+        return self._extract[1]
+
+    def snapshot(self) -> Any:
+        """Everything, as a value that JSON can hold."""
+        made = [[*s.triple, str(s.start), str(s.until), s.latest, s.held] for s in self.statements.made]
+        model = None if self._consistent else [list(triple) for triple in sorted(self._model)]
+        return {"made": made, "model": model, "last": str(self._last), "useless": self.useless}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        self.statements = LiteralStatements(
+            Statement((s, p, o), int(start), int(until), latest, held)
+            for s, p, o, start, until, latest, held in state["made"]
+        )
+        self.useless, self._last = state["useless"], int(state["last"])
+        self._consistent = state["model"] is None
+        if state["model"] is not None:
+            self._model = frozenset((s, p, o) for s, p, o in state["model"])
+        else:
+            lasting = self.statements.at(self._last)
+            self._model = frozenset(closure(rules_over(self.program, lasting), lasting))
+
+
+def _refuse_schema(
+    rules: Sequence[DatalogRule],
+    lasting: Collection[Triple],
+    everything: Collection[Triple],
+    graph: Iterable[Triple],
+) -> None:
+    """Raise DataError D2601 where a graph brings schema, or lets some follow, over which rules were
+    instantiated.
+    """
+    known = instantiate(rules, lasting, plain_closure)
+    if not known.over:
+        return
+    for triple in graph:
+        if is_schema_predicate(triple[1]) or (triple[1] == RDF_TYPE and is_schema_class(triple[2])):
+            raise DataError(stream_schema(triple))
+    before, after = (
+        {triple for triple in schema_triples(closure(rules, part)) if relation_of(*triple) in known.watched}
+        for part in (lasting, everything)
+    )
+    if before != after:
+        raise DataError(stream_schema(min(before ^ after), derived=True))
+
+
+def _store(triples: Iterable[Triple]) -> ox.Store:
+    store = ox.Store()
+    store.bulk_extend(quad(triple) for triple in triples)
+    return store
