@@ -96,7 +96,8 @@ class Engine:
     how far ahead of the last graph the next one may be stamped (else DataError D2106). `base` is what
     relative IRIs of documents are resolved against. `materialize`: "needed" or "all". `verify` runs the
     literal reading of the language beside the engine and stops at the first difference. `snapshot` is what
-    an earlier engine's `snapshot()` returned.
+    an earlier engine's `snapshot()` returned. `diagnostics` has the warnings about the rules, and what
+    there was to say about instants that were not in error.
     Raises ProgramError for the rules, DataError for the background.
     """
 
@@ -174,10 +175,12 @@ class Engine:
         further = self._further(background)
         files = BackgroundFiles(program.background, self._base, named=program.named)
         self._more = further
+        self.diagnostics = list(program.warnings)
         self.pipeline = Pipeline(
             program,
             lambda: [*files(), *further()],
             lateness=duration(lateness),
+            on_finding=self.diagnostics.append,
             on_late=self._late_policy(late),
             max_jump=None if max_jump is None else duration(max_jump),
             materialize_all=materialize == "all",

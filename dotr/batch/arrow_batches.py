@@ -14,7 +14,8 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from dotr.batch.fact_rows import REFUSED, FactRow
+from dotr.batch.fact_rows import FINDING, REFUSED, FactRow
+from dotr.batch.findings import packed
 from dotr.batch.job import Worker, split_lines
 from dotr.core.instant import REFUSABLE
 from dotr.core.parts import Part
@@ -43,6 +44,7 @@ def extract(worker: Worker, instants: Iterable[Instant]) -> Iterator[FactRow]:
     dead letters.
     """
     facts, route = worker.extracting.facts, worker.router.rows
+    findings = worker.extracting.findings
     forgiving = worker.job.treatment.forgiving
     for time, graphs in instants:
         try:
@@ -52,6 +54,9 @@ def extract(worker: Worker, instants: Iterable[Instant]) -> Iterator[FactRow]:
                 raise
             yield from _letters(time, graphs, error, worker.job.clock)
             continue
+        if findings:
+            yield from ((FINDING, time, json.dumps(packed(finding))) for finding in findings)
+            findings.clear()
         yield from route(time, found)
 
 

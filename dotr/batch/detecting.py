@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import itemgetter
 
-from dotr.batch.fact_rows import MARK, REFUSED, FactReader, FactRow, Layout
+from dotr.batch.fact_rows import FINDING, MARK, REFUSED, FactReader, FactRow, Layout
 from dotr.batch.partitioning import RuleComponentGroup
 from dotr.batch.verifying import MatchOracle
 from dotr.core.detect import DETECTORS
@@ -29,13 +29,14 @@ TickFacts = Callable[[Time], Mapping[str, Sequence[Fact]]]
 
 @dataclass(slots=True)
 class Detected:
-    """What one task did, and the dead letters that were sent to it, of the instants `refused`."""
+    """What one task did, and what was sent to it: findings, and dead letters of the instants `refused`."""
 
     events: int = 0
     dropped: int = 0
     parts: int = 0
     letters: list[str] = field(default_factory=list)
     refused: set[Time] = field(default_factory=set)
+    findings: list[tuple[Time, str]] = field(default_factory=list)
 
 
 class Detecting:
@@ -68,6 +69,9 @@ class Detecting:
                 for _part, time, letter in part:
                     self.done.letters.append(letter)
                     self.done.refused.add(time)
+                continue
+            if number == FINDING:
+                self.done.findings += ((time, text) for _part, time, text in part)
                 continue
             self.done.parts += 1
             group, _bucket, slice_ = self._layout.owner(number)

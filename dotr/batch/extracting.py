@@ -14,6 +14,7 @@ from dotr.batch.verifying import FactOracle
 from dotr.budget import BUDGET
 from dotr.core.enrich import reopened
 from dotr.core.instant import Instants
+from dotr.errors import Diagnostic
 from dotr.events import Clock, Fact, Time
 from dotr.ir import Program
 from dotr.rdf.terms import Triple
@@ -50,8 +51,10 @@ class Extracting:
         clock: Clock,
         treatment: Treatment = PLAIN,
     ) -> None:
+        self.findings: list[Diagnostic] = []
+        """What is to be said of instants that are not in error; who passes it on empties it."""
         enrich = reopened(program, closed, treatment.materialize_all, treatment.budget)
-        self._instants = Instants(program, enrich, budget=treatment.budget)
+        self._instants = Instants(program, enrich, budget=treatment.budget, on_finding=self.findings.append)
         self._instants.begin(clock)
         self._oracle = FactOracle(program, background, clock) if treatment.verify else None
 

@@ -44,6 +44,9 @@ REFUSED = -(2**63)
 before everything.
 """
 
+FINDING = REFUSED + 1
+"""The part of rows that carry no facts but what is to be said of an instant (findings.py)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cut:

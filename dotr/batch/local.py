@@ -25,7 +25,8 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from dotr.batch.arrow_batches import FACTS, extract, fact_rows, instants
-from dotr.batch.fact_rows import REFUSED, FactRow, marks
+from dotr.batch.fact_rows import FINDING, REFUSED, FactRow, marks
+from dotr.batch.findings import first_of_each
 from dotr.batch.job import RARELY, Shipped, make_job, ship
 from dotr.batch.line_splits import file_size
 from dotr.batch.log_splits import LogListing, ReadCounts, Split, read_split, spread
@@ -62,11 +63,14 @@ class _Read:
 
 @dataclass(frozen=True, slots=True)
 class _Extracted:
-    """What an extracting task did: its instants that are not in error, and dead letters of those that are."""
+    """What an extracting task did: its instants that are not in error, and dead letters of those that are;
+    findings by time.
+    """
 
     instants: int
     first: Time | None
     letters: list[str]
+    findings: list[tuple[Time, str]]
 
 
 class LocalRunner:
@@ -150,6 +154,7 @@ class _Run:
         done = self._round("extract", partial(_extract, shipped, self.scratch, tasks), list(range(buckets)))
         report.instants = sum(extracted.instants for extracted in done)
         report.letters += [letter for extracted in done for letter in extracted.letters]
+        report.findings = first_of_each(found for extracted in done for found in extracted.findings)
         firsts = [extracted.first for extracted in done if extracted.first is not None]
         _spill(self.scratch, tasks, "marks", marks(layout, min(firsts)) if firsts else [])
         work = partial(_detect, shipped, self.scratch, self.folder, request.format_)
@@ -246,18 +251,21 @@ def _extract(shipped: Shipped, scratch: str, tasks: int, bucket: int) -> _Extrac
     del table
     letters: list[str] = []
     refused: set[Time] = set()
+    findings: list[tuple[Time, str]] = []
 
     def accepted() -> Iterator[FactRow]:
         for row in extract(worker, instants((times[i], graphs[i]) for i in order)):
             if row[0] == REFUSED:
                 letters.append(row[2])
                 refused.add(row[1])
+            elif row[0] == FINDING:
+                findings.append((row[1], row[2]))
             else:
                 yield row
 
     _spill(scratch, tasks, str(bucket), accepted())
     known = set(times) - refused
-    return _Extracted(len(known), min(known, default=None), letters)
+    return _Extracted(len(known), min(known, default=None), letters, findings)
 
 
 def _spill(scratch: str, tasks: int, name: str, rows: Iterable[tuple[int, Time, str]]) -> None:

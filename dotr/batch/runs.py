@@ -63,6 +63,7 @@ class Report:
     events: dict[str, int] = field(default_factory=dict)
     dropped: int = 0
     letters: list[str] = field(default_factory=list)
+    findings: list[Diagnostic] = field(default_factory=list)
     rungs: dict[str, int] = field(default_factory=dict)
     files: list[str] = field(default_factory=list)
     parts: int = 0

@@ -139,6 +139,7 @@ def command(
     if only_ or except_:
         program = needed(events_wanted(program, only_, except_))
     outputs_apart(_here([plain_path(out)]), [on_error], _here([*texts.read_files, *documents, *places]))
+    render.say_all(program.warnings)
     triples = read_background(documents, base, max_document, named=program.named)
     plan = plan_batch(program, By(by))
     with closing(_runner(engine, master, [*places, plain_path(out)])) as runner:
@@ -148,11 +149,11 @@ def command(
             if not quiet:
                 for line in describe(program, plan):
                     render.note(line)
-            for diagnostic in warnings(program, plan):
-                render.say(diagnostic)
+            render.say_all(warnings(program, plan))
             treatment = Treatment(materialize == "all", verify, not dead.fails)
             request = Request(program, triples, log, By(by), slice_, format_, treatment)
             report = _run(request, runner, folder, quiet)
+            render.say_all(report.findings)
             for letter in report.letters:
                 dead.keep(lambda letter=letter: letter)  # type: ignore[misc]  # mypy does not infer defaults
 

@@ -42,8 +42,7 @@ def command(
     """
     with Journal.to_compare(folder) if dry_run else Journal(folder, create=True) as journal:
         proposal = propose(journal, rules, background, base, max_document)
-        for warning in proposal.warnings:
-            render.say(warning)
+        render.say_all(proposal.warnings)
         for line in told(proposal, dry_run):
             click.echo(line)
         if not dry_run:

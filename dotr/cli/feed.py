@@ -133,6 +133,7 @@ def command(
         program = deployed_program(journal.deployed())
         if more_rules:
             program = _with_rules(journal, more_rules)
+        render.say_all(program.warnings)
         program = events_wanted(program, only_, except_)  # every rule goes on, whoever asks for its events
         begun = time.process_time()
         with uncollected():
@@ -146,6 +147,14 @@ def command(
         )
         refuse_other_unit(stored, unit, folder)
         options = reading(base, time_path, next(n for n, u in UNITS.items() if u == unit), max_document)
+        progress = render.Progress(
+            not quiet and sys.stderr.isatty() and not (sys.stdout.isatty() and not outputs)
+        )
+
+        def found(finding: Diagnostic) -> None:
+            progress.clear()
+            render.say(finding)
+
         pipeline = resumed(
             journal,
             program,
@@ -153,6 +162,7 @@ def command(
             lateness=lateness,
             on_late=lambda when, graph: feed.late(when, graph),
             on_refused=lambda when, graphs, error: feed.refused(when, graphs, error),
+            on_finding=found,
             materialize_all=materialize == "all",
             verify=verify,
             max_jump=max_jump,
@@ -171,9 +181,6 @@ def command(
                 return None
             return AppendingFile(journal, policy.removeprefix("file="), "jsonl", overwrite)
 
-        progress = render.Progress(
-            not quiet and sys.stderr.isatty() and not (sys.stdout.isatty() and not outputs)
-        )
         feed = Feed(
             journal,
             pipeline,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -26,11 +26,16 @@ def coloured() -> bool:
 
 
 def errors(error: DotrError) -> None:
-    """Print all diagnostics of an error."""
-    for diagnostic in error.diagnostics[:_SHOWN]:
+    """Print the diagnostics of an error."""
+    say_all(error.diagnostics)
+
+
+def say_all(diagnostics: Sequence[Diagnostic]) -> None:
+    """Print diagnostics, so many that somebody reads them."""
+    for diagnostic in diagnostics[:_SHOWN]:
         say(diagnostic)
-    if len(error.diagnostics) > _SHOWN:
-        note(f"and {len(error.diagnostics) - _SHOWN} more")
+    if len(diagnostics) > _SHOWN:
+        note(f"and {len(diagnostics) - _SHOWN} more")
 
 
 def say(diagnostic: Diagnostic) -> None:

@@ -86,6 +86,7 @@ def command(
     outputs_apart([output] if output else [], [on_error, late], [*texts.read_files, *documents, *sources])
     if only_ or except_:
         program = needed(events_wanted(program, only_, except_))
+    render.say_all(program.warnings)
     triples = read_background(documents, base, max_document, named=program.named)
     with DeadLetters(on_error, overwrite) as dead, DeadLetters(late, overwrite) as delayed:
         replay = Replay(
@@ -96,6 +97,7 @@ def command(
                 lateness=lateness,
                 on_late=lambda time, graph: replay.late(time, graph),
                 on_refused=lambda time, graphs, error: replay.refused(time, graphs, error),
+                on_finding=lambda finding: replay.found(finding),
                 materialize_all=materialize == "all",
                 verify=verify,
                 max_jump=max_jump,
@@ -204,6 +206,7 @@ class Replay:
     delayed: DeadLetters
     origins: Lineage = field(init=False)
     _graph: TimedGraph | None = field(default=None, init=False)
+    _progress: render.Progress = field(default_factory=lambda: render.Progress(False), init=False)
     _running: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
@@ -211,7 +214,7 @@ class Replay:
 
     def run(self, sink: TextSink | ParquetSink, output: str | None, quiet: bool) -> None:
         """Replay everything. What was emitted before an error or Ctrl-C is written, and stays."""
-        progress = render.Progress(
+        self._progress = progress = render.Progress(
             not quiet and sys.stderr.isatty() and (output is not None or not sys.stdout.isatty())
         )
         try:
@@ -282,6 +285,11 @@ class Replay:
             raise told_of(error, self.origins.places(time, len(graphs)))
         self.sources.refusals.set_aside(self.origins.letters(time, graphs, error, clock))
         self.origins.settle(time)
+
+    def found(self, finding: Diagnostic) -> None:
+        """Say something about an instant that is not in error."""
+        self._progress.clear()
+        render.say(finding)
 
     def late(self, time: Time, graph: Part) -> None:
         """The policy for a graph whose instant is closed."""

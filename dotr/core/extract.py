@@ -19,13 +19,13 @@ from dotr.events import Fact, Time
 from dotr.ir import Select
 from dotr.joins.describe import Shorten, describe
 from dotr.joins.emit import compile_plan, source_of
-from dotr.joins.relations import Relation, relation_of
+from dotr.joins.relations import Relation
 from dotr.joins.store import TripleIndex
 from dotr.rdf.terms import Term
 from dotr.sparql.algebra import patterns_of
 from dotr.sparql.distribution import Distribution, Shares
 from dotr.sparql.full import Explosion
-from dotr.sparql.relations_read import relations_of
+from dotr.sparql.relations_read import read_by, relations_of
 from dotr.sparql.translate import Refused, translate
 from dotr.sparql.units import Alone, Fallback, MonotoneDelta, QueryUnit
 
@@ -44,7 +44,7 @@ def reached(select: Select) -> frozenset[Relation]:
         core = translate(select).core
     except Refused:
         return relations_of(select)
-    return frozenset(relation_of(*pattern.nodes) for pattern in patterns_of(core))
+    return frozenset(relation for pattern in patterns_of(core) for relation in read_by(pattern))
 
 
 def why_full(select: Select) -> str | None:

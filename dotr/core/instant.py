@@ -18,6 +18,7 @@ from dotr.budget import BUDGET, SLACK
 from dotr.core.canonical import CanonicalExtractor
 from dotr.core.enrich import wanted
 from dotr.core.extract import ANSWER_LIMIT, Extractor
+from dotr.core.findings import Finding, Findings
 from dotr.core.query_units import MANY_ANSWERS, MUCH_WORK
 from dotr.datalog.closing import MANY_FACTS, MUCH_DATALOG, narrowed
 from dotr.datalog.materialiser import Limits, Materialiser
@@ -49,7 +50,7 @@ class Instants:
 
     `enrich`: the program's rules over its background. `shares`: see `Extractor`. `limit`: answers of one
     query at one instant that are an explosion. `budget`: units of work of an instant's Datalog, and of each
-    query at it.
+    query at it. `on_finding` is called with what is to be said about an instant that is not in error.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Instants:
         shares: Shares | None = None,
         limit: int = ANSWER_LIMIT,
         budget: int = BUDGET,
+        on_finding: Finding | None = None,
     ) -> None:
         self.program = program
         self.enrich = enrich
@@ -67,6 +69,7 @@ class Instants:
         self.clock = Clock()
         self._limit, self._budget = limit, budget
         enrich.store.meter.open(budget // SLACK)
+        self._findings = Findings(on_finding) if on_finding is not None and enrich.over_schema else None
         self._ontology = program.entailment is not Entailment.NONE
         self._alone: Memo[Term, Alone | None] = Memo(self._alone_of, longest=1 << 12)
         self._canonical: tuple[Materialiser, CanonicalExtractor] | None = None
@@ -99,7 +102,11 @@ class Instants:
         except ProgramError as error:
             if error.diagnostics[0].code not in AGAIN:
                 raise
-        return self._once(*self._canonically(), time, sorted(triples))
+        enrich, extract = self._canonically()
+        facts = self._once(enrich, extract, time, sorted(triples))
+        if enrich.joined:
+            self._canonical = None  # what rules join for is not to cost later instants
+        return facts
 
     def _once(
         self,
@@ -116,6 +123,8 @@ class Instants:
             facts = extract.facts(time)
             if self._ontology and (clashes := enrich.clashes()):
                 raise DataError(self._placed(clashes, time))
+            if self._findings is not None and (found := enrich.findings()):
+                self._findings.found(found, time, self.clock)
         finally:
             enrich.forget()
         return facts

@@ -21,6 +21,7 @@ from dotr.core.counters import Counters
 from dotr.core.detect import DETECTORS, Detector
 from dotr.core.emit import Emission, Emitter
 from dotr.core.enrich import enricher, reopened
+from dotr.core.findings import Finding
 from dotr.core.instant import REFUSABLE, Instants, Known
 from dotr.core.jumps import Jumps
 from dotr.core.lasting_instants import LastingInstants, is_refusable
@@ -58,8 +59,9 @@ class Pipeline:
     in microseconds. `on_late` is called with every late graph, which then is counted and forgotten.
     `on_refused` is called with an instant that is in error (REFUSABLE), or a graph that lies too far ahead
     (D2106, D2107): its time, its graphs and the error. Unless it raises, the run goes on as if those graphs
-    had never come; without it the error ends the run. `max_jump` (µs): how far ahead of the last one a graph
-    may lie. `pause` is called between two steps; what it raises ends the call there, the next goes on.
+    had never come; without it the error ends the run. `on_finding` is called with what is to be said about an
+    instant that is not in error. `max_jump` (µs): how far ahead of the last one a graph may lie. `pause` is
+    called between two steps; what it raises ends the call there, the next goes on.
     `closed` is what `closed_background` of another pipeline over the same program and background gave: it is
     not closed again then, and `background` is looked at by `verify` alone. `budget`: units of work
     (budget.py) of an instant's Datalog, of a query at it, and of a rule at a trigger fact.
@@ -73,6 +75,7 @@ class Pipeline:
         lateness: int = 0,
         on_late: LateGraph | None = None,
         on_refused: RefusedInstant | None = None,
+        on_finding: Finding | None = None,
         materialize_all: bool = False,
         detector: str = "tesla",
         verify: bool = False,
@@ -91,7 +94,7 @@ class Pipeline:
         else:
             enrich = reopened(program, closed, materialize_all, budget)
         shares = sizes if detector == "tesla" else None
-        self.instants = Instants(program, enrich, shares=shares, budget=budget)
+        self.instants = Instants(program, enrich, shares=shares, budget=budget, on_finding=on_finding)
         self._detector = detector
         self._detect: Detector | None = None
         self._oracle = Oracle(program, read(background)) if verify else None

@@ -7,7 +7,7 @@ Method:  an AGGREGATE becomes a relation of its own, filled when the strata belo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dotr.datalog.strata import Strata
@@ -89,11 +89,18 @@ class Clauses:
         return [aggregation for layer in self.aggregations for aggregation in layer]
 
 
-def translate(strata: Strata) -> Clauses:
-    """All rules, aggregates taken out. Equal aggregates share a relation."""
+def translate(strata: Strata, before: Sequence[DatalogRule] = ()) -> Clauses:
+    """All rules, aggregates taken out. Equal aggregates share a relation.
+
+    Aggregates are numbered as they appear in `before`, then in the strata: rules that join a program leave
+    the names of its aggregates as they were.
+    """
+    rules = (*before, *(rule for layer in strata.layers for rule in layer))
+    atoms = dict.fromkeys(i for rule in rules for i in rule.body if isinstance(i, AggregateAtom))
+    numbers = {atom: number for number, atom in enumerate(atoms)}
     known: dict[AggregateAtom, AggregateClause] = {}
     layers = tuple(
-        tuple(_clause(rule, stratum, known, strata) for rule in layer)
+        tuple(_clause(rule, stratum, known, numbers, strata) for rule in layer)
         for stratum, layer in enumerate(strata.layers)
     )
     found: list[list[AggregateClause]] = [[] for _ in layers]
@@ -103,14 +110,18 @@ def translate(strata: Strata) -> Clauses:
 
 
 def _clause(
-    rule: DatalogRule, stratum: int, known: dict[AggregateAtom, AggregateClause], strata: Strata
+    rule: DatalogRule,
+    stratum: int,
+    known: dict[AggregateAtom, AggregateClause],
+    numbers: Mapping[AggregateAtom, int],
+    strata: Strata,
 ) -> Clause:
     items: list[Item] = []
     for item in rule.body:
         if isinstance(item, AggregateAtom):
             aggregation = known.get(item)
             if aggregation is None:
-                aggregation = known[item] = _aggregation(item, len(known), strata)
+                aggregation = known[item] = _aggregation(item, numbers[item], strata)
             columns = (*item.group, *(total.variable for total in item.totals))
             items.append(BodyPattern(aggregation.relation, columns))
         else:

@@ -16,13 +16,15 @@ from hashlib import blake2b
 from dotr.budget import UNLIMITED, Exhausted
 from dotr.datalog.clauses import AggregateClause, Clause, Clauses, translate
 from dotr.datalog.dependency import atom_relation
+from dotr.datalog.equality import may_join_anything, replaces
 from dotr.datalog.owl_lists import is_list_triple
 from dotr.datalog.relations_read import RelationsRead, reach
-from dotr.datalog.schema import SAME_AS, Instantiated, instantiate, is_schema_predicate
+from dotr.datalog.run_time import awake, fixed_rules
+from dotr.datalog.schema import SAME_AS, Instantiated, instantiate, is_schema_predicate, reads_equality
 from dotr.datalog.strata import check_recursion, check_rules, stratify
 from dotr.datalog.stratum_evaluation import StratumEvaluator
 from dotr.errors import Diagnostic, EngineError, ProgramError, Severity
-from dotr.ir import DatalogRule
+from dotr.ir import AggregateAtom, DatalogRule, NotAtom
 from dotr.joins.body import AbsentPattern, BodyPattern
 from dotr.joins.relations import (
     ALL,
@@ -45,7 +47,7 @@ MUCH_DATALOG = "D4003"
 
 Tables = dict[Relation, list[tuple[Term, ...]]]
 
-_MAGIC = b"dotr closed 1\n"
+_MAGIC = b"dotr closed 2\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ class Closed:
 
     `tables`: rows of aggregates. `clashes`: what inconsistency rules found. `volatile`: relations whose rows
     may fall at an instant, `explicit` their triples that the background states. `lists`: the triples of OWL
-    list axioms, which `owl_lists.list_rules` turns into rules.
+    list axioms, which `owl_lists.list_rules` turns into rules. `needed`: what readers were said to read.
     """
 
     index: Background
@@ -66,6 +68,7 @@ class Closed:
     volatile: frozenset[Relation]
     explicit: frozenset[Triple]
     lists: tuple[Triple, ...]
+    needed: tuple[Relation, ...] | None
 
     def save(self) -> bytes:
         """Everything but the program, as bytes."""
@@ -92,10 +95,11 @@ def close_background(
     rows of a relation (D4001), or take more than `budget` units of work (D4003).
     """
     refuse(check_rules(rules))
-    wanted = None if needed is None else tuple(needed)
+    needed = None if needed is None else tuple(needed)
     schema: set[Triple] = set()
     while True:
         instantiated = instantiate(rules, background, _close_plainly, schema)
+        wanted = _wanted(instantiated, needed)
         found, clauses = _program(instantiated, wanted)
         index = Background(triple for triple in background if found.keeps(triple))
         tables, clashes = _derive(clauses, index, limit, budget)
@@ -103,10 +107,13 @@ def close_background(
         if not missed:
             break
         schema |= missed
-    volatile = _volatile(clauses, index)
+    found, clauses = _over_instants(instantiated, index, wanted, (found, clauses))
+    volatile = _may_fall(instantiated, found, clauses, index)
     explicit = frozenset(t for t in background if _relation(t) in volatile) if volatile else frozenset()
     lists = tuple(triple for triple in background if is_list_triple(triple))
-    return Closed(index, instantiated, found, clauses, tables, tuple(clashes), volatile, explicit, lists)
+    return Closed(
+        index, instantiated, found, clauses, tables, tuple(clashes), volatile, explicit, lists, needed
+    )
 
 
 def saved_lists(data: bytes) -> tuple[Triple, ...]:
@@ -124,7 +131,9 @@ def load_background(
     parts = _parts(data)
     index = Background.load(parts[0])
     instantiated = instantiate(rules, tuple(_schema_of(index)), _as_it_is)
-    found, clauses = _program(instantiated, None if needed is None else tuple(needed))
+    needed = None if needed is None else tuple(needed)
+    wanted = _wanted(instantiated, needed)
+    found, clauses = _over_instants(instantiated, index, wanted, _program(instantiated, wanted))
     tables: Tables = {aggregation.relation: [] for aggregation in clauses.all_aggregations}
     for relation, *row in _rows(parts[4]):
         tables[relation].append(tuple(row))
@@ -137,19 +146,23 @@ def load_background(
         clauses,
         tables,
         clashes,
-        _volatile(clauses, index),
+        _may_fall(instantiated, found, clauses, index),
         explicit,
         tuple((s, p, o) for s, p, o in _rows(parts[2])),
+        needed,
     )
 
 
 def narrowed(closed: Closed, needed: Iterable[Relation]) -> Closed:
     """The same background for readers of fewer relations: what they do not need no instant derives."""
-    found, clauses = _program(closed.instantiated, tuple(needed))
+    needed = tuple(needed)
+    rules, index = closed.instantiated, closed.index
+    wanted = _wanted(rules, needed)
+    found, clauses = _over_instants(rules, index, wanted, _program(rules, wanted))
     rows = {_content(a): closed.tables[a.relation] for a in closed.clauses.all_aggregations}
     tables = {a.relation: rows[_content(a)] for a in clauses.all_aggregations}
-    volatile = _volatile(clauses, closed.index)
-    return replace(closed, reach=found, clauses=clauses, tables=tables, volatile=volatile)
+    volatile = _may_fall(rules, found, clauses, index)
+    return replace(closed, needed=needed, reach=found, clauses=clauses, tables=tables, volatile=volatile)
 
 
 def _content(aggregation: AggregateClause) -> AggregateClause:
@@ -166,18 +179,45 @@ def fingerprint(
     return blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def _program(
-    instantiated: Instantiated, needed: tuple[Relation, ...] | None
+def _wanted(instantiated: Instantiated, needed: tuple[Relation, ...] | None) -> list[Relation]:
+    """What matters: the needed relations, clashes, and the schema instantiated over."""
+    if needed is None:
+        return [ALL]
+    rules = (*instantiated.rules, *instantiated.dormant)
+    heads = {atom_relation(head) for rule in rules for head in rule.heads}
+    clashes = sorted(relation for relation in heads if is_clash(relation))
+    equality = [SAME_AS] if instantiated.dormant else []
+    return [*needed, *clashes, *sorted(instantiated.watched), *equality]
+
+
+def _program(instantiated: Instantiated, wanted: Sequence[Relation]) -> tuple[RelationsRead, Clauses]:
+    """What closes the background. What dormant rules read is reached, too; they do not run."""
+    rules = [*instantiated.rules, *fixed_rules(instantiated.dormant)]
+    refuse(check_recursion(rules))
+    found = reach(rules, wanted)
+    if instantiated.dormant:
+        found = replace(found, rules=tuple(rule for rule in found.rules if not reads_equality(rule)))
+    return found, translate(stratify(found.rules), found.rules)
+
+
+def _over_instants(
+    instantiated: Instantiated,
+    index: Background,
+    wanted: Sequence[Relation],
+    program: tuple[RelationsRead, Clauses],
 ) -> tuple[RelationsRead, Clauses]:
-    """What is left of the rules when only `needed`, clashes and the schema instantiated over matter."""
-    refuse(check_recursion(instantiated.rules))
-    wanted: list[Relation] = [ALL]
-    if needed is not None:
-        heads = {atom_relation(head) for rule in instantiated.rules for head in rule.heads}
-        clashes = sorted(relation for relation in heads if is_clash(relation))
-        wanted = [*needed, *clashes, *sorted(instantiated.watched)]
-    found = reach(instantiated.rules, wanted)
-    return found, translate(stratify(found.rules))
+    """What runs at an instant. Raises ProgramError for rules that could not when their dormant ones join."""
+    found, clauses = program
+    if may_join_anything(instantiated):
+        awake(instantiated, index, wanted, found.rules)
+    if any(map(replaces, instantiated.rules)):
+        return awake(instantiated, index, wanted, found.rules)
+    return found, clauses
+
+
+def with_equality(closed: Closed, met: Collection[Relation]) -> Clauses:
+    """The clauses of a closed program with its dormant rules; `met`: relations that only a stream has."""
+    return awake(closed.instantiated, closed.index, closed.reach.relations, closed.reach.rules, met)[1]
 
 
 def _schema_of(index: Background) -> Iterator[Triple]:
@@ -272,6 +312,16 @@ def _derive(clauses: Clauses, index: Background, limit: int, budget: int) -> tup
         t for changes in touched if is_clash(changes.relation) for t in rows_of(changes, changes.added)
     ]
     return tables, clashes
+
+
+def _may_fall(
+    instantiated: Instantiated, found: RelationsRead, clauses: Clauses, index: Background
+) -> frozenset[Relation]:
+    """`_volatile` of all clauses that may run; those written out for equality take nothing away."""
+    dormant = fixed_rules(instantiated.dormant)
+    if any(isinstance(item, NotAtom | AggregateAtom) for rule in dormant for item in rule.body):
+        clauses = translate(stratify([*found.rules, *reach(dormant, found.relations).rules]))
+    return _volatile(clauses, index)
 
 
 def _volatile(clauses: Clauses, index: Background) -> frozenset[Relation]:

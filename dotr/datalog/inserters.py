@@ -11,12 +11,13 @@ Method:  `add` drops what the background or the overlay has, notes the row and p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, TypeAlias
 
 from dotr.datalog.clauses import Clause
+from dotr.datalog.restrictions import UNRESTRICTED, Adder, Restrictions, checked
 from dotr.datalog.triggers import DirectTrigger, Trigger, Triggers
 from dotr.ir import Node
 from dotr.joins.emit import CodeBlock, Names, Value, make
@@ -27,7 +28,6 @@ from dotr.rdf.background import has
 from dotr.rdf.overlay import Changes
 from dotr.rdf.terms import RDF_TYPE, Term
 
-Adder: TypeAlias = Callable[..., None]
 Work: TypeAlias = list[tuple[Callable[..., None], Any, Any]]
 
 _INLINE = 6  # plans written into one function
@@ -79,7 +79,7 @@ class Inserters:
         known: frozenset[Relation] | None = None,
         limit: int,
         overflow: Callable[[Changes], None],
-        refuse: Mapping[Relation, Callable[..., None]] | None = None,
+        restrictions: Restrictions = UNRESTRICTED,
     ) -> None:
         self.store = store
         self._triggers = triggers
@@ -89,7 +89,7 @@ class Inserters:
         self._known = known
         self._limit = limit
         self._overflow = overflow
-        self._refuse = refuse or {}
+        self._restrictions = restrictions
         self._adders: dict[Relation, Adder] = {}
         self._runners: dict[Relation, Callable[..., None]] = {}
         self._again: dict[Relation, Callable[..., None]] = {}
@@ -105,14 +105,17 @@ class Inserters:
         """The function that adds a row, by columns. For ALL and RDF_TYPE it goes by predicate or class."""
         found = self._adders.get(relation)
         if found is None:
-            if relation in self._refuse:
-                found = self._refuse[relation]
+            refused = self._restrictions.refuse.get(relation)
+            if refused is not None:
+                found = refused
             elif relation == ALL:
                 found = self._add_any
             elif relation == RDF_TYPE:
                 found = self._add_type
             else:
                 found = self._make_adder(relation)
+                check = self._restrictions.check.get(relation)
+                found = found if check is None else checked(check, found)
             self._adders[relation] = found
         return found
 
@@ -139,6 +142,7 @@ class Inserters:
 
     def add_other(self, subject: Term, predicate: Term, object_: Term) -> None:
         """Add a triple of a predicate or class that nobody knows, where a union is kept."""
+        self._restrictions.met(class_relation(object_) if predicate == RDF_TYPE else predicate)
         row = (subject, predicate, object_)
         if predicate == RDF_TYPE and RDF_TYPE in self.unions:
             pair = (subject, object_)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from dotr.budget import BUDGET, Exhausted, at_deployment
+from dotr.datalog.clauses import Clauses
 from dotr.datalog.closing import (
     BACKGROUND_LIMIT,
     Closed,
@@ -21,7 +22,9 @@ from dotr.datalog.closing import (
     rows_of,
     triples_of,
 )
-from dotr.datalog.schema import is_schema_class, is_schema_predicate, stream_schema
+from dotr.datalog.equalities import Equalities, JoiningError
+from dotr.datalog.restrictions import UNRESTRICTED, Restrictions, checked
+from dotr.datalog.schema import SAME_AS, is_schema_class, is_schema_predicate, stream_schema
 from dotr.datalog.statements import place_of
 from dotr.datalog.stratum_evaluation import StratumEvaluator
 from dotr.errors import DataError, Diagnostic, ProgramError
@@ -93,8 +96,11 @@ class Materialiser:
         for triple in closed.explicit:
             relation, key = place_of(triple)
             self._explicit.setdefault(relation, set()).add(key)
-        self._layers = self._make_layers(limits.instant)
         clauses = closed.clauses
+        self._limit = limits.instant
+        over = closed.instantiated.over
+        self._equalities = Equalities(closed, self.store) if over else None
+        self._begin(clauses)
         items = [item for clause in clauses.all for item in clause.items]
         items += [item for aggregation in clauses.all_aggregations for item in aggregation.items]
         self._reads = frozenset(
@@ -102,6 +108,11 @@ class Materialiser:
             for item in items
             if isinstance(item, BodyPattern | AbsentPattern)
         )
+
+    def _begin(self, clauses: Clauses) -> None:
+        """Run these clauses from now on."""
+        self._clauses = clauses
+        self._layers = self._make_layers(clauses)
         self._waiting = self._layers.waiting
         self._several = self._layers.several
         self._late = self._layers.writers.late
@@ -111,7 +122,7 @@ class Materialiser:
 
     # -- instants
 
-    def instant(self, triples: Iterable[Triple]) -> None:
+    def instant(self, triples: Collection[Triple]) -> None:
         """Open an instant: K(t) is `store` until `forget`. Triples that nothing reads are dropped.
 
         Raises DataError D2601 for schema triples where rules were instantiated over a schema, ProgramError
@@ -128,14 +139,22 @@ class Materialiser:
             if self._waiting or self._several or self._late:
                 self._layers.run()
         except Exhausted as exhausted:
-            found = exceeded(
-                exhausted, self.closed.clauses, self.store, meter.limit, "the rules at an instant"
-            )
-            self._layers.abandon()
+            found = exceeded(exhausted, self._clauses, self.store, meter.limit, "the rules at an instant")
+            self._abandon()
             raise ProgramError(found) from None
+        except JoiningError:
+            self._abandon()
+            assert self._equalities is not None
+            self._begin(self._equalities.join())
+            self.instant(triples)
         except BaseException:
-            self._layers.abandon()
+            self._abandon()
             raise
+
+    def _abandon(self) -> None:
+        """Forget an instant that failed half-way."""
+        self._layers.abandon()
+        self.forget()
 
     def forget(self) -> None:
         """Close the instant: K is that of the background again. O(what the instant touched)."""
@@ -165,6 +184,20 @@ class Materialiser:
                 found.update(dict.fromkeys(rows_of(changes, changes.added)))
         return [_clash(triple) for triple in sorted(found)]
 
+    @property
+    def over_schema(self) -> bool:
+        """Whether rules were instantiated over a schema, so that there may be `findings`."""
+        return self._equalities is not None
+
+    @property
+    def joined(self) -> bool:
+        """Whether an instant brought what dormant rules were waiting for."""
+        return self._equalities is not None and self._equalities.joined
+
+    def findings(self) -> list[Diagnostic]:
+        """What to say of the open instant that is not an error."""
+        return [] if self._equalities is None else self._equalities.findings()
+
     def inert(self, predicate: Term) -> bool:
         """Whether a triple of this predicate adds itself and nothing else: no rule, schema or union reads it,
         and the background has none of its kind.
@@ -180,13 +213,20 @@ class Materialiser:
 
     def _teller(self, predicate: Term) -> Told:
         """The function for a predicate's triples, remembered where the program bounds their number."""
-        layers = self._layers
-        if self.closed.instantiated.over and is_schema_predicate(predicate):
+        equalities = self._equalities
+        if equalities is not None and predicate == SAME_AS:
+            self._tell[predicate] = checked(equalities.state, self._plain_teller(predicate))
+            return self._tell[predicate]
+        if equalities is not None and is_schema_predicate(predicate):
             return self._tell.setdefault(predicate, _refuser(predicate))
-        if predicate in self.reach.relations or layers.writers.knows(predicate):
+        return self._plain_teller(predicate)
+
+    def _plain_teller(self, predicate: Term) -> Told:
+        writers = self._layers.writers
+        if predicate in self.reach.relations or writers.knows(predicate):
             return self._tell.setdefault(predicate, self._told(predicate))
         if ALL in self.reach.relations:
-            return lambda subject, object_: layers.writers.add_other(subject, predicate, object_)
+            return lambda subject, object_: writers.add_other(subject, predicate, object_)
         if len(self._tell) < 10_000:
             self._tell[predicate] = _ignore
         return _ignore
@@ -212,7 +252,7 @@ class Materialiser:
     def _class_teller(self, class_: Term) -> Callable[[Term], None]:
         relation = class_relation(class_)
         layers = self._layers
-        if self.closed.instantiated.over and is_schema_class(class_):
+        if self._equalities is not None and is_schema_class(class_):
             refuse = _refuser(RDF_TYPE)
             return self._tell_class.setdefault(class_, lambda subject: refuse(subject, class_))
         if relation in self.reach.relations or layers.writers.knows(relation):
@@ -231,22 +271,24 @@ class Materialiser:
         explicit = self._explicit.get(relation, set())
         return lambda key: key in told or key in explicit
 
-    def _make_layers(self, limit: int) -> StratumEvaluator:
-        unions = frozenset(self.reach.relations & {ALL, RDF_TYPE})
-        known = frozenset(
-            self.reach.relations | {h.pattern.relation for c in self.closed.clauses.all for h in c.heads}
-        )
-        refuse = {relation: _derived_schema(relation) for relation in self.closed.instantiated.watched}
+    def _make_layers(self, clauses: Clauses) -> StratumEvaluator:
+        heads = {head.pattern.relation for clause in clauses.all for head in clause.heads}
         return StratumEvaluator(
-            self.closed.clauses,
+            clauses,
             self.store,
-            unions=unions,
-            known=known,
-            limit=limit,
-            overflow=overflow(self.closed.clauses, limit),
+            unions=frozenset(self.reach.relations & {ALL, RDF_TYPE}),
+            known=frozenset(self.reach.relations | heads),
+            limit=self._limit,
+            overflow=overflow(clauses, self._limit),
             stated=self._stated,
-            refuse=refuse,
+            restrictions=self._restrictions(),
         )
+
+    def _restrictions(self) -> Restrictions:
+        if self._equalities is None:
+            return UNRESTRICTED
+        refuse = {relation: _derived_schema(relation) for relation in self.closed.instantiated.watched}
+        return Restrictions(refuse, {SAME_AS: self._equalities.check}, self._equalities.meet)
 
     def describe(self, shorten: Callable[[Term], str] = str) -> str:
         """Every rule as the plans its atoms start, for `dotr plan`."""

@@ -11,7 +11,7 @@ Why not: leave them as they are. Everything would depend on everything: no NOT b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dotr.datalog.dependency import atom_relation, reads
@@ -39,6 +39,7 @@ from dotr.joins.variables import (
 from dotr.rdf.terms import OWL, RDF_TYPE, RDFS, Term, Triple, is_iri, is_literal
 
 SAME_AS: Term = f"<{OWL}sameAs>"
+_BETWEEN_INDIVIDUALS = frozenset({SAME_AS, f"<{OWL}differentFrom>"})
 _PREDICATES = frozenset(f"<{RDFS}{name}>" for name in ("subClassOf", "subPropertyOf", "domain", "range"))
 _INDIVIDUALS = frozenset({f"<{OWL}Thing>", f"<{OWL}NamedIndividual>"})
 
@@ -55,10 +56,10 @@ def is_schema_class(term: Term) -> bool:
 
 
 def is_schema(relation: Relation) -> bool:
-    """Whether the triples of a relation are schema. owl:sameAs is a predicate of the run time."""
+    """Whether the triples of a relation are schema. What relates individuals is of the run time."""
     if is_class(relation):
         return is_schema_class(relation[2:])
-    return relation != SAME_AS and is_schema_predicate(relation)
+    return relation not in _BETWEEN_INDIVIDUALS and is_schema_predicate(relation)
 
 
 def schema_triples(triples: Iterable[Triple]) -> list[Triple]:
@@ -85,8 +86,8 @@ def instantiable(rule: DatalogRule) -> bool:
     return bool(places & bound) and not (bound & grouped)
 
 
-def may_vanish(rule: DatalogRule) -> bool:
-    """Whether the rule waits for owl:sameAs, which may turn out to be derivable by nothing."""
+def reads_equality(rule: DatalogRule) -> bool:
+    """Whether the rule waits for owl:sameAs, which neither background nor rules may have any of."""
     return any(isinstance(item, Atom) and atom_relation(item) == SAME_AS for item in rule.body)
 
 
@@ -94,14 +95,16 @@ def may_vanish(rule: DatalogRule) -> bool:
 class Instantiated:
     """Rules as they run. `over` says if anything was instantiated, and `watched` over which relations.
 
-    `schema`: the triples instantiated over. When `over`, a stream may not bring schema triples
-    (the materialiser refuses them) and no triple of a watched relation may be derived at an instant.
+    `schema`: the triples instantiated over. When `over`, a stream may not bring schema triples (the
+    materialiser refuses them) and no triple of a watched relation may be derived at an instant. `dormant`:
+    rules that wait for owl:sameAs where neither background nor rules have any; a stream may (equality.py).
     """
 
     rules: tuple[DatalogRule, ...]
     over: bool
     watched: frozenset[Relation]
     schema: frozenset[Triple]
+    dormant: tuple[DatalogRule, ...] = ()
 
     def missed(self, closed: Iterable[Triple]) -> set[Triple]:
         """Watched triples of a closed background that instantiation did not know; it is to be done again."""
@@ -127,7 +130,7 @@ def instantiate(
     schema = {*schema_triples(background), *known}
     as_written = set(rules)
     while True:
-        instances = _without_dead(_instances(rules, TripleSet(sorted(schema))), background)
+        instances, dormant = _awake(_instances(rules, TripleSet(sorted(schema))), background)
         watched = _watched(rules, instances)
         _check_heads([rule for rule in instances if rule in as_written], watched)
         part = reach([rule for rule in instances if _plain(rule)], watched)
@@ -136,7 +139,7 @@ def instantiate(
             ground = {triple for triple in background if part.keeps(triple)} | schema
         found = set(schema_triples(close(part.rules, sorted(ground))))
         if found <= schema:
-            return Instantiated(tuple(instances), True, watched, frozenset(schema))
+            return Instantiated(tuple(instances), True, watched, frozenset(schema), tuple(dormant))
         schema |= found
 
 
@@ -184,22 +187,28 @@ def _instances(rules: Sequence[DatalogRule], schema: TripleSet) -> list[DatalogR
             found[rule] = None
             continue
         now = _schema_atoms(rule)
-        for values in _solutions(now, schema):
-            instance = _instance(rule, now, values)
-            if instance is not None:
-                found[instance] = None
+        for values in solutions(now, schema):
+            made = instance(rule, now, values)
+            if made is not None:
+                found[made] = None
     return list(found)
 
 
-def _solutions(atoms: Sequence[Atom], schema: TripleSet) -> list[dict[str, Term]]:
-    rows: list[dict[str, Term]] = [{}]
+def solutions(
+    atoms: Sequence[Atom], known: TripleSet, row: Mapping[str, Term] | None = None
+) -> list[dict[str, Term]]:
+    """Every way to make the atoms true that agrees with `row`."""
+    rows = [dict(row or {})]
     for atom in atoms:
-        rows = [extended for row in rows for extended in schema.matches(atom, row)]
+        rows = [extended for row in rows for extended in known.matches(atom, row)]
     return rows
 
 
-def _instance(rule: DatalogRule, now: Sequence[Atom], values: dict[str, Term]) -> DatalogRule | None:
-    """The rule for one solution; None where it can derive nothing, or nothing new."""
+def instance(rule: DatalogRule, now: Sequence[Atom], values: dict[str, Term]) -> DatalogRule | None:
+    """The rule with values for variables, without the atoms `now`, which they make true.
+
+    None where it can derive nothing, or nothing new.
+    """
     body: list[BodyAtom] = []
     for item in rule.body:
         if isinstance(item, Atom) and item in now:
@@ -265,11 +274,13 @@ def _check_heads(rules: Sequence[DatalogRule], watched: frozenset[Relation]) -> 
     found.raise_errors()
 
 
-def _without_dead(rules: Sequence[DatalogRule], background: Collection[Triple]) -> list[DatalogRule]:
-    """Without rules that wait for owl:sameAs where neither the background nor a rule has any."""
+def _awake(
+    rules: list[DatalogRule], background: Collection[Triple]
+) -> tuple[list[DatalogRule], list[DatalogRule]]:
+    """Rules that can derive something, and those that wait for an owl:sameAs nobody here has."""
     if any(predicate == SAME_AS for _, predicate, _ in background):
-        return list(rules)
-    others = [rule for rule in rules if not may_vanish(rule)]
+        return rules, []
+    others = [rule for rule in rules if not reads_equality(rule)]
     if any(overlap(atom_relation(head), SAME_AS) for rule in others for head in rule.heads):
-        return list(rules)
-    return others
+        return rules, []
+    return others, [rule for rule in rules if reads_equality(rule)]

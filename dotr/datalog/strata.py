@@ -24,7 +24,7 @@ from dotr.datalog.dependency import (
     write_node,
 )
 from dotr.datalog.safety import check_safety
-from dotr.datalog.schema import instantiable, may_vanish
+from dotr.datalog.schema import instantiable, reads_equality
 from dotr.datalog.termination import check_termination
 from dotr.errors import Diagnostic, Diagnostics
 from dotr.ir import AggregateAtom, DatalogRule, NotAtom
@@ -43,7 +43,7 @@ def check_rules(rules: Sequence[DatalogRule]) -> list[Diagnostic]:
     for rule in rules:
         check_safety(rule, found)
     instantiated = any(map(instantiable, rules))
-    plain = [r for r in rules if not instantiable(r) and not (instantiated and may_vanish(r))]
+    plain = [r for r in rules if not instantiable(r) and not (instantiated and reads_equality(r))]
     found.found += check_recursion(plain)
     return found.found
 

@@ -11,13 +11,14 @@ Why not: redo the strata above a NOT at every instant: 400 µs for ten thousand 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from dotr.budget import KEPT, Factor
 from dotr.datalog.aggregates import GroupTotals
 from dotr.datalog.clauses import Clause, Clauses
 from dotr.datalog.inserters import Inserters, Work
+from dotr.datalog.restrictions import UNRESTRICTED, Restrictions
 from dotr.datalog.retraction import Retraction
 from dotr.datalog.suspects import Stated
 from dotr.datalog.triggers import Trigger, Triggers
@@ -48,7 +49,7 @@ class StratumEvaluator:
         limit: int,
         overflow: Callable[[Changes], None],
         stated: Stated,
-        refuse: Mapping[Relation, Callable[..., None]] | None = None,
+        restrictions: Restrictions = UNRESTRICTED,
     ) -> None:
         self.store = store
         self._meter = store.meter
@@ -65,7 +66,7 @@ class StratumEvaluator:
             known=known,
             limit=limit,
             overflow=overflow,
-            refuse=refuse,
+            restrictions=restrictions,
         )
         self._totals = [[GroupTotals(a, store) for a in layer] for layer in clauses.aggregations]
         heads: dict[Relation, list[tuple[Clause, int]]] = {}

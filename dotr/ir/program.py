@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from dotr.errors import Diagnostic
 from dotr.ir.datalog import DatalogRule
 from dotr.ir.lasting import Hold, StandingQuery
 from dotr.ir.queries import Select
@@ -29,6 +30,7 @@ class Program:
     `dependencies`: rules in an order in which every non-strict reference comes first (indices into `rules`).
     `holds`: what the stream says that lasts, one line for each predicate and class. `standing`: stream name →
     its ISTREAM or DSTREAM ("ISTREAM Jam" where it is of a QUERY, whatever it is called where it is written).
+    `warnings`: what the checks found that need not be an error; who deploys the program shows them.
     """
 
     queries: Mapping[str, Select] = field(default_factory=dict)
@@ -41,6 +43,7 @@ class Program:
     named: Mapping[str, Span] = field(default_factory=dict, compare=False, repr=False)
     holds: tuple[Hold, ...] = ()
     standing: Mapping[str, StandingQuery] = field(default_factory=dict)
+    warnings: tuple[Diagnostic, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def selects(self) -> dict[str, Select]:

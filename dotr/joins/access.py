@@ -13,7 +13,7 @@ from typing import Protocol
 
 from dotr.ir import Node, Var
 from dotr.joins.body import BodyPattern, View
-from dotr.joins.relations import ALL, is_aggregate
+from dotr.joins.relations import ALL, is_aggregate, is_path
 from dotr.joins.store import TripleIndex
 from dotr.rdf.overlay import Changes
 from dotr.rdf.terms import RDF_TYPE
@@ -58,10 +58,10 @@ class Access:
         self.bound = tuple(bound)
         self.changes: Changes = store.changes(pattern.relation)
         relation = pattern.relation
-        self.narrow = relation != ALL and not is_aggregate(relation)  # a predicate or a class
+        self.narrow = not (relation == ALL or is_aggregate(relation) or is_path(relation))
         self.base = view in (View.OLD, View.KEPT, View.NEW) and store.filled(relation)
-        self.over = view in (View.ADDED, View.NEW) and relation not in store.static
-        self.volatile = view in (View.KEPT, View.NEW) and relation in store.volatile
+        self.over = view in (View.ADDED, View.NEW) and not store.is_static(relation)
+        self.volatile = view in (View.KEPT, View.NEW) and store.may_lose(relation)
         free = [node for node, is_bound in zip(pattern.columns, bound, strict=True) if not is_bound]
         self.repeats = len(set(free)) < len(free)
 
@@ -308,7 +308,7 @@ class Access:
 
     def _scan_removed(self) -> bool:
         """Withdrawn rows, whatever is bound."""
-        if self.pattern.relation not in self.block.store.volatile:
+        if not self.block.store.may_lose(self.pattern.relation):
             return False
         self._rows(self._removed(), self.changes.arity == 1, all_columns=True)
         return True
@@ -321,7 +321,7 @@ class Access:
 
     def _match_call(self) -> str:
         columns = tuple(i for i, is_bound in enumerate(self.bound) if is_bound)
-        if self.over and columns and len(columns) < len(self.bound):
+        if self.over and columns and len(columns) < len(self.bound) and not is_path(self.pattern.relation):
             self.changes.index(columns)
         function = self.block.store.matcher(self.pattern.relation, self.bound, self.view)
         keys = [self.block.value(self.pattern.columns[i]) for i in columns]

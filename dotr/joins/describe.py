@@ -8,7 +8,7 @@ from typing import assert_never
 from dotr.ir import Call, Const, Expression, Node, Var
 from dotr.joins.body import Assign, BodyPattern, Check, RowFilter, View, node_text
 from dotr.joins.planner import AntiJoin, JoinPlan, Probe, Step
-from dotr.joins.relations import ALL, is_aggregate, is_class
+from dotr.joins.relations import ALL, is_aggregate, is_class, is_path, relation_name
 from dotr.rdf.terms import Term
 
 Shorten = Callable[[Term], str]
@@ -36,7 +36,9 @@ def pattern_text(pattern: BodyPattern, shorten: Shorten = str) -> str:
         return f"{columns[0]} a {shorten(pattern.relation[2:])}"
     if is_aggregate(pattern.relation):
         return f"{pattern.relation}({', '.join(columns)})"
-    return f"{columns[0]} {shorten(pattern.relation)} {columns[1]}"
+    relation = pattern.relation
+    name = relation_name(relation) if is_path(relation) else shorten(relation)
+    return f"{columns[0]} {name} {columns[1]}"
 
 
 def step_text(step: Step, shorten: Shorten = str) -> str:

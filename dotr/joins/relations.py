@@ -3,7 +3,8 @@
 Place:   shared by joins/ (what to probe), datalog/ (what depends on what) and sparql/ (what wakes a query).
 Method:  vertical partitioning. A triple (s, p, o) is a row (s, o) of relation p; (s, rdf:type, C) is a row
          (s,) of the relation of class C. Two relations are unions: `RDF_TYPE`, rows (s, C) of all classes,
-         and `ALL`, rows (s, p, o) of everything. An aggregate of a Datalog rule is a relation of its own.
+         and `ALL`, rows (s, p, o) of everything. An aggregate of a Datalog rule is a relation of its own, and
+         so are the pairs of nodes that a property path joins.
 Why not: one ternary relation: every rule would be woken by every triple, and recursion through negation
          would be found everywhere.
 """
@@ -16,7 +17,7 @@ from dotr.ir import Node, Var
 from dotr.rdf.terms import RDF_TYPE, Term, Triple
 
 Relation: TypeAlias = str
-"""A predicate's IRI term, `"a " + class`, `ALL`, or `"agg …"` for an aggregate."""
+"""A predicate's IRI term, `"a " + class`, `ALL`, `"agg …"` for an aggregate, or `"path …"` for a path."""
 
 ALL: Relation = "*"
 CLASH = "<urn:dotr:clash:"
@@ -41,6 +42,16 @@ def is_clash(relation: Relation) -> bool:
 
 def is_aggregate(relation: Relation) -> bool:
     return relation.startswith("agg ")
+
+
+def path_relation(number: int, text: str) -> Relation:
+    """The relation of a property path that is written so; one path may have several."""
+    return f"path {number} {text}"
+
+
+def is_path(relation: Relation) -> bool:
+    """Whether rows are the pairs of nodes that a property path joins: looked up, never stored."""
+    return relation.startswith("path ")
 
 
 def relation_of(subject: Node, predicate: Node, object_: Node) -> Relation:
@@ -84,4 +95,6 @@ def relation_name(relation: Relation) -> str:
         return "every class"
     if is_aggregate(relation):
         return "an aggregate"
+    if is_path(relation):
+        return relation.split(" ", 2)[2]
     return relation[2:] if is_class(relation) else relation

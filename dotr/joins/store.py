@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Container, Iterable, Sequence
 
 from dotr.budget import Meter
+from dotr.joins.automaton import Automaton
 from dotr.joins.body import View
 from dotr.joins.filters import Moment
+from dotr.joins.paths import PathRelation
 from dotr.joins.planner import AntiJoin, JoinPlan, Probe
-from dotr.joins.relations import ALL, Relation, is_aggregate, is_clash, is_class
+from dotr.joins.relations import ALL, Relation, is_aggregate, is_clash, is_class, is_path, path_relation
 from dotr.rdf.background import Background, Column, many
 from dotr.rdf.overlay import Changes, Overlay
 from dotr.rdf.terms import RDF_TYPE, Term
@@ -85,6 +87,8 @@ class TripleIndex:
         self.background = background
         self.overlay = Overlay()
         self.tables: dict[Relation, Table] = {}
+        self.paths: dict[Relation, PathRelation] = {}
+        self._paths: dict[tuple[str, tuple[Term | None, Term | None], int], PathRelation] = {}
         self.volatile = volatile
         self.static = frozenset(static)
         self.general = general
@@ -100,6 +104,34 @@ class TripleIndex:
         if is_class(relation):
             return 1
         return self.arities[relation] if is_aggregate(relation) else 2
+
+    def path(
+        self,
+        text: str,
+        automaton: Automaton,
+        ends: tuple[Term | None, Term | None] = (None, None),
+        meter: Meter | None = None,
+    ) -> PathRelation:
+        """The relation of a property path, a new one for each meter. `text` writes it, and no other path."""
+        meter = self.meter if meter is None else meter
+        found = self._paths.get((text, ends, id(meter)))
+        if found is None:
+            relation = path_relation(len(self.paths), text)
+            found = self.paths[relation] = PathRelation(relation, automaton, ends, self, meter)
+            self._paths[text, ends, id(meter)] = found  # which keeps the meter alive
+        return found
+
+    def sources(self, relation: Relation) -> tuple[Relation, ...]:
+        """The relations whose rows those of this one come from."""
+        return self.paths[relation].sources if relation in self.paths else (relation,)
+
+    def may_lose(self, relation: Relation) -> bool:
+        """Whether an instant may take rows of the background."""
+        return any(source in self.volatile for source in self.sources(relation))
+
+    def is_static(self, relation: Relation) -> bool:
+        """Whether no instant changes it."""
+        return all(source in self.static for source in self.sources(relation))
 
     def changes(self, relation: Relation) -> Changes:
         return self.overlay.changes(relation, self.arity(relation))
@@ -127,6 +159,8 @@ class TripleIndex:
             return relation[2:] in self.background.backward.get(RDF_TYPE, ())
         if is_aggregate(relation):
             return relation in self.tables and bool(self.tables[relation].rows)
+        if is_path(relation):
+            return self.paths[relation].rows() > 0
         return bool(self.background.forward) if relation == ALL else relation in self.background.forward
 
     def members(self, relation: Relation) -> Collection[Term]:
@@ -140,7 +174,7 @@ class TripleIndex:
                 continue
             relation, bound = step.pattern.relation, step.bound
             columns = tuple(i for i, is_bound in enumerate(bound) if is_bound)
-            if relation in self.static or len(bound) == 1 or len(columns) == len(bound):
+            if relation in self.static or len(bound) == 1 or len(columns) == len(bound) or is_path(relation):
                 continue
             if columns:
                 self.changes(relation).index(columns)
@@ -156,12 +190,16 @@ class TripleIndex:
         if is_aggregate(relation):
             table = self.tables.get(relation)
             return len(table.rows) if table else 0
+        if is_path(relation):
+            return self.paths[relation].rows()
         return self.background.size(relation)
 
     def values(self, relation: Relation, column: int) -> int:
         """Roughly how many distinct values a column has (the planner's `Sizes`)."""
         if is_class(relation) or is_aggregate(relation):
             return self.rows(relation)
+        if is_path(relation):
+            return self.paths[relation].values(column)
         if relation == ALL:
             forward = self.background.forward
             return len(forward) if column == 1 else max(map(len, forward.values()), default=0)
@@ -169,6 +207,8 @@ class TripleIndex:
 
     def find(self, relation: Relation, values: Sequence[Term | None], view: View) -> list[Columns]:
         """Rows of a view that have these values where one is given, in a fixed order."""
+        if relation in self.paths:
+            return list(self.paths[relation].find(values, view))
         changes = self.changes(relation)
         found: list[Columns] = []
         if view in (View.OLD, View.KEPT, View.NEW):

@@ -8,6 +8,7 @@ Method:  tokens.py → base.py → expressions.py → sparql.py → dlog.py, dot
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 from dotr.datalog.strata import check_rules
 from dotr.errors import Diagnostic, Diagnostics, ProgramError, Severity
@@ -47,7 +48,7 @@ def load_program(paths: Sequence[str], read: Reader, removed: Collection[tuple[s
     found = Diagnostics()
     loader = Loader(read, found, removed)
     loader.paths(paths)
-    return _finish(loader, found)
+    return _finish(loader, found, bool(removed))
 
 
 def parse_program(text: str, name: str = "<text>", read: Reader | None = None) -> Program:
@@ -93,7 +94,7 @@ def _resolve(loader: Loader, found: Diagnostics) -> Program:
     return program
 
 
-def _finish(loader: Loader, found: Diagnostics) -> Program:
+def _finish(loader: Loader, found: Diagnostics, removed: bool = False) -> Program:
     program = _resolve(loader, found)
     if found.errors:
         raise ProgramError([d for d in _sorted(found.found) if d.severity is Severity.ERROR])
@@ -109,7 +110,15 @@ def _finish(loader: Loader, found: Diagnostics) -> Program:
                 for parameter in loader.loaded.open_parameters
             ]
         )
-    return program
+    loader.unused_prefixes()
+    advise(program, found, infos=False)
+    return replace(program, warnings=warnings_of(found.found, removed))
+
+
+def warnings_of(found: list[Diagnostic], removed: bool = False) -> tuple[Diagnostic, ...]:
+    """The warnings among findings; where rules were left out, none about queries that only they read."""
+    warned = (d for d in _sorted(found) if d.severity is Severity.WARNING)
+    return tuple(d for d in warned if not (removed and d.code == "D1117"))
 
 
 def _sorted(found: list[Diagnostic]) -> list[Diagnostic]:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-from dotr.datalog.schema import instantiate
+from dotr.datalog.dependency import atom_relation
+from dotr.datalog.equality import replaces, written_out
+from dotr.datalog.schema import SAME_AS, Instantiated, instantiable, instantiate, schema_triples
 from dotr.datalog.strata import check_recursion, check_rules, strata
 from dotr.datalog.triple_set import Binding, TripleSet
 from dotr.errors import Diagnostic, ProgramError, Severity
@@ -30,7 +32,7 @@ from dotr.ir import (
     TimeOf,
     Var,
 )
-from dotr.joins.relations import is_clash
+from dotr.joins.relations import holding, is_clash
 from dotr.joins.variables import expression_variables
 from dotr.rdf.terms import Term, Triple, is_iri, is_literal
 
@@ -46,6 +48,50 @@ def closure(rules: Sequence[DatalogRule], triples: Collection[Triple]) -> set[Tr
     _refuse(check_rules(rules))
     if not any(isinstance(item, NotAtom | AggregateAtom | BindAtom) for r in rules for item in r.body):
         return plain_closure(rules, triples)
+    return _instantiated(rules, triples)[1]
+
+
+class LiteralStates:
+    """Owns what the background alone says; `at` is the state at an instant.
+
+    That is the closure of background and instant, where an equality that only the instant has exchanges
+    individuals, in triples that are not schema.
+    """
+
+    def __init__(self, rules: Sequence[DatalogRule], background: Collection[Triple]) -> None:
+        self._rules = tuple(rules)
+        self._explicit = frozenset(background)
+        self.closed = frozenset(closure(rules, background))
+        self._exchanges = any(map(replaces, rules)) and any(map(instantiable, rules))
+        if self._exchanges:
+            instantiated, closed = _instantiated(rules, background)
+            self._equalities = TripleSet(triple for triple in closed if triple[1] == SAME_AS)
+            self._schema = frozenset(schema_triples(closed))
+            self._every = (*instantiated.rules, *instantiated.dormant)
+
+    def at(self, instant: Collection[Triple]) -> set[Triple]:
+        """Everything that holds at an instant with these triples."""
+        stated = self._explicit.union(instant)
+        if not self._exchanges:
+            return closure(self._rules, stated)
+        fixed = [rule for rule in self._every if not replaces(rule)]
+        relations = {relation for triple in stated | self.closed for relation in holding(triple)}
+        relations.update(atom_relation(head) for rule in fixed for head in rule.heads)
+        while True:
+            state = TripleSet(stated | self._schema)
+            written = written_out(filter(replaces, self._every), relations, self._equalities)
+            for stratum in strata([*fixed, *written]):
+                _close(stratum, state)
+            found = {relation for triple in state.all for relation in holding(triple)}
+            if found <= relations:
+                return state.all
+            relations |= found
+
+
+def _instantiated(
+    rules: Sequence[DatalogRule], triples: Collection[Triple]
+) -> tuple[Instantiated, set[Triple]]:
+    """The rules without variable predicates as far as there is a schema, and the closure."""
     schema: set[Triple] = set()
     while True:
         instantiated = instantiate(rules, triples, plain_closure, schema)
@@ -55,7 +101,7 @@ def closure(rules: Sequence[DatalogRule], triples: Collection[Triple]) -> set[Tr
             _close(stratum, state)
         missed = instantiated.missed(state.all)
         if not missed:
-            return state.all
+            return instantiated, state.all
         schema |= missed
 
 

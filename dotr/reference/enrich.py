@@ -13,7 +13,7 @@ import pyoxigraph as ox
 
 from dotr.ir import DatalogRule
 from dotr.rdf.terms import Triple, to_oxigraph
-from dotr.reference.datalog import closure
+from dotr.reference.datalog import LiteralStates
 
 
 def quad(triple: Triple) -> ox.Quad:
@@ -30,9 +30,8 @@ class LiteralEnricher:
     """
 
     def __init__(self, rules: Sequence[DatalogRule], background: Collection[Triple]) -> None:
-        self._rules = tuple(rules)
-        self._explicit = frozenset(background)
-        self._closed = frozenset(closure(self._rules, self._explicit)) if self._rules else self._explicit
+        self._states = LiteralStates(rules, background) if rules else None
+        self._closed = frozenset(background) if self._states is None else self._states.closed
         self.store = ox.Store()
         self.store.bulk_extend(quad(triple) for triple in sorted(self._closed))
         self._added: list[ox.Quad] = []
@@ -41,20 +40,15 @@ class LiteralEnricher:
     def state(self, triples: Iterable[Triple]) -> frozenset[Triple]:
         """K(t) as a set, for `dotr query` and for comparison. O(closure of everything)."""
         instant = frozenset(triples)
-        if not self._rules:
-            return self._closed | instant
-        return frozenset(closure(self._rules, self._explicit | instant))
+        return self._closed | instant if self._states is None else frozenset(self._states.at(instant))
 
     def open(self, triples: Iterable[Triple]) -> ox.Store:
         """Put the store into K(t). The caller calls `close` before the next instant."""
         instant = frozenset(triples)
         if instant:
-            if self._rules:
-                state = closure(self._rules, self._explicit | instant)
-                self._removed = [quad(triple) for triple in self._closed if triple not in state]
-                self._added = [quad(triple) for triple in state if triple not in self._closed]
-            else:
-                self._added = [quad(triple) for triple in instant if triple not in self._closed]
+            state = self.state(instant)
+            self._removed = [quad(triple) for triple in self._closed if triple not in state]
+            self._added = [quad(triple) for triple in state if triple not in self._closed]
         for old in self._removed:
             self.store.remove(old)
         self.store.extend(self._added)

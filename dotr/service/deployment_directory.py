@@ -23,7 +23,7 @@ from dotr.io.decode.ntriples import split_triples
 from dotr.io.files.background import read_background
 from dotr.io.files.rule_texts import read_rules_text
 from dotr.ir import Program, Rule
-from dotr.lang import check_program, load_program
+from dotr.lang import check_program, load_program, warnings_of
 from dotr.lang.loading import Loader
 from dotr.rdf.terms import Triple
 from dotr.service.journal import Deployed, Journal, texts_of
@@ -133,7 +133,7 @@ def propose(
         background,
         differences(before, program),
         (len(now - was), len(was - now)),
-        tuple(d for d in found if d.severity is Severity.WARNING and not (removed and d.code == "D1117")),
+        warnings_of(found, bool(removed)),
     )
 
 

@@ -2,9 +2,9 @@
 
 Place:   what plans are made from; between the tree (ir/queries.py) and the compiler.
 Method:  SPARQL 1.1, sec. 18.2, with two departures that keep the meaning. Property paths of sequences,
-         inverses and alternatives are spelled out as joins and unions. Joins, filters and binds over basic
-         graph patterns, inline data and unions of them are pushed together into `BasicGraphPattern`s, one for
-         each way through the unions, wherever no variable changes its scope.
+         inverses and alternatives are spelled out as joins and unions, those that repeat are patterns. Joins,
+         filters and binds over basic graph patterns, inline data and unions of them are pushed together into
+         `BasicGraphPattern`s, one for each way through the unions, wherever no variable changes its scope.
 Why not: one operator per SPARQL clause: a conjunction is what the join kernel plans as a whole, so that a
          filter runs as soon as its variables are bound, and a delta starts from any of its patterns.
 """
@@ -26,9 +26,11 @@ from dotr.ir import (
     Expression,
     Filter,
     Node,
+    Path,
     Var,
 )
 from dotr.rdf.terms import Term
+from dotr.sparql.paths import may_be_empty
 from dotr.sparql.scope import subexpressions
 
 MOST_BRANCHES: Final = 64
@@ -37,15 +39,21 @@ MOST_BRANCHES: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A triple pattern without a path."""
+    """A triple pattern, or two ends of a path that repeats (`*`, `+`, `?`)."""
 
     subject: Node
-    predicate: Node
+    predicate: Node | Path
     object: Node
 
     @property
-    def nodes(self) -> tuple[Node, Node, Node]:
-        return self.subject, self.predicate, self.object
+    def variables(self) -> Iterator[str]:
+        nodes = (self.subject, self.predicate, self.object)
+        return (node.name for node in nodes if isinstance(node, Var))
+
+    @property
+    def nullable(self) -> bool:
+        """Whether a path of length zero matches: a constant then matches more than a variable does."""
+        return not isinstance(self.predicate, (str, Var)) and may_be_empty(self.predicate)
 
 
 Step: TypeAlias = Filter | Bind
@@ -199,7 +207,7 @@ def patterns_of(node: Algebra) -> Iterator[Pattern]:
 
 
 def pattern_names(patterns: Iterable[Pattern]) -> frozenset[str]:
-    return frozenset(node.name for pattern in patterns for node in pattern.nodes if isinstance(node, Var))
+    return frozenset(name for pattern in patterns for name in pattern.variables)
 
 
 def constants_of(steps: Iterable[Step]) -> dict[str, Term]:
@@ -270,7 +278,10 @@ def _merge(left: BasicGraphPattern, right: BasicGraphPattern) -> Algebra | None:
     if any(theirs.get(name, term) != term for name, term in fixed.items()):
         return NOTHING
     everything = fixed | theirs
-    patterns = tuple(_with_constants(pattern, everything) for pattern in (*left.patterns, *right.patterns))
+    both = (*left.patterns, *right.patterns)
+    if any(pattern.nullable and not everything.keys().isdisjoint(pattern.variables) for pattern in both):
+        return None
+    patterns = tuple(_with_constants(pattern, everything) for pattern in both)
     steps = (*left.steps, *(s for s in right.steps if not (isinstance(s, Bind) and s.variable.name in fixed)))
     return BasicGraphPattern(tuple(dict.fromkeys(patterns)), _constants_first(steps))
 
@@ -295,8 +306,9 @@ def _steps_may_move(own: BasicGraphPattern, other: BasicGraphPattern) -> bool:
 def _with_constants(pattern: Pattern, values: dict[str, Term]) -> Pattern:
     if not values:
         return pattern
-    s, p, o = (values.get(n.name, n) if isinstance(n, Var) else n for n in pattern.nodes)
-    return Pattern(s, p, o)
+    nodes = (pattern.subject, pattern.predicate, pattern.object)
+    s, p, o = (values.get(node.name, node) if isinstance(node, Var) else node for node in nodes)
+    return Pattern(s, p, o)  # type: ignore[arg-type]  # only the predicate may be a path
 
 
 def _constants_first(steps: Many[Step]) -> tuple[Step, ...]:

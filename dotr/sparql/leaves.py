@@ -16,14 +16,23 @@ from typing import Any
 from dotr.budget import EXPRESSION, KEPT, Meter
 from dotr.expressions.evaluate import compile_condition, compile_expression
 from dotr.ir import Attribute, Bind, Call, Expression, Node, TimeOf, Var
+from dotr.joins.automaton import automaton
 from dotr.joins.body import BodyPattern, Check, Item, RowFilter, View, triple_pattern
 from dotr.joins.emit import Found, RowSink, compile_plan
 from dotr.joins.planner import JoinPlan, Probe, delta_views, plan, withdrawn_views
-from dotr.joins.relations import ALL, Relation, is_class
+from dotr.joins.relations import ALL, Relation, is_class, is_path
 from dotr.joins.store import TripleIndex
 from dotr.joins.variables import substitute_expression
 from dotr.rdf.terms import Term
-from dotr.sparql.algebra import BasicGraphPattern, Step, constants_of, mentioned, pattern_names, possible
+from dotr.sparql.algebra import (
+    BasicGraphPattern,
+    Pattern,
+    Step,
+    constants_of,
+    mentioned,
+    pattern_names,
+    possible,
+)
 from dotr.sparql.full import Explosion
 from dotr.sparql.operators import (
     Change,
@@ -37,6 +46,7 @@ from dotr.sparql.operators import (
     picker,
     seeded,
 )
+from dotr.sparql.printing import Writer
 from dotr.sparql.rewriting import Rewriter
 
 _UNBOUND = Call("COALESCE", ())
@@ -128,7 +138,7 @@ class Leaf:
         self._limit = limit
         self._bound = pattern_names(conjunction.patterns)
         constants = constants_of(conjunction.steps)
-        items, later = _items(conjunction, constants)
+        items, later = _items(conjunction, constants, store, self.meter)
         self.items: tuple[Item, ...] = (*sorted(items, key=self._rank), *checks)
         self.schema = tuple(sorted(possible(conjunction)) if columns is None else columns)
         wide = tuple(dict.fromkeys((*self.schema, *sorted(_touched(later)))))
@@ -146,13 +156,15 @@ class Leaf:
             return 2, 0
         bound = sum(not isinstance(node, Var) for node in item.columns)
         rows = self.store.rows(item.relation) if item.relation != ALL else 1
+        if is_path(item.relation):
+            return (1 if rows else 0), 3
         return (1 if rows else 0), (0 if is_class(item.relation) else 1 if bound else 2)
 
     def _plans(self, view: View, views: Callable[[Sequence[Item], int], dict[int, View]]) -> Iterator[Delta]:
         for place, item in enumerate(self.items):
-            if not isinstance(item, BodyPattern) or item.relation in self.store.static:
+            if not isinstance(item, BodyPattern) or self.store.is_static(item.relation):
                 continue
-            if view is View.REMOVED and (self.barren or item.relation not in self.store.volatile):
+            if view is View.REMOVED and (self.barren or not self.store.may_lose(item.relation)):
                 continue
             made = plan(self.items, self.outputs, self.store, views=views(self.items, place), first=place)
             self.store.changes(item.relation)
@@ -173,6 +185,16 @@ class Leaf:
     @property
     def patterns(self) -> list[BodyPattern]:
         return [item for item in self.items if isinstance(item, BodyPattern)]
+
+    @property
+    def single(self) -> bool:
+        """Whether there are as few answers as rows of one relation: one pattern, and no path."""
+        return len(self.patterns) == 1 and not is_path(self.patterns[0].relation)
+
+    def follows(self, relation: Relation) -> bool:
+        """Whether a path of a pattern may go along rows of the relation."""
+        paths = [self.store.paths[p.relation] for p in self.patterns if is_path(p.relation)]
+        return any(relation in path.sources or ALL in path.sources for path in paths)
 
     @property
     def additive(self) -> bool:
@@ -259,25 +281,40 @@ class Lazy:
 class Delta(Lazy):
     """The plan that rows of one relation start, added or withdrawn."""
 
-    __slots__ = ("changes", "relation", "view")
+    __slots__ = ("changes", "path", "sources", "view")
 
     def __init__(
         self, relation: Relation, view: View, made: JoinPlan, store: TripleIndex, meter: Meter
     ) -> None:
         super().__init__(made, store, meter=meter)
-        self.relation = relation
+        self.sources = store.sources(relation)
+        self.path = store.paths.get(relation)
         self.view = view
         self.changes = store.changes(relation)
 
     @property
     def awake(self) -> bool:
+        if self.path is not None:
+            self.path.run()
         return bool(self.changes.added if self.view is View.ADDED else self.changes.removed)
 
 
-def _items(conjunction: BasicGraphPattern, constants: dict[str, Term]) -> tuple[list[Item], list[Step]]:
+def body_pattern(pattern: Pattern, store: TripleIndex, meter: Meter) -> BodyPattern:
+    """A pattern of a query as one of the kernel; the relation of a path is made in the store."""
+    subject, predicate, object_ = pattern.subject, pattern.predicate, pattern.object
+    if isinstance(predicate, (str, Var)):
+        return triple_pattern(subject, predicate, object_)
+    ends = None if isinstance(subject, Var) else subject, None if isinstance(object_, Var) else object_
+    path = store.path(Writer().path(predicate), automaton(predicate), ends, meter)
+    return BodyPattern(path.relation, (subject, object_))
+
+
+def _items(
+    conjunction: BasicGraphPattern, constants: dict[str, Term], store: TripleIndex, meter: Meter
+) -> tuple[list[Item], list[Step]]:
     """Patterns first, then the filters that the kernel runs; and the steps behind it, in order."""
     bound = pattern_names(conjunction.patterns)
-    items: list[Item] = [triple_pattern(*pattern.nodes) for pattern in conjunction.patterns]
+    items: list[Item] = [body_pattern(pattern, store, meter) for pattern in conjunction.patterns]
     assigned = {
         s.variable.name for s in conjunction.steps if isinstance(s, Bind) and s.variable.name not in constants
     }
@@ -398,7 +435,7 @@ class ExistsLeaf:
 
     def _plan(self, branch: BasicGraphPattern, view: View, given: Sequence[str]) -> JoinPlan:
         known = pattern_names(branch.patterns).union(given)
-        items: list[Item] = [triple_pattern(*pattern.nodes) for pattern in branch.patterns]
+        items: list[Item] = [body_pattern(pattern, self.store, self._meter) for pattern in branch.patterns]
         items += [
             RowFilter(without(step.condition, known)) for step in branch.steps if not isinstance(step, Bind)
         ]

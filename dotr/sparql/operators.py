@@ -24,6 +24,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 from dotr.budget import EXPRESSION, KEPT, Factor, Meter
 from dotr.events import Values
 from dotr.joins.body import View
+from dotr.joins.relations import Relation
 from dotr.rdf.terms import Term
 
 Row: TypeAlias = Values
@@ -37,9 +38,9 @@ Lookup: TypeAlias = Callable[[View, Sequence[Term]], Iterable[Row]]
 
 
 class Watched(Protocol):
-    """A relation whose rows may change an answer."""
+    """What may change an answer: rows of these relations."""
 
-    relation: str
+    sources: tuple[Relation, ...]
 
 
 class Operator(Protocol):

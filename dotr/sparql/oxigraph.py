@@ -27,17 +27,21 @@ from dotr.ir import (
     Expression,
     Filter,
     GroupPattern,
+    Node,
+    Path,
     Projection,
-    Repeat,
     Select,
+    SubSelect,
     TriplePattern,
     Triples,
     Union,
+    Values,
     Var,
 )
+from dotr.joins.automaton import automaton
 from dotr.rdf.terms import TRUE, Term, to_oxigraph
 from dotr.sparql.aggregates import total
-from dotr.sparql.paths import spelled_out
+from dotr.sparql.paths import may_be_empty, spelled_out
 from dotr.sparql.printing import NOW_MARK
 from dotr.sparql.rewriting import Rewriter, spell_out, with_known_functions
 from dotr.sparql.scope import is_grouped, names, visible
@@ -45,6 +49,8 @@ from dotr.sparql.scope import is_grouped, names, visible
 _SPACE = "urn:dotr:sparql:"
 _NO_VALUE: Term = f"<{_SPACE}no-value>"
 _ROW = f"<{_SPACE}row>"
+_SAME = f"<{_SPACE}same>"
+_Place = TypeVar("_Place")
 _FUNCTIONS = ("COUNT", "SUM", "AVG", "MIN", "MAX")
 
 OxTerm = ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple
@@ -66,7 +72,7 @@ class Prepared:
 
 def prepare(select: Select) -> Prepared:
     """Split a query into what pyoxigraph does and what is left to us."""
-    inner = _inner(_without_paths(with_known_functions(select)), _unused(select, "blank"))
+    inner = _inner(_without_paths(with_known_functions(select)), _Nodes(select))
     if select.ask:
         if not is_grouped(select):
             return Prepared(inner, base_of(select), 0, (), None, 0)
@@ -100,7 +106,7 @@ def base_of(select: Select) -> Term | None:
     return found[0] if found else None
 
 
-def _inner(select: Select, blank: str) -> Select:
+def _inner(select: Select, nodes: _Nodes) -> Select:
     """One query or subquery with its aggregates, `NOW()` and aliases rewritten; nested queries as well.
 
     A nested query's order cannot be seen (it has no LIMIT), so it goes.
@@ -110,8 +116,8 @@ def _inner(select: Select, blank: str) -> Select:
     scope = (*visible(select.where), *(k.variable.name for k in select.group_by if k.variable is not None))
     nested = Rewriter(
         lambda expression: _node(expression, scope),
-        lambda subquery: replace(_inner(subquery, blank), order_by=()),
-        lambda triples: _completed(triples, blank),
+        lambda subquery: replace(_inner(subquery, nodes), order_by=()),
+        nodes.completed,
     )
     return replace(nested.select(select), star=False, reduced=False)
 
@@ -133,10 +139,10 @@ def _node(expression: Expression, scope: tuple[str, ...]) -> Expression:
 
 def _without_paths(select: Select) -> Select:
     """The query with its paths spelled out, nested queries as well."""
-    made = count()
+    made, name = count(), _unused(select, "path")
 
     def fresh() -> Var:
-        return Var(f".path{next(made)}")
+        return Var(f"{name}{next(made)}")
 
     walk = Rewriter(
         lambda expression: expression,
@@ -159,40 +165,82 @@ def _triples(triples: Triples, fresh: Callable[[], Var]) -> list[Element]:
     return [*([Triples(tuple(plain))] if plain else []), *others]
 
 
-def _completed(triples: Triples, blank: str) -> list[Element]:
-    """Blank nodes as variables (one label may not stand in two blocks), and paths of length zero completed.
+class _Nodes:
+    """Owns new names for nodes of a query's patterns; knows which variables its expressions mention."""
 
-    pyoxigraph finds a path of length zero from or to a constant only if a triple has that constant. So
-    `?x :p* :c` becomes the solution ?x = :c, and every other one.
-    """
-    plain: list[TriplePattern] = []
-    others: list[Element] = []
-    for pattern in triples.patterns:
-        subject, object_ = _named(pattern.subject, blank), _named(pattern.object, blank)
-        renamed = TriplePattern(subject, _named(pattern.predicate, blank), object_, pattern.span)
-        if not isinstance(pattern.predicate, Repeat) or pattern.predicate.minimum:
-            plain.append(renamed)
-        elif isinstance(subject, str) and isinstance(object_, Var):
-            others.append(_zero_length(object_, subject, renamed))
-        elif isinstance(subject, Var) and isinstance(object_, str):
-            others.append(_zero_length(subject, object_, renamed))
-        elif isinstance(subject, Var) or subject != object_:
-            plain.append(renamed)
-    return [*([Triples(tuple(plain))] if plain else []), *others]
+    def __init__(self, select: Select) -> None:
+        self._blank = _unused(select, "blank")
+        self._end = _unused(select, "end")
+        self._made = count()
+        self._mentioned: set[str] = set()
+        walk = Rewriter(self._note, lambda nested: walk.select(nested))
+        walk.select(select)
+
+    def _note(self, expression: Expression) -> Expression:
+        if isinstance(expression, Var):
+            self._mentioned.add(expression.name)
+        return expression
+
+    def completed(self, triples: Triples) -> list[Element]:
+        """Blank nodes as variables (one label may not stand in two blocks), paths of length zero completed.
+
+        pyoxigraph finds a path of length zero from or to a constant only if a triple has that constant. So
+        `?x :p* :c` becomes the solution ?x = :c, and every other one.
+        """
+        plain: list[TriplePattern] = []
+        others: list[Element] = []
+        for pattern in triples.patterns:
+            path = self._named(pattern.predicate)
+            subject, object_ = self._named(pattern.subject), self._named(pattern.object)
+            renamed = TriplePattern(subject, path, object_, pattern.span)
+            if isinstance(path, (str, Var)):
+                plain.append(renamed)
+                continue
+            element: Element = Triples((renamed,))
+            if isinstance(subject, Var) and subject.name in self._mentioned and _may_leave_literals(path):
+                element = self._of_any_kind(subject, object_, renamed)
+            if may_be_empty(path) and not (isinstance(subject, Var) and isinstance(object_, Var)):
+                others += _zero_length(subject, object_, element)
+            else:
+                others.append(element)
+        return [*([Triples(tuple(plain))] if plain else []), *others]
+
+    def _of_any_kind(self, subject: Var, object_: Node, pattern: TriplePattern) -> SubSelect:
+        """A path whose subject may be a literal, which pyoxigraph takes to be none, so that it would compare
+        it by identity.
+        """
+        end = Var(f"{self._end}{next(self._made)}")
+        known = Bind(Call(_SAME, (end,)), subject)
+        inner = replace(pattern, subject=end, object=end if object_ == subject else object_)
+        names = dict.fromkeys(node for node in (subject, object_) if isinstance(node, Var))
+        where = GroupPattern((Triples((inner,)), known))
+        return SubSelect(Select(tuple(map(Projection, names)), where))
+
+    def _named(self, place: _Place) -> _Place | Var:
+        if isinstance(place, Var) and place.name[0] == ".":
+            return Var(self._blank + place.name[1:])
+        return place
 
 
-def _zero_length(variable: Var, constant: Term, pattern: TriplePattern) -> Union:
+def _zero_length(subject: Node, object_: Node, element: Element) -> list[Element]:
+    """A path that may be empty from or to a constant: the solution of length zero, or another."""
+    if subject == object_:
+        return []
+    if isinstance(subject, Var) and isinstance(object_, str):
+        variable, constant = subject, object_
+    elif isinstance(object_, Var) and isinstance(subject, str):
+        variable, constant = object_, subject
+    else:
+        return [element]
     differs = Filter(Call("!", (Call("SAMETERM", (variable, Const(constant))),)))
-    return Union(
-        (GroupPattern((Bind(Const(constant), variable),)), GroupPattern((Triples((pattern,)), differs)))
-    )
+    zero = Values((variable,), ((constant,),))  # joins, where BIND inside of EXISTS would overwrite
+    return [Union((GroupPattern((zero,)), GroupPattern((element, differs))))]
 
 
-_Place = TypeVar("_Place")
-
-
-def _named(place: _Place, blank: str) -> _Place | Var:
-    return Var(blank + place.name[1:]) if isinstance(place, Var) and place.name[0] == "." else place
+def _may_leave_literals(path: Path) -> bool:
+    """Whether the subject of a pattern with this path may be a literal."""
+    found = automaton(path)
+    return found.nullable or any(not edge.forward for edge, _ in found.forward.moves[0])
 
 
 def _or_none(expression: Expression) -> Expression:
@@ -245,4 +293,14 @@ AGGREGATES: Mapping[ox.NamedNode, Callable[[], _Accumulator]] = {
     for function in _FUNCTIONS
     for distinct in (False, True)
 }
-FUNCTIONS: Mapping[ox.NamedNode, Callable[..., ox.Literal]] = {ox.NamedNode(f"{_SPACE}row"): _row}
+
+
+def _same(term: OxTerm) -> OxTerm:
+    """The term; pyoxigraph does not know of what kind it is."""
+    return term
+
+
+FUNCTIONS: Mapping[ox.NamedNode, Callable[..., OxTerm]] = {
+    ox.NamedNode(f"{_SPACE}row"): _row,
+    ox.NamedNode(f"{_SPACE}same"): _same,
+}

@@ -2,23 +2,29 @@
 
 Place:   first pass over a query, for both engines.
 Method:  SPARQL 1.1, sec. 18.2.2.4 and 18.4; a sequence of n steps gets n − 1 variables of its own, whose
-         names start with a dot as those of blank nodes do. `*`, `+`, `?` and `!( )` stay.
+         names start with a dot as those of blank nodes do. `!( )` outside of a repetition is a pattern and a
+         filter, a solution a triple. `*`, `+` and `?` stay.
 Why not: leave it to pyoxigraph: it finds each pair of ends of an alternative once, the standard once a
-         branch.
+         branch; and those of `!( )` once or once a triple, as it happens to join.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import assert_never
 
 from dotr.ir import (
     Alternative,
+    Call,
+    Const,
     Element,
+    Filter,
     GroupPattern,
     Inverse,
     NegatedSet,
     Node,
+    Path,
     Repeat,
     Sequence,
     TriplePattern,
@@ -31,8 +37,18 @@ from dotr.ir import (
 def spelled_out(pattern: TriplePattern, fresh: Callable[[], Var]) -> list[Element]:
     """The elements that mean the same as one pattern; `fresh` makes variables."""
     match pattern.predicate:
-        case str() | Var() | Repeat() | NegatedSet():
+        case str() | Var() | Repeat():
             return [Triples((pattern,))]
+        case NegatedSet(excluded, ()):
+            between = fresh()
+            step = Triples((replace(pattern, predicate=between),))
+            other = Filter(Call("NOT-IN", (between, *map(Const, excluded))))
+            return [GroupPattern((step, other))]
+        case NegatedSet((), inverse):
+            return spelled_out(replace(pattern, predicate=Inverse(NegatedSet(inverse, ()))), fresh)
+        case NegatedSet(forward, inverse):
+            parts = (NegatedSet(forward, ()), NegatedSet((), inverse))
+            return spelled_out(replace(pattern, predicate=Alternative(parts)), fresh)
         case Inverse(path):
             turned = TriplePattern(pattern.object, path, pattern.subject, pattern.span)
             return spelled_out(turned, fresh)
@@ -47,3 +63,20 @@ def spelled_out(pattern: TriplePattern, fresh: Callable[[], Var]) -> list[Elemen
             return [Union(tuple(GroupPattern(tuple(spelled_out(step, fresh))) for step in steps))]
         case _:
             assert_never(pattern.predicate)
+
+
+def may_be_empty(path: Path) -> bool:
+    """Whether the path may have length zero."""
+    match path:
+        case str() | NegatedSet():
+            return False
+        case Inverse(inner):
+            return may_be_empty(inner)
+        case Sequence(paths):
+            return all(map(may_be_empty, paths))
+        case Alternative(paths):
+            return any(map(may_be_empty, paths))
+        case Repeat(inner, minimum):
+            return minimum == 0 or may_be_empty(inner)
+        case _:
+            assert_never(path)

@@ -24,6 +24,8 @@ from dotr.ir import (
     Var,
 )
 from dotr.joins.relations import ALL, Relation, relation_of
+from dotr.sparql.algebra import Pattern
+from dotr.sparql.paths import may_be_empty
 from dotr.sparql.rewriting import Rewriter
 
 
@@ -33,7 +35,7 @@ def relations_of(select: Select) -> frozenset[Relation]:
 
     def look(triples: Triples) -> list[Element]:
         for pattern in triples.patterns:
-            found.update(_of_pattern(pattern))
+            found.update(read_by(pattern))
         return [triples]
 
     def same(expression: Expression) -> Expression:
@@ -44,14 +46,15 @@ def relations_of(select: Select) -> frozenset[Relation]:
     return frozenset(found)
 
 
-def _of_pattern(pattern: TriplePattern) -> Iterator[Relation]:
+def read_by(pattern: TriplePattern | Pattern) -> Iterator[Relation]:
+    """The relations that one pattern looks at."""
     predicate = pattern.predicate
     if isinstance(predicate, (str, Var)):
         yield relation_of(pattern.subject, predicate, pattern.object)
         return
     yield from _of_path(predicate)
     both = isinstance(pattern.subject, Var) and isinstance(pattern.object, Var)
-    if both and _may_be_empty(predicate):
+    if both and may_be_empty(predicate):
         yield ALL  # a path of length zero joins every node of the graph with itself
 
 
@@ -64,28 +67,11 @@ def _of_path(path: Path) -> Iterator[Relation]:
         case Sequence(paths) | Alternative(paths):
             for step in paths:
                 yield from _of_path(step)
-                if len(paths) > 1 and _may_be_empty(step):
+                if len(paths) > 1 and may_be_empty(step):
                     yield ALL  # its ends are variables of its own
         case Repeat(inner):
             yield from _of_path(inner)
         case NegatedSet():
             yield ALL
-        case _:
-            assert_never(path)
-
-
-def _may_be_empty(path: Path) -> bool:
-    """Whether the path may have length zero."""
-    match path:
-        case str() | NegatedSet():
-            return False
-        case Inverse(inner):
-            return _may_be_empty(inner)
-        case Sequence(paths):
-            return all(map(_may_be_empty, paths))
-        case Alternative(paths):
-            return any(map(_may_be_empty, paths))
-        case Repeat(inner, minimum):
-            return minimum == 0 or _may_be_empty(inner)
         case _:
             assert_never(path)

@@ -19,7 +19,6 @@ from dotr.ir import (
     Filter,
     GroupPattern,
     Minus,
-    NegatedSet,
     OptionalGroup,
     Repeat,
     Select,
@@ -135,13 +134,8 @@ class Translator:
     def triple(self, pattern: TriplePattern) -> Algebra:
         """A pattern, its path spelled out."""
         match pattern.predicate:
-            case str() | Var() as predicate:
+            case str() | Var() | Repeat() as predicate:
                 return BasicGraphPattern((Pattern(pattern.subject, predicate, pattern.object),))
-            case Repeat(_, minimum, unbounded):
-                sign = "?" if not unbounded else "+" if minimum else "*"
-                raise Refused(f"a property path with `{sign}`")
-            case NegatedSet():
-                raise Refused("a negated property set `!(…)`")
             case _:
                 result: Algebra = UNIT
                 for element in spelled_out(pattern, lambda: Var(self.fresh("path"))):

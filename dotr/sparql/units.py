@@ -18,6 +18,7 @@ from dotr.events import Fact, Time
 from dotr.ir import Select
 from dotr.joins.body import BodyPattern, View
 from dotr.joins.emit import Collect, compile_plan
+from dotr.joins.paths import PathRelation
 from dotr.joins.planner import plan
 from dotr.joins.relations import Relation
 from dotr.rdf.order import TermKey, values_key
@@ -90,6 +91,21 @@ class QueryUnit:
         return EdbFacts(wake)
 
 
+class Once:
+    """A reader of what a path gains and loses, run once an instant, whichever source was touched first."""
+
+    def __init__(self, path: PathRelation, reader: UnitReader) -> None:
+        self._path = path
+        self._reader = reader
+        self._turn = 0
+
+    def run(self) -> None:
+        self._path.run()
+        if self._turn != self._path.turn:
+            self._turn = self._path.turn
+            self._reader.run()
+
+
 class MonotoneDelta(QueryUnit):
     """Conjunctions that the background alone does not answer and from which no instant takes anything."""
 
@@ -110,12 +126,16 @@ class MonotoneDelta(QueryUnit):
     def readers(self, woken: Woken) -> Iterable[tuple[Relation, UnitReader]]:
         for leaf in self.leaves:
             for delta in leaf.deltas:
-                yield delta.relation, self._reader(leaf, delta, woken)
+                reader = self._reader(leaf, delta, woken)
+                if delta.path is not None:
+                    reader = Once(delta.path, reader)
+                for source in delta.sources:
+                    yield source, reader
 
     def _reader(self, leaf: Leaf, delta: Delta, woken: Woken) -> UnitReader:
         """The delta's rows appended to ours; its function is made when it is first called."""
         if leaf.finish is None:
-            most = None if len(leaf.patterns) == 1 else self._limit
+            most = None if leaf.single else self._limit
             sink = Collect(self._rows, self, woken, most, self._explode)
             return Lazy(delta.plan, leaf.store, sink, self.meter)
         return self._finishing(leaf, delta, woken)
@@ -165,7 +185,7 @@ class MonotoneDelta(QueryUnit):
         runs: list[Callable[..., None]] = []
         for leaf in self.leaves:
             places = [i for i, item in enumerate(leaf.items) if getattr(item, "relation", "") == relation]
-            if len(places) > 1 or leaf.finish is not None:
+            if len(places) > 1 or leaf.finish is not None or leaf.follows(relation):
                 return None
             for place in places:
                 item, rest = leaf.items[place], leaf.items[:place] + leaf.items[place + 1 :]
@@ -173,11 +193,7 @@ class MonotoneDelta(QueryUnit):
                 made = plan(rest, leaf.outputs, leaf.store, trigger=item, view=View.OLD)
                 runs.append(compile_plan(made, leaf.store, meter=self.meter))
         rows: list[Row] = []
-        out = (
-            rows.append
-            if all(len(leaf.patterns) == 1 for leaf in self.leaves)
-            else bounded(rows, self._limit)
-        )
+        out = rows.append if all(leaf.single for leaf in self.leaves) else bounded(rows, self._limit)
         take, distribution, moment = self._take, self.distribution, self.leaves[0].store.moment
 
         def alone(subject: Term, object_: Term, time: Time) -> dict[str, list[Fact]]:
@@ -224,7 +240,7 @@ class IncrementalView(QueryUnit):
         self._mergeable = self.always and plain and not query.translated.order
 
     def readers(self, woken: Woken) -> Iterable[tuple[Relation, UnitReader]]:
-        for relation in dict.fromkeys(watched.relation for watched in self.query.watched):
+        for relation in dict.fromkeys(source for watched in self.query.watched for source in watched.sources):
             yield relation, self._wake(woken)
 
     def facts(self, time: Time, result: dict[str, list[Fact]]) -> None:

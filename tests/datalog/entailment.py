@@ -12,6 +12,7 @@ from dotr.datalog.materialiser import Materialiser
 from dotr.datalog.owl_lists import list_rules
 from dotr.datalog.schema import is_schema_predicate
 from dotr.ir import DatalogRule
+from dotr.joins.relations import Relation
 from dotr.lang import parse_datalog
 from dotr.rdf.terms import OWL, RDF, RDFS, XSD, XSD_STRING, Term, Triple, is_literal, literal, literal_parts
 
@@ -24,9 +25,15 @@ def rule_set(name: str) -> tuple[DatalogRule, ...]:
     return parse_datalog(path.read_text(encoding="utf-8"), path.name)
 
 
-def materialise(name: str, triples: Collection[Triple], *more: DatalogRule) -> Materialiser:
-    rules = rule_set(name) + (list_rules(triples) if name == "owl2rl" else ())
-    return Materialiser([*rules, *more], triples)
+def rules_for(name: str, triples: Collection[Triple]) -> tuple[DatalogRule, ...]:
+    """The rule set, and the rules for the lists of a background."""
+    return rule_set(name) + (list_rules(triples) if name == "owl2rl" else ())
+
+
+def materialise(
+    name: str, triples: Collection[Triple], *more: DatalogRule, needed: Collection[Relation] | None = None
+) -> Materialiser:
+    return Materialiser([*rules_for(name, triples), *more], triples, needed=needed)
 
 
 def graph_of(triples: Collection[Triple]) -> rdflib.Graph:

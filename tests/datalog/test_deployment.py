@@ -95,6 +95,15 @@ def test_instant_that_is_refused_leaves_the_background() -> None:
     assert set(materialiser.state()) == before
 
 
+def test_what_an_instant_in_error_stated_is_not_stated_at_the_next() -> None:
+    quiet = rule("?r a Quiet", "?r a Room", no("?r a Noisy"))
+    materialiser = entailment.materialise("rdfs", turtle(":C rdfs:subClassOf :D . :r a :Room"), quiet)
+    with pytest.raises(DataError, match="D2601"):
+        materialiser.instant(turtle(":r a :Quiet . :C rdfs:subClassOf :E"))
+    materialiser.instant(turtle(":r a :Noisy"))
+    assert set(turtle(":r a :Quiet")).isdisjoint(materialiser.state())
+
+
 def test_long_chains_need_no_deep_calls() -> None:
     steps = [rule(f"?x s{n + 1} ?y", f"?x s{n} ?y") for n in range(3_000)]
     materialiser = Materialiser(steps, [])

@@ -23,9 +23,11 @@ from dotr.ir import (
     GroupPattern,
     Inverse,
     Minus,
+    NegatedSet,
     OptionalGroup,
     OrderKey,
     Projection,
+    Repeat,
     Select,
     Sequence,
     TriplePattern,
@@ -81,14 +83,24 @@ constants = st.sampled_from([*RESOURCES, *LITERALS])
 nodes = st.sampled_from([*map(Var, NAMES * 4), RESOURCES[0]])
 
 
+_excluded = st.lists(st.sampled_from([*PREDICATES, RDF_TYPE]), max_size=2, unique=True).map(tuple)
+
+
 @st.composite
-def paths(draw: st.DrawFn) -> object:
-    step = st.one_of(st.sampled_from(PREDICATES), st.sampled_from(PREDICATES).map(Inverse))
-    kind = draw(st.integers(0, 3))
+def paths(draw: st.DrawFn, depth: int = 3) -> object:
+    """Any property path but a bare IRI at the top."""
+    step = st.one_of(st.sampled_from(PREDICATES), paths(depth - 1)) if depth else st.sampled_from(PREDICATES)
+    kind = draw(st.integers(0, 7))
     if kind == 0:
-        return Inverse(draw(st.sampled_from(PREDICATES)))
-    many = tuple(draw(st.lists(step, min_size=2, max_size=2)))
-    return Sequence(many) if kind == 1 else Alternative(many)
+        return Inverse(draw(step))
+    if kind == 1:
+        ahead = draw(_excluded)
+        return NegatedSet(ahead, draw(_excluded) if ahead else (RDF_TYPE,))
+    if kind <= 3:
+        many = tuple(draw(st.lists(step, min_size=2, max_size=2)))
+        return Sequence(many) if kind == 2 else Alternative(many)
+    minimum, unbounded = draw(st.sampled_from([(0, True), (1, True), (0, False)]))
+    return Repeat(draw(step), minimum, unbounded)
 
 
 @st.composite

@@ -18,6 +18,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from dotr.batch.fact_rows import REFUSED, FactRow, marks
+from dotr.batch.findings import first_of_each
 from dotr.batch.job import Shipped, make_job, ship
 from dotr.batch.locations import is_remote
 from dotr.batch.log_splits import ARCHIVE_RUNG, absolute, spread
@@ -154,14 +155,17 @@ class _Run:
         found = frames.noted(facts, rows, job, format_, self.clock).persist(StorageLevel.DISK_ONLY)
         try:
             self.report.files = write_remote(found, self.folder, format_)
+            findings: list[tuple[Time, str]] = []
             for row in found.where("note IS NOT NULL").select("note").collect():
                 note = json.loads(row.note)
                 self.report.dropped += note["dropped"]
                 self.report.parts += note["parts"]
                 self.report.letters += note["letters"]
                 self.report.instants -= note["refused"]
+                findings += note["findings"]
                 for rule, count in note["counts"].items():
                     self.report.events[rule] = self.report.events.get(rule, 0) + count
+            self.report.findings = first_of_each(findings)
         finally:
             found.unpersist()
 
@@ -173,6 +177,7 @@ class _Run:
         report.parts = sum(row.parts for row in done)
         report.letters += [letter for row in done for letter in json.loads(row.letters)]
         report.instants -= sum(row.refused for row in done)
+        report.findings = first_of_each(found for row in done for found in json.loads(row.findings))
         report.files = sorted(row.file for row in done if row.file)
 
     def _archives(self, cores: int, unit: int) -> None:

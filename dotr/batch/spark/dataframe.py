@@ -71,7 +71,7 @@ def detect(
     paths = [*program.background, *(fspath(path) for path in background)]
     triples = read_background(paths, base or STREAM_BASE, named=program.named)
     plan = plan_batch(program, By(by))
-    for diagnostic in warnings(program, plan):
+    for diagnostic in (*program.warnings, *warnings(program, plan)):
         python_warnings.warn(diagnostic.render(), UserWarning, stacklevel=3)
     cores = _cores(log)
     unit = clock.unit if clock.integer else 1

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from dotr.batch.arrow_batches import Instant, extract, fact_batches, fact_rows
 from dotr.batch.fact_rows import FactRow
+from dotr.batch.findings import packed, unpacked
 from dotr.batch.job import RARELY, Job, Shipped, split_lines
 from dotr.batch.output_parts import batched, write_events
 from dotr.errors import (
@@ -53,8 +54,11 @@ graphs.
 FACT_COLUMNS = "part bigint, time bigint, facts string"
 EVENT_COLUMNS = "rule string, id string, bindings map<string,string>, match string, graph string"
 LINE_COLUMNS = "value string, note string"
-WRITTEN = ["file", "counts", "dropped", "parts", "letters", "refused"]
-WRITTEN_COLUMNS = "file string, counts string, dropped bigint, parts bigint, letters string, refused bigint"
+WRITTEN = ["file", "counts", "dropped", "parts", "letters", "refused", "findings"]
+WRITTEN_COLUMNS = (
+    "file string, counts string, dropped bigint, parts bigint, letters string, refused bigint"
+    ", findings string"
+)
 
 _EVENTS = 1024
 _MARK = "dotr-error:"
@@ -260,6 +264,7 @@ class _Write:
             integers([detecting.done.parts]),
             texts([json.dumps(detecting.done.letters)]),
             integers([len(detecting.done.refused)]),
+            texts([json.dumps(detecting.done.findings)]),
         ]
         yield pa.RecordBatch.from_arrays(arrays, names=WRITTEN)
 
@@ -294,7 +299,7 @@ class _Note:
                 yield batch(pa.RecordBatch.from_arrays([texts(lines.of(waiting))], schema=schema), None)
         done = detecting.done
         note = {"counts": counts, "dropped": done.dropped, "parts": done.parts}
-        note |= {"letters": done.letters, "refused": len(done.refused)}
+        note |= {"letters": done.letters, "refused": len(done.refused), "findings": done.findings}
         nothing = pa.RecordBatch.from_arrays([pa.nulls(1, f.type) for f in schema], schema=schema)
         yield batch(nothing, json.dumps(note))
 
@@ -325,12 +330,7 @@ def told(work: Callable[[], Batches]) -> Batches:
     try:
         yield from work()
     except DotrError as error:
-        found = [
-            {"code": d.code, "message": d.message, "place": d.place, "label": d.label, "hint": d.hint}
-            | {"notes": d.notes}
-            for d in error.diagnostics
-        ]
-        content = json.dumps([type(error).__name__, found])
+        content = json.dumps([type(error).__name__, list(map(packed, error.diagnostics))])
         raise RuntimeError(f"{_MARK}{content}{_MARK}\n{error}") from None
     finally:
         gc.set_threshold(*before)
@@ -342,8 +342,7 @@ def mended(error: Exception) -> DotrError:
     parts = text.split(_MARK)
     if len(parts) >= 3:
         kind, found = json.loads(parts[1])
-        made = [Diagnostic(**{**d, "notes": tuple(d["notes"])}) for d in found]
-        return _KINDS.get(kind, DataError)(made)
+        return _KINDS.get(kind, DataError)(list(map(unpacked, found)))
     first = next((line for line in text.splitlines() if line.strip()), type(error).__name__)
     return EngineError(
         Diagnostic(

@@ -37,8 +37,8 @@ LONG: Final = 366 * DAY
 SHORT: Final = 1_000
 
 
-def advise(program: Program, found: Diagnostics) -> None:
-    """Record warnings and infos about a program that is otherwise right."""
+def advise(program: Program, found: Diagnostics, infos: bool = True) -> None:
+    """Record warnings, and infos if wanted, about a program that is otherwise right."""
     read = {position.stream for rule in program.rules for position in rule.positions if position.chained}
     for rule in program.rules:
         _windows(rule, found)
@@ -50,7 +50,8 @@ def advise(program: Program, found: Diagnostics) -> None:
                 hint="write what the event is about: `DEFINE { dotr_x a :Fire }`",
             )
     _comparisons(program, found)
-    _twins(program, found)
+    if infos:
+        _twins(program, found)
 
 
 def _head(span: Span | None) -> Span | None:

@@ -210,10 +210,20 @@ PAGES: Final = (
     _page(
         "D2601",
         "schema triples in the stream",
-        "Rules with variable predicates were unfolded over the schema of the background. Under\n"
-        "`--on-error skip` and `file=` the graphs of the instant are set aside.",
+        "Rules with variable predicates were unfolded over the schema of the background. A stream may not\n"
+        "bring schema, nor make a class or a property `owl:sameAs` something. Under `--on-error skip` and\n"
+        "`file=` the graphs of the instant are set aside.",
         '{"time": 1, "graph": ":Smoke rdfs:subClassOf :Alarm ."}',
         "BACKGROUND <schema.ttl>",
+    ),
+    _page(
+        "D2602",
+        "an equality of the stream leaves the schema as it is",
+        "For one instant two individuals are the same: each has the triples of the other. But what the\n"
+        "schema says about the one (`owl:hasValue :a`, say) is not said about the other. Instances follow\n"
+        "all the same: what has the one as a value has the other. Reported once for each pair.",
+        '{"time": 1, "graph": ":a owl:sameAs :b ."}   # where the schema has  :r owl:hasValue :a',
+        ":a owl:sameAs :b .   # in the background: applied to the schema as well",
     ),
     _page(
         "D4001",

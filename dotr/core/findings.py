@@ -1,0 +1,41 @@
+"""What there is to say about instants that are not in error: each finding once.
+
+Place:   between instant.py, which meets findings instant by instant, and whoever shows them.
+Method:  a finding is known by its message and label, not by its time. Where instants come in any order, as in
+         the tasks of a batch, it is said again for an earlier one, so that the first can be told from all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import TypeAlias
+
+from dotr.errors import Diagnostic
+from dotr.events import Clock, Time
+
+Finding: TypeAlias = Callable[[Diagnostic], None]
+
+MOST = 1_000
+"""Findings that are said, and remembered, of one code."""
+
+
+class Findings:
+    """Owns what was said already; `say` is called with what was not."""
+
+    def __init__(self, say: Finding) -> None:
+        self._say = say
+        self._said: dict[str, dict[tuple[str, str], Time]] = {}
+
+    def found(self, findings: Iterable[Diagnostic], time: Time, clock: Clock) -> None:
+        """Say what is new about an instant."""
+        for finding in findings:
+            said = self._said.setdefault(finding.code, {})
+            about = (finding.message, finding.label)
+            if said.get(about, time + 1) <= time or (len(said) > MOST and about not in said):
+                continue
+            said[about] = time
+            if len(said) > MOST:
+                last = (f"after {MOST} of them, further ones are not said",)
+                finding = replace(finding, label="", notes=last)
+            self._say(replace(finding, place=f"@ {clock.text(time)}"))

@@ -1,0 +1,40 @@
+"""What an instant may not add to a state, as wrappers of the functions that add rows.
+
+Place:   under inserters.py; the materialiser says what is restricted, the background is closed without any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from dotr.joins.relations import Relation
+from dotr.rdf.terms import Term
+
+Adder: TypeAlias = Callable[..., None]
+
+
+@dataclass(frozen=True, slots=True)
+class Restrictions:
+    """`refuse` is called instead of adding a row to a relation, `check` before.
+
+    `met` is called with a relation that is in no program and no background when it gets a row.
+    """
+
+    refuse: Mapping[Relation, Adder] = field(default_factory=dict)
+    check: Mapping[Relation, Adder] = field(default_factory=dict)
+    met: Callable[[Relation], None] = lambda relation: None
+
+
+UNRESTRICTED = Restrictions()
+
+
+def checked(check: Adder, add: Adder) -> Adder:
+    """Both, one after the other."""
+
+    def both(*row: Term) -> None:
+        check(*row)
+        add(*row)
+
+    return both
