@@ -37,6 +37,7 @@ VERBS = {
     "fmt": "Canonical text of rule files.",
     "plan": "What will run: queries, joins, horizons, state bounds.",
     "run": "Replay sources through rules and print composite events.",
+    "explain": "Why an event happened, or a rule did not fire.",
     "query": "SPARQL over the enriched state at one time, or over the background.",
     "deploy": "Check rules and register them in a deployment directory.",
     "feed": "Push sources into a deployment; resumes where it stopped, exactly once.",

@@ -28,7 +28,7 @@ from dotr.core.lasting_instants import LastingInstants, is_refusable
 from dotr.core.parts import Instant, Part, part_of, plain
 from dotr.core.units import check_units
 from dotr.errors import DataError, Diagnostic, DotrError, EngineError, ProgramError, UsageError
-from dotr.events import Clock, Composite, Time
+from dotr.events import Clock, Composite, RawMatch, Time
 from dotr.ir import Every, Program
 from dotr.rdf.terms import Triple
 from dotr.reference.oracle import Oracle
@@ -40,6 +40,7 @@ VERSION = 2
 """Of snapshots. Version 1 has nothing that lasts, and is read; one of another version is refused."""
 
 LateGraph = Callable[[Time, Part], None]
+Observer = Callable[[Time, Sequence[RawMatch]], None]
 RefusedInstant = Callable[[Time, Sequence[Part], DotrError], None]
 Background: TypeAlias = Collection[Triple] | Callable[[], Collection[Triple]]
 """What a program's BACKGROUND states, or how to get it (again): it is not kept where nothing lasts."""
@@ -64,7 +65,8 @@ class Pipeline:
     called between two steps; what it raises ends the call there, the next goes on.
     `closed` is what `closed_background` of another pipeline over the same program and background gave: it is
     not closed again then, and `background` is looked at by `verify` alone. `budget`: units of work
-    (budget.py) of an instant's Datalog, of a query at it, and of a rule at a trigger fact.
+    (budget.py) of an instant's Datalog, of a query at it, and of a rule at a trigger fact. `on_matches` is
+    called with the matches of each instant that has some, those of PRIVATE rules included.
     """
 
     def __init__(
@@ -83,6 +85,7 @@ class Pipeline:
         max_jump: Time | None = None,
         pause: Callable[[], None] | None = None,
         budget: int = BUDGET,
+        on_matches: Observer | None = None,
     ) -> None:
         self.program = program
         self.clock: Clock | None = None
@@ -103,6 +106,7 @@ class Pipeline:
         self._lasting: LastingInstants | None = None  # where something lasts
         self._planned: list[tuple[Time, Program, Collection[Triple]]] = []  # `replace` before anything lasts
         self._max_jump, self._pause = max_jump, pause
+        self._on_matches = on_matches
         self._tick()
         self._in_order = lateness == 0
         self._graphs: list[Part] = []  # those of the latest instant, while it is open
@@ -545,6 +549,8 @@ class Pipeline:
                 matches = detect(time, facts, graph)
                 if oracle is not None:
                     oracle.check(time, came, graph, matches)
+                if matches and self._on_matches is not None:
+                    self._on_matches(time, matches)
                 if hides:
                     matches = emitter.public(matches)
                 if graph or came:

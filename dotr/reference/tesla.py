@@ -52,7 +52,7 @@ class LiteralDetector:
     def __init__(self, program: Program, clock: Clock, *, digests: Sequence[str] | None = None) -> None:
         self.program = program
         self.dropped = 0
-        self._rules = [_LiteralRule(rule, clock) for rule in program.rules]
+        self._rules = [LiteralRule(rule, clock) for rule in program.rules]
         self._order = evaluation_order(program)
         self._occasions = occasions_seen(program)
         self._digests = digests
@@ -140,7 +140,7 @@ def _as_facts(rule: Rule, matches: Sequence[Match]) -> list[Fact]:
     return facts
 
 
-class _LiteralRule:
+class LiteralRule:
     """Owns the facts one rule saw, per stream, and what it consumed, per position."""
 
     def __init__(self, rule: Rule, clock: Clock) -> None:
@@ -169,9 +169,9 @@ class _LiteralRule:
                 rows = [longer for row in rows for longer in self._extend(row, conjunct)]
             emitted: list[Row] = []
             for row in rows:
-                if self.rule.where is not None and not self._holds(self.rule.where, row):
+                if self.rule.where is not None and not self.holds(self.rule.where, row):
                     continue
-                bindings = [self._value(binding.expression, row) for binding in self.rule.bindings]
+                bindings = [self.value(binding.expression, row) for binding in self.rule.bindings]
                 if None in bindings:
                     continue
                 values = tuple(b for b in bindings if b is not None)
@@ -209,7 +209,7 @@ class _LiteralRule:
         argument, name = conjunct.argument, conjunct.position.name
         if argument is None:
             return summarise(conjunct.function, conjunct.distinct, [None] * len(candidates), star=True)
-        terms = [self._value(argument, {**row, name: fact}) for fact in candidates]
+        terms = [self.value(argument, {**row, name: fact}) for fact in candidates]
         return summarise(conjunct.function, conjunct.distinct, terms)
 
     def _candidates(self, row: Row, conjunct: Conjunct) -> list[Fact]:
@@ -236,7 +236,7 @@ class _LiteralRule:
             if inside(fact[0])
             and fact != itself
             and not (isinstance(conjunct, Choose) and fact in self.consumed.get(name, ()))
-            and (conjunct.on is None or self._holds(conjunct.on, {**row, name: fact}))
+            and (conjunct.on is None or self.holds(conjunct.on, {**row, name: fact}))
         ]
 
     def _stream_of(self, name: str) -> str | None:
@@ -277,14 +277,16 @@ class _LiteralRule:
     def _now(self, row: Row) -> Term:
         return self.clock.term(row[self.rule.trigger.name][0])
 
-    def _value(self, expression: Expression, row: Row) -> Term | None:
+    def value(self, expression: Expression, row: Row) -> Term | None:
+        """The value of an expression for a partial match; None for unbound or an error."""
         if expression not in self._getters:
             self._getters[expression] = compile_expression(
                 expression, self._leaf, clock=self.clock, now=self._now, dates=False
             )
         return self._getters[expression](row)
 
-    def _holds(self, condition: Expression, row: Row) -> bool:
+    def holds(self, condition: Expression, row: Row) -> bool:
+        """Whether a condition is true of a partial match."""
         if condition not in self._tests:
             self._tests[condition] = compile_condition(
                 condition, self._leaf, clock=self.clock, now=self._now, dates=False

@@ -1,0 +1,256 @@
+"""`dotr explain RULES SOURCE…`: why an event happened, why a rule did not fire, why a triple holds.
+
+Place:   reads sources as `dotr run` does; dotr/explain does the rest.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+
+import click
+
+from dotr.cli.options import lateness_options, reading, rules_options, source_options
+from dotr.cli.run import DeadLetters
+from dotr.errors import DataError, Diagnostic, UnsupportedError, UsageError
+from dotr.events import Clock, Message, Time
+from dotr.explain.formats import Values, html, mermaid
+from dotr.explain.history import Event, Graph, History
+from dotr.explain.matches import Explainer
+from dotr.explain.proofs import Derived, EventProof, InBackground, InStream, Missing, TripleProof, WhyNot
+from dotr.explain.provenance import provenance
+from dotr.explain.solutions import Text
+from dotr.explain.text import Places, Renderer, drawn
+from dotr.io.decode.documents import parse_triples
+from dotr.io.files.background import read_background
+from dotr.io.files.outputs import StreamOutput, open_output
+from dotr.io.files.rule_texts import RuleTexts
+from dotr.io.files.sources import Sources, TimedGraph, resolve
+from dotr.io.places import place_in, place_of
+from dotr.io.timestamps import TimeError, parse_text
+from dotr.ir import Program
+from dotr.lang import load_program
+from dotr.rdf.terms import Term, Triple
+from dotr.sparql.printing import Writer
+
+FORMATS = ("text", "json", "ttl", "mermaid", "html")
+
+
+@click.command(short_help="Why an event happened, or a rule did not fire.")
+@click.argument("rules", metavar="RULES")
+@click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
+@click.option("--event", "event_id", metavar="IRI", help="The event with this id.")
+@click.option("--rule", "rule", metavar="NAME", help="An event of this rule, with --at; else its last.")
+@click.option("--why-not", "why_not", metavar="NAME", help="How far this rule came at --at.")
+@click.option("--at", metavar="TIME", help="The time of the event, or of what did not happen.")
+@click.option("--where", multiple=True, metavar="NAME=TERM", help="Only with this value: 'room=:room23'.")
+@click.option("--triple", metavar="'S P O'", help="Why this triple holds, or does not, at --at.")
+@click.option("--format", "format_", type=click.Choice(FORMATS), default="text", help="Default: text.")
+@click.option("-o", "--output", metavar="FILE", help="Write here instead of standard output.")
+@click.option("--overwrite", is_flag=True, help="Replace FILE if it exists.")
+@rules_options
+@source_options
+@lateness_options(late="drop")
+def command(
+    rules: str,
+    sources: tuple[str, ...],
+    event_id: str | None,
+    rule: str | None,
+    why_not: str | None,
+    at: str | None,
+    where: tuple[str, ...],
+    triple: str | None,
+    format_: str,
+    output: str | None,
+    overwrite: bool,
+    background: tuple[str, ...],
+    more_rules: tuple[str, ...],
+    verify: bool,
+    base: str,
+    time_path: str | None,
+    time_unit: str,
+    max_document: int,
+    on_error: str,
+    lateness: int,
+    late: str,
+) -> int:
+    """Explain an event of RULES over SOURCEs: by default the last one.
+
+    The proof goes down to triples of the stream and of the background, with their places. --why-not says how
+    far a rule came that did not fire; --triple why a triple holds, or which premise it lacks.
+    """
+    del verify, late  # the run is checked by `dotr run --verify`; what came late is counted there
+    asked = [
+        name for name, value in (("--event", event_id), ("--why-not", why_not), ("--triple", triple)) if value
+    ]
+    if len(asked) > 1:
+        raise UsageError(
+            Diagnostic("D4171", f"{asked[0]} and {asked[1]} do not go together", hint="ask one thing")
+        )
+    options = reading(base, time_path, time_unit, max_document)
+    program = load_program([rules, *more_rules], RuleTexts())
+    if program.holds or program.standing:
+        raise UnsupportedError(
+            Diagnostic(
+                "D4175", "what lasts is not explained yet", hint="explain rules without HOLD and ISTREAM"
+            )
+        )
+    documents = [*program.background, *background]
+    triples = read_background(documents, base, max_document, named=program.named)
+    time = None if at is None else _time(at, options.unit)
+    if (why_not or triple) and time is None:
+        raise UsageError(
+            Diagnostic("D4171", f"{asked[0]} needs the time of an instant", hint="add --at TIME")
+        )
+    for name in (rule, why_not):
+        if name is not None and name not in [one.name for one in program.rules]:
+            raise UsageError(Diagnostic("D4172", f"there is no rule `{name}`", hint=_rules_of(program)))
+    values = dict(_pair(text, program) for text in where)
+    history = History(
+        program,
+        triples,
+        wanted=lambda event: _is_wanted(event, program, event_id, rule, time, values),
+        first=event_id is not None,
+        until=time,
+        lateness=lateness,
+        everything=triple is not None,
+    )
+    with DeadLetters(on_error) as dead:
+        reader = Sources(sources, options, dead.refusals())
+        history.run((Graph(g.time, _plain(g), g.place) for g in reader), lambda: reader.clock)
+    writer = Writer(program.prefixes)
+    explainer = Explainer(history, Text(writer.term, writer.expression, writer.path))
+    places = _places(history, [file for path in documents for file in resolve([path])])
+    found: Sequence[WhyNot | TripleProof | Missing]
+    if triple is not None and time is not None:
+        found = [_triple_proof(explainer, _triple(triple, program), time)]
+    elif why_not is not None and time is not None:
+        found = explainer.why_not(why_not, time, values)
+    else:
+        if history.found is None:
+            raise DataError(
+                Diagnostic("D4173", _nothing(event_id, rule, at), hint="ask --why-not NAME --at TIME")
+            )
+        found = [explainer.event(history.found)]
+    out = open_output(output, overwrite) if output else StreamOutput(sys.stdout.buffer)
+    out.write(
+        _written(format_, found, Renderer(program.prefixes, history.clock, places), history.clock, places)
+    )
+    out.finish()
+    return 0 if all(isinstance(one, EventProof | InStream | InBackground | Derived) for one in found) else 1
+
+
+def _plain(graph: TimedGraph) -> list[Triple]:
+    """The triples of a graph; a message that changes what lasts is not explained."""
+    if isinstance(graph.triples, Message):
+        raise UnsupportedError(
+            Diagnostic(
+                "D4175", "what lasts is not explained yet", place=graph.place, hint="explain over graphs"
+            )
+        )
+    return graph.triples
+
+
+def _written(
+    format_: str,
+    found: Sequence[WhyNot | TripleProof | Missing],
+    renderer: Renderer,
+    clock: Clock,
+    places: Places,
+) -> str:
+    if format_ == "json":
+        values = Values(clock, places, renderer.rule_text)
+        return "".join(f"{json.dumps(values.of(one), ensure_ascii=False)}\n" for one in found)
+    if format_ == "ttl":
+        return provenance(found, clock)
+    nodes = [renderer.node(one) for one in found]
+    if format_ == "mermaid":
+        return mermaid(nodes)
+    if format_ == "html":
+        return html(nodes)
+    return "\n".join(map(drawn, nodes))
+
+
+def _time(text: str, unit: int) -> Time:
+    try:
+        return parse_text(text, unit)[0]
+    except TimeError as error:
+        raise UsageError(Diagnostic("D4111", f"--at: {error.message}", hint=error.hint)) from None
+
+
+def _read(text: str, program: Program, what: str) -> Triple:
+    """A triple in Turtle, with the program's prefixes."""
+    head = "".join(f"PREFIX {name}: <{iri}>\n" for name, iri in program.prefixes.items())
+    try:
+        (found,) = parse_triples(f"{head}{text} .", name=what, skipped=len(program.prefixes))
+    except (DataError, ValueError):
+        raise UsageError(
+            Diagnostic(
+                "D4174",
+                f"{what} cannot be read: `{text}`",
+                hint="write terms as in Turtle, with the program's prefixes",
+            )
+        ) from None
+    return found
+
+
+def _triple(text: str, program: Program) -> Triple:
+    return _read(text, program, "--triple")
+
+
+def _pair(text: str, program: Program) -> tuple[str, Term]:
+    name, _, term = text.partition("=")
+    return name.strip().lstrip("?"), _read(f"<urn:s> <urn:p> {term}", program, "--where")[2]
+
+
+def _rules_of(program: Program) -> str:
+    return "its rules are " + ", ".join(rule.name for rule in program.rules)
+
+
+def _is_wanted(
+    event: Event,
+    program: Program,
+    event_id: str | None,
+    rule: str | None,
+    time: Time | None,
+    values: Mapping[str, Term],
+) -> bool:
+    own = program.rules[event.rule]
+    if event_id is not None:
+        return event.id == event_id.strip("<>")
+    bindings = dict(zip(own.variables, event.bindings, strict=True))
+    return (
+        (rule is None or own.name == rule)
+        and (rule is not None or not own.private)
+        and (time is None or event.time == time)
+        and all(bindings.get(name) == term for name, term in values.items())
+    )
+
+
+def _nothing(event_id: str | None, rule: str | None, at: str | None) -> str:
+    if event_id is not None:
+        return f"there is no event `{event_id}`"
+    of = f" of rule `{rule}`" if rule is not None else ""
+    return f"there is no event{of}" + (f" at {at}" if at is not None else "")
+
+
+def _triple_proof(explainer: Explainer, triple: Triple, time: Time) -> TripleProof | Missing:
+    with explainer.instants.open(time) as derivations:
+        if derivations.holds(triple):
+            return derivations.proof(triple)
+        return derivations.why_absent(triple)
+
+
+def _places(history: History, background: Sequence[str]) -> Places:
+    """Where triples stand, looked up when it is asked for."""
+
+    def place(triple: Triple, time: Time | None) -> str:
+        if time is None:
+            return place_of(triple, background)
+        for graph in history.graphs(time):
+            if triple in graph.triples or len(history.graphs(time)) == 1:
+                return place_in(triple, graph.place)
+        return ""
+
+    return place

@@ -1,0 +1,325 @@
+"""Accept a proof, or name the steps that do not follow.
+
+Place:   every proof that a test or `--verify` makes goes through it.
+Method:  each step is checked against its own claim, by the literal readings: leaves against the graphs and
+         the background, a rule's instance against its body, a solution by asking the full engine over K(t)
+         and over the premises alone, a choice by enumerating the window. It shares terms and the evaluator of
+         expressions with the engines, and nothing else.
+Why not: trusting the search that made the proof: a proof is worth what can be checked without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import pyoxigraph as ox
+
+from dotr.datalog.owl_lists import rules_over
+from dotr.events import Clock, Fact, Time
+from dotr.explain.proofs import (
+    Chosen,
+    ConjunctProof,
+    Counted,
+    Derived,
+    EventLeaf,
+    EventProof,
+    FactProof,
+    InBackground,
+    InStream,
+    NothingThere,
+    Solution,
+    TripleProof,
+    Unopened,
+)
+from dotr.expressions.aggregates import summarise
+from dotr.expressions.evaluate import compile_condition
+from dotr.ir import (
+    Absent,
+    Atom,
+    Attribute,
+    Between,
+    BindAtom,
+    Choose,
+    Conjunct,
+    Every,
+    FilterAtom,
+    Node,
+    NotAtom,
+    Program,
+    Rule,
+    Select,
+    Selection,
+    Summarise,
+    TimeOf,
+    Var,
+    Within,
+)
+from dotr.rdf.terms import Term, Triple
+from dotr.reference.datalog import compute
+from dotr.reference.enrich import LiteralEnricher, quad
+from dotr.reference.tesla import LiteralRule, Row, fact_key
+from dotr.sparql.distribution import facts_of
+from dotr.sparql.full import FullQuery
+from dotr.tesla.identity import match_hash
+from dotr.tesla.references import ticks_seen
+
+
+@dataclass(slots=True)
+class Checker:
+    """Owns the findings about proofs over one history: `found` is empty while every step follows.
+
+    `stated`: instants and the triples that the stream states then, labelled; those of the horizon are
+    needed to see that what is said to be absent is. `composites`: events of the program as facts, by rule;
+    `consumed`: (rule, position) → facts consumed, each with the trigger's fact of the event that did.
+    """
+
+    program: Program
+    background: Collection[Triple]
+    stated: Mapping[Time, Sequence[Triple]]
+    clock: Clock
+    composites: Mapping[str, Sequence[Fact]] = field(default_factory=dict)
+    consumed: Mapping[tuple[str, str], Sequence[tuple[Fact, Fact]]] = field(default_factory=dict)
+    found: list[str] = field(default_factory=list)
+    _literal: LiteralEnricher | None = None
+    _states: dict[Time, frozenset[Triple]] = field(default_factory=dict)
+    _facts: dict[tuple[str, Time], list[Fact]] = field(default_factory=dict)
+
+    def event(self, proof: EventProof) -> None:
+        """Check an event and everything below it."""
+        rule = proof.rule
+        if rule not in self.program.rules:
+            self._say(f"{rule.name} is not a rule of the program")
+            return
+        literal = LiteralRule(rule, self.clock)
+        facts = [proof.trigger.fact, *(step.fact.fact for step in proof.steps if isinstance(step, Chosen))]
+        name = f"urn:dotr:{rule.name}:{match_hash(proof.time, tuple(facts))}"
+        self._claim(name == proof.id, f"{proof.id} is not the name of what it matched")
+        self._claim(proof.trigger.fact[0] == proof.time, f"{proof.id} does not have its trigger's time")
+        self._fact(rule.trigger.name, proof.trigger, rule)
+        row: Row = {rule.trigger.name: proof.trigger.fact}
+        conjuncts = tuple(step.conjunct for step in proof.steps)
+        self._claim(conjuncts == rule.conjuncts, f"{proof.id} does not have the rule's conjuncts")
+        for step in proof.steps:
+            self._step(rule, literal, step, row, proof.time)
+        if rule.where is not None:
+            self._claim(literal.holds(rule.where, row), f"WHERE of {proof.id} is not true")
+        values = tuple(literal.value(binding.expression, row) for binding in rule.bindings)
+        self._claim(values == proof.values, f"WITH of {proof.id} has other values")
+
+    def triple(self, proof: TripleProof, time: Time) -> None:
+        """Check the proof of a triple at an instant."""
+        match proof:
+            case InStream(triple=triple, time=at):
+                self._claim(at == time, f"{triple} is of another instant")
+                self._claim(triple in self.stated.get(time, ()), f"{triple} is not stated at {time}")
+            case InBackground(triple=triple):
+                self._claim(triple in self.background, f"{triple} is not in the background")
+            case Unopened(triple=triple):
+                self._claim(triple in self._state(time), f"{triple} does not hold at {time}")
+            case Derived():
+                self._derived(proof, time)
+                for premise in proof.premises:
+                    self.triple(premise, time)
+
+    def _derived(self, proof: Derived, time: Time) -> None:
+        """One instance of a rule."""
+        env = dict(proof.bindings)
+        heads = [_instance(head, env) for head in proof.rule.heads]
+        self._claim(proof.triple in heads, f"{proof.triple} is not a head of its rule")
+        premises = {premise.triple for premise in proof.premises}
+        for item in proof.rule.body:
+            match item:
+                case Atom():
+                    self._claim(_instance(item, env) in premises, f"{proof.triple} lacks a premise")
+                case NotAtom(atom=atom):
+                    there = any(_matches(atom, env, triple) for triple in self._state(time))
+                    self._claim(not there, f"{proof.triple}: what NOT excludes is there")
+                case FilterAtom(condition=condition):
+                    holds = compile_condition(condition, _leaf, clock=Clock())(env)
+                    self._claim(holds, f"{proof.triple}: a FILTER is not true")
+                case BindAtom(expression=expression, variable=variable):
+                    value = compute(expression)(env)
+                    self._claim(value == env.get(variable.name), f"{proof.triple}: a BIND has another value")
+                case _:
+                    self._claim(proof.triple in self._state(time), f"{proof.triple} does not hold")
+
+    # -- facts
+
+    def _fact(self, position: str, proof: FactProof, rule: Rule) -> None:
+        self._claim(proof.position == position, f"{proof.position} is not {position}")
+        streams = {p.name: p for p in rule.positions}
+        match proof.why:
+            case None:
+                trigger = rule.trigger
+                ticks = isinstance(trigger, Every) and proof.fact[0] % trigger.duration == 0
+                self._claim(ticks and not proof.fact[1], f"{position} is not a tick")
+            case EventProof() as why:
+                self._claim(why.rule.name == streams[position].stream, f"{position} is another rule's event")
+                self._claim(proof.fact[3] == why.id, f"{position} is another event")
+                self._claim(proof.fact[1] == why.values, f"{position} has other values than its event")
+                self.event(why)
+            case EventLeaf(id=name):
+                self._claim(proof.fact[3] == name, f"{position} is another event")
+            case Solution():
+                self._solution(streams[position].stream, proof, proof.why)
+
+    def _solution(self, stream: str, proof: FactProof, why: Solution) -> None:
+        """The fact is an answer at its instant, and of the premises alone where nothing is left out."""
+        time = proof.fact[0]
+        self._claim(stream == proof.stream, f"{proof.position} is of another stream")
+        self._claim(proof.fact in self.facts(stream, time), f"{proof.position}: {proof.fact} is not a fact")
+        for premise in why.premises:
+            self.triple(premise, time)
+        if why.opaque or why.rows > 10:
+            return
+        triples = {premise.triple for premise in why.premises}
+        select = replace(self.program.queries[stream], limit=None, offset=0)
+        answers = self._ask(select, triples, time)
+        self._claim(
+            proof.fact[1] in [fact[1] for fact in answers],
+            f"{proof.position} does not follow from its premises",
+        )
+
+    def facts(self, stream: str, time: Time) -> list[Fact]:
+        """The facts of a query at an instant, literally."""
+        if (stream, time) not in self._facts:
+            self._facts[stream, time] = self._ask(self.program.queries[stream], self._state(time), time)
+        return self._facts[stream, time]
+
+    def _ask(self, select: Select, triples: Collection[Triple], time: Time) -> list[Fact]:
+        store = ox.Store()
+        store.bulk_extend(quad(triple) for triple in triples)
+        query = FullQuery(select)
+        return facts_of(query.rows(store, self.clock.term(time)), time)
+
+    def _state(self, time: Time) -> frozenset[Triple]:
+        """K(t), closed from nothing."""
+        if time not in self._states:
+            if self._literal is None:
+                rules = rules_over(self.program, self.background)
+                self._literal = LiteralEnricher(rules, self.background)
+            self._states[time] = self._literal.state(self.stated.get(time, ()))
+        return self._states[time]
+
+    # -- conjuncts
+
+    def _step(self, rule: Rule, literal: LiteralRule, step: ConjunctProof, row: Row, now: Time) -> None:
+        """One conjunct, by enumeration; `row` is continued."""
+        conjunct, name = step.conjunct, step.conjunct.position.name
+        inside, passing = self._candidates(rule, literal, conjunct, row, now)
+        self._claim(
+            step.inside == len(inside), f"{name}: {len(inside)} facts are in the window, not {step.inside}"
+        )
+        match step:
+            case Chosen(fact=proof, passing=count):
+                assert isinstance(conjunct, Choose)
+                self._fact(name, proof, rule)
+                self._claim(
+                    count == len(passing), f"{name}: there are {len(passing)} candidates, not {count}"
+                )
+                self._claim(
+                    proof.fact in _taken(conjunct, passing),
+                    f"{name}: {conjunct.selection} takes another fact",
+                )
+                row[name] = proof.fact
+            case NothingThere():
+                self._claim(isinstance(conjunct, Absent) and not passing, f"{name}: there is one")
+            case Counted(value=value, facts=facts):
+                assert isinstance(conjunct, Summarise)
+                self._claim(list(facts) == passing, f"{name}: other facts are counted")
+                self._claim(value == _total(literal, conjunct, row, passing), f"{name}: its value is another")
+                row["?" + conjunct.variable] = value
+
+    def _candidates(
+        self, rule: Rule, literal: LiteralRule, conjunct: Conjunct, row: Row, now: Time
+    ) -> tuple[list[Fact], list[Fact]]:
+        position, name = conjunct.position, conjunct.position.name
+        inside_window, itself = _window(rule, conjunct, row)
+        if position.chained:
+            known = list(self.composites.get(position.stream, ()))
+        else:
+            times = {*self.stated, *self._ticks(rule, now)}
+            known = [
+                fact for time in times if inside_window(time) for fact in self.facts(position.stream, time)
+            ]
+        inside = sorted([f for f in known if inside_window(f[0]) and f != itself], key=fact_key)
+        turn = fact_key(row[rule.trigger.name])
+        gone = {fact for by, fact in self.consumed.get((rule.name, name), ()) if fact_key(by) < turn}
+        taken = gone if isinstance(conjunct, Choose) else set()
+        passing = [
+            fact
+            for fact in inside
+            if fact not in taken and (conjunct.on is None or literal.holds(conjunct.on, {**row, name: fact}))
+        ]
+        return inside, passing
+
+    def _ticks(self, rule: Rule, now: Time) -> list[Time]:
+        """Ticks that a rule saw, its own and those of the rules it refers to."""
+        first = min(self.stated, default=now)
+        durations = ticks_seen(self.program)[self.program.rules.index(rule)]
+        return [t for d in durations for t in range(-(-first // d) * d, now + 1, d)]
+
+    def _claim(self, holds: bool, otherwise: str) -> None:
+        if not holds:
+            self._say(otherwise)
+
+    def _say(self, what: str) -> None:
+        self.found.append(what)
+
+
+def _window(rule: Rule, conjunct: Conjunct, row: Row) -> tuple[Callable[[Time], bool], Fact | None]:
+    """(whether a time is in the window, the reference itself where it is no candidate)."""
+    match conjunct.window:
+        case Within(duration=duration, reference=reference, before=True):
+            end = row[reference][0]
+            return (lambda t: end - duration <= t < end), None
+        case Within(duration=duration, reference=reference):
+            end = row[reference][0]
+            stream = next((p.stream for p in rule.positions if p.name == reference), None)
+            same = stream == conjunct.position.stream and not isinstance(conjunct, Summarise)
+            return (lambda t: end - duration <= t <= end), row[reference] if same else None
+        case Between(start=a, end=b):
+            after, until = row[a][0], row[b][0]
+            return (lambda t: after < t < until), None
+
+
+def _taken(conjunct: Choose, passing: list[Fact]) -> list[Fact]:
+    if conjunct.selection is Selection.EACH:
+        return passing
+    if conjunct.selection is Selection.LAST:
+        return passing[max(0, len(passing) - conjunct.k) :]
+    return passing[: conjunct.k]
+
+
+def _total(literal: LiteralRule, conjunct: Summarise, row: Row, facts: Sequence[Fact]) -> Term | None:
+    if conjunct.argument is None:
+        return summarise(conjunct.function, conjunct.distinct, [None] * len(facts), star=True)
+    name, argument = conjunct.position.name, conjunct.argument
+    terms = [literal.value(argument, {**row, name: fact}) for fact in facts]
+    return summarise(conjunct.function, conjunct.distinct, terms)
+
+
+def _instance(atom: Atom, env: Mapping[str, Term]) -> tuple[Term | None, ...]:
+    return tuple(_node(node, env) for node in (atom.subject, atom.predicate, atom.object))
+
+
+def _node(node: Node, env: Mapping[str, Term]) -> Term | None:
+    return env.get(node.name) if isinstance(node, Var) else node
+
+
+def _matches(atom: Atom, env: Mapping[str, Term], triple: Triple) -> bool:
+    local: dict[str, Term] = {}
+    for node, term in zip((atom.subject, atom.predicate, atom.object), triple, strict=True):
+        known = _node(node, env)
+        if known is None and isinstance(node, Var):
+            known = local.setdefault(node.name, term)
+        if known != term:
+            return False
+    return True
+
+
+def _leaf(node: Var | Attribute | TimeOf) -> Callable[[Mapping[str, Term]], Term | None]:
+    assert isinstance(node, Var), "Datalog has variables only"
+    name = node.name
+    return lambda env: env.get(name)

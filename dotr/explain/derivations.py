@@ -1,0 +1,257 @@
+"""The smallest proof of a triple at an instant.
+
+Place:   asked by solutions.py for the triples that a query matched, and by `dotr explain --triple`.
+Method:  backwards from the triple through the heads of the rules as they run, over the engine's own store, to
+         triples that are stated: the cone of all derivations. In it Knuth's generalisation of Dijkstra's
+         algorithm (1977) finds the derivation tree with the fewest steps, so that no triple is in its own
+         proof; among equal ones the first in the order of rules and premises. The search has a budget of
+         derivations; past it the best that was found stands.
+Why not: the engine's order of derivation: it has none across strata that were closed at deployment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from heapq import heappop, heappush
+
+from dotr.datalog.clauses import Clause, Head
+from dotr.datalog.materialiser import Materialiser
+from dotr.events import Time
+from dotr.explain.proofs import Attempt, Derived, InBackground, InStream, Missing, TripleProof, Unopened
+from dotr.ir import DatalogRule, Node, Var
+from dotr.joins.body import AbsentPattern, BodyPattern, View, bound_by
+from dotr.joins.interpreter import walk
+from dotr.joins.planner import JoinPlan, plan
+from dotr.joins.relations import ALL, Relation, holding, is_aggregate, is_class
+from dotr.rdf.terms import RDF_TYPE, Term, Triple
+
+BUDGET = 20_000
+"""Derivations that a search looks at."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Edge:
+    """One way to derive a triple."""
+
+    head: Triple
+    clause: Clause
+    bindings: tuple[tuple[str, Term], ...]
+    premises: tuple[Triple, ...]
+
+
+class Derivations:
+    """Owns the proofs of one open instant. `stated`: the stream's triples of it, labelled."""
+
+    def __init__(
+        self,
+        materialiser: Materialiser,
+        background: Collection[Triple],
+        stated: Collection[Triple],
+        time: Time,
+        budget: int = BUDGET,
+    ) -> None:
+        self.store = materialiser.store
+        self._clauses = materialiser.closed.clauses.all
+        self._background = background
+        self._stated = frozenset(stated)
+        self._time = time
+        self._budget = budget
+        self._proofs: dict[Triple, TripleProof] = {}
+        self._plans: dict[tuple[int, tuple[str, ...]], tuple[JoinPlan, tuple[str, ...]]] = {}
+        self._heads: dict[Relation, list[tuple[int, Head]]] = {}
+        for number, clause in enumerate(self._clauses):
+            for head in clause.heads:
+                self._heads.setdefault(head.pattern.relation, []).append((number, head))
+
+    def holds(self, triple: Triple) -> bool:
+        """Whether it holds at the instant, as far as the store keeps it."""
+        if self._leaf(triple) is not None:
+            return True
+        return any(
+            self.store.find(relation, _row(relation, triple), View.NEW) for relation in holding(triple)
+        )
+
+    def proof(self, triple: Triple) -> TripleProof:
+        """The smallest proof of a triple that holds."""
+        found = self._proofs.get(triple)
+        if found is None:
+            self._prove(triple)
+            found = self._proofs.get(triple)
+        return found or Unopened(triple, "no derivation was found within the search's budget")
+
+    def _leaf(self, triple: Triple) -> TripleProof | None:
+        if triple in self._stated:
+            return InStream(triple, self._time)
+        return InBackground(triple) if triple in self._background else None
+
+    def _prove(self, goal: Triple) -> None:
+        """Knuth's algorithm over the cone below `goal`."""
+        edges, leaves = self._cone(goal)
+        waiting: dict[int, int] = {}
+        uses: dict[Triple, list[int]] = {}
+        heap: list[tuple[int, Triple, int]] = [(1, leaf, -1) for leaf in leaves]
+        for number, edge in enumerate(edges):
+            distinct = set(edge.premises)
+            waiting[number] = len(distinct)
+            for premise in distinct:
+                uses.setdefault(premise, []).append(number)
+            if not distinct:
+                heap.append((1, edge.head, number))
+        heap.sort()
+        cost: dict[Triple, int] = {}
+        by: dict[Triple, int] = {}
+        while heap:
+            size, triple, number = heappop(heap)
+            if triple in cost:
+                continue
+            cost[triple], by[triple] = size, number
+            if triple == goal:
+                break
+            for use in uses.get(triple, ()):
+                waiting[use] -= 1
+                if not waiting[use]:
+                    total = 1 + sum(cost[premise] for premise in edges[use].premises)
+                    heappush(heap, (total, edges[use].head, use))
+        if goal in cost:
+            self._build(goal, edges, by)
+
+    def _build(self, goal: Triple, edges: list[_Edge], by: dict[Triple, int]) -> None:
+        """Make the proofs below a goal, premises first."""
+        todo = [goal]
+        while todo:
+            triple = todo[-1]
+            if triple in self._proofs:
+                todo.pop()
+                continue
+            leaf = self._leaf(triple)
+            if leaf is not None:
+                self._proofs[triple] = leaf
+                continue
+            edge = edges[by[triple]]
+            open_ = [premise for premise in edge.premises if premise not in self._proofs]
+            if open_:
+                todo += open_
+                continue
+            self._proofs[triple] = _derived(edge, tuple(self._proofs[p] for p in edge.premises))
+
+    def _cone(self, goal: Triple) -> tuple[list[_Edge], list[Triple]]:
+        """All derivations below a triple, breadth first, and the stated triples among them."""
+        edges: list[_Edge] = []
+        leaves: list[Triple] = []
+        seen = {goal}
+        todo = [goal]
+        for triple in todo:
+            if self._leaf(triple) is not None:
+                leaves.append(triple)
+                continue
+            for edge in self._derivations(triple):
+                if len(edges) >= self._budget:
+                    return edges, leaves
+                edges.append(edge)
+                for premise in edge.premises:
+                    if premise not in seen:
+                        seen.add(premise)
+                        todo.append(premise)
+        return edges, leaves
+
+    def _derivations(self, triple: Triple) -> Iterator[_Edge]:
+        for relation in holding(triple):
+            for number, head in self._heads.get(relation, ()):
+                given = _unified(head.pattern.columns, _row(relation, triple))
+                if given is not None:
+                    yield from self._of_clause(triple, number, given)
+
+    def _of_clause(self, triple: Triple, number: int, given: dict[str, Term]) -> Iterator[_Edge]:
+        """The ways in which one rule gives a triple."""
+        clause = self._clauses[number]
+        names = tuple(sorted(given))
+        if (number, names) not in self._plans:
+            outputs = tuple(sorted(bound_by(clause.items)))
+            nodes: list[Node] = [Var(name) for name in outputs]
+            self._plans[number, names] = plan(clause.items, nodes, self.store, given=names), outputs
+        made, outputs = self._plans[number, names]
+        for row in walk(made, self.store, [given[name] for name in names]):
+            bindings = {**given, **dict(zip(outputs, row, strict=True))}
+            premises = tuple(
+                _triple(item, bindings)
+                for item in clause.items
+                if isinstance(item, BodyPattern) and not is_aggregate(item.relation)
+            )
+            yield _Edge(triple, clause, tuple(sorted(bindings.items())), premises)
+
+    def why_absent(self, triple: Triple) -> Missing:
+        """The rules that could give a triple that does not hold, and the first premise that each lacks."""
+        attempts: dict[tuple[DatalogRule, tuple[Node, ...]], None] = {}
+        for relation in holding(triple):
+            for number, head in self._heads.get(relation, ()):
+                given = _unified(head.pattern.columns, _row(relation, triple))
+                if given is not None:
+                    clause = self._clauses[number]
+                    attempts[clause.rule, self._lacking(clause, given)] = None
+        return Missing(triple, tuple(Attempt(rule, lacks) for rule, lacks in attempts))
+
+    def _lacking(self, clause: Clause, given: dict[str, Term]) -> tuple[Node, ...]:
+        """The first pattern of a body that has no solution beside those before it, filters left aside."""
+        patterns = [item for item in clause.items if isinstance(item, BodyPattern)]
+        names = tuple(sorted(given))
+        values = [given[name] for name in names]
+        for length in range(1, len(patterns) + 1):
+            made = plan(patterns[:length], [], self.store, given=names, as_set=True)
+            if not walk(made, self.store, values):
+                item = patterns[length - 1]
+                return tuple(_bound(node, given) for node in _nodes(item))
+        return ()
+
+
+def _bound(node: Node, given: dict[str, Term]) -> Node:
+    return given.get(node.name, node) if isinstance(node, Var) else node
+
+
+def _row(relation: Relation, triple: Triple) -> tuple[Term, ...]:
+    """A triple as a row of one of its relations."""
+    subject, predicate, object_ = triple
+    if relation == ALL:
+        return subject, predicate, object_
+    return (subject,) if is_class(relation) else (subject, object_)
+
+
+def _triple(item: BodyPattern, bindings: dict[str, Term]) -> Triple:
+    terms = [bindings[node.name] if isinstance(node, Var) else node for node in item.columns]
+    if item.relation == ALL:
+        return terms[0], terms[1], terms[2]
+    if is_class(item.relation):
+        return terms[0], RDF_TYPE, item.relation[2:]
+    return terms[0], item.relation, terms[1]
+
+
+def _unified(columns: tuple[Node, ...], row: tuple[Term, ...]) -> dict[str, Term] | None:
+    """The values of a head's variables that make it this row."""
+    values: dict[str, Term] = {}
+    for node, term in zip(columns, row, strict=True):
+        if isinstance(node, Var):
+            if values.setdefault(node.name, term) != term:
+                return None
+        elif node != term:
+            return None
+    return values
+
+
+def _derived(edge: _Edge, premises: tuple[TripleProof, ...]) -> Derived:
+    bindings = dict(edge.bindings)
+    absent = tuple(
+        tuple(bindings.get(node.name) if isinstance(node, Var) else node for node in _nodes(item.pattern))
+        for item in edge.clause.items
+        if isinstance(item, AbsentPattern)
+    )
+    total = any(isinstance(item, BodyPattern) and is_aggregate(item.relation) for item in edge.clause.items)
+    return Derived(edge.head, edge.clause.rule, edge.bindings, premises, absent, total)
+
+
+def _nodes(pattern: BodyPattern) -> tuple[Node, ...]:
+    """A pattern's nodes as subject, predicate, object."""
+    if pattern.relation == ALL:
+        return pattern.columns
+    if is_class(pattern.relation):
+        return pattern.columns[0], RDF_TYPE, pattern.relation[2:]
+    return pattern.columns[0], pattern.relation, pattern.columns[1]

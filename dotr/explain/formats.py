@@ -1,0 +1,236 @@
+"""Explanations as values, Mermaid and HTML.
+
+Place:   beside text.py, whose tree of lines Mermaid and HTML draw.
+Method:  JSON says everything that a proof has, terms in N-Triples form; a page of HTML needs nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from html import escape
+from typing import Any, assert_never
+
+from dotr.events import Clock, Fact
+from dotr.explain.proofs import (
+    Blocked,
+    Chosen,
+    ConjunctProof,
+    Counted,
+    Derived,
+    EventLeaf,
+    EventProof,
+    FactProof,
+    InBackground,
+    InStream,
+    Missing,
+    NothingThere,
+    NoTrigger,
+    Solution,
+    TripleProof,
+    Unopened,
+    WhyNot,
+)
+from dotr.explain.text import Node, Places, selection_text, window_text
+from dotr.ir import Node as IrNode
+from dotr.ir import Summarise, Var
+
+Plain = dict[str, Any]
+
+
+class Values:
+    """Proofs as plain values, JSON-able."""
+
+    def __init__(self, clock: Clock, places: Places, rule_text: Callable[[Any], str]) -> None:
+        self._clock = clock
+        self._places = places
+        self._rule_text = rule_text
+
+    def of(self, found: WhyNot | TripleProof | Missing) -> Plain:
+        """An explanation; `fired` says of a rule whether it is of an event."""
+        match found:
+            case InStream() | InBackground() | Derived() | Unopened():
+                return self.triple(found)
+            case Missing(triple=triple, attempts=attempts):
+                tried = [{"rule": self._rule_text(one.rule), "lacks": _shown(one.lacks)} for one in attempts]
+                return {"triple": list(triple), "holds": False, "attempts": tried}
+            case EventProof():
+                return {"fired": True, **self.event(found)}
+            case NoTrigger():
+                return {
+                    "fired": False,
+                    "rule": found.rule.name,
+                    "time": self._clock.text(found.time),
+                    "reason": "no trigger",
+                    "graph": found.seen,
+                    "patterns": list(found.looked_for),
+                    "matched": found.found,
+                    "nearest": [list(triple) for triple in found.near],
+                }
+            case Blocked():
+                return self._blocked(found)
+            case _:
+                assert_never(found)
+
+    def event(self, proof: EventProof) -> Plain:
+        """The proof of an event."""
+        names = [binding.variable for binding in proof.rule.bindings]
+        return {
+            "rule": proof.rule.name,
+            "id": proof.id,
+            "time": self._clock.text(proof.time),
+            "bindings": dict(zip(names, proof.values, strict=True)),
+            "trigger": self._fact(proof.trigger),
+            "steps": [self._step(step) for step in proof.steps],
+        }
+
+    def triple(self, proof: TripleProof) -> Plain:
+        """The proof of a triple."""
+        match proof:
+            case InStream(triple=triple, time=time):
+                place = self._places(triple, time)
+                return {
+                    "triple": list(triple),
+                    "stated": "stream",
+                    "time": self._clock.text(time),
+                    "place": place,
+                }
+            case InBackground(triple=triple):
+                return {"triple": list(triple), "stated": "background", "place": self._places(triple, None)}
+            case Derived():
+                return {
+                    "triple": list(proof.triple),
+                    "rule": self._rule_text(proof.rule),
+                    "place": str(proof.rule.span) if proof.rule.span is not None else "",
+                    "bindings": dict(proof.bindings),
+                    "premises": [self.triple(premise) for premise in proof.premises],
+                    "absent": [list(pattern) for pattern in proof.absent],
+                }
+            case Unopened(triple=triple, reason=reason):
+                return {"triple": list(triple), "unopened": reason}
+            case _:
+                assert_never(proof)
+
+    def _fact(self, proof: FactProof) -> Plain:
+        found: Plain = {"position": proof.position, **self._values(proof.fact, proof.variables)}
+        match proof.why:
+            case None:
+                pass
+            case EventProof():
+                found["event"] = self.event(proof.why)
+            case EventLeaf(id=name):
+                found["event"] = {"id": name, "kept": False}
+            case Solution() as why:
+                found["because"] = [self.triple(premise) for premise in why.premises]
+                if why.absent:
+                    found["absent"] = list(why.absent)
+                if why.rows:
+                    found["rows"] = why.rows
+                if why.opaque:
+                    found["engine"] = why.opaque
+            case _:
+                assert_never(proof.why)
+        return found
+
+    def _values(self, fact: Fact, variables: Sequence[str]) -> Plain:
+        pairs = zip(variables, fact[1], strict=True)
+        values = {name: term for name, term in pairs if term is not None}
+        return {"time": self._clock.text(fact[0]), "values": values}
+
+    def _step(self, step: ConjunctProof) -> Plain:
+        conjunct = step.conjunct
+        found: Plain = {
+            "clause": selection_text(conjunct),
+            "position": conjunct.position.name,
+            "window": window_text(conjunct),
+            "in_window": step.inside,
+        }
+        match step:
+            case Chosen():
+                found |= {"candidates": step.passing, "fact": self._fact(step.fact)}
+            case NothingThere():
+                if step.nearest is not None:
+                    found["nearest"] = self._values(step.nearest, conjunct.position.variables)
+                    found["not_true"] = list(step.failed)
+            case Counted():
+                assert isinstance(conjunct, Summarise)
+                found |= {"variable": conjunct.variable, "value": step.value, "candidates": len(step.facts)}
+                found["facts"] = [self._values(fact, conjunct.position.variables) for fact in step.facts[:10]]
+            case _:
+                assert_never(step)
+        return found
+
+    def _blocked(self, found: Blocked) -> Plain:
+        result: Plain = {
+            "fired": False,
+            "rule": found.rule.name,
+            "time": self._clock.text(found.trigger.fact[0]),
+            "trigger": self._fact(found.trigger),
+            "steps": [self._step(step) for step in found.steps],
+            "reason": found.reason,
+        }
+        if found.failed is not None:
+            failed: Plain = {
+                "clause": selection_text(found.failed),
+                "position": found.failed.position.name,
+                "window": window_text(found.failed),
+                "in_window": found.inside,
+            }
+            if found.nearest is not None:
+                failed["nearest"] = self._values(found.nearest, found.failed.position.variables)
+                failed |= {"not_true": list(found.missing), "outside_window": found.outside}
+            if found.consumed_by:
+                failed["consumed_by"] = found.consumed_by
+            if found.blocker is not None:
+                failed["blocked_by"] = self._fact(found.blocker)
+            result["failed"] = failed
+        return result
+
+
+def _shown(nodes: Sequence[IrNode]) -> list[str]:
+    return [f"?{node.name}" if isinstance(node, Var) else node for node in nodes]
+
+
+def mermaid(trees: Sequence[Node]) -> str:
+    """The trees as one Mermaid flowchart, conclusions above premises."""
+    lines = ["flowchart TD"]
+    count = 0
+
+    def draw(node: Node, parent: int | None) -> None:
+        nonlocal count
+        own, count = count, count + 1
+        text = node.text if not node.right else f"{node.text}<br/>{node.right}"
+        text = text.replace('"', "#quot;").replace("<br/>", "\0").replace("<", "#lt;").replace(">", "#gt;")
+        lines.append(f'  n{own}["{text}"]'.replace("\0", "<br/>"))
+        if parent is not None:
+            lines.append(f"  n{own} --> n{parent}")
+        for child in node.children:
+            draw(child, own)
+
+    for tree in trees:
+        draw(tree, None)
+    return "\n".join(lines) + "\n"
+
+
+_STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 70em; padding: 0 1em; color: #222; }
+details, .leaf { margin-left: 1.4em; } summary { cursor: pointer; margin-left: -1.4em; }
+.note { color: #666; margin-left: 1em; } code { font: 13px/1.5 ui-monospace, monospace; }
+"""
+
+
+def html(trees: Sequence[Node], title: str = "Explanation") -> str:
+    """The trees as a page that needs nothing else; steps open and close."""
+
+    def part(node: Node, depth: int) -> str:
+        note = f'<span class="note">{escape(node.right)}</span>' if node.right else ""
+        line = f"<code>{escape(node.text)}</code>{note}"
+        if not node.children:
+            return f'<div class="leaf">{line}</div>'
+        inner = "".join(part(child, depth + 1) for child in node.children)
+        return f"<details{' open' if depth < 3 else ''}><summary>{line}</summary>{inner}</details>"
+
+    body = "".join(part(tree, 0) for tree in trees)
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
+        f"<style>{_STYLE}</style></head><body><h1>{escape(title)}</h1>{body}</body></html>\n"
+    )

@@ -1,0 +1,330 @@
+"""A match with its choices, and what stopped one that did not come about.
+
+Place:   over history.py (what was there) and solutions.py (why a fact was).
+Method:  the table of language.md, sec. 3, read literally for one trigger fact: for each conjunct the facts in
+         its window, those of them that pass ON, what was taken. What was emitted is given; what was not is
+         followed conjunct by conjunct, and the furthest that any partial match got is the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+from dotr.events import Fact, Time
+from dotr.explain.history import Event, History, KeptInstants
+from dotr.explain.proofs import (
+    Blocked,
+    Chosen,
+    ConjunctProof,
+    Counted,
+    EventLeaf,
+    EventProof,
+    FactProof,
+    NothingThere,
+    NoTrigger,
+    Solution,
+    WhyNot,
+)
+from dotr.explain.solutions import Text, longest_prefix, solution
+from dotr.expressions.aggregates import summarise
+from dotr.ir import Absent, Between, Choose, Conjunct, Every, Position, Rule, Selection, Summarise, Within
+from dotr.rdf.terms import Term
+from dotr.reference.tesla import LiteralRule, Row, fact_key
+from dotr.tesla.conditions import parts
+from dotr.tesla.references import ticks_seen
+
+DEPTH = 40
+"""How many events are opened inside one another."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """The facts of a conjunct's stream around its window. `inside` are in it; `passing` are candidates."""
+
+    inside: tuple[Fact, ...]
+    passing: tuple[Fact, ...]
+    around: tuple[Fact, ...]
+
+
+class Explainer:
+    """Owns the explanations of one history."""
+
+    def __init__(self, history: History, text: Text) -> None:
+        self.history = history
+        self.text = text
+        self.instants = KeptInstants(history)
+        self._rules = [LiteralRule(rule, history.clock) for rule in history.program.rules]
+        self._ticks = ticks_seen(history.program)
+        self._solutions: dict[tuple[str, Fact], Solution] = {}
+
+    # -- why
+
+    def event(self, event: Event, depth: int = DEPTH) -> EventProof:
+        """The proof of a composite."""
+        rule = self.history.program.rules[event.rule]
+        facts = iter(event.facts)
+        trigger = self._fact(rule.trigger, next(facts), depth)
+        row: Row = {rule.trigger.name: event.facts[0]}
+        steps: list[ConjunctProof] = []
+        for conjunct in rule.conjuncts:
+            chosen = next(facts) if isinstance(conjunct, Choose) else None
+            steps.append(self._step(event.rule, conjunct, row, chosen, event.time, depth))
+        return EventProof(rule, event.id, event.time, trigger, tuple(steps), event.bindings)
+
+    def _step(
+        self, index: int, conjunct: Conjunct, row: Row, chosen: Fact | None, time: Time, depth: int
+    ) -> ConjunctProof:
+        """One conjunct of a match, `row` continued by it."""
+        window = self._window(index, conjunct, row, time)
+        name = conjunct.position.name
+        match conjunct:
+            case Choose():
+                assert chosen is not None
+                row[name] = chosen
+                fact = self._fact(conjunct.position, chosen, depth)
+                return Chosen(conjunct, fact, len(window.inside), len(window.passing))
+            case Absent():
+                nearest = self._nearest(index, conjunct, row, window.inside)
+                failed = () if nearest is None else self._failed(index, conjunct, {**row, name: nearest})
+                return NothingThere(conjunct, len(window.inside), nearest, failed)
+            case Summarise(variable=variable):
+                value = self._total(index, conjunct, row, window.passing)
+                row["?" + variable] = value
+                return Counted(conjunct, value, window.passing, len(window.inside))
+            case _:
+                assert_never(conjunct)
+
+    def _fact(self, position: Position | Every, fact: Fact, depth: int) -> FactProof:
+        """A fact with the reason for it."""
+        if isinstance(position, Every):
+            return FactProof(position.name, "", (), fact, None)
+        if position.chained:
+            event = self.history.event(fact[3])
+            why: EventProof | EventLeaf | Solution = EventLeaf(position.stream, fact[3], fact[0])
+            if event is not None and depth > 0:
+                why = self.event(event, depth - 1)
+            return FactProof(position.name, position.stream, position.variables, fact, why)
+        key = position.stream, fact
+        if key not in self._solutions:
+            select = self.history.program.queries[position.stream]
+            with self.instants.open(fact[0]) as derivations:
+                self._solutions[key] = solution(select, fact[1], derivations, self.text)
+        return FactProof(position.name, position.stream, position.variables, fact, self._solutions[key])
+
+    # -- windows
+
+    def _window(self, index: int, conjunct: Conjunct, row: Row, now: Time) -> _Window:
+        rule, literal = self.history.program.rules[index], self._rules[index]
+        position, name = conjunct.position, conjunct.position.name
+        start, end, itself = _bounds(rule, conjunct, row)
+        around = tuple(self._facts(index, position, start, now))
+        inside = tuple(fact for fact in around if start <= fact[0] <= end and fact != itself)
+        passing = tuple(
+            fact
+            for fact in inside
+            if (conjunct.on is None or literal.holds(conjunct.on, {**row, name: fact}))
+            and self._consumer(index, conjunct, fact, row) is None
+        )
+        return _Window(inside, passing, around)
+
+    def _facts(self, index: int, position: Position, start: Time, end: Time) -> list[Fact]:
+        """The facts of a position's stream, as far as they were kept."""
+        if position.chained:
+            place = self.history.program.rule_index(position.stream)
+            found = [e.fact for e in self.history.events if e.rule == place and start <= e.time <= end]
+            return sorted(found, key=fact_key)
+        first = max(start, self.history.first_instant or start)
+        ticks = [t for d in sorted(self._ticks[index]) for t in range(-(-first // d) * d, end + 1, d)]
+        return self.instants.between(position.stream, start, end, ticks)
+
+    def _consumer(self, index: int, conjunct: Conjunct, fact: Fact, row: Row) -> Event | None:
+        rule = self.history.program.rules[index]
+        if not isinstance(conjunct, Choose) or conjunct.position.name not in rule.consuming:
+            return None
+        place = [c.position.name for c in rule.chosen].index(conjunct.position.name) + 1
+        return self.history.consumer(index, place, fact, row[rule.trigger.name])
+
+    def _total(self, index: int, conjunct: Summarise, row: Row, facts: Sequence[Fact]) -> Term | None:
+        if conjunct.argument is None:
+            return summarise(conjunct.function, conjunct.distinct, [None] * len(facts), star=True)
+        literal, name = self._rules[index], conjunct.position.name
+        terms = [literal.value(conjunct.argument, {**row, name: fact}) for fact in facts]
+        return summarise(conjunct.function, conjunct.distinct, terms)
+
+    def _failed(self, index: int, conjunct: Conjunct, row: Row) -> tuple[str, ...]:
+        """The parts of ON that are not true."""
+        literal = self._rules[index]
+        return tuple(
+            self.text.expression(part) for part in parts(conjunct.on) if not literal.holds(part, row)
+        )
+
+    def _nearest(self, index: int, conjunct: Conjunct, row: Row, facts: Sequence[Fact]) -> Fact | None:
+        """The fact for which most parts of ON are true; of several the latest."""
+        literal, name, tests = self._rules[index], conjunct.position.name, parts(conjunct.on)
+
+        def true_parts(place: int) -> tuple[int, int]:
+            extended = {**row, name: facts[place]}
+            return sum(literal.holds(test, extended) for test in tests), place
+
+        return facts[max(range(len(facts)), key=true_parts)] if facts else None
+
+    # -- why not
+
+    def why_not(self, name: str, time: Time, where: Mapping[str, Term]) -> list[WhyNot]:
+        """For each trigger fact of a rule at an instant how far it got; the event where it fired.
+
+        `where`: attributes of the trigger, or WITH variables, by name; what has another value is left out.
+        """
+        index = self.history.program.rule_index(name)
+        rule = self.history.program.rules[index]
+        fired = [e for e in self.history.events if e.rule == index and e.time == time]
+        fired = [e for e in fired if _agrees(zip(rule.variables, e.bindings, strict=True), where)]
+        found: list[WhyNot] = [self.event(event) for event in fired]
+        triggers = self._triggers(index, time)
+        variables = () if isinstance(rule.trigger, Every) else rule.trigger.variables
+        for fact in triggers:
+            if any(event.facts[0] == fact for event in fired):
+                continue
+            if _agrees(zip(variables, fact[1], strict=True), where):
+                found.append(self._followed(index, fact, time))
+        return found or [self._no_trigger(rule, time)]
+
+    def _triggers(self, index: int, time: Time) -> Sequence[Fact]:
+        trigger = self.history.program.rules[index].trigger
+        if isinstance(trigger, Every):
+            return [(time, (), 0, "")] if time % trigger.duration == 0 else []
+        return self._facts(index, trigger, time, time)
+
+    def _followed(self, index: int, fact: Fact, time: Time) -> Blocked:
+        """The furthest that a match from this trigger fact got."""
+        rule, literal = self.history.program.rules[index], self._rules[index]
+        trigger = self._fact(rule.trigger, fact, DEPTH)
+        partial: list[tuple[Row, tuple[ConjunctProof, ...]]] = [({rule.trigger.name: fact}, ())]
+        for conjunct in rule.conjuncts:
+            longer = [
+                one for row, steps in partial for one in self._continued(index, conjunct, row, steps, time)
+            ]
+            if not longer:
+                return self._stopped(index, trigger, partial[0], conjunct, time)
+            partial = longer[:100]
+        row, steps = partial[-1]
+        if rule.where is not None:
+            failing = [r for r, _ in partial if not literal.holds(rule.where, r)]
+            if len(failing) == len(partial):
+                false = [p for p in parts(rule.where) if not literal.holds(p, row)]
+                return Blocked(
+                    rule, trigger, steps, None, "WHERE " + " && ".join(map(self.text.expression, false))
+                )
+        for binding in rule.bindings:
+            if all(literal.value(binding.expression, r) is None for r, _ in partial):
+                text = self.text.expression(binding.expression)
+                return Blocked(rule, trigger, steps, None, f"WITH ?{binding.variable} := {text} has no value")
+        return Blocked(
+            rule,
+            trigger,
+            steps,
+            None,
+            "its graph is not valid: a literal as subject, or a predicate that is not an IRI",
+        )
+
+    def _continued(
+        self, index: int, conjunct: Conjunct, row: Row, steps: tuple[ConjunctProof, ...], time: Time
+    ) -> list[tuple[Row, tuple[ConjunctProof, ...]]]:
+        window = self._window(index, conjunct, row, time)
+        match conjunct:
+            case Choose(selection=selection, k=k):
+                taken = {
+                    Selection.EACH: window.passing,
+                    Selection.LAST: window.passing[-k:],
+                    Selection.FIRST: window.passing[:k],
+                }
+                found = []
+                for fact in taken[selection]:
+                    own = dict(row)
+                    found.append((own, (*steps, self._step(index, conjunct, own, fact, time, 0))))
+                return found
+            case Absent() if window.passing:
+                return []
+            case Absent() | Summarise():
+                own = dict(row)
+                return [(own, (*steps, self._step(index, conjunct, own, None, time, 0)))]
+            case _:
+                assert_never(conjunct)
+
+    def _stopped(
+        self,
+        index: int,
+        trigger: FactProof,
+        partial: tuple[Row, tuple[ConjunctProof, ...]],
+        conjunct: Conjunct,
+        time: Time,
+    ) -> Blocked:
+        """Why a conjunct ended the first of the partial matches."""
+        rule = self.history.program.rules[index]
+        row, steps = partial
+        window = self._window(index, conjunct, row, time)
+        name = conjunct.position.name
+        if isinstance(conjunct, Absent):
+            blocker = self._fact(conjunct.position, window.passing[-1], DEPTH)
+            return Blocked(
+                rule, trigger, steps, conjunct, "there is one", len(window.inside), blocker=blocker
+            )
+        literal = self._rules[index]
+        for fact in reversed(window.inside):
+            if conjunct.on is None or literal.holds(conjunct.on, {**row, name: fact}):
+                consumer = self._consumer(index, conjunct, fact, row)
+                if consumer is not None:
+                    return Blocked(
+                        rule,
+                        trigger,
+                        steps,
+                        conjunct,
+                        "it was consumed",
+                        len(window.inside),
+                        fact,
+                        consumed_by=consumer.id,
+                    )
+        nearest, outside = self._nearest(index, conjunct, row, window.inside), False
+        if nearest is None:
+            itself = _bounds(rule, conjunct, row)[2]
+            kept = [f for f in self._facts(index, conjunct.position, self._oldest(), time) if f != itself]
+            nearest, outside = self._nearest(index, conjunct, row, kept), True
+        missing = () if nearest is None else self._failed(index, conjunct, {**row, name: nearest})
+        return Blocked(
+            rule, trigger, steps, conjunct, "no candidate", len(window.inside), nearest, missing, outside
+        )
+
+    def _oldest(self) -> Time:
+        return min(self.history.times(), default=0)
+
+    def _no_trigger(self, rule: Rule, time: Time) -> NoTrigger:
+        """Why the trigger has no fact at an instant."""
+        seen = bool(self.history.graphs(time))
+        if isinstance(rule.trigger, Every) or rule.trigger.chained:
+            return NoTrigger(rule, time, seen)
+        select = self.history.program.queries[rule.trigger.stream]
+        with self.instants.open(time) as derivations:
+            patterns, count, near = longest_prefix(select, derivations, self.text)
+        return NoTrigger(rule, time, seen, patterns, count, tuple(near))
+
+
+def _bounds(rule: Rule, conjunct: Conjunct, row: Row) -> tuple[Time, Time, Fact | None]:
+    """(first and last time of the window, both inclusive, the reference itself where it is no candidate)."""
+    match conjunct.window:
+        case Within(duration=duration, reference=reference, before=before):
+            end: Time = row[reference][0]
+            stream = next((p.stream for p in rule.positions if p.name == reference), None)
+            same = stream == conjunct.position.stream
+            itself = row[reference] if same and not before and not isinstance(conjunct, Summarise) else None
+            return end - duration, end - 1 if before else end, itself
+        case Between(start=start, end=end_name):
+            return row[start][0] + 1, row[end_name][0] - 1, None
+        case _:
+            assert_never(conjunct.window)
+
+
+def _agrees(values: Iterable[tuple[str, Term | None]], where: Mapping[str, Term]) -> bool:
+    known = dict(values)
+    return all(name not in known or known[name] == term for name, term in where.items())

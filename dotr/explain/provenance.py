@@ -1,0 +1,140 @@
+"""Explanations as RDF in PROV-O: what was derived from what, by which rule.
+
+Place:   `dotr explain --format ttl`, and `.to_rdf()` in Python.
+Method:  an event, a fact and a triple are prov:Entity; each step is a prov:Activity that used its premises
+         and generated its conclusion. Triples are rdf:Statement, so that they are named and not stated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import rdflib
+from rdflib.namespace import PROV, RDF, RDFS, XSD
+from rdflib.util import from_n3
+
+from dotr.events import Clock
+from dotr.explain.proofs import (
+    Blocked,
+    Chosen,
+    Derived,
+    EventLeaf,
+    EventProof,
+    FactProof,
+    InBackground,
+    InStream,
+    Missing,
+    NoTrigger,
+    Solution,
+    TripleProof,
+    Unopened,
+    WhyNot,
+)
+from dotr.rdf.terms import Term
+
+DOTR = rdflib.Namespace("urn:dotr:explain:")
+
+
+def provenance(found: Sequence[WhyNot | TripleProof | Missing], clock: Clock) -> str:
+    """Explanations as Turtle."""
+    return to_rdf(found, clock).serialize(format="turtle")
+
+
+def to_rdf(found: Sequence[WhyNot | TripleProof | Missing], clock: Clock) -> rdflib.Graph:
+    """Explanations as a graph. What did not happen has no provenance: only its reason is said."""
+    writer = _Writer(clock)
+    for number, one in enumerate(found):
+        writer.explanation(one, number)
+    return writer.graph
+
+
+class _Writer:
+    """Owns the graph under construction; entities are named in the order in which they are met."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.graph = rdflib.Graph()
+        self.graph.bind("prov", PROV)
+        self.graph.bind("explain", DOTR)
+        self._clock = clock
+        self._names: dict[object, rdflib.URIRef] = {}
+
+    def explanation(self, found: WhyNot | TripleProof | Missing, number: int) -> None:
+        match found:
+            case EventProof():
+                self._event(found)
+            case InStream() | InBackground() | Derived() | Unopened():
+                self._triple(found)
+            case Blocked(rule=rule, reason=reason):
+                self._absence(number, f"{rule.name}: {reason}")
+            case NoTrigger(rule=rule):
+                self._absence(number, f"{rule.name}: no trigger")
+            case Missing():
+                self._absence(number, "the triple does not hold")
+
+    def _absence(self, number: int, text: str) -> None:
+        node = DOTR[f"absence{number}"]
+        self.graph.add((node, RDF.type, DOTR.Absence))
+        self.graph.add((node, RDFS.comment, rdflib.Literal(text)))
+
+    def _event(self, proof: EventProof) -> rdflib.URIRef:
+        node = rdflib.URIRef(proof.id)
+        if proof.id in self._names:
+            return node
+        self._names[proof.id] = node
+        self.graph.add((node, RDF.type, PROV.Entity))
+        self.graph.add((node, PROV.generatedAtTime, self._term(self._clock.term(proof.time))))
+        activity = self._activity(node, proof.rule.name)
+        self.graph.add((activity, PROV.used, self._fact(proof.trigger)))
+        for step in proof.steps:
+            if isinstance(step, Chosen):
+                self.graph.add((activity, PROV.used, self._fact(step.fact)))
+        return node
+
+    def _fact(self, proof: FactProof) -> rdflib.URIRef:
+        if isinstance(proof.why, EventProof):
+            return self._event(proof.why)
+        if isinstance(proof.why, EventLeaf):
+            return rdflib.URIRef(proof.why.id)
+        key = ("fact", proof.stream, proof.fact)
+        if key not in self._names:
+            node = self._names[key] = DOTR[f"fact{len(self._names)}"]
+            self.graph.add((node, RDF.type, PROV.Entity))
+            self.graph.add((node, RDFS.label, rdflib.Literal(f"{proof.position}")))
+            self.graph.add((node, PROV.generatedAtTime, self._term(self._clock.term(proof.fact[0]))))
+            activity = self._activity(node, proof.stream or "tick")
+            if isinstance(proof.why, Solution):
+                for premise in proof.why.premises:
+                    self.graph.add((activity, PROV.used, self._triple(premise)))
+        return self._names[key]
+
+    def _triple(self, proof: TripleProof) -> rdflib.URIRef:
+        if proof.triple in self._names:
+            return self._names[proof.triple]
+        node = self._names[proof.triple] = DOTR[f"triple{len(self._names)}"]
+        subject, predicate, object_ = map(self._term, proof.triple)
+        self.graph.add((node, RDF.type, RDF.Statement))
+        self.graph.add((node, RDF.type, PROV.Entity))
+        self.graph.add((node, RDF.subject, subject))
+        self.graph.add((node, RDF.predicate, predicate))
+        self.graph.add((node, RDF.object, object_))
+        if isinstance(proof, InStream):
+            self.graph.add((node, PROV.generatedAtTime, self._term(self._clock.term(proof.time))))
+        if isinstance(proof, Derived):
+            activity = self._activity(node, str(proof.rule.span or "rule"))
+            for premise in proof.premises:
+                self.graph.add((activity, PROV.used, self._triple(premise)))
+        return node
+
+    def _activity(self, generated: rdflib.URIRef, label: str) -> rdflib.URIRef:
+        node = DOTR[f"step{len(self._names)}"]
+        self._names["activity", generated] = node
+        self.graph.add((node, RDF.type, PROV.Activity))
+        self.graph.add((node, RDFS.label, rdflib.Literal(label)))
+        self.graph.add((generated, PROV.wasGeneratedBy, node))
+        return node
+
+    def _term(self, term: Term) -> rdflib.term.Node:
+        if term[0] == "_":
+            return rdflib.BNode(term[2:])
+        found = from_n3(term)
+        return found if isinstance(found, rdflib.term.Node) else rdflib.Literal(term, datatype=XSD.string)

@@ -1,0 +1,408 @@
+"""A solution of a query with the triples that its patterns matched.
+
+Place:   asked by matches.py for every fact of a proof, at the instant that is open.
+Method:  the algebra of the query is evaluated again, plainly, with the fact's values put in for the projected
+         variables, each solution bringing along the triples it stands on (Green, Karvounarakis, Tannen 2007:
+         one monomial of the why-provenance). Of several solutions the one with the smallest proofs.
+Why not: through the compiled plans: they keep the projected variables only, and are shared between queries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TypeAlias, assert_never, cast
+
+from dotr.explain.derivations import Derivations
+from dotr.explain.path_walks import nodes, walks
+from dotr.explain.proofs import Derived, Solution, TripleProof
+from dotr.expressions.evaluate import compile_condition, compile_expression
+from dotr.ir import (
+    Aggregate,
+    Attribute,
+    Bind,
+    Const,
+    Exists,
+    Expression,
+    Filter,
+    Node,
+    Path,
+    Select,
+    TimeOf,
+    Var,
+)
+from dotr.joins.body import triple_pattern
+from dotr.joins.interpreter import walk
+from dotr.joins.planner import plan
+from dotr.rdf.order import values_key
+from dotr.rdf.terms import RDF_TYPE, Term, Triple, integer
+from dotr.sparql.aggregates import total
+from dotr.sparql.algebra import (
+    Aggregation,
+    Algebra,
+    BasicGraphPattern,
+    Extend,
+    FilterOf,
+    Join,
+    LeftJoin,
+    MinusOf,
+    Pattern,
+    UnionOf,
+    certain,
+    possible,
+)
+from dotr.sparql.distribution import attributes
+from dotr.sparql.translate import Refused, Translated, translate
+
+MOST = 200
+"""Solutions of one fact that are compared."""
+
+Env: TypeAlias = Mapping[str, Term]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A solution on its way: variables, the triples it matched, what was absent, rows of an aggregate."""
+
+    env: Env
+    triples: tuple[Triple, ...] = ()
+    absent: tuple[str, ...] = ()
+    rows: int = 0
+
+
+def solution(select: Select, values: Sequence[Term | None], derivations: Derivations, text: Text) -> Solution:
+    """Why `select` has a solution with these values at the open instant."""
+    try:
+        translated = translate(select)
+    except Refused as refused:
+        return Solution(opaque=str(refused))
+    found = list(islice(_Evaluator(derivations, text).solutions(translated, values), MOST))
+    if not found:
+        return Solution(opaque="its solution was not found again")
+    best = min(found, key=lambda row: (sum(_size(derivations.proof(t)) for t in row.triples), row.triples))
+    premises = tuple(derivations.proof(triple) for triple in dict.fromkeys(best.triples))
+    return Solution(premises, best.absent, best.rows)
+
+
+def longest_prefix(
+    select: Select, derivations: Derivations, text: Text
+) -> tuple[tuple[str, ...], int, list[Triple]]:
+    """(the patterns of a query, how many of them from the first have a common solution, triples that are
+    nearest to the first pattern that fails).
+    """
+    try:
+        core = translate(select).core
+    except Refused:
+        return (), 0, []
+    patterns = _first_patterns(core)
+    evaluator = _Evaluator(derivations, text)
+    count = 0
+    last: Row | None = Row({})
+    for length in range(1, len(patterns) + 1):
+        row = next(evaluator.matches(patterns[:length], Row({})), None)
+        if row is None:
+            break
+        count, last = length, row
+    near = [] if count == len(patterns) or last is None else evaluator.nearest(patterns[count], last.env)
+    return tuple(text.pattern(p) for p in patterns), count, near
+
+
+def _first_patterns(node: Algebra) -> tuple[Pattern, ...]:
+    """The patterns that every solution must match, or those of the first branch of a union."""
+    match node:
+        case BasicGraphPattern(patterns):
+            return patterns
+        case Join(left, right):
+            return _first_patterns(left) + _first_patterns(right)
+        case LeftJoin(left) | MinusOf(left):
+            return _first_patterns(left)
+        case UnionOf(branches):
+            return _first_patterns(branches[0]) if branches else ()
+        case FilterOf(inner) | Extend(inner) | Aggregation(inner):
+            return _first_patterns(inner)
+        case _:
+            assert_never(node)
+
+
+def _size(proof: TripleProof) -> int:
+    if isinstance(proof, Derived):
+        return 1 + sum(_size(premise) for premise in proof.premises)
+    return 1
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """How terms and expressions are written."""
+
+    term: Callable[[Term], str]
+    expression: Callable[[Expression], str]
+    path: Callable[[Path], str]
+
+    def pattern(self, pattern: Pattern, env: Env | None = None) -> str:
+        """A triple pattern; variables that have a value are that value."""
+        subject, object_ = (self._node(node, env or {}) for node in (pattern.subject, pattern.object))
+        predicate = pattern.predicate
+        middle = (
+            self._node(predicate, env or {}) if isinstance(predicate, (str, Var)) else self.path(predicate)
+        )
+        return f"{subject} {'a' if predicate == RDF_TYPE else middle} {object_}"
+
+    def _node(self, node: Node, env: Env) -> str:
+        if not isinstance(node, Var):
+            return self.term(node)
+        return self.term(env[node.name]) if node.name in env else f"?{node.name}"
+
+
+class _Evaluator:
+    """Owns nothing: evaluates algebra over the store of the open instant."""
+
+    def __init__(self, derivations: Derivations, text: Text) -> None:
+        self._store = derivations.store
+        self._text = text
+
+    def solutions(self, query: Translated, values: Sequence[Term | None]) -> Iterator[Row]:
+        """The solutions whose projected variables have these values, as facts have them."""
+        wanted = dict(zip(query.outputs, values, strict=True))
+        known = certain(query.core)  # what an OPTIONAL binds must not be given to it
+        given = {
+            name: term
+            for name, term in wanted.items()
+            if term is not None and name in known and not term.endswith("double>")  # it may be an xsd:float
+        }
+        for row in self.solve(query.core, Row(given)):
+            for late in self._steps(query.late, row):
+                if attributes(tuple(late.env.get(name) for name in query.outputs)) == tuple(values):
+                    yield late
+
+    def solve(self, node: Algebra, row: Row) -> Iterator[Row]:
+        """The solutions of a node that are compatible with `row`, merged with it."""
+        match node:
+            case BasicGraphPattern(patterns, steps):
+                constants = [s for s in steps if isinstance(s, Bind) and isinstance(s.expression, Const)]
+                rest = [s for s in steps if s not in constants]
+                for bound in self._steps(constants, row):
+                    for matched in self.matches(patterns, bound):
+                        yield from self._steps(rest, matched)
+            case Join(left, right):
+                for first in self.solve(left, row):
+                    yield from self.solve(right, first)
+            case LeftJoin(left, right, conditions):
+                for first in self.solve(left, row):
+                    found = False
+                    for both in self.solve(right, first):
+                        if all(self._holds(condition, both.env) for condition in conditions):
+                            found = True
+                            yield both
+                    if not found:
+                        yield replace(
+                            first, absent=(*first.absent, f"OPTIONAL: no {self._shown(right, first.env)}")
+                        )
+            case MinusOf(left, right):
+                for first in self.solve(left, row):
+                    if not self._removed(right, first):
+                        yield replace(
+                            first, absent=(*first.absent, f"MINUS: no {self._shown(right, first.env)}")
+                        )
+            case UnionOf(branches):
+                for branch in branches:
+                    yield from self.solve(branch, row)
+            case FilterOf(inner, condition, patterns):
+                for first in self.solve(inner, row):
+                    yield from self._exists(first, condition, patterns)
+            case Extend(inner, variable, expression):
+                for first in self.solve(inner, _without(row, {variable})):
+                    yield from self._steps([Bind(expression, Var(variable))], _with(first, row, {variable}))
+            case Aggregation(inner, keys, totals):
+                yield from self._grouped(inner, keys, totals, row)
+            case _:
+                assert_never(node)
+
+    def matches(self, patterns: Sequence[Pattern], row: Row) -> Iterator[Row]:
+        """The ways in which all patterns match."""
+        paths = [pattern for pattern in patterns if not isinstance(pattern.predicate, (str, Var))]
+        for found in self._matched([p for p in patterns if p not in paths], row):
+            yield from self._walked(paths, found)
+
+    def _walked(self, paths: Sequence[Pattern], row: Row) -> Iterator[Row]:
+        """Paths that repeat, one after the other, each from an end that is known."""
+        if not paths:
+            yield row
+            return
+        known = [p for p in paths if _end(p.subject, row.env) or _end(p.object, row.env)]
+        pattern = (known or list(paths))[0]
+        rest = [p for p in paths if p is not pattern]
+        path = cast("Path", pattern.predicate)
+        start, end = _end(pattern.subject, row.env), _end(pattern.object, row.env)
+        if start is None and end is not None:
+            found = [(n, end, w) for n, w in walks(path, end, self._store, backwards=True).items()]
+        else:
+            starts = nodes(self._store) if start is None else [start]
+            found = [(s, n, w) for s in starts for n, w in walks(path, s, self._store).items()]
+        for subject, object_, triples in found:
+            env = dict(row.env)
+            if _fits(pattern.subject, subject, env) and _fits(pattern.object, object_, env):
+                yield from self._walked(rest, replace(row, env=env, triples=(*row.triples, *triples)))
+
+    def _matched(self, patterns: Sequence[Pattern], row: Row) -> Iterator[Row]:
+        if not patterns:
+            yield row
+            return
+        items = [triple_pattern(*_nodes(pattern)) for pattern in patterns]
+        names = tuple(dict.fromkeys(n for item in items for n in item.variables))
+        given = tuple(sorted(name for name in names if name in row.env))
+        made = plan(items, [Var(name) for name in names], self._store, given=given)
+        for values in walk(made, self._store, [row.env[name] for name in given]):
+            env = {**row.env, **dict(zip(names, values, strict=True))}
+            triples = tuple(_instance(pattern, env) for pattern in patterns)
+            yield replace(row, env=env, triples=(*row.triples, *triples))
+
+    def nearest(self, pattern: Pattern, env: Env) -> list[Triple]:
+        """Triples like a pattern that has no match: all but one of its known nodes agree."""
+        if not isinstance(pattern.predicate, (str, Var)):
+            return []
+        known = [env.get(n.name) if isinstance(n, Var) else n for n in _nodes(pattern)]
+        found: dict[Triple, None] = {}
+        for place in (2, 0):
+            if known[place] is None:
+                continue
+            free = [Var(f"free{i}") if term is None or i == place else term for i, term in enumerate(known)]
+            like = Pattern(free[0], free[1], free[2])
+            for row in islice(self.matches([like], Row({})), 3):
+                found[row.triples[0]] = None
+        return list(found)[:3]
+
+    def _steps(self, steps: Sequence[Filter | Bind], row: Row) -> Iterator[Row]:
+        """Filters that hold and binds that have a value, or the value that is there already."""
+        for step in steps:
+            if isinstance(step, Filter):
+                if not self._holds(step.condition, row.env):
+                    return
+                continue
+            value = self._value(step.expression, row.env)
+            name = step.variable.name
+            if value is None:
+                if name in row.env:
+                    return
+            elif row.env.get(name, value) != value:
+                return
+            else:
+                row = replace(row, env={**row.env, name: value})
+        yield row
+
+    def _exists(
+        self, row: Row, condition: Expression, patterns: Sequence[tuple[BasicGraphPattern, ...]]
+    ) -> Iterator[Row]:
+        """A FILTER with EXISTS in it, the triples of those that exist brought along."""
+        triples: list[Triple] = []
+        absent: list[str] = []
+        answers: list[bool] = []
+        for branches in patterns:
+            inner = next((r for branch in branches for r in self.solve(branch, Row(row.env))), None)
+            answers.append(inner is not None)
+            if inner is not None:
+                triples += inner.triples
+            else:
+                absent.append(f"no {self._shown(UnionOf(branches), row.env)}")
+        seen = iter(answers)
+
+        def exists(node: Exists) -> Callable[[Env], bool]:
+            answer = next(seen) != node.negated
+            return lambda env: answer
+
+        holds = compile_condition(
+            condition, _leaf, clock=self._store.moment.clock, now=self._now, exists=exists
+        )
+        if holds(row.env):
+            yield replace(row, triples=(*row.triples, *triples), absent=(*row.absent, *absent))
+
+    def _grouped(
+        self,
+        inner: Algebra,
+        keys: Sequence[tuple[str, Expression]],
+        totals: Sequence[tuple[str, Aggregate]],
+        row: Row,
+    ) -> Iterator[Row]:
+        """Groups with the rows that were counted, the first ten of them with their triples."""
+        made = {name for name, _ in keys} | {name for name, _ in totals}
+        plain = {name for name, expression in keys if expression == Var(name)}
+        start = Row({name: term for name, term in row.env.items() if name in plain or name not in made})
+        groups: dict[tuple[Term | None, ...], list[Row]] = {}
+        for found in self.solve(inner, start):
+            key = tuple(self._value(expression, found.env) for _, expression in keys)
+            groups.setdefault(key, []).append(found)
+        if not keys and not groups:
+            groups[()] = []
+        for key, rows in sorted(groups.items(), key=lambda group: values_key(group[0])):
+            env: dict[str, Term] = {n: t for (n, _), t in zip(keys, key, strict=True) if t is not None}
+            for name, aggregate in totals:
+                argument = aggregate.argument
+                terms = [None if argument is None else self._value(argument, r.env) for r in rows]
+                value = _total(aggregate, terms, len(rows))
+                if value is not None:
+                    env[name] = value
+            if all(row.env.get(name, term) == term for name, term in env.items()):
+                triples = tuple(t for r in rows[:10] for t in r.triples)
+                yield Row({**row.env, **env}, (*row.triples, *triples), row.absent, len(rows))
+
+    def _removed(self, right: Algebra, row: Row) -> bool:
+        """Whether MINUS takes a solution away: one that is compatible and shares a variable."""
+        shared = {name for name in possible(right) if name in row.env}
+        return bool(shared) and any(
+            any(found.env.get(name) is not None for name in shared)
+            for found in self.solve(right, Row({name: row.env[name] for name in shared}))
+        )
+
+    def _shown(self, node: Algebra, env: Env) -> str:
+        return " . ".join(self._text.pattern(pattern, env) for pattern in _first_patterns(node))
+
+    def _holds(self, condition: Expression, env: Env) -> bool:
+        clock = self._store.moment.clock
+        return compile_condition(condition, _leaf, clock=clock, now=self._now)(env)
+
+    def _value(self, expression: Expression, env: Env) -> Term | None:
+        clock = self._store.moment.clock
+        return compile_expression(expression, _leaf, clock=clock, now=self._now)(env)
+
+    def _now(self, _: object) -> Term | None:
+        return self._store.moment.now
+
+
+def _total(aggregate: Aggregate, terms: Sequence[Term | None], rows: int) -> Term | None:
+    if aggregate.argument is None:
+        return integer(rows)
+    return total(aggregate.function, aggregate.distinct, terms)
+
+
+def _leaf(node: Var | Attribute | TimeOf) -> Callable[[Env], Term | None]:
+    assert isinstance(node, Var), "queries have variables only"
+    name = node.name
+    return lambda env: env.get(name)
+
+
+def _nodes(pattern: Pattern) -> tuple[Node, Node, Node]:
+    assert isinstance(pattern.predicate, (str, Var)), "a path has been walked"
+    return pattern.subject, pattern.predicate, pattern.object
+
+
+def _end(node: Node, env: Env) -> Term | None:
+    return env.get(node.name) if isinstance(node, Var) else node
+
+
+def _fits(node: Node, term: Term, env: dict[str, Term]) -> bool:
+    """Whether a node is this term; a variable that was free is bound to it."""
+    return (env.setdefault(node.name, term) if isinstance(node, Var) else node) == term
+
+
+def _instance(pattern: Pattern, env: Env) -> Triple:
+    subject, predicate, object_ = (env[n.name] if isinstance(n, Var) else n for n in _nodes(pattern))
+    return subject, predicate, object_
+
+
+def _without(row: Row, names: set[str]) -> Row:
+    return replace(row, env={name: term for name, term in row.env.items() if name not in names})
+
+
+def _with(row: Row, other: Row, names: set[str]) -> Row:
+    """The row with values of `other` back for some names."""
+    return replace(row, env={**row.env, **{n: other.env[n] for n in names if n in other.env}})

@@ -1,0 +1,367 @@
+"""Explanations as text: a tree that fits a hundred columns.
+
+Place:   what `dotr explain` prints, and `str()` of an explanation in Python.
+Method:  every proof becomes lines with children; a sub-proof that was printed is named "(above)". Rules are
+         printed as they are written, with their place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias, assert_never
+
+from dotr.events import Clock, Fact, Time
+from dotr.explain.proofs import (
+    Blocked,
+    Chosen,
+    ConjunctProof,
+    Counted,
+    Derived,
+    EventLeaf,
+    EventProof,
+    FactProof,
+    InBackground,
+    InStream,
+    Missing,
+    NothingThere,
+    NoTrigger,
+    Solution,
+    TripleProof,
+    Unopened,
+    WhyNot,
+)
+from dotr.ir import Absent, Between, Choose, Conjunct, DatalogRule, Selection, Summarise, Within
+from dotr.lang.printer import datalog_rule_text, duration_text
+from dotr.rdf.terms import RDF_TYPE, XSD, Triple
+from dotr.sparql.printing import Writer
+
+WIDTH = 100
+Places: TypeAlias = Callable[[Triple, Time | None], str]
+"""(triple, its instant, None for the background) → where it stands, or ""."""
+
+
+@dataclass(slots=True)
+class Node:
+    """A line with what stands below it. `right` is shown at the right margin where it fits."""
+
+    text: str
+    children: list[Node] = field(default_factory=list)
+    right: str = ""
+
+
+class Renderer:
+    """Owns what has been printed of one explanation."""
+
+    def __init__(
+        self, prefixes: Mapping[str, str], clock: Clock, places: Places = lambda triple, time: ""
+    ) -> None:
+        self._prefixes = prefixes
+        self._writer = Writer({"xsd": XSD, **prefixes})
+        self._clock = clock
+        self._places = places
+        self._seen: set[object] = set()
+
+    def node(self, found: WhyNot | TripleProof | Missing) -> Node:
+        """An explanation as a tree of lines."""
+        match found:
+            case InStream() | InBackground() | Derived() | Unopened():
+                return self.triple_node(found)
+            case Missing(triple=triple, attempts=attempts):
+                node = Node(f"{self._shown(triple)} does not hold")
+                for attempt in attempts:
+                    rule = Node(self.rule_text(attempt.rule), right=str(attempt.rule.span or ""))
+                    lacks = " ".join(map(self._writer.node, attempt.lacks))
+                    rule.children.append(Node(f"lacks {lacks or 'what a FILTER, a BIND or a NOT wants'}"))
+                    node.children.append(rule)
+                if not attempts:
+                    node.children.append(Node("it is not stated, and no rule could give it"))
+                return node
+            case EventProof():
+                return self.event_node(found)
+            case NoTrigger():
+                return self._no_trigger(found)
+            case Blocked():
+                return self._blocked(found)
+            case _:
+                assert_never(found)
+
+    # -- events
+
+    def event_node(self, proof: EventProof) -> Node:
+        """An event with everything below it."""
+        pairs = zip(proof.rule.variables, proof.values, strict=True)
+        bound = " ; ".join(f"?{name} {self._writer.term(value)}" for name, value in pairs)
+        head = Node(f"{proof.rule.name}  {proof.id}  @ {self._clock.text(proof.time)}", right=bound)
+        if proof.id in self._seen:
+            head.right = "(above)"
+            return head
+        self._seen.add(proof.id)
+        head.children.append(self._fact("trigger", proof.trigger))
+        previous = {proof.trigger.position: proof.trigger.fact[0]}
+        for step in proof.steps:
+            head.children.append(self._step(step, previous))
+        if proof.rule.where is not None:
+            head.children.append(Node(f"WHERE {self._writer.expression(proof.rule.where)}"))
+        for binding, value in zip(proof.rule.bindings, proof.values, strict=True):
+            text = self._writer.expression(binding.expression)
+            head.children.append(Node(f"WITH ?{binding.variable} := {text} = {self._writer.term(value)}"))
+        return head
+
+    def _fact(self, how: str, proof: FactProof, right: str = "") -> Node:
+        fact = proof.fact
+        node = Node(f"{how} {self._plain(proof.position, proof.variables, fact)}")
+        node.right = right
+        match proof.why:
+            case None:
+                pass
+            case EventProof():
+                node.children.append(self.event_node(proof.why))
+            case EventLeaf(rule=rule, id=name, time=time):
+                node.children.append(Node(f"{rule}  {name}  @ {self._clock.text(time)}", right="not kept"))
+            case Solution():
+                node.children += self._solution(proof.why)
+            case _:
+                assert_never(proof.why)
+        return node
+
+    def _solution(self, why: Solution) -> Iterator[Node]:
+        if why.opaque:
+            yield Node(f"answer of the full engine ({why.opaque})")
+        for premise in why.premises:
+            yield self.triple_node(premise)
+        for absent in why.absent:
+            yield Node(absent)
+        if why.rows:
+            shown = f", the first {min(why.rows, 10)} above" if why.rows > 10 else ""
+            yield Node(f"aggregate of {_counted(why.rows, 'row')}{shown}")
+
+    def _step(self, step: ConjunctProof, previous: dict[str, Time]) -> Node:
+        match step:
+            case Chosen(conjunct=conjunct, fact=fact, inside=inside, passing=passing):
+                how = selection_text(conjunct)
+                note = self._distance(conjunct, fact.fact[0], previous)
+                which = self._which(conjunct, inside, passing)
+                previous[fact.position] = fact.fact[0]
+                return self._fact(how, fact, f"{note}; {which}" if which else note)
+            case NothingThere(conjunct=conjunct, inside=inside, nearest=nearest, failed=failed):
+                name = conjunct.position.name
+                text = f"NOT {name} {window_text(conjunct)}"
+                if not inside:
+                    return Node(text, right=f"no {name} in the window")
+                node = Node(text, right=f"{_counted(inside, 'fact')} in the window, none passes ON")
+                if nearest is not None:
+                    node.children.append(
+                        Node(f"nearest: {self._candidate(conjunct, nearest)}", right=_false(failed))
+                    )
+                return node
+            case Counted(conjunct=conjunct, value=value, facts=facts, inside=inside):
+                assert isinstance(conjunct, Summarise)
+                shown = "no value" if value is None else self._writer.term(value)
+                argument = "*" if conjunct.argument is None else self._writer.expression(conjunct.argument)
+                text = (
+                    f"{conjunct.function}({argument}) AS ?{conjunct.variable} OVER {conjunct.position.name}"
+                )
+                node = Node(
+                    f"{text} {window_text(conjunct)} = {shown}",
+                    right=f"{len(facts)} of {_counted(inside, 'fact')}",
+                )
+                for counted in facts[:10]:
+                    node.children.append(Node(self._candidate(conjunct, counted)))
+                if len(facts) > 10:
+                    node.children.append(Node(f"… and {len(facts) - 10} more"))
+                return node
+            case _:
+                assert_never(step)
+
+    def _plain(self, position: str, variables: Sequence[str], fact: Fact) -> str:
+        """A fact in one line."""
+        terms = ["unbound" if term is None else self._writer.term(term) for term in fact[1]]
+        values = [f"   ?{name} {term}" for name, term in zip(variables, terms, strict=True)]
+        return f"{position}  @ {self._clock.text(fact[0])}" + "".join(values)
+
+    def _candidate(self, conjunct: Conjunct, fact: Fact) -> str:
+        return self._plain(conjunct.position.name, conjunct.position.variables, fact)
+
+    def _distance(self, conjunct: Conjunct, time: Time, previous: dict[str, Time]) -> str:
+        match conjunct.window:
+            case Within(duration=duration, reference=reference, before=before):
+                apart = previous[reference] - time
+                word = "before" if before else "from"
+                when = f"{_apart(apart)} before {reference}" if apart else f"with {reference}"
+                return f"{when} (within {duration_text(duration)} {word})"
+            case Between(start=start, end=end):
+                return f"between {start} and {end}"
+            case _:
+                assert_never(conjunct.window)
+
+    def _which(self, conjunct: Conjunct, inside: int, passing: int) -> str:
+        if not isinstance(conjunct, Choose) or conjunct.selection is Selection.EACH:
+            return f"one of {passing}" if passing > 1 else ""
+        word = "latest" if conjunct.selection is Selection.LAST else "earliest"
+        return f"the {word} of {passing}" if passing > 1 else "the only one"
+
+    # -- triples
+
+    def triple_node(self, proof: TripleProof) -> Node:
+        """A triple with everything below it."""
+        node = Node(self._shown(proof.triple))
+        if proof.triple in self._seen:
+            node.right = "(above)"
+            return node
+        self._seen.add(proof.triple)
+        match proof:
+            case InStream(triple=triple, time=time):
+                node.right = self._places(triple, time) or f"stream @ {self._clock.text(time)}"
+            case InBackground(triple=triple):
+                node.right = f"background  {self._places(triple, None)}".rstrip()
+            case Derived(rule=rule, premises=premises, absent=absent):
+                place = str(rule.span).rsplit(":", 1)[0] if rule.span is not None else "rule"
+                node.right = f"{place}   {self.rule_text(rule)}"
+                node.children += [self.triple_node(premise) for premise in premises]
+                for pattern in absent:
+                    text = " ".join("?" if term is None else self._writer.term(term) for term in pattern)
+                    node.children.append(Node(f"NOT {text}", right="no such triple"))
+                if proof.total:
+                    node.children.append(Node("an AGGREGATE of the rule's body", right="not opened"))
+            case Unopened(reason=reason):
+                node.right = reason
+            case _:
+                assert_never(proof)
+        return node
+
+    def rule_text(self, rule: DatalogRule) -> str:
+        """A rule in one line, with the program's prefixes."""
+        return datalog_rule_text(rule, self._prefixes)
+
+    def _shown(self, triple: Triple) -> str:
+        subject, predicate, object_ = map(self._writer.term, triple)
+        return f"{subject} {'a' if triple[1] == RDF_TYPE else predicate} {object_}"
+
+    # -- why not
+
+    def _no_trigger(self, found: NoTrigger) -> Node:
+        when = self._clock.text(found.time)
+        name = found.rule.trigger.name
+        node = Node(f"{found.rule.name} did not fire @ {when}: no {name} then")
+        if not found.seen:
+            node.children.append(Node(f"no graph came @ {when}"))
+        for place, pattern in enumerate(found.looked_for):
+            mark = "found" if place < found.found else "not found" if place == found.found else ""
+            node.children.append(Node(pattern, right=mark))
+            if place == found.found:
+                node.children[-1].children += [Node(f"nearest: {self._shown(t)}") for t in found.near]
+        return node
+
+    def _blocked(self, found: Blocked) -> Node:
+        when = self._clock.text(found.trigger.fact[0])
+        node = Node(f"{found.rule.name} did not fire @ {when}")
+        node.children.append(self._fact("trigger", found.trigger))
+        previous = {found.trigger.position: found.trigger.fact[0]}
+        node.children += [self._step(step, previous) for step in found.steps]
+        if found.failed is None:
+            node.children.append(Node(f"✗ {found.reason}"))
+            return node
+        conjunct = found.failed
+        text = f"✗ {selection_text(conjunct)} {conjunct.position.name} {window_text(conjunct)}"
+        if conjunct.on is not None:
+            text += f" ON {self._writer.expression(conjunct.on)}"
+        failed = Node(text)
+        if found.blocker is not None:
+            failed.children.append(self._fact("blocked by", found.blocker))
+        elif found.consumed_by and found.nearest is not None:
+            failed.children.append(
+                Node(self._candidate(conjunct, found.nearest), right=f"consumed by {found.consumed_by}")
+            )
+        elif found.nearest is None:
+            failed.children.append(Node(f"there is no {conjunct.position.name} in what was kept"))
+        else:
+            inside = (
+                "no fact in the window"
+                if found.outside
+                else f"{_counted(found.inside, 'fact')} in the window"
+            )
+            failed.children.append(Node(inside))
+            why = _false(found.missing)
+            if found.outside:
+                why = "; ".join(filter(None, ("outside of the window", why)))
+            failed.children.append(Node(f"nearest: {self._candidate(conjunct, found.nearest)}", right=why))
+        node.children.append(failed)
+        return node
+
+
+def _apart(micros: Time) -> str:
+    """`1 min 17 s`: a distance in time, in two units at most."""
+    for unit, below in (
+        (86_400_000_000, 3_600_000_000),
+        (3_600_000_000, 60_000_000),
+        (60_000_000, 1_000_000),
+    ):
+        if micros >= unit:
+            rest = micros % unit // below * below
+            whole = duration_text(micros - micros % unit)
+            return f"{whole} {duration_text(rest)}" if rest else whole
+    return duration_text(micros)
+
+
+def _false(parts: Sequence[str]) -> str:
+    return f"not true: {' && '.join(parts)}" if parts else ""
+
+
+def selection_text(conjunct: Conjunct) -> str:
+    """`LAST 2`, `NOT`, `AVG OVER`."""
+    match conjunct:
+        case Choose(selection=selection, k=k):
+            return f"{selection} {k}" if k > 1 else str(selection)
+        case Absent():
+            return "NOT"
+        case Summarise(function=function):
+            return f"{function} OVER"
+        case _:
+            assert_never(conjunct)
+
+
+def window_text(conjunct: Conjunct) -> str:
+    """`within 5 min from Smoke`."""
+    match conjunct.window:
+        case Within(duration=duration, reference=reference, before=before):
+            return f"within {duration_text(duration)} {'before' if before else 'from'} {reference}"
+        case Between(start=start, end=end):
+            return f"between {start} and {end}"
+        case _:
+            assert_never(conjunct.window)
+
+
+def _counted(number: int, one: str) -> str:
+    return f"{number:,} {one}{'' if number == 1 else 's'}"
+
+
+def drawn(node: Node, width: int = WIDTH) -> str:
+    """A tree as text, each line with its end."""
+    return "".join(f"{line}\n" for line in _lines(node, "", "", width))
+
+
+def _lines(node: Node, first: str, rest: str, width: int) -> Iterator[str]:
+    text = first + node.text
+    right = len(text) + 3 + len(node.right) <= width
+    bar = "│" if node.children else " "
+    yield from _wrapped(f"{text}   {node.right}" if right and node.right else text, f"{rest}{bar}    ", width)
+    if node.right and not right:
+        margin = f"{rest}{bar}       "
+        yield from _wrapped(margin + node.right, f"{margin}  ", width)
+    for place, child in enumerate(node.children):
+        last = place == len(node.children) - 1
+        yield from _lines(child, rest + ("└─ " if last else "├─ "), rest + ("   " if last else "│  "), width)
+
+
+def _wrapped(line: str, margin: str, width: int) -> Iterator[str]:
+    """A line broken between words; what is longer than a line stands by itself."""
+    while len(line) > width:
+        cut = line.rfind(" ", len(margin) + 1, width + 1)
+        if cut < 0:
+            cut = line.find(" ", width)
+        if cut < 0:
+            break
+        yield line[:cut].rstrip()
+        line = margin + line[cut + 1 :].lstrip()
+    yield line

@@ -1,0 +1,82 @@
+"""Where a triple stands in a document, found again when somebody asks.
+
+Place:   asked for the leaves of a proof (explain/).
+Method:  a tolerant scan: the line on which the object stands after the predicate and the subject, each in
+         any of the ways in which Turtle can write it. Triples carry no lines on their way through the engine.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+
+from dotr.errors import DataError
+from dotr.io.decode.documents import read_bytes
+from dotr.rdf.terms import RDF_TYPE, Term, Triple, literal_parts
+
+MOST = 64 * 1024 * 1024
+"""Bytes of a document that are looked through."""
+
+
+@lru_cache(maxsize=16)
+def lines_of(path: str) -> Sequence[str]:
+    """The lines of a document, none where it cannot be read."""
+    try:
+        return read_bytes(path, MOST).decode("utf-8", "replace").splitlines()
+    except (OSError, DataError):
+        return ()
+
+
+def place_of(triple: Triple, paths: Iterable[str]) -> str:
+    """`building.ttl:41`, or "" where it is not found."""
+    for path in paths:
+        line = line_of(triple, lines_of(path))
+        if line:
+            return f"{path}:{line}"
+    return ""
+
+
+def place_in(triple: Triple, graph: str) -> str:
+    """Where a triple of a graph of the stream stands, whose own place is `file:line` or `file`."""
+    path, _, line = graph.rpartition(":")
+    if not line.isdigit():
+        path, line = graph, "1"
+    if path.endswith((".jsonl", ".parquet", ".gz", ".nq")) or path == "-":
+        return graph
+    found = line_of(triple, lines_of(path), int(line))
+    return f"{path}:{found}" if found else graph
+
+
+def line_of(triple: Triple, lines: Sequence[str], start: int = 1) -> int:
+    """The line, from 1, on which a triple ends; 0 where no line looks like it. Looks from `start` on."""
+    subject, predicate, object_ = (_spelled(term) for term in triple)
+    if triple[1] == RDF_TYPE:
+        predicate = re.compile(rf"(?:^|\s)a(?=\s)|{predicate.pattern}")
+    stage = 0
+    for number in range(start, len(lines) + 1):
+        line, at = lines[number - 1], 0
+        found = subject.search(line)
+        if found and (stage == 0 or found.start() == _indent(line)):
+            stage, at = 1, found.end()
+        if stage == 1 and (found := predicate.search(line, at)):
+            stage, at = 2, found.end()
+        if stage == 2 and object_.search(line, at):
+            return number
+    return 0
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _spelled(term: Term) -> re.Pattern[str]:
+    """The ways in which a document may write a term."""
+    if term[0] == "_":
+        return re.compile(r"_:\S+|\[|\]|\(|\)")
+    if term[0] == '"':
+        lexical, _, _ = literal_parts(term)
+        return re.compile(rf"(?<![\w.]){re.escape(lexical)}(?!\w)")
+    iri = term[1:-1]
+    local = re.split(r"[#/:]", iri)[-1]
+    return re.compile(rf"<{re.escape(iri)}>|<[^>\s]*{re.escape(local)}>|[\w.-]*:{re.escape(local)}(?![\w-])")

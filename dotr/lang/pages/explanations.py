@@ -1,0 +1,57 @@
+"""Pages of D417x: what `dotr explain` is asked.
+
+Place:   read by explain.py.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dotr.lang.pages.page import Page, PageKind
+
+
+def _page(code: str, title: str, text: str, wrong: str, right: str) -> Page:
+    return Page(code, title, text, wrong, right, PageKind.OTHER)
+
+
+PAGES: Final = (
+    _page(
+        "D4171",
+        "a question that is not whole, or several at once",
+        "`--event`, `--why-not` and `--triple` are three questions: ask one. The last two are about one "
+        "instant, which `--at` names.",
+        "dotr explain fire.dotr events/ --why-not Fire",
+        "dotr explain fire.dotr events/ --why-not Fire --at 12",
+    ),
+    _page(
+        "D4172",
+        "a rule that the program does not have",
+        "`--rule` and `--why-not` take the name of a rule as the program writes it; the rules of an imported "
+        "library begin with the name of the import.",
+        "dotr explain fire.dotr events/ --rule Fier",
+        "dotr explain fire.dotr events/ --rule Fire",
+    ),
+    _page(
+        "D4173",
+        "there is no such event",
+        "No event of the run is the one that is asked for. `--why-not` says how far a rule came.",
+        "dotr explain fire.dotr events/ --rule Fire --at 11",
+        "dotr explain fire.dotr events/ --why-not Fire --at 11",
+    ),
+    _page(
+        "D4174",
+        "a term that cannot be read",
+        "`--triple` is three terms, `--where` a name and one term, written as in Turtle with the prefixes of "
+        "the program.",
+        "dotr explain fire.dotr events/ --triple ':s1 is_in :room' --at 12",
+        "dotr explain fire.dotr events/ --triple ':s1 :is_in :room' --at 12",
+    ),
+    _page(
+        "D4175",
+        "what lasts is not explained yet",
+        "Proofs go down to graphs of the stream and to the background. HOLD, ISTREAM, DSTREAM and messages "
+        "that insert or delete are not opened yet.",
+        "dotr explain presence.dotr moves.jsonl",
+        "dotr explain fire.dotr events/",
+    ),
+)

@@ -1,0 +1,53 @@
+"""Every event of every golden case and example has a proof that the checker accepts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from dotr.io.files.sources import SourceOptions
+from dotr.io.timestamps import UNITS
+from dotr.lang.grammar.durations import duration
+from tests.explain.proving import checker_of, explainer_of, history_of
+
+ROOT = Path(__file__).resolve().parents[2]
+GOLDEN = ROOT / "tests" / "golden"
+CASES = sorted(
+    path.parent for path in GOLDEN.glob("*/*/stream.jsonl") if path.parent.parent.name != "rejected"
+)
+
+
+EXAMPLES = {
+    "fire": ("fire/fire.dotr", "fire/events"),
+    "building": ("building/building.dotr", "building/morning.ttl"),
+    "libraries": ("building/libraries.dotr", "building/morning.ttl"),
+}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_every_event_of_an_example_has_a_proof(name: str) -> None:
+    rules, stream = (ROOT / "examples" / path for path in EXAMPLES[name])
+    history = history_of(rules, [stream])
+    explainer = explainer_of(history)
+    checker = checker_of(history, explainer)
+    for event in history.events[:: max(1, len(history.events) // 60)]:
+        checker.event(explainer.event(event))
+    assert history.events
+    assert checker.found == []
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.parent.name}/{case.name}")
+def test_every_event_of_a_golden_case_has_a_proof(case: Path) -> None:
+    options = yaml.safe_load((case / "options.yaml").read_text()) if (case / "options.yaml").exists() else {}
+    unit = UNITS[options.get("time-unit", "s")]
+    lateness = duration(str(options["lateness"])) if "lateness" in options else 0
+    if "lasting" in str(case) or "advance" in options:
+        pytest.skip("it is not a plain run over a stream")
+    history = history_of(case / "rules.dotr", [case / "stream.jsonl"], SourceOptions(unit=unit), lateness)
+    explainer = explainer_of(history)
+    checker = checker_of(history, explainer)
+    for event in history.events:
+        checker.event(explainer.event(event))
+    assert checker.found == []
