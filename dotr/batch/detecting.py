@@ -9,7 +9,7 @@ Memory:  one part's detector at a time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import itemgetter
@@ -21,7 +21,7 @@ from dotr.core.detect import DETECTORS
 from dotr.core.emit import Emitter
 from dotr.events import Clock, Composite, Fact, RawMatch, Time
 from dotr.ir import Program
-from dotr.tesla.references import next_tick
+from dotr.tesla.silence import silence
 
 TickFacts = Callable[[Time], Mapping[str, Sequence[Fact]]]
 """What the background alone answers at an instant without a graph."""
@@ -48,6 +48,7 @@ class Detecting:
         layout: Layout,
         clock: Clock,
         tick_facts: TickFacts,
+        standing: Collection[str] = (),
         verify: bool = False,
     ) -> None:
         self._verify = verify
@@ -56,6 +57,7 @@ class Detecting:
         self._reader = FactReader(program)
         self._tick_facts = tick_facts
         self._programs = [_restricted(program, group) for group in layout.plan.groups]
+        self._silences = [silence(part, standing) for part in self._programs]
         self._emitters = [Emitter(part) for part in self._programs]
         self.done = Detected()
 
@@ -105,24 +107,31 @@ class Detecting:
         self, group: RuleComponentGroup, start: Time | None, end: Time | None, rows: Iterator[FactRow]
     ) -> Iterator[tuple[Time, Mapping[str, Sequence[Fact]], bool]]:
         """(time, facts, whether a graph came) of a part: its rows, and the ticks between and after them."""
-        tick: Time | None = None
-        first = stop = 0
+        stop: Time | None = None  # None: the group does not tick
+        done = 0
+        heard: Time | None = None
         for _part, time, text in rows:
             if time == MARK:
                 first, last = map(int, text.split(" "))
-                begin = first if start is None else max(first, start - (group.horizon or 0))
+                done = (first if start is None else max(first, start - (group.horizon or 0))) - 1
                 stop = last if end is None else min(last, end - 1)
-                tick = next_tick(sorted(group.ticks), first, begin - 1)
                 continue
-            while tick is not None and tick < time:
-                yield tick, self._tick_facts(tick), False
-                tick = next_tick(sorted(group.ticks), first, tick)
-            if tick == time:
-                tick = next_tick(sorted(group.ticks), first, tick)
+            if stop is not None:
+                yield from self._ticks(group, done, heard, time)
             yield time, self._reader.read(text, time), True
-        while tick is not None and tick <= stop:
+            done = heard = time
+        if stop is not None:
+            yield from self._ticks(group, done, heard, stop + 1)
+
+    def _ticks(
+        self, group: RuleComponentGroup, after: Time, heard: Time | None, bound: Time
+    ) -> Iterator[tuple[Time, Mapping[str, Sequence[Fact]], bool]]:
+        """The ticks in (after, bound) that can matter; the last graph came at `heard`."""
+        silence_ = self._silences[group.number]
+        tick = silence_.next(after, heard, bound)
+        while tick is not None:
             yield tick, self._tick_facts(tick), False
-            tick = next_tick(sorted(group.ticks), first, tick)
+            tick = silence_.next(tick, heard, bound)
 
 
 def _restricted(program: Program, group: RuleComponentGroup) -> Program:

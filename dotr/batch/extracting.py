@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from dotr.batch.time_gaps import Cutoff
 from dotr.batch.verifying import FactOracle
 from dotr.budget import BUDGET
 from dotr.core.enrich import reopened
@@ -40,7 +41,7 @@ class Extracting:
     """Owns the compiled queries and the closed background of one process.
 
     `closed`: what `Materialiser.closed.save` of the driver gave. `background`: its explicit triples, which
-    only `--verify` looks at. Raises ProgramError as `Extractor` does.
+    only `--verify` looks at. Graphs behind `cutoff` are refused. Raises ProgramError as `Extractor` does.
     """
 
     def __init__(
@@ -50,12 +51,14 @@ class Extracting:
         background: Collection[Triple],
         clock: Clock,
         treatment: Treatment = PLAIN,
+        cutoff: Cutoff | None = None,
     ) -> None:
         self.findings: list[Diagnostic] = []
         """What is to be said of instants that are not in error; who passes it on empties it."""
         enrich = reopened(program, closed, treatment.materialize_all, treatment.budget)
         self._instants = Instants(program, enrich, budget=treatment.budget, on_finding=self.findings.append)
         self._instants.begin(clock)
+        self._clock, self._cutoff = clock, cutoff
         self._oracle = FactOracle(program, background, clock) if treatment.verify else None
 
     def facts(self, time: Time, graphs: Sequence[list[Triple]] | None) -> Mapping[str, Sequence[Fact]]:
@@ -63,6 +66,8 @@ class Extracting:
 
         Raises DataError, ProgramError for an instant in error; the next one is not touched by it.
         """
+        if self._cutoff is not None and time >= self._cutoff.since:
+            raise self._cutoff.error(time, self._clock)
         _, triples, facts, _ = self._instants.known(time, graphs)
         if self._oracle is not None:
             self._oracle.check(time, triples, facts)  # type: ignore[arg-type]  # nothing lasts here

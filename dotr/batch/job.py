@@ -19,10 +19,14 @@ from hashlib import blake2b
 from dotr.batch.detecting import Detecting
 from dotr.batch.extracting import PLAIN, Extracting, Treatment
 from dotr.batch.fact_rows import VERSION, Layout, Router
+from dotr.batch.time_gaps import Cutoff
+from dotr.core.ahead import Ahead, ahead
 from dotr.core.enrich import enricher
-from dotr.events import Clock
-from dotr.ir import Program
+from dotr.core.extract import Extractor
+from dotr.events import Clock, Time
+from dotr.ir import Every, Program
 from dotr.rdf.terms import Triple
+from dotr.tesla.silence import silence
 
 RARELY = (100_000, 20, 100)
 """How often a worker's garbage collector looks for cycles, as `gc.set_threshold` takes it: by Python's own
@@ -37,7 +41,8 @@ class Job:
     """One batch run, as shipped; `key` is the hash of everything.
 
     `closed` is the closed and indexed background, compressed; `background` its explicit triples as compressed
-    N-Triples, empty where nobody verifies.
+    N-Triples, empty where nobody verifies. `standing`: the queries that it answers alone. `cutoff`: where the
+    log goes too far ahead.
     """
 
     program: Program
@@ -46,6 +51,8 @@ class Job:
     clock: Clock
     layout: Layout
     treatment: Treatment
+    standing: frozenset[str]
+    cutoff: Cutoff | None
     key: str
 
     @property
@@ -54,31 +61,50 @@ class Job:
         return split_lines(zlib.decompress(self.background).decode())
 
 
-def make_job(
-    program: Program,
-    background: Collection[Triple],
-    clock: Clock,
-    layout: Layout,
-    treatment: Treatment = PLAIN,
-) -> Job:
-    """Close the background and pack everything.
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What the driver makes of program and background before it knows the log."""
+
+    program: Program
+    background: Collection[Triple]
+    treatment: Treatment
+    closed: bytes
+    standing: frozenset[str]
+
+    def ahead(self, max_jump: Time | None) -> Ahead:
+        """How far ahead of each other the log's instants may lie."""
+        return ahead(silence(self.program, self.standing), max_jump)
+
+
+def prepare(program: Program, background: Collection[Triple], treatment: Treatment = PLAIN) -> Prepared:
+    """Close the background.
 
     Raises ProgramError for the rules, DataError D3101 for a background that contradicts its ontology.
     """
-    closed = enricher(program, background, treatment.materialize_all, treatment.budget).closed.save()
-    explicit = background if treatment.verify else ()
+    enrich = enricher(program, background, treatment.materialize_all, treatment.budget)
+    closed = enrich.closed.save()
+    ticks = any(isinstance(rule.trigger, Every) for rule in program.rules)
+    standing = Extractor(program.queries, enrich.store).standing() if ticks else frozenset[str]()
+    return Prepared(program, background, treatment, closed, standing)
+
+
+def make_job(prepared: Prepared, clock: Clock, layout: Layout, cut: Cutoff | None = None) -> Job:
+    """Pack everything."""
+    explicit = prepared.background if prepared.treatment.verify else ()
     text = "".join([f"{s} {p} {o} .\n" for s, p, o in explicit]).encode()
-    parts = (VERSION, program, clock, layout, treatment)
+    parts = (VERSION, prepared.program, clock, layout, prepared.treatment, sorted(prepared.standing), cut)
     hashed = blake2b(repr(parts).encode(), digest_size=16)
-    hashed.update(closed)
+    hashed.update(prepared.closed)
     hashed.update(text)
     return Job(
-        program,
-        zlib.compress(closed, 1),
+        prepared.program,
+        zlib.compress(prepared.closed, 1),
         zlib.compress(text, 1),
         clock,
         layout,
-        treatment,
+        prepared.treatment,
+        prepared.standing,
+        cut,
         hashed.hexdigest(),
     )
 
@@ -100,12 +126,13 @@ class Worker:
         self.job = job
         self.router = Router(job.program, job.layout)
         closed = zlib.decompress(job.closed)
-        self.extracting = Extracting(job.program, closed, job.triples, job.clock, job.treatment)
+        self.extracting = Extracting(job.program, closed, job.triples, job.clock, job.treatment, job.cutoff)
 
     def detecting(self) -> Detecting:
         """Fresh counters for each task; the rules are cheap to build beside the background."""
         job = self.job
-        return Detecting(job.program, job.layout, job.clock, self.extracting.tick_facts, job.treatment.verify)
+        facts, verify = self.extracting.tick_facts, job.treatment.verify
+        return Detecting(job.program, job.layout, job.clock, facts, job.standing, verify)
 
 
 @dataclass(frozen=True, slots=True)

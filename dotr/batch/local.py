@@ -27,11 +27,13 @@ import pyarrow as pa
 from dotr.batch.arrow_batches import FACTS, extract, fact_rows, instants
 from dotr.batch.fact_rows import FINDING, REFUSED, FactRow, marks
 from dotr.batch.findings import first_of_each
-from dotr.batch.job import RARELY, Shipped, make_job, ship
+from dotr.batch.job import RARELY, Shipped, make_job, prepare, ship
 from dotr.batch.line_splits import file_size
 from dotr.batch.log_splits import LogListing, ReadCounts, Split, read_split, spread
 from dotr.batch.output_parts import Written, write_events
 from dotr.batch.runs import PARTS, Report, Request, Tell, check_program, lay_out
+from dotr.batch.time_gaps import Span, cutoff, gaps, spans_for
+from dotr.core.ahead import Ahead
 from dotr.errors import Diagnostic, EngineError
 from dotr.events import Time
 from dotr.io.arrow_columns import column
@@ -59,6 +61,7 @@ class _Read:
     first: Time | None = None
     last: Time | None = None
     sample: list[Time] = field(default_factory=list)
+    spans: list[Span] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,15 +144,21 @@ class _Run:
         request, report, log = self.request, self.report, self.request.log
         splits = spread(log.splits, self.processes * PARTS)
         buckets = max(self.processes * PARTS, sum(map(_weight, splits)) * 2 // BUCKET)
-        found = self._round("read", partial(_read, log, self.scratch, buckets), list(enumerate(splits)))
+        prepared = prepare(request.program, request.background, request.treatment)
+        ahead = prepared.ahead(request.max_jump)
+        read = partial(_read, log, self.scratch, buckets, ahead)
+        found = self._round("read", read, list(enumerate(splits)))
         sample = self._sum_up(found)
         if report.first is None or report.last is None:
             return
         plan = request.plan()
         quantiles = _quantiles(sample, self.processes * PARTS)
-        layout = lay_out(plan, self.processes, quantiles, report.last, request.slice_length)
         assert log.clock is not None
-        shipped = ship(make_job(request.program, request.background, log.clock, layout, request.treatment))
+        spans = (span for read in found for span in read.spans)
+        cut = cutoff(ahead, gaps(spans, ahead.stride), log.clock, request.treatment.forgiving)
+        last = report.last if cut is None else cut.last
+        layout = lay_out(plan, self.processes, quantiles, last, request.slice_length)
+        shipped = ship(make_job(prepared, log.clock, layout, cut))
         tasks = self.processes * PARTS * 2
         done = self._round("extract", partial(_extract, shipped, self.scratch, tasks), list(range(buckets)))
         report.instants = sum(extracted.instants for extracted in done)
@@ -218,14 +227,17 @@ def _quantiles(sample: Sequence[Time], pieces: int) -> list[Time]:
     return [sample[len(sample) * i // pieces] for i in range(pieces)]
 
 
-def _read(log: LogListing, scratch: str, buckets: int, task: tuple[int, Split]) -> _Read:
+def _read(log: LogListing, scratch: str, buckets: int, ahead: Ahead, task: tuple[int, Split]) -> _Read:
     """Round 1, one task: graphs to files by bucket of time."""
     number, split = task
     found = _Read()
+    spans = spans_for(ahead)
     files = _Files(scratch, f"graphs-{{}}-{number}", _GRAPHS)
     step = 1
     for time, graph in read_split(log, split, found.counts):
         files.add(_bucket(time, buckets), (time, graph), len(graph))
+        if spans is not None:
+            spans.add(time)
         found.first = time if found.first is None else min(found.first, time)
         found.last = time if found.last is None else max(found.last, time)
         if found.counts.graphs % step == 0:
@@ -234,6 +246,8 @@ def _read(log: LogListing, scratch: str, buckets: int, task: tuple[int, Split]) 
                 found.sample = found.sample[::2]
                 step *= 2
     files.close()
+    if spans is not None:
+        found.spans = spans.joined()
     return found
 
 

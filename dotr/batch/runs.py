@@ -38,7 +38,10 @@ Tell = Callable[[str, int, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One run. `background` is read, canonical and labelled; `slice_length` in µs, None to choose."""
+    """One run. `background` is read, canonical and labelled; `slice_length` in µs, None to choose.
+
+    `max_jump`: how far ahead of the one before it an instant may lie, in µs; None: anywhere.
+    """
 
     program: Program
     background: Sequence[Triple]
@@ -47,6 +50,7 @@ class Request:
     slice_length: int | None = None
     format_: str = "jsonl"
     treatment: Treatment = PLAIN
+    max_jump: Time | None = None
 
     def plan(self) -> Partitioning:
         return plan_batch(self.program, self.by)
@@ -104,14 +108,17 @@ def lay_out(
     """The cuts of every group, from quantiles of the log's times; `slice_length` replaces what they suggest,
     within LEAST and MOST.
     """
-    return Layout(plan, tuple(_cut(group, cores, quantiles, slice_length) for group in plan.groups), last)
+    span = max(last - quantiles[0], 0)
+    cuts = (_cut(group, cores, quantiles, span, slice_length) for group in plan.groups)
+    return Layout(plan, tuple(cuts), last)
 
 
-def _cut(group: RuleComponentGroup, cores: int, quantiles: Sequence[Time], slice_length: int | None) -> Cut:
+def _cut(
+    group: RuleComponentGroup, cores: int, quantiles: Sequence[Time], span: Time, slice_length: int | None
+) -> Cut:
     slices: Slices | None = None
     pieces = 1
     if group.horizon is not None and slice_length is not None:
-        span = quantiles[-1] - quantiles[0]
         slices = Even(max(slice_length, group.horizon // LEAST, span // MOST))
         pieces = max(1, span // slices.length)
     elif group.horizon is not None:

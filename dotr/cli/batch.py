@@ -31,6 +31,7 @@ from dotr.cli.options import (
     event_options,
     events_wanted,
     file_name,
+    jump_option,
     micros,
     program_options,
     reading,
@@ -96,6 +97,7 @@ from dotr.tesla.digest import rule_digests
 @click.option("-q", "--quiet", is_flag=True, help="No progress line, no summary.")
 @program_options
 @source_options
+@jump_option
 @event_options
 def command(
     rules: str,
@@ -118,6 +120,7 @@ def command(
     time_unit: str,
     max_document: int,
     on_error: str,
+    max_jump: int | None,
     only_: tuple[str, ...],
     except_: tuple[str, ...],
 ) -> None:
@@ -151,7 +154,7 @@ def command(
                     render.note(line)
             render.say_all(warnings(program, plan))
             treatment = Treatment(materialize == "all", verify, not dead.fails)
-            request = Request(program, triples, log, By(by), slice_, format_, treatment)
+            request = Request(program, triples, log, By(by), slice_, format_, treatment, max_jump)
             report = _run(request, runner, folder, quiet)
             render.say_all(report.findings)
             for letter in report.letters:

@@ -41,7 +41,7 @@ lasts."""
 AGAIN = frozenset({MANY_FACTS, MUCH_DATALOG, MANY_ANSWERS, MUCH_WORK})
 """What the quick way finds wrong with an instant and the canonical way has the last word on."""
 
-REFUSABLE = AGAIN | {"D2601", "D3101"}
+REFUSABLE = AGAIN | {"D2106", "D2107", "D2601", "D3101"}
 """What is found wrong with an instant. Detection has seen nothing of it then."""
 
 

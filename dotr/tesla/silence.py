@@ -51,16 +51,16 @@ class Ticking:
     def next(self, after: Time, graph: Time | None, bound: Time) -> Time:
         """The earliest tick > `after` that matters; not less than `bound` if there is none."""
         tick = (after // self.every + 1) * self.every
-        if graph is None or tick > graph + self.reach:
+        if self.reach < ENDLESS and (graph is None or tick > graph + self.reach):
             tick = max(tick, -((self.memory - bound) // self.every) * self.every)
         return tick
 
     def count(self, after: Time, graph: Time, bound: Time) -> int:
-        """How many ticks in (after, bound) matter."""
-        reached = max(after, min(bound - 1, graph + self.reach))
-        kept = max(reached, bound - 1 - self.memory)
+        """How many ticks in (after, bound) matter, or one more; never less for a later `bound`."""
         every = self.every
-        return reached // every - after // every + (bound - 1) // every - kept // every
+        reached = max(after, min(bound - 1, graph + self.reach))
+        kept = min((bound - 1) // every - reached // every, -(-self.memory // every))
+        return reached // every - after // every + kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,9 @@ class Silence:
         return found if found < bound else None
 
     def count(self, after: Time, graph: Time, bound: Time) -> int:
-        """How many ticks in (after, bound) can matter; where several EVERY tick at once, each counts."""
+        """How many ticks in (after, bound) can matter, up to one more for each EVERY; never less for a later
+        `bound`. Where several EVERY tick at once, each counts.
+        """
         return sum(ticking.count(after, graph, bound) for ticking in self.ticking)
 
     def allows(self, limit: int) -> Time:

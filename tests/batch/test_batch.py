@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -107,16 +108,26 @@ def test_the_literal_reading_beside_agrees(rules: Path, log: Path, tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("engine", "what"),
+    ("engine", "finds", "what"),
     [
-        ("dotr.batch.extracting.Extractor.facts", "query `Fire.Smoke` at"),
-        ("dotr.tesla.detector.TeslaDetector.detect", "rule `Fire` at"),
+        (
+            "dotr.core.instant.Instants.known",
+            lambda _, time, graphs: (time, graphs[0], {}, True),
+            "query `Fire.Smoke` at",
+        ),
+        ("dotr.tesla.detector.TeslaDetector.detect", lambda *_: [], "rule `Fire` at"),
     ],
 )
 def test_a_difference_to_the_literal_reading_ends_the_run(
-    rules: Path, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str, what: str
+    rules: Path,
+    log: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    engine: str,
+    finds: Callable[..., object],
+    what: str,
 ) -> None:
-    monkeypatch.setattr(engine, lambda *_arguments: {} if "Extractor" in engine else [])
+    monkeypatch.setattr(engine, finds)
     result = batch(rules, log, tmp_path / "out", "--verify")
     assert result.exit_code == 4
     assert "D4090" in result.output

@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from dotr.batch.fact_rows import REFUSED, FactRow, marks
+from dotr.batch.fact_rows import REFUSED, FactRow, Layout, marks
 from dotr.batch.findings import first_of_each
-from dotr.batch.job import Shipped, make_job, ship
+from dotr.batch.job import Prepared, Shipped, make_job, prepare, ship
 from dotr.batch.locations import is_remote
 from dotr.batch.log_splits import ARCHIVE_RUNG, absolute, spread
 from dotr.batch.runs import PARTS, Report, Request, Tell, check_program, lay_out
@@ -29,9 +29,11 @@ from dotr.batch.spark.read_tasks import READ_COLUMNS, ReadSplits
 from dotr.batch.spark.remote_logs import read_remote, union
 from dotr.batch.spark.remote_output import write_remote
 from dotr.batch.spark.sessions import session
+from dotr.batch.time_gaps import Cutoff, cutoff
 from dotr.errors import DotrError
 from dotr.events import Clock, Time
 from dotr.io.decode.parquet import SUFFIX
+from dotr.tesla.silence import ENDLESS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -76,7 +78,8 @@ class SparkRunner:
         report.seconds["start"] = self._seconds
         try:
             found = replace(request, log=absolute(request.log))
-            _Run(found, report, spark, request.log.clock, folder, tell).run()
+            prepared = prepare(request.program, request.background, request.treatment)
+            _Run(found, report, spark, request.log.clock, folder, tell, prepared).run()
         except DotrError:
             raise
         except Exception as error:  # Py4J and gRPC raise what they like
@@ -96,6 +99,7 @@ class _Run:
     clock: Clock
     folder: str
     tell: Tell
+    prepared: Prepared
 
     def run(self) -> None:
         request, report = self.request, self.report
@@ -113,18 +117,34 @@ class _Run:
             report.first, report.last = look.first, look.last
             if look.first is None or look.last is None:
                 return
-            layout = lay_out(request.plan(), cores, look.quantiles, look.last, request.slice_length)
-            job = ship(make_job(request.program, request.background, self.clock, layout, request.treatment))
+            cut = self._cutoff(log.select("time"), unit)
+            job, layout = self._job(look, cores, cut)
             instants = frames.instants(log, look.repeated)
             facts = frames.facts(instants, job, self.clock)
             first: Time | None = look.first
             if request.treatment.forgiving and any(group.ticks for group in layout.plan.groups):
-                first = self._first_accepted(instants, job, look.first)
+                taken = instants if cut is None else instants.where(f"time < {cut.since // unit}")
+                first = self._first_accepted(taken, job, look.first)
             rows = [] if first is None else marks(layout, first)
             with self._stage("detect"):
                 self._write(facts, rows, job)
         finally:
             kept.unpersist()
+
+    def _cutoff(self, times: DataFrame, unit: int) -> Cutoff | None:
+        """From where on the log, whose times are in `unit` µs, is refused."""
+        ahead = self.prepared.ahead(self.request.max_jump)
+        if ahead.stride >= ENDLESS:
+            return None
+        found = frames.gaps(times, unit, ahead.stride)
+        return cutoff(ahead, found, self.clock, self.request.treatment.forgiving)
+
+    def _job(self, look: frames.Look, cores: int, cut: Cutoff | None) -> tuple[Shipped, Layout]:
+        """The job for a log."""
+        assert look.last is not None
+        request, last = self.request, look.last if cut is None else cut.last
+        layout = lay_out(request.plan(), cores, look.quantiles, last, request.slice_length)
+        return ship(make_job(self.prepared, self.clock, layout, cut)), layout
 
     def _first_accepted(self, instants: DataFrame, job: Shipped, first: Time) -> Time | None:
         """The first instant not in error, where ticks begin; None where there is none. Extracts it."""
@@ -194,8 +214,7 @@ class _Run:
         report.rungs = {ARCHIVE_RUNG: look.graphs}
         if look.first is None or look.last is None:
             return
-        layout = lay_out(request.plan(), cores, look.quantiles, look.last, request.slice_length)
-        job = ship(make_job(request.program, request.background, self.clock, layout, request.treatment))
+        job, layout = self._job(look, cores, self._cutoff(times, 1))
         clock = Clock(integer=True, unit=1)  # these tasks give times in microseconds
         if few:
             facts = tasks.mapInArrow(ExtractArchives(request.log, job, again), frames.FACT_COLUMNS)

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING
 
 from dotr.api import duration
 from dotr.batch.fact_rows import marks
-from dotr.batch.job import make_job, ship
+from dotr.batch.job import make_job, prepare, ship
 from dotr.batch.partitioning import By, plan_batch
 from dotr.batch.runs import PARTS, check_program, lay_out, warnings
 from dotr.batch.spark import stages as frames
+from dotr.batch.time_gaps import cutoff
 from dotr.errors import Diagnostic, DotrError, UsageError
 from dotr.events import Clock
 from dotr.io.decode.documents import STREAM_BASE
@@ -28,6 +29,7 @@ from dotr.io.files.background import read_background
 from dotr.io.files.rule_texts import read_rules_text
 from dotr.io.timestamps import UNITS
 from dotr.lang import load_program
+from dotr.tesla.silence import ENDLESS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -44,6 +46,7 @@ def detect(
     by: str = "auto",
     slice_length: timedelta | str | None = None,
     base: str | None = None,
+    max_jump: timedelta | str | None = None,
 ) -> DataFrame:
     """The composite events of `log`, as `dotr run` finds them, in no order.
 
@@ -52,12 +55,13 @@ def detect(
     where the column knows it: of archives of `dotr convert` and of the data source `dotr`; elsewhere it is
     "s". `rules` are paths of .dotr and .dlog files,
     `background` more RDF files, all on the driver. `by`: "auto", "key" or "time". `slice_length` replaces
-    the chosen slices of time.
+    the chosen slices of time. `max_jump`: how far ahead of the time before it a time may lie.
 
     Returns (time as in `log`, but bigint for every integer type; rule; id; bindings: WITH variable → term as
     N-Triples; match: JSON as in a JSON line; graph: sorted N-Triples).
-    Raises ProgramError, DataError (background), UsageError D4122 (columns), D4123 (arguments). What is wrong
-    with a graph is told when the result is read, as an exception of Spark's that quotes the diagnostic.
+    Raises ProgramError, DataError (background; D2106 and D2107 for times too far ahead), UsageError D4122
+    (columns), D4123 (arguments). What is wrong with a graph is told when the result is read, as an exception
+    of Spark's that quotes the diagnostic.
     """
     clock = _clock(log, time_unit)
     if by not in list(By):
@@ -76,8 +80,12 @@ def detect(
     cores = _cores(log)
     unit = clock.unit if clock.integer else 1
     graphs = _graphs(log, clock)
+    prepared = prepare(program, triples)
+    ahead = prepared.ahead(None if max_jump is None else duration(max_jump))
     try:
         look = frames.look(graphs, unit, cores * PARTS)
+        if look.first is not None and ahead.stride < ENDLESS:
+            cutoff(ahead, frames.gaps(graphs.select("time"), unit, ahead.stride), clock, forgiving=False)
     except DotrError:
         raise
     except Exception as error:  # Py4J and gRPC raise what they like
@@ -85,7 +93,7 @@ def detect(
     if look.first is None or look.last is None:
         return frames.no_events(log.sparkSession, clock)
     layout = lay_out(plan, cores, look.quantiles, look.last, length)
-    job = ship(make_job(program, triples, clock, layout))
+    job = ship(make_job(prepared, clock, layout))
     facts = frames.facts(frames.instants(graphs, look.repeated), job, clock, base or STREAM_BASE)
     return frames.events(facts, marks(layout, look.first), job, clock)
 

@@ -13,6 +13,7 @@ import gc
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -22,6 +23,7 @@ from dotr.batch.fact_rows import FactRow
 from dotr.batch.findings import packed, unpacked
 from dotr.batch.job import RARELY, Job, Shipped, split_lines
 from dotr.batch.output_parts import batched, write_events
+from dotr.batch.time_gaps import Gap
 from dotr.errors import (
     DataError,
     Diagnostic,
@@ -60,6 +62,7 @@ WRITTEN_COLUMNS = (
     ", findings string"
 )
 
+_WIDEST = 2**62
 _EVENTS = 1024
 _MARK = "dotr-error:"
 _KINDS: dict[str, type[DotrError]] = {
@@ -126,6 +129,22 @@ def gathered(frame: DataFrame) -> DataFrame:
     from pyspark.sql import functions as f  # noqa: PLC0415  # start-up
 
     return frame.groupBy("time").agg(f.collect_list("graph").alias("graphs"))
+
+
+def gaps(times: DataFrame, unit: int, stride: Time) -> Iterator[Gap]:
+    """The gaps wider than `stride` in a column `time` (bigint, in `unit` µs), in time order."""
+    from pyspark.sql import Window  # noqa: PLC0415  # start-up
+    from pyspark.sql import functions as f  # noqa: PLC0415  # start-up
+
+    width = stride // unit + 1
+    cell = f.col("time") - f.pmod("time", f.lit(min(width, _WIDEST)))
+    cells = times.groupBy(cell.alias("cell")).agg(f.min("time").alias("first"), f.max("time").alias("last"))
+    before = f.lag("last").over(Window.orderBy("first")).cast("decimal(38,0)")
+    found = cells.select(before.alias("before"), "first").where(
+        f.col("first") - f.col("before") >= Decimal(width)
+    )
+    for row in found.orderBy("first").toLocalIterator():
+        yield int(row.before) * unit, row["first"] * unit
 
 
 def repeated_times(times: DataFrame) -> list[Time]:

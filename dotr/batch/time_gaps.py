@@ -1,0 +1,103 @@
+"""Gaps in the times of a log: from which instant on it lies too far ahead, whatever the order of reading.
+
+Place:   local.py and the Spark runner feed it the times that their readers saw; core/ahead.py judges a gap.
+Method:  the pipeline compares a graph with the last one that it took. In time order all graphs behind the
+         first gap that is too wide are refused, so one cut describes it. Readers keep, of times that come in
+         any order, spans without wide gaps: cells no wider than what needs no closer look, joined.
+Why not: sorting all times: a span is two numbers, however many graphs it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TypeAlias
+
+from dotr.core.ahead import Ahead
+from dotr.errors import DataError
+from dotr.events import Clock, Time
+from dotr.tesla.silence import ENDLESS
+
+Span: TypeAlias = tuple[Time, Time]
+"""First and last of times between which no gap is wider than a stride."""
+
+Gap: TypeAlias = tuple[Time, Time]
+"""The last time before it and the first one behind it."""
+
+_MANY = 100_000
+
+
+@dataclass(slots=True)
+class Spans:
+    """Owns the spans of the times seen so far."""
+
+    stride: Time
+    _cells: dict[Time, Span] = field(default_factory=dict)
+    _joined: list[Span] = field(default_factory=list)
+
+    def add(self, time: Time) -> None:
+        """A graph came for this time."""
+        cell = time // (self.stride + 1)
+        found = self._cells.get(cell)
+        if found is None:
+            self._cells[cell] = time, time
+            if len(self._cells) > _MANY:
+                self._joined = self.joined()
+                self._cells.clear()
+        elif time < found[0] or time > found[1]:
+            self._cells[cell] = min(time, found[0]), max(time, found[1])
+
+    def joined(self) -> list[Span]:
+        """The spans in time order."""
+        return joined([*self._joined, *self._cells.values()], self.stride)
+
+
+def spans_for(ahead: Ahead) -> Spans | None:
+    """What a reader notes times in; None where no time is too far ahead of another."""
+    return None if ahead.stride >= ENDLESS else Spans(ahead.stride)
+
+
+def joined(spans: Iterable[Span], stride: Time) -> list[Span]:
+    """Spans in time order, those joined that no gap wider than `stride` parts."""
+    found: list[Span] = []
+    for first, last in sorted(spans):
+        if found and first - found[-1][1] <= stride:
+            found[-1] = found[-1][0], max(last, found[-1][1])
+        else:
+            found.append((first, last))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Cutoff:
+    """Graphs from `since` on lie too far ahead of `last`, the last instant that is taken."""
+
+    ahead: Ahead
+    last: Time
+    since: Time
+
+    def error(self, time: Time, clock: Clock) -> DataError:
+        """What is said of a graph at `time` ≥ `since`."""
+        error = self.ahead.refused(self.last, self.last, time, clock)
+        assert error is not None, "what is further ahead is no less refused"
+        return error
+
+
+def gaps(spans: Iterable[Span], stride: Time) -> Iterator[Gap]:
+    """The gaps wider than `stride` between spans, in time order."""
+    return ((last, first) for (_, last), (first, _) in pairwise(joined(spans, stride)))
+
+
+def cutoff(ahead: Ahead, gaps: Iterable[Gap], clock: Clock, forgiving: bool) -> Cutoff | None:
+    """The first gap that is too wide; None if there is none. `gaps`: those wider than `ahead.stride`.
+
+    Raises DataError D2106, D2107 where it is not `forgiving`.
+    """
+    for last, first in gaps:
+        error = ahead.refused(last, last, first, clock)
+        if error is not None and not forgiving:
+            raise error
+        if error is not None:
+            return Cutoff(ahead, last, first)
+    return None
