@@ -26,7 +26,7 @@ from dotr.io.decode.documents import parse_triples
 from dotr.io.files.background import read_background
 from dotr.io.files.outputs import StreamOutput, open_output
 from dotr.io.files.rule_texts import RuleTexts
-from dotr.io.files.sources import Sources, TimedGraph, resolve
+from dotr.io.files.sources import SourceOptions, Sources, TimedGraph, resolve
 from dotr.io.places import place_in, place_of
 from dotr.io.timestamps import TimeError, parse_text
 from dotr.ir import Program
@@ -90,15 +90,10 @@ def command(
         )
     options = reading(base, time_path, time_unit, max_document)
     program = load_program([rules, *more_rules], RuleTexts())
-    if program.holds or program.standing:
-        raise UnsupportedError(
-            Diagnostic(
-                "D4175", "what lasts is not explained yet", hint="explain rules without HOLD and ISTREAM"
-            )
-        )
+    refuse_lasting(program)
     documents = [*program.background, *background]
     triples = read_background(documents, base, max_document, named=program.named)
-    time = None if at is None else _time(at, options.unit)
+    time = None if at is None else instant_of(at, options.unit)
     if (why_not or triple) and time is None:
         raise UsageError(
             Diagnostic("D4171", f"{asked[0]} needs the time of an instant", hint="add --at TIME")
@@ -116,9 +111,7 @@ def command(
         lateness=lateness,
         everything=triple is not None,
     )
-    with DeadLetters(on_error) as dead:
-        reader = Sources(sources, options, dead.refusals())
-        history.run((Graph(g.time, _plain(g), g.place) for g in reader), lambda: reader.clock)
+    run_up_to(history, sources, options, on_error)
     writer = Writer(program.prefixes)
     explainer = Explainer(history, Text(writer.term, writer.expression, writer.path))
     places = _places(history, [file for path in documents for file in resolve([path])])
@@ -139,6 +132,23 @@ def command(
     )
     out.finish()
     return 0 if all(isinstance(one, EventProof | InStream | InBackground | Derived) for one in found) else 1
+
+
+def refuse_lasting(program: Program) -> None:
+    """Raise UnsupportedError D4175 for a program of which something lasts."""
+    if program.holds or program.standing:
+        raise UnsupportedError(
+            Diagnostic(
+                "D4175", "what lasts is not explained yet", hint="explain rules without HOLD and ISTREAM"
+            )
+        )
+
+
+def run_up_to(history: History, sources: Sequence[str], options: SourceOptions, on_error: str) -> None:
+    """Run a history over sources, with the policy for documents that cannot be read."""
+    with DeadLetters(on_error) as dead:
+        reader = Sources(sources, options, dead.refusals())
+        history.run((Graph(g.time, _plain(g), g.place) for g in reader), lambda: reader.clock)
 
 
 def _plain(graph: TimedGraph) -> list[Triple]:
@@ -172,7 +182,8 @@ def _written(
     return "\n".join(map(drawn, nodes))
 
 
-def _time(text: str, unit: int) -> Time:
+def instant_of(text: str, unit: int) -> Time:
+    """The time that `--at` names. Raises UsageError D4111."""
     try:
         return parse_text(text, unit)[0]
     except TimeError as error:

@@ -38,6 +38,7 @@ VERBS = {
     "plan": "What will run: queries, joins, horizons, state bounds.",
     "run": "Replay sources through rules and print composite events.",
     "explain": "Why an event happened, or a rule did not fire.",
+    "state": "What holds at one time, as RDF.",
     "query": "SPARQL over the enriched state at one time, or over the background.",
     "deploy": "Check rules and register them in a deployment directory.",
     "feed": "Push sources into a deployment; resumes where it stopped, exactly once.",

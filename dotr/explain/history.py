@@ -212,6 +212,13 @@ class KeptInstants:
                 self._materialiser.forget()
         return self._facts[time].get(stream, ())
 
+    def state(self, time: Time) -> tuple[list[Triple], list[Triple]]:
+        """(what background and stream state, what is derived) at an instant, each sorted."""
+        with self.open(time):
+            holds = set(self._materialiser.state())
+        stated = {*self._history.background, *self.triples(time)}
+        return sorted(stated), sorted(holds - stated)
+
     def between(self, stream: str, start: Time, end: Time, extra: Iterable[Time] = ()) -> list[Fact]:
         """The facts of a query at the instants of `[start, end]`, those without a graph in `extra`."""
         times = sorted({t for t in (*self._history.times(), *extra) if start <= t <= end})

@@ -1,0 +1,89 @@
+"""`dotr state RULES SOURCE… --at TIME`: K(t) as RDF, what is stated and what is derived apart.
+
+Place:   what `dotr query` asks, to look at; everything is materialised.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+
+import click
+
+from dotr.cli.explain import instant_of, refuse_lasting, run_up_to
+from dotr.cli.options import reading, rules_options, source_options
+from dotr.errors import Diagnostic, UsageError
+from dotr.explain.history import History, KeptInstants
+from dotr.io.files.background import read_background
+from dotr.io.files.outputs import StreamOutput, open_output
+from dotr.io.files.rule_texts import RuleTexts
+from dotr.io.term_formatting import TermFormatter
+from dotr.lang import load_program
+from dotr.rdf.terms import Triple
+
+FORMATS = ("trig", "turtle", "nquads")
+STATED, DERIVED = "<urn:dotr:stated>", "<urn:dotr:derived>"
+
+
+@click.command(short_help="What holds at one time, as RDF.")
+@click.argument("rules", metavar="RULES")
+@click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
+@click.option("--at", metavar="TIME", required=True, help="Which instant of the SOURCEs.")
+@click.option("--derived", is_flag=True, help="Only what the rules derive.")
+@click.option("--format", "format_", type=click.Choice(FORMATS), default="trig", help="Default: trig.")
+@click.option("-o", "--output", metavar="FILE", help="Write here instead of standard output.")
+@click.option("--overwrite", is_flag=True, help="Replace FILE if it exists.")
+@rules_options
+@source_options
+def command(
+    rules: str,
+    sources: tuple[str, ...],
+    at: str,
+    derived: bool,
+    format_: str,
+    output: str | None,
+    overwrite: bool,
+    background: tuple[str, ...],
+    more_rules: tuple[str, ...],
+    verify: bool,
+    base: str,
+    time_path: str | None,
+    time_unit: str,
+    max_document: int,
+    on_error: str,
+) -> None:
+    """Print K(t): the background, the graphs of that instant, and what the rules derive from them.
+
+    TriG and N-Quads have what is stated in the graph urn:dotr:stated and what is derived in urn:dotr:derived;
+    Turtle has both as one graph.
+    """
+    if verify:
+        raise UsageError(
+            Diagnostic("D4171", "--verify has nothing to compare here", hint="dotr query --verify")
+        )
+    options = reading(base, time_path, time_unit, max_document)
+    program = load_program([rules, *more_rules], RuleTexts())
+    refuse_lasting(program)
+    documents = [*program.background, *background]
+    triples = read_background(documents, base, max_document, named=program.named)
+    time = instant_of(at, options.unit)
+    history = History(program, triples, until=time, everything=True)
+    run_up_to(history, sources, options, on_error)
+    stated, follows = KeptInstants(history).state(time)
+    out = open_output(output, overwrite) if output else StreamOutput(sys.stdout.buffer)
+    graphs = [(DERIVED, follows)] if derived else [(STATED, stated), (DERIVED, follows)]
+    terms = TermFormatter(program.prefixes)
+    if format_ != "nquads":
+        out.write(terms.header())
+    for name, found in graphs:
+        if format_ == "nquads":
+            out.write("".join(f"{s} {p} {o} {name} .\n" for s, p, o in found))
+        elif format_ == "turtle":
+            out.write(_lines(found, terms, ""))
+        else:
+            out.write(f"{name} {{\n{_lines(found, terms, '    ')}}}\n")
+    out.finish()
+
+
+def _lines(triples: Iterable[Triple], terms: TermFormatter, indent: str) -> str:
+    return "".join(f"{indent}{terms.term(s)} {terms.predicate(p)} {terms.term(o)} .\n" for s, p, o in triples)
