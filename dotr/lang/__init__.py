@@ -9,17 +9,32 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
 from dotr.datalog.strata import check_rules
 from dotr.errors import Diagnostic, Diagnostics, ProgramError, Severity
 from dotr.ir import DatalogRule, Program, Select
 from dotr.lang.checks.advice import advise
+from dotr.lang.checks.comparisons import check_comparisons
+from dotr.lang.checks.impossible_rules import check_possible
 from dotr.lang.checks.resolve import Resolver
+from dotr.lang.checks.single_choices import check_choices
+from dotr.lang.checks.unrelated_events import check_relations
+from dotr.lang.checks.unused_aggregates import check_aggregates
 from dotr.lang.grammar.base import Skip
 from dotr.lang.grammar.dlog import DatalogParser
 from dotr.lang.grammar.sparql import SparqlParser
 from dotr.lang.loading import Loader, Reader
-from dotr.source import Source
+from dotr.source import Source, Span
+
+CHECKS: Final = (
+    check_relations,
+    check_comparisons,
+    check_aggregates,
+    check_choices,
+    check_possible,
+)
+"""What is not wrong but hardly meant: functions of a program whose rules are right, in this order."""
 
 __all__ = ["Reader", "check_program", "load_program", "parse_datalog", "parse_program", "parse_query"]
 
@@ -37,7 +52,7 @@ def check_program(
     loader.paths(paths)
     program = _resolve(loader, found)
     loader.unused_prefixes()
-    advise(program, found)
+    _advise(program, found)
     if found.errors or loader.loaded.open_parameters:
         return None, _sorted(found.found)
     return program, _sorted(found.found)
@@ -111,14 +126,33 @@ def _finish(loader: Loader, found: Diagnostics, removed: bool = False) -> Progra
             ]
         )
     loader.unused_prefixes()
-    advise(program, found, infos=False)
+    _advise(program, found, infos=False)
     return replace(program, warnings=warnings_of(found.found, removed))
+
+
+def _advise(program: Program, found: Diagnostics, infos: bool = True) -> None:
+    """Record what is not wrong and hardly meant."""
+    advise(program, found, infos)
+    sound = _sound(program, found.errors)
+    for check in CHECKS:
+        check(sound, found)
 
 
 def warnings_of(found: list[Diagnostic], removed: bool = False) -> tuple[Diagnostic, ...]:
     """The warnings among findings; where rules were left out, none about queries that only they read."""
     warned = (d for d in _sorted(found) if d.severity is Severity.WARNING)
     return tuple(d for d in warned if not (removed and d.code == "D1117"))
+
+
+def _sound(program: Program, errors: Sequence[Diagnostic]) -> Program:
+    """The program without the rules that have an error in them: what else they say may follow from that."""
+    wrong = [error.span for error in errors if error.span is not None]
+    rules = tuple(rule for rule in program.rules if not any(_inside(span, rule.span) for span in wrong))
+    return replace(program, rules=rules)
+
+
+def _inside(span: Span, whole: Span | None) -> bool:
+    return whole is not None and span.source == whole.source and whole.start <= span.start < whole.end
 
 
 def _sorted(found: list[Diagnostic]) -> list[Diagnostic]:

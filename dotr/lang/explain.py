@@ -10,24 +10,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from dotr.lang.grammar.base import nearest
-from dotr.lang.pages import (
-    budgets,
-    datalog,
-    explanations,
-    lasting,
-    names,
-    outputs,
-    queries,
-    running,
-    syntax,
-    windows,
-)
+from dotr.lang.pages import GROUPS
 from dotr.lang.pages.page import Page
 
 PAGES: Final[Mapping[str, Page]] = {
-    page.code: page
-    for group in (syntax, names, queries, windows, lasting, datalog, running, outputs, budgets, explanations)
-    for page in sorted(group.PAGES, key=lambda page: page.code)
+    page.code: page for group in GROUPS for page in sorted(group.PAGES, key=lambda page: page.code)
 }
 
 

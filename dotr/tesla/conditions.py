@@ -12,18 +12,20 @@ from dataclasses import replace
 from functools import reduce
 
 from dotr.ir.expressions import Attribute, Call, Const, Expression, TimeOf, Var
-from dotr.rdf.terms import XSD_FLOAT
+from dotr.rdf.terms import TRUE, XSD_FLOAT
 
 NOW = "NOW()"
 """Stands among names for the trigger's time; no position has parentheses in its name."""
+
+_TRUE = Const(TRUE)
 
 OWN = ""
 """The name under which a column knows its own fact: columns of different rules are the same column."""
 
 
 def parts(condition: Expression | None) -> list[Expression]:
-    """The operands of the outermost `&&`s, from left to right; none of no condition."""
-    if condition is None:
+    """The operands of the outermost `&&`s, from left to right; none of no condition, and of `true`."""
+    if condition is None or condition == _TRUE:
         return []
     if isinstance(condition, Call) and condition.function == "&&":
         return [part for argument in condition.arguments for part in parts(argument)]

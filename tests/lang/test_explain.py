@@ -13,18 +13,7 @@ from dotr.io.files.rule_texts import read_rules_text
 from dotr.io.files.shipped import SCHEME
 from dotr.lang import check_program
 from dotr.lang.explain import PAGES, explain, similar
-from dotr.lang.pages import (
-    budgets,
-    datalog,
-    explanations,
-    lasting,
-    names,
-    outputs,
-    queries,
-    running,
-    syntax,
-    windows,
-)
+from dotr.lang.pages import GROUPS
 from dotr.lang.pages.page import Page, PageKind
 from tests.lang.rejected import cases, findings
 
@@ -47,8 +36,7 @@ def codes() -> set[str]:
 
 def test_a_code_has_one_page() -> None:
     """A second one would silently take the place of the first."""
-    groups = (budgets, datalog, explanations, lasting, names, outputs, queries, running, syntax, windows)
-    pages = [page.code for group in groups for page in group.PAGES]
+    pages = [page.code for group in GROUPS for page in group.PAGES]
     assert len(pages) == len(set(pages)) == len(PAGES)
 
 

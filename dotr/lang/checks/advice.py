@@ -7,7 +7,7 @@ Method:  windows by reachability over "not later than"; comparisons by the sorts
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -24,9 +24,9 @@ from dotr.ir import (
     Program,
     Rule,
     Select,
-    Summarise,
     Within,
 )
+from dotr.lang.checks.comparisons import rule_expressions
 from dotr.lang.checks.sorts import Sort, attribute_sorts, check_sorts, filters_of
 from dotr.lang.grammar.tokens import tokenize
 from dotr.source import Source, Span
@@ -147,19 +147,8 @@ def _comparisons(program: Program, found: Diagnostics) -> None:
             place = known.get(position)
             return streams.get(place.stream, {}).get(variable) if place is not None else None
 
-        for expression in _expressions(rule):
+        for expression in rule_expressions(rule):
             check_sorts(expression, sort_of, found)
-
-
-def _expressions(rule: Rule) -> Iterator[Expression]:
-    for conjunct in rule.conjuncts:
-        if isinstance(conjunct, Summarise) and conjunct.argument is not None:
-            yield conjunct.argument
-        if conjunct.on is not None:
-            yield conjunct.on
-    if rule.where is not None:
-        yield rule.where
-    yield from (binding.expression for binding in rule.bindings)
 
 
 # -- twins -----------------------------------------------------------------------------------------

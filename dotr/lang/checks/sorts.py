@@ -125,18 +125,27 @@ def _call_sort(function: str, arguments: tuple[Expression, ...]) -> Sort | None:
     return _CASTS.get(function)
 
 
+def mismatch(expression: Call, leaves: Leaves) -> tuple[Sort | None, Sort | None] | None:
+    """The sorts of a comparison's sides where they say that it never holds."""
+    if expression.function not in _COMPARISONS:
+        return None
+    left, right = (sort(argument, leaves) for argument in expression.arguments)
+    resources_in_order = expression.function != "=" and Sort.RESOURCE in (left, right)
+    if (left is None or right is None or left is right) and not resources_in_order:
+        return None
+    return left, right
+
+
 def check_sorts(expression: Expression, leaves: Leaves, found: Diagnostics) -> None:
     """Warn about every comparison inside an expression whose sides are of different sorts."""
     if not isinstance(expression, Call):
         return
     for argument in expression.arguments:
         check_sorts(argument, leaves, found)
-    if expression.function not in _COMPARISONS:
+    sides_apart = mismatch(expression, leaves)
+    if sides_apart is None:
         return
-    left, right = (sort(argument, leaves) for argument in expression.arguments)
-    resources_in_order = expression.function != "=" and Sort.RESOURCE in (left, right)
-    if (left is None or right is None or left is right) and not resources_in_order:
-        return
+    left, right = sides_apart
     pairs = zip(expression.arguments, (left, right), strict=True)
     sides = [f"`{_text(argument)}` is {known.value}" for argument, known in pairs if known is not None]
     hint = "compare resources with `=` only" if left is right or len(sides) == 1 else ""

@@ -1,1 +1,33 @@
-"""The pages of `dotr check --explain`, by groups of codes. explain.py puts them together."""
+"""The pages of `dotr check --explain CODE`, by groups of codes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dotr.lang.pages import (
+    budgets,
+    datalog,
+    doubtful,
+    explanations,
+    lasting,
+    names,
+    outputs,
+    queries,
+    running,
+    syntax,
+    windows,
+)
+
+GROUPS: Final = (
+    syntax,
+    names,
+    queries,
+    doubtful,
+    windows,
+    lasting,
+    datalog,
+    running,
+    outputs,
+    budgets,
+    explanations,
+)

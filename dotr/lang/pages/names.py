@@ -16,7 +16,7 @@ _FIRE = "RULE Fire\nDEFINE { dotr_x a :Fire }\nFROM Smoke\n"
 _CHAIN = """RULE {0}
 DEFINE {{ dotr_x a :{0} }}
 FROM Smoke
-AND EACH {1} WITHIN 5 min {2} Smoke
+AND NOT {1} WITHIN 5 min {2} Smoke
 """
 
 PAGES: Final = (
@@ -57,8 +57,8 @@ PAGES: Final = (
         "To use one query in two positions, give the second a name of its own: `Again := Smoke`. Both "
         "then range\n"
         "over the same facts and may pick the same one.",
-        _SMOKE + _FIRE + "AND EACH Smoke WITHIN 5 min BEFORE Smoke",
-        _SMOKE + _FIRE + "AND EACH Again := Smoke WITHIN 5 min BEFORE Smoke",
+        _SMOKE + _FIRE + "AND EACH Smoke WITHIN 5 min BEFORE Smoke ON true",
+        _SMOKE + _FIRE + "AND EACH Again := Smoke WITHIN 5 min BEFORE Smoke ON true",
     ),
     Page(
         "D1106",
@@ -149,21 +149,17 @@ PAGES: Final = (
         "D1301",
         "no event of this name in the rule",
         "A rule knows its trigger and its conjuncts by the names they have in it.",
-        _SMOKE + _FIRE + "AND EACH Again := Smoke WITHIN 5 min BEFORE Smok",
-        _SMOKE + _FIRE + "AND EACH Again := Smoke WITHIN 5 min BEFORE Smoke",
+        _SMOKE + _FIRE + "AND EACH Again := Smoke WITHIN 5 min BEFORE Smok ON true",
+        _SMOKE + _FIRE + "AND EACH Again := Smoke WITHIN 5 min BEFORE Smoke ON true",
     ),
     Page(
         "D1302",
         "an event is used before its conjunct",
         "Conjuncts are chosen in the order written; each refers to the trigger or to an earlier one.",
-        _SMOKE
-        + _TEMP
-        + _FIRE
-        + "AND EACH A := Temp WITHIN 5 min BEFORE B\nAND EACH B := Temp WITHIN 5 min BEFORE Smoke",
-        _SMOKE
-        + _TEMP
-        + _FIRE
-        + "AND EACH B := Temp WITHIN 5 min BEFORE Smoke\nAND EACH A := Temp WITHIN 5 min BEFORE B",
+        _SMOKE + _TEMP + _FIRE + "AND EACH A := Temp WITHIN 5 min BEFORE B ON true\n"
+        "AND EACH B := Temp WITHIN 5 min BEFORE Smoke ON true",
+        _SMOKE + _TEMP + _FIRE + "AND EACH B := Temp WITHIN 5 min BEFORE Smoke ON true\n"
+        "AND EACH A := Temp WITHIN 5 min BEFORE B ON true",
     ),
     Page(
         "D1303",
@@ -171,8 +167,8 @@ PAGES: Final = (
         "NOT binds nothing, and an aggregate stands for all its candidates: no window is measured from "
         "them, and\n"
         "their values are known in their own conjunct only.",
-        _SMOKE + _TEMP + _FIRE + "AND NOT Temp WITHIN 5 min BEFORE Smoke\nWITH ?v := Temp.?val",
-        _SMOKE + _TEMP + _FIRE + "AND LAST Temp WITHIN 5 min BEFORE Smoke\nWITH ?v := Temp.?val",
+        _SMOKE + _TEMP + _FIRE + "AND NOT Temp WITHIN 5 min BEFORE Smoke ON true\nWITH ?v := Temp.?val",
+        _SMOKE + _TEMP + _FIRE + "AND LAST Temp WITHIN 5 min BEFORE Smoke ON true\nWITH ?v := Temp.?val",
     ),
     Page(
         "D1304",
@@ -196,8 +192,8 @@ PAGES: Final = (
         "CONSUMING names conjuncts with EACH, LAST or FIRST: the facts they chose are no candidates "
         "again. The trigger\n"
         "fires once anyway, NOT chooses nothing, and an aggregate sees all.",
-        _SMOKE + _TEMP + _FIRE + "AND LAST Temp WITHIN 5 min BEFORE Smoke\nCONSUMING Smoke",
-        _SMOKE + _TEMP + _FIRE + "AND LAST Temp WITHIN 5 min BEFORE Smoke\nCONSUMING Temp",
+        _SMOKE + _TEMP + _FIRE + "AND LAST Temp WITHIN 5 min BEFORE Smoke ON true\nCONSUMING Smoke",
+        _SMOKE + _TEMP + _FIRE + "AND LAST Temp WITHIN 5 min BEFORE Smoke ON true\nCONSUMING Temp",
     ),
     Page(
         "D1307",
@@ -222,10 +218,10 @@ PAGES: Final = (
         "D1309",
         "two aggregates of one name",
         "Aggregates of a rule have names of their own.",
-        _SMOKE + _TEMP + _FIRE + "AND AVG(T.?val) AS ?v OVER T := Temp WITHIN 5 min FROM Smoke\n"
-        "AND MAX(U.?val) AS ?v OVER U := Temp WITHIN 5 min FROM Smoke\nWHERE ?v > 5",
-        _SMOKE + _TEMP + _FIRE + "AND AVG(T.?val) AS ?v OVER T := Temp WITHIN 5 min FROM Smoke\n"
-        "AND MAX(U.?val) AS ?top OVER U := Temp WITHIN 5 min FROM Smoke\nWHERE ?v > 5 && ?top > 9",
+        _SMOKE + _TEMP + _FIRE + "AND AVG(T.?val) AS ?v OVER T := Temp WITHIN 5 min FROM Smoke ON true\n"
+        "AND MAX(U.?val) AS ?v OVER U := Temp WITHIN 5 min FROM Smoke ON true\nWHERE ?v > 5",
+        _SMOKE + _TEMP + _FIRE + "AND AVG(T.?val) AS ?v OVER T := Temp WITHIN 5 min FROM Smoke ON true\n"
+        "AND MAX(U.?val) AS ?top OVER U := Temp WITHIN 5 min FROM Smoke ON true\nWHERE ?v > 5 && ?top > 9",
     ),
     Page(
         "D1310",

@@ -183,7 +183,7 @@ PAGES: Final = (
         "AND EACH B := { SELECT ?y WHERE { ?y a :Smoke } } WITHIN 5 min BEFORE A",
         _PREFIX.split("\n")[0]
         + "\nQUERY Smoke := { SELECT ?x WHERE { ?x a :Smoke } }\nRULE Two DEFINE { dotr_x a :Two }\n"
-        "FROM Smoke\nAND EACH B := Smoke WITHIN 5 min BEFORE Smoke",
+        "FROM Smoke\nAND EACH B := Smoke WITHIN 5 min BEFORE Smoke ON B.?x = Smoke.?x",
     ),
     Page(
         "D1222",

@@ -15,6 +15,7 @@ RULE Fire
 DEFINE { dotr_x a :Fire }
 FROM Smoke
 """
+_EARLIER = "AND EACH Earlier := Smoke WITHIN 5 min BEFORE Smoke ON Earlier.?room = Smoke.?room\n"
 
 PAGES: Final = (
     Page(
@@ -23,16 +24,16 @@ PAGES: Final = (
         "A number and one of us, ms, s, sec, second(s), min, minute(s), h, hour(s), d, day(s). A single "
         "`m` could be\n"
         "anything; months and years have no fixed length.",
-        _SMOKE + "AND EACH Again := Smoke WITHIN 5 m BEFORE Smoke",
-        _SMOKE + "AND EACH Again := Smoke WITHIN 5 min BEFORE Smoke",
+        _SMOKE + "AND EACH Again := Smoke WITHIN 5 m BEFORE Smoke ON Again.?room = Smoke.?room",
+        _SMOKE + "AND EACH Again := Smoke WITHIN 5 min BEFORE Smoke ON Again.?room = Smoke.?room",
     ),
     Page(
         "D1402",
         "a length of time is not negative",
         'Windows reach into the past. For "A, and B within 5 min after it" let B be the trigger: when\n'
         "the rule fires, both have happened.",
-        _SMOKE + "AND EACH Again := Smoke WITHIN -5 min BEFORE Smoke",
-        _SMOKE + "AND EACH Again := Smoke WITHIN 5 min BEFORE Smoke",
+        _SMOKE + "AND EACH Again := Smoke WITHIN -5 min BEFORE Smoke ON Again.?room = Smoke.?room",
+        _SMOKE + "AND EACH Again := Smoke WITHIN 5 min BEFORE Smoke ON Again.?room = Smoke.?room",
     ),
     Page(
         "D1403",
@@ -45,8 +46,8 @@ PAGES: Final = (
         "D1404",
         "a window in which nothing can be",
         "`WITHIN 0 s BEFORE` asks for an event that is earlier, but by no time at all.",
-        _SMOKE + "AND EACH Again := Smoke WITHIN 0 s BEFORE Smoke",
-        _SMOKE + "AND EACH Again := Smoke WITHIN 0 s FROM Smoke",
+        _SMOKE + "AND EACH Again := Smoke WITHIN 0 s BEFORE Smoke ON Again.?room = Smoke.?room",
+        _SMOKE + "AND EACH Again := Smoke WITHIN 0 s FROM Smoke ON Again.?room = Smoke.?room",
     ),
     Page(
         "D1405",
@@ -54,15 +55,15 @@ PAGES: Final = (
         "A window bounds what a rule remembers; one of more than a year is often a wrong unit. A tick "
         "of less than a\n"
         "millisecond makes more instants than any stream.",
-        _SMOKE + "AND EACH Again := Smoke WITHIN 30000 d BEFORE Smoke",
-        _SMOKE + "AND EACH Again := Smoke WITHIN 30 d BEFORE Smoke",
+        _SMOKE + "AND EACH Again := Smoke WITHIN 30000 d BEFORE Smoke ON Again.?room = Smoke.?room",
+        _SMOKE + "AND EACH Again := Smoke WITHIN 30 d BEFORE Smoke ON Again.?room = Smoke.?room",
     ),
     Page(
         "D1406",
         "not a whole number of microseconds, or too long",
         "Time is counted in microseconds. A thousand years is the longest window.",
-        _SMOKE + "AND EACH Again := Smoke WITHIN 0.5 us BEFORE Smoke",
-        _SMOKE + "AND EACH Again := Smoke WITHIN 0.5 ms BEFORE Smoke",
+        _SMOKE + "AND EACH Again := Smoke WITHIN 0.5 us BEFORE Smoke ON Again.?room = Smoke.?room",
+        _SMOKE + "AND EACH Again := Smoke WITHIN 0.5 ms BEFORE Smoke ON Again.?room = Smoke.?room",
     ),
     Page(
         "D1407",
@@ -70,18 +71,15 @@ PAGES: Final = (
         "BETWEEN A AND B is what lies after A and before B. Where the windows say that B is never later "
         "than A,\n"
         "nothing does.",
-        _SMOKE + "AND EACH Earlier := Smoke WITHIN 5 min BEFORE Smoke\nAND NOT Other := Smoke BETWEEN Smoke "
-        "AND Earlier",
-        _SMOKE
-        + "AND EACH Earlier := Smoke WITHIN 5 min BEFORE Smoke\nAND NOT Other := Smoke BETWEEN Earlier "
-        "AND Smoke",
+        _SMOKE + _EARLIER + "AND NOT Other := Smoke BETWEEN Smoke AND Earlier ON Other.?room = Smoke.?room",
+        _SMOKE + _EARLIER + "AND NOT Other := Smoke BETWEEN Earlier AND Smoke ON Other.?room = Smoke.?room",
     ),
     Page(
         "D1408",
         "LAST k and FIRST k count from one",
         "EACH takes every candidate and no number.",
-        _SMOKE + "AND LAST 0 Again := Smoke WITHIN 5 min BEFORE Smoke",
-        _SMOKE + "AND LAST 3 Again := Smoke WITHIN 5 min BEFORE Smoke",
+        _SMOKE + "AND LAST 0 Again := Smoke WITHIN 5 min BEFORE Smoke ON Again.?room = Smoke.?room",
+        _SMOKE + "AND LAST 3 Again := Smoke WITHIN 5 min BEFORE Smoke ON Again.?room = Smoke.?room",
     ),
     Page(
         "D1409",
@@ -100,8 +98,7 @@ PAGES: Final = (
         "BETWEEN is for NOT and aggregates. To choose an event between two others, choose it in a "
         "window and compare\n"
         "times in ON.",
-        _SMOKE + "AND EACH A := Smoke WITHIN 5 min BEFORE Smoke\nAND EACH B := Smoke BETWEEN A AND Smoke",
-        _SMOKE + "AND EACH A := Smoke WITHIN 5 min BEFORE Smoke\n"
-        "AND EACH B := Smoke WITHIN 5 min BEFORE Smoke ON B.time > A.time",
+        _SMOKE + _EARLIER + "AND EACH B := Smoke BETWEEN Earlier AND Smoke ON true",
+        _SMOKE + _EARLIER + "AND EACH B := Smoke WITHIN 5 min BEFORE Smoke ON B.time > Earlier.time",
     ),
 )

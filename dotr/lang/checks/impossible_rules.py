@@ -1,0 +1,235 @@
+"""Rules that can never have an event, and queries that can never have a fact.
+
+Place:   a static check; no data.
+Method:  the least fixpoint of "can happen": a query can unless a filter of its outermost group is false for
+         every row; a rule can if its trigger and every event it must choose can, and none of its conditions
+         is false for all. So rules that wait for each other, or for their own first event, never begin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import NamedTuple
+
+from dotr.errors import Diagnostics
+from dotr.events import Clock
+from dotr.expressions.evaluate import Getter, compile_condition
+from dotr.ir import (
+    Attribute,
+    Call,
+    Const,
+    Expression,
+    Filter,
+    Position,
+    Program,
+    Rule,
+    Select,
+    TimeOf,
+    Var,
+    Within,
+)
+from dotr.lang.checks.sorts import STAND_IN, Leaves, Sort, attribute_sorts, mismatch, variable_sorts
+from dotr.rdf.values import number
+from dotr.source import Span
+from dotr.tesla.conditions import names, parts
+
+_MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "="}
+
+
+class _Reason(NamedTuple):
+    """Why something can never happen; whether another check tells that at its place."""
+
+    text: str
+    told: bool = False
+
+
+def check_possible(program: Program, found: Diagnostics) -> None:
+    """Warn about each rule that can never have an event, D1328, unless its reason is told in the rule."""
+    never = {name: why for name, select in program.selects.items() if (why := _never_a_fact(select))}
+    sorts = {name: attribute_sorts(select) for name, select in program.selects.items()}
+    own = {rule.name: why for rule in program.rules if (why := _false_for_all(rule, sorts))}
+    if any(d.code == "D1307" for d in found.errors):  # rules in a circle: told as that
+        return
+    possible = _possible(program, never, own)
+    for rule in program.rules:
+        if rule.name in possible:
+            continue
+        why = own.get(rule.name) or _missing(rule, never, possible)
+        if why is not None and not why.told:
+            found.warning(
+                "D1328",
+                f"`{rule.name}` can never have an event",
+                _first_word(rule.span),
+                hint="mend what stands in its way, or delete the rule",
+                notes=(why.text,),
+            )
+
+
+def _possible(program: Program, never: Mapping[str, _Reason], own: Mapping[str, _Reason]) -> set[str]:
+    """The rules that can have an event: the least set that is closed under "all that it needs can come".
+    A rule that could not be read may. Linear in the references.
+    """
+    known = {rule.name for rule in program.rules}
+    waiting: dict[str, set[str]] = {}
+    readers: dict[str, list[str]] = {}
+    for rule in program.rules:
+        needs = {position.stream for position in _needed(rule)}
+        if rule.name not in own and not needs & never.keys():
+            waiting[rule.name] = needs & known
+            for stream in needs & known:
+                readers.setdefault(stream, []).append(rule.name)
+    possible = {position.stream for rule in program.rules for position in rule.positions} - known
+    ready = [name for name, needs in waiting.items() if not needs]
+    while ready:
+        name = ready.pop()
+        possible.add(name)
+        for reader in readers.get(name, ()):
+            waiting[reader].discard(name)
+            if not waiting[reader]:
+                ready.append(reader)
+    return possible
+
+
+def _needed(rule: Rule) -> Iterator[Position]:
+    """The events without which the rule has none: its trigger's, and those it chooses."""
+    if isinstance(rule.trigger, Position):
+        yield rule.trigger
+    yield from (choice.position for choice in rule.chosen)
+
+
+def _first_word(span: Span | None) -> Span | None:
+    """RULE, or PRIVATE: the whole span of a rule may be many lines."""
+    if span is None:
+        return None
+    length = next((n for n, c in enumerate(span.source.text[span.start : span.end]) if not c.isalpha()), 0)
+    return Span(span.source, span.start, span.start + length)
+
+
+def _missing(rule: Rule, never: Mapping[str, _Reason], possible: set[str]) -> _Reason | None:
+    """Why an event that the rule needs can never come."""
+    for position in _needed(rule):
+        stream, name = position.stream, position.name
+        if position.chained and stream not in possible:
+            if stream == rule.name:
+                return _Reason(f"`{name}` is an earlier event of its own, and there is no first one")
+            return _Reason(f"it needs an event of `{stream}`, which can never have one before")
+        if not position.chained and stream in never:
+            inline = stream.startswith(f"{rule.name}.")
+            return _Reason(f"`{name}` never has a fact: {never[stream].text}", inline and never[stream].told)
+    return None
+
+
+def _false_for_all(rule: Rule, sorts: Mapping[str, Mapping[str, Sort]]) -> _Reason | None:
+    """Why a condition of the rule is false for every match."""
+    streams = {position.name: position.stream for position in rule.positions}
+
+    def sort_of(leaf: str) -> Sort | None:
+        position, _, variable = leaf.partition(".?")
+        return sorts.get(streams.get(position, ""), {}).get(variable)
+
+    for choice in rule.chosen:
+        window = choice.window
+        if isinstance(window, Within) and window.before and not window.duration:
+            return _Reason("its window is empty", told=True)
+        if why := _falsehood(parts(choice.on), sort_of):
+            return _Reason(f"no `{choice.position.name}` matches: {why.text}", why.told)
+    why = _falsehood(parts(rule.where), sort_of)
+    return why and _Reason(f"WHERE is never true: {why.text}", why.told)
+
+
+def _never_a_fact(select: Select) -> _Reason | None:
+    """Why a query has no answer whatever the data. (One that counts has an answer over nothing.)"""
+    if select.group_by or select.having or any(_aggregates(p.expression) for p in select.projection):
+        return None
+    if select.limit == 0:
+        return _Reason("LIMIT 0")
+    sorts = variable_sorts(select.where)
+    filters = [part for e in select.where.elements if isinstance(e, Filter) for part in parts(e.condition)]
+    return _falsehood(filters, sorts.get)
+
+
+def _aggregates(expression: Expression | None) -> bool:
+    if isinstance(expression, Call):
+        return any(map(_aggregates, expression.arguments))
+    return expression is not None and not isinstance(expression, Const | Var | Attribute | TimeOf)
+
+
+def _falsehood(conditions: Sequence[Expression], leaves: Leaves) -> _Reason | None:
+    """Why conditions are never all true: one is false by itself, or two of them contradict each other."""
+    for condition in conditions:
+        if isinstance(condition, Call) and mismatch(condition, leaves):
+            return _Reason(f"`{_text(condition)}` never holds", told=True)
+        if _is_false(condition):
+            return _Reason(f"`{_text(condition)}` is false", told=_compares(condition))
+    return _contradiction(conditions)
+
+
+def _compares(condition: Expression) -> bool:
+    return isinstance(condition, Call) and condition.function in _MIRRORED
+
+
+def _is_false(condition: Expression) -> bool:
+    """Whether a condition that looks at nothing is false or an error. One with a parameter is let be."""
+    if names(condition) or not _constant(condition):
+        return False
+    return not compile_condition(condition, _no_leaf, clock=Clock())(())
+
+
+def _constant(expression: Expression) -> bool:
+    match expression:
+        case Const(term):
+            return not term.startswith(STAND_IN)
+        case Call(function, arguments):
+            return function != "NOW" and all(map(_constant, arguments))
+        case _:
+            return False
+
+
+def _no_leaf(leaf: Var | Attribute | TimeOf) -> Getter:
+    raise AssertionError(f"a constant condition looks at {leaf}")
+
+
+# -- bounds ------------------------------------------------------------------------------------------
+
+
+def _contradiction(conditions: Sequence[Expression]) -> _Reason | None:
+    """Two bounds of one variable between which no number lies."""
+    lower: dict[Expression, tuple[Decimal, bool, Expression]] = {}
+    upper: dict[Expression, tuple[Decimal, bool, Expression]] = {}
+    for condition in conditions:
+        for leaf, operator, limit in _bounds(condition):
+            strict = operator in ("<", ">")
+            if operator in (">", ">=", "="):
+                best = lower.get(leaf)
+                if best is None or (limit, strict) > best[:2]:
+                    lower[leaf] = limit, strict, condition
+            if operator in ("<", "<=", "="):
+                best = upper.get(leaf)
+                if best is None or (limit, not strict) < (best[0], not best[1]):
+                    upper[leaf] = limit, strict, condition
+    for leaf in lower.keys() & upper.keys():
+        (least, above, one), (most, below, two) = lower[leaf], upper[leaf]
+        if least > most or (least == most and (above or below)):
+            return _Reason(f"`{_text(one)}` and `{_text(two)}` are never both true")
+    return None
+
+
+def _bounds(condition: Expression) -> Iterator[tuple[Expression, str, Decimal]]:
+    """(variable, operator, number) of a comparison between them, the variable on the left."""
+    if not (isinstance(condition, Call) and condition.function in _MIRRORED):
+        return
+    left, right = condition.arguments
+    for leaf, constant, operator in (
+        (left, right, condition.function),
+        (right, left, _MIRRORED[condition.function]),
+    ):
+        if isinstance(leaf, Var | Attribute) and isinstance(constant, Const):
+            value = number(constant.term)
+            if isinstance(value, int | Decimal) and not isinstance(value, bool):
+                yield leaf, operator, Decimal(value)
+
+
+def _text(expression: Expression) -> str:
+    span = expression.span
+    return " ".join(span.source.text[span.start : span.end].split()) if span is not None else "a condition"
