@@ -119,8 +119,8 @@ def _message(clock: Clock) -> Writer:
             for kind, triples in parts_of(part)
         ]
         head = "MESSAGE\n" if number > 1 else 'VERSION "1.2-messages"\n'
-        stamp = f"{blocks[0][0]} {PROV_GENERATED_AT_TIME} {clock.term(time)} .\n"
-        return head + stamp + "".join(_block(name, triples) for name, triples in blocks)
+        stamp = f"{PROV_GENERATED_AT_TIME} {clock.term(time)} .\n"  # of each: an empty block says nothing
+        return head + "".join(f"{name} {stamp}{_block(name, triples)}" for name, triples in blocks)
 
     return write
 

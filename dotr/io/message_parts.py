@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dotr.core.parts import Part
 from dotr.errors import DataError, Diagnostic
 from dotr.events import Message
-from dotr.rdf.terms import Triple
+from dotr.rdf.terms import RDF_TYPE, Term, Triple
 
 INSERT = "<urn:dotr:insert>"
 DELETE = "<urn:dotr:delete>"
@@ -42,6 +42,14 @@ def message_of(
     if delete is not None:
         refuse_blank(delete, place)
     return Message(graph, insert, delete)
+
+
+def stamped_part(name: Term, triples: list[Triple], about: Sequence[Triple], place: str) -> Part:
+    """A named graph as what the default graph, which is `about` graphs, says it is. Raises DataError."""
+    kinds = {o for s, p, o in about if s == name and p == RDF_TYPE}
+    insert = triples if INSERTION in kinds else None
+    delete = triples if DELETION in kinds else None
+    return message_of(triples if insert is None and delete is None else None, insert, delete, place)
 
 
 def refuse_blank(delete: Sequence[Triple], place: str) -> None:

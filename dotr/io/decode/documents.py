@@ -53,6 +53,7 @@ class Format(Enum):
     RDFXML = "RDF/XML"
     JSONLD = "JSON-LD"
     JSONLINES = "JSON lines"
+    PATCH = "RDF Patch"
     PARQUET = "Parquet"
 
 
@@ -71,6 +72,7 @@ _SUFFIXES = {
     ".jsonld": Format.JSONLD,
     ".jsonl": Format.JSONLINES,
     ".ndjson": Format.JSONLINES,
+    ".rdfp": Format.PATCH,
     ".parquet": Format.PARQUET,
 }
 

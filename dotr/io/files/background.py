@@ -63,7 +63,7 @@ def read_background(
         format_ = format_of(path)
         if format_ is None:
             raise unknown_format(path)
-        if format_ in (Format.JSONLINES, Format.PARQUET):
+        if format_ in (Format.JSONLINES, Format.PATCH, Format.PARQUET):
             raise DataError(
                 Diagnostic(
                     "D2010",

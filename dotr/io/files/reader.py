@@ -35,12 +35,13 @@ from dotr.io.decode.json_lines import Line, Lines, Said, raw_lines
 from dotr.io.decode.message_logs import Carried, Message, is_message_log, split_messages
 from dotr.io.decode.quads import WHOLE, QuadBlock, group_whole, quad_blocks, refused_lines
 from dotr.io.decode.raw_bytes import RawBytes, pieces
+from dotr.io.decode.rdf_patch import Patches, content_of
 from dotr.io.decode.sniffing import SNIFF, guess, line_format, undecided
 from dotr.io.error_policy import ErrorPolicy
 from dotr.io.graphs import START, Bookmark, Item, Mark, SourceOptions, TimedGraph
-from dotr.io.message_parts import DELETION, INSERTION, message_of
+from dotr.io.message_parts import stamped_part
 from dotr.io.timestamps import TimestampExtractor
-from dotr.rdf.terms import RDF_TYPE, Term, Triple
+from dotr.rdf.terms import Term, Triple
 
 _PART = 1 << 20
 _ONE_GRAPH = (Format.TURTLE, Format.NTRIPLES)
@@ -111,14 +112,6 @@ def original_of(block: QuadBlock, originals: Originals | None) -> bytes:
     """The bytes of a refused graph as they stand in its document, else the graph as N-Quads."""
     found = None if originals is None else originals.of(block)
     return block.text().encode("utf-8", "surrogateescape") if found is None else found
-
-
-def _part_of(block: QuadBlock, triples: list[Triple], place: str) -> Part:
-    """A stamped graph as what its default graph says it is."""
-    kinds = {o for s, p, o in block.about if s == block.name and p == RDF_TYPE}
-    insert = triples if INSERTION in kinds else None
-    delete = triples if DELETION in kinds else None
-    return message_of(triples if insert is None and delete is None else None, insert, delete, place)
 
 
 def graphs_alone(items: Iterable[Item], refusals: ErrorPolicy) -> Iterator[TimedGraph]:
@@ -209,12 +202,14 @@ class FileReader:
         """Choose the reader by name, or by the first bytes where there is no name."""
         start, carried = tap.count, self.bookmark.carried
         head = b""
-        if format_ not in (Format.JSONLINES, Format.RDFXML, Format.JSONLD) and not start:
+        if format_ not in (Format.JSONLINES, Format.PATCH, Format.RDFXML, Format.JSONLD) and not start:
             head = self._sniffed(tap)
         how = "byte"
         items: Iterator[Item]
         format_ = format_ or guess(head)
-        if carried or (head and is_message_log(head)):
+        if format_ is Format.PATCH:
+            items = self._patches(tap, head)
+        elif carried or (head and is_message_log(head)):
             by_lines = format_ in (Format.NTRIPLES, Format.NQUADS)
             items = self._messages(tap, head, format_ if by_lines else line_format(head))
         elif format_ is Format.JSONLINES:
@@ -348,7 +343,7 @@ class FileReader:
         place = f"{self.name}:{block.line}" if block.line else f"{self.name}, graph {block.name}"
         try:
             time = self.ladder.time(triples, self.file, place, about=block.about, names=(block.name,))
-            part = _part_of(block, triples, place)
+            part = stamped_part(block.name, triples, block.about, place)
         except DataError as error:
             return self._refused(error, original_of(block, originals), how, block.end)
         return self._graph(time, part, block.line, how, block.end)
@@ -376,6 +371,42 @@ class FileReader:
         except DataError as error:
             return self._refused(error, line.content, "byte", line.end)
         return self._graph(time, part, line.number, "byte", line.end)
+
+    def _patches(self, tap: Tap, head: bytes) -> Iterator[Item]:
+        start = tap.count - len(head)
+        patches = Patches(self.name, self.options.base).resumed(self.bookmark.carried)
+        self._prefixes = patches.bookmark
+        end = start
+        try:
+            for lines in raw_lines(tap, self.name, self.options.max_document, head, self._line(start), start):
+                for line in lines:
+                    try:
+                        done = patches.take(line)
+                    except DataError as error:
+                        yield self._refused(error, line.content, "byte", line.end, patches.bookmark)
+                        continue
+                    if done is not None:
+                        yield self._patch(done, patches)
+                    end = line.end if not patches.open else end
+                    self._prefixes = patches.bookmark
+        except DataError as error:
+            yield self._refused(error, b"", "whole", tap.count)
+            return
+        if patches.open and self.options.growing:
+            self._left = tap.count - end
+        elif patches.open:
+            yield self._refused(patches.unfinished(), content_of(patches.open), "byte", tap.count)
+
+    def _patch(self, lines: Sequence[Line], patches: Patches) -> Item:
+        """The message of a transaction."""
+        end, place = lines[-1].end, f"{self.name}:{lines[0].number}"
+        try:
+            part = patches.part(lines)
+            own = None if patches.time is None else ("the patch's own time", patches.time)
+            time = self.ladder.time(all_triples(part), self.file, place, own)
+        except DataError as error:
+            return self._refused(error, content_of(lines), "byte", end, patches.bookmark)
+        return self._graph(time, part, lines[0].number, "byte", end, patches.bookmark)
 
     def _messages(self, tap: Tap, head: bytes, format_: Format) -> Iterator[Item]:
         start = tap.count - len(head)

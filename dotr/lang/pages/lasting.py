@@ -98,6 +98,22 @@ PAGES: Final = (
         'engine.replace("rooms.dotr", at=12)',
     ),
     _page(
+        "D2204",
+        "what is no row of an RDF Patch",
+        "A patch has a row a line: H, TX, TC, PA, PD, A or D, its terms as in N-Triples or with a prefix "
+        "that a PA row added, and a dot. What changes triples stands between TX and TC.",
+        "TX .\nA <urn:badge7> <urn:in> <urn:room1>\nTC .",
+        "TX .\nA <urn:badge7> <urn:in> <urn:room1> .\nTC .",
+    ),
+    _page(
+        "D2205",
+        "what a patch may say, and a stream may not",
+        "There is one graph that lasts, so a row has no graph; and an aborted transaction (TA) changed "
+        "nothing.",
+        "TX .\nA <urn:badge7> <urn:in> <urn:room1> <urn:graph1> .\nTC .",
+        "TX .\nA <urn:badge7> <urn:in> <urn:room1> .\nTC .",
+    ),
+    _page(
         "D4160",
         "what lasts is not run there",
         "HOLD, ISTREAM, DSTREAM and messages that insert or delete are for runs in one process.",
