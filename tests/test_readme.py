@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from dotr.cli.main import VERBS
 
 ROOT = Path(__file__).parent.parent
@@ -36,6 +38,20 @@ def test_the_mistake_it_shows_is_told_in_these_words(tmp_path: Path) -> None:
     ran = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert ran.returncode == 1
     assert block("output: check") == ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("mark", "question"),
+    [
+        ("output: why", ["--rule", "Fire"]),
+        ("output: why not", ["--why-not", "Fire", "--at", "2026-03-02T08:31:07Z"]),
+    ],
+)
+def test_the_proofs_it_shows_are_what_explain_prints(mark: str, question: list[str]) -> None:
+    example = ["examples/building/building.dotr", "examples/building/morning.ttl"]
+    command = [sys.executable, "-m", "dotr", "explain", *example, *question, "--depth", "1"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert block(mark) == ran.stdout
 
 
 def test_every_verb_it_names_is_one() -> None:

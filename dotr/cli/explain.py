@@ -21,7 +21,7 @@ from dotr.explain.matches import Explainer
 from dotr.explain.proofs import Derived, EventProof, InBackground, InStream, Missing, TripleProof, WhyNot
 from dotr.explain.provenance import provenance
 from dotr.explain.solutions import Text
-from dotr.explain.text import Places, Renderer, drawn
+from dotr.explain.text import Places, Renderer, drawn, pruned
 from dotr.io.decode.documents import parse_triples
 from dotr.io.files.background import read_background
 from dotr.io.files.outputs import StreamOutput, open_output
@@ -46,6 +46,7 @@ FORMATS = ("text", "json", "ttl", "mermaid", "html")
 @click.option("--at", metavar="TIME", help="The time of the event, or of what did not happen.")
 @click.option("--where", multiple=True, metavar="NAME=TERM", help="Only with this value: 'room=:room23'.")
 @click.option("--triple", metavar="'S P O'", help="Why this triple holds, or does not, at --at.")
+@click.option("--depth", type=click.IntRange(0), metavar="N", help="Show so many levels of a tree.")
 @click.option("--format", "format_", type=click.Choice(FORMATS), default="text", help="Default: text.")
 @click.option("-o", "--output", metavar="FILE", help="Write here instead of standard output.")
 @click.option("--overwrite", is_flag=True, help="Replace FILE if it exists.")
@@ -61,6 +62,7 @@ def command(
     at: str | None,
     where: tuple[str, ...],
     triple: str | None,
+    depth: int | None,
     format_: str,
     output: str | None,
     overwrite: bool,
@@ -127,9 +129,8 @@ def command(
             )
         found = [explainer.event(history.found)]
     out = open_output(output, overwrite) if output else StreamOutput(sys.stdout.buffer)
-    out.write(
-        _written(format_, found, Renderer(program.prefixes, history.clock, places), history.clock, places)
-    )
+    renderer = Renderer(program.prefixes, history.clock, places)
+    out.write(_written(format_, found, renderer, history.clock, places, depth))
     out.finish()
     return 0 if all(isinstance(one, EventProof | InStream | InBackground | Derived) for one in found) else 1
 
@@ -168,6 +169,7 @@ def _written(
     renderer: Renderer,
     clock: Clock,
     places: Places,
+    depth: int | None,
 ) -> str:
     if format_ == "json":
         values = Values(clock, places, renderer.rule_text)
@@ -175,6 +177,8 @@ def _written(
     if format_ == "ttl":
         return provenance(found, clock)
     nodes = [renderer.node(one) for one in found]
+    if depth is not None:
+        nodes = [pruned(node, depth) for node in nodes]
     if format_ == "mermaid":
         return mermaid(nodes)
     if format_ == "html":

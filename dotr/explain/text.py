@@ -8,7 +8,7 @@ Method:  every proof becomes lines with children; a sub-proof that was printed i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias, assert_never
 
 from dotr.events import Clock, Fact, Time
@@ -334,6 +334,13 @@ def window_text(conjunct: Conjunct) -> str:
 
 def _counted(number: int, one: str) -> str:
     return f"{number:,} {one}{'' if number == 1 else 's'}"
+
+
+def pruned(node: Node, depth: int) -> Node:
+    """A tree without what lies deeper than `depth` levels below its root."""
+    if not node.children or depth > 0:
+        return replace(node, children=[pruned(child, depth - 1) for child in node.children])
+    return replace(node, children=[], right="; ".join(filter(None, (node.right, "…"))))
 
 
 def drawn(node: Node, width: int = WIDTH) -> str:
