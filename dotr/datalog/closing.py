@@ -9,7 +9,7 @@ Method:  the strata run over an empty overlay (layers.py): each rule once over w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 
@@ -35,7 +35,7 @@ from dotr.joins.relations import (
     is_class,
     relation_name,
 )
-from dotr.joins.store import TripleIndex
+from dotr.joins.store import EVERYTHING, TripleIndex
 from dotr.rdf.background import Background, content_hash, many
 from dotr.rdf.overlay import Changes
 from dotr.rdf.terms import RDF_TYPE, Term, Triple
@@ -65,7 +65,7 @@ class Closed:
     clauses: Clauses
     tables: Tables
     clashes: tuple[Triple, ...]
-    volatile: frozenset[Relation]
+    volatile: Container[Relation]
     explicit: frozenset[Triple]
     lists: tuple[Triple, ...]
     needed: tuple[Relation, ...] | None
@@ -108,11 +108,11 @@ def close_background(
             break
         schema |= missed
     found, clauses = _over_instants(instantiated, index, wanted, (found, clauses))
-    volatile = _may_fall(instantiated, found, clauses, index)
-    explicit = frozenset(t for t in background if _relation(t) in volatile) if volatile else frozenset()
+    falling = may_fall(instantiated, found, clauses, index)
+    explicit = frozenset(t for t in background if _relation(t) in falling) if falling else frozenset()
     lists = tuple(triple for triple in background if is_list_triple(triple))
     return Closed(
-        index, instantiated, found, clauses, tables, tuple(clashes), volatile, explicit, lists, needed
+        index, instantiated, found, clauses, tables, tuple(clashes), falling, explicit, lists, needed
     )
 
 
@@ -146,7 +146,7 @@ def load_background(
         clauses,
         tables,
         clashes,
-        _may_fall(instantiated, found, clauses, index),
+        may_fall(instantiated, found, clauses, index),
         explicit,
         tuple((s, p, o) for s, p, o in _rows(parts[2])),
         needed,
@@ -161,7 +161,7 @@ def narrowed(closed: Closed, needed: Iterable[Relation]) -> Closed:
     found, clauses = _over_instants(rules, index, wanted, _program(rules, wanted))
     rows = {_content(a): closed.tables[a.relation] for a in closed.clauses.all_aggregations}
     tables = {a.relation: rows[_content(a)] for a in clauses.all_aggregations}
-    volatile = _may_fall(rules, found, clauses, index)
+    volatile = may_fall(rules, found, clauses, index)
     return replace(closed, needed=needed, reach=found, clauses=clauses, tables=tables, volatile=volatile)
 
 
@@ -198,6 +198,11 @@ def _program(instantiated: Instantiated, wanted: Sequence[Relation]) -> tuple[Re
     if instantiated.dormant:
         found = replace(found, rules=tuple(rule for rule in found.rules if not reads_equality(rule)))
     return found, translate(stratify(found.rules), found.rules)
+
+
+def closing_program(closed: Closed) -> tuple[RelationsRead, Clauses]:
+    """What a background was closed under. What runs at its instants may be more."""
+    return _program(closed.instantiated, _wanted(closed.instantiated, closed.needed))
 
 
 def _over_instants(
@@ -314,19 +319,26 @@ def _derive(clauses: Clauses, index: Background, limit: int, budget: int) -> tup
     return tables, clashes
 
 
-def _may_fall(
-    instantiated: Instantiated, found: RelationsRead, clauses: Clauses, index: Background
-) -> frozenset[Relation]:
+def may_fall(
+    instantiated: Instantiated,
+    found: RelationsRead,
+    clauses: Clauses,
+    index: Background,
+    general: Container[Relation] = frozenset(),
+) -> Container[Relation]:
     """`_volatile` of all clauses that may run; those written out for equality take nothing away."""
     dormant = fixed_rules(instantiated.dormant)
     if any(isinstance(item, NotAtom | AggregateAtom) for rule in dormant for item in rule.body):
         clauses = translate(stratify([*found.rules, *reach(dormant, found.relations).rules]))
-    return _volatile(clauses, index)
+    return _volatile(clauses, index, general)
 
 
-def _volatile(clauses: Clauses, index: Background) -> frozenset[Relation]:
-    """Relations whose rows in the background may fall: somewhere below is a NOT or AGGREGATE."""
-    store = TripleIndex(index)
+def _volatile(clauses: Clauses, index: Background, general: Container[Relation]) -> Container[Relation]:
+    """Relations whose rows in the background may fall: somewhere below is a NOT or AGGREGATE.
+
+    `general`: those that may get rows there.
+    """
+    store = TripleIndex(index, general=general)
     found: set[Relation] = {a.relation for a in clauses.all_aggregations}
     changed = True
     while changed:
@@ -342,6 +354,8 @@ def _volatile(clauses: Clauses, index: Background) -> frozenset[Relation]:
                 relation = head.pattern.relation
                 if relation not in found and store.filled(relation):
                     more = {relation, ALL} | ({RDF_TYPE} if is_class(relation) else set())
+                    if relation in (ALL, RDF_TYPE):
+                        return EVERYTHING
                     changed = changed or not more <= found
                     found |= more
     return frozenset(found)

@@ -9,12 +9,15 @@ Method:  strongly connected components (Tarjan 1972) of "a row of this may deriv
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 
+from dotr.datalog.clauses import Clauses
 from dotr.datalog.dependency import components
 from dotr.datalog.triggers import Triggers
+from dotr.joins.body import AbsentPattern, BodyPattern, Item
 from dotr.joins.relations import ALL, Relation, is_aggregate, is_clash, is_class
+from dotr.joins.store import EVERYTHING
 from dotr.rdf.terms import RDF_TYPE
 
 
@@ -81,3 +84,36 @@ def unions_of(relation: Relation) -> tuple[Relation, ...]:
     if is_aggregate(relation) or is_clash(relation):
         return (relation,)
     return (relation, RDF_TYPE, ALL) if is_class(relation) else (relation, ALL)
+
+
+def affected(clauses: Clauses, changing: Iterable[Relation]) -> Container[Relation]:
+    """The relations that may get or lose rows when these do, with every relation its unions."""
+    found: set[Relation] = set()
+    todo = list(changing)
+    readers: dict[Relation, list[Relation]] = {}
+    for clause in clauses.all:
+        for read in relations_read(clause.items):
+            readers.setdefault(read, []).extend(head.pattern.relation for head in clause.heads)
+    for aggregate in clauses.all_aggregations:
+        for read in relations_read(aggregate.items):
+            readers.setdefault(read, []).append(aggregate.relation)
+    while todo:
+        relation = todo.pop()
+        if relation in found:
+            continue
+        found.add(relation)
+        if relation in (ALL, RDF_TYPE):
+            return EVERYTHING
+        for over in unions_of(relation):
+            todo += readers.get(over, ())
+    if found:
+        found.add(ALL)
+    if any(map(is_class, found)):
+        found.add(RDF_TYPE)
+    return frozenset(found)
+
+
+def relations_read(items: Iterable[Item]) -> list[Relation]:
+    """The relations that patterns and absences of a body are over."""
+    patterns = (item.pattern if isinstance(item, AbsentPattern) else item for item in items)
+    return [pattern.relation for pattern in patterns if isinstance(pattern, BodyPattern)]

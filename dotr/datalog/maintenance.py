@@ -15,13 +15,13 @@ from dataclasses import dataclass
 
 from dotr.budget import Exhausted, at_deployment
 from dotr.datalog.clauses import Clauses
-from dotr.datalog.closing import Closed, close_background, exceeded, overflow, rows_of, triples_of
-from dotr.datalog.materialiser import Limits
+from dotr.datalog.closing import Closed, close_background, closing_program, exceeded, overflow, triples_of
+from dotr.datalog.components import affected, relations_read
+from dotr.datalog.materialiser import Ground, Limits, clashes_of
 from dotr.datalog.statements import Statements, place_of, row_of, triple_of
 from dotr.datalog.stratum_evaluation import StratumEvaluator
 from dotr.errors import ProgramError
 from dotr.ir import DatalogRule
-from dotr.joins.body import AbsentPattern, BodyPattern, Item, View
 from dotr.joins.relations import ALL, Relation, is_aggregate, is_clash, is_class
 from dotr.joins.store import EVERYTHING, Table, TripleIndex
 from dotr.rdf.overlay import Changes, Row
@@ -41,10 +41,32 @@ class NetChange:
         return bool(self.added or self.removed)
 
 
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a change did to one relation, by keys of rows: rows that came and went, and rows that are only
+    derived since (`marked`) or were so before (`unmarked`).
+    """
+
+    relation: Relation
+    added: Collection[Row]
+    removed: Collection[Row]
+    marked: Collection[Row] = ()
+    unmarked: Collection[Row] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Undo:
+    """How to take a change out of the index again."""
+
+    steps: list[Step]
+
+
 class Maintained:
     """Owns the index of what holds, which of it is stated, and the overlay of a change that is open.
 
-    `rules`: all rules. `stated`: canonical triples. `unions`: which of ALL and RDF_TYPE queries read.
+    `rules`: all rules. `stated`: canonical triples. `needed`: relations that queries read, None for all; what
+    none of them reaches is not kept. `changing`: relations of which statements may come and go, None for all.
+    `unions`: which of ALL and RDF_TYPE are to be kept in the overlay beside those that rules read.
     Raises ProgramError for rules that are unsafe, not stratifiable, need not end, or derive too much (D4001).
     """
 
@@ -54,21 +76,27 @@ class Maintained:
         stated: Collection[Triple] = (),
         *,
         closed: Closed | None = None,
+        needed: Iterable[Relation] | None = None,
+        changing: Iterable[Relation] | None = None,
         unions: Iterable[Relation] = (),
         limits: Limits = _LIMITS,
         counting: bool = False,
     ) -> None:
         if closed is None:
             budget = at_deployment(limits.budget, len(stated))
-            closed = close_background(rules, stated, None, limits.background, budget)
-        self._clauses = closed.clauses
+            closed = close_background(rules, stated, needed, limits.background, budget)
+        self.closed = closed
+        found, clauses = closing_program(closed)
+        self._clauses = clauses
+        self.general = EVERYTHING if changing is None else affected(clauses, changing)
+        """Relations of which rows may come and go."""
+        self._keeps = found.keeps
         self._budget = limits.budget
         self.index = closed.index
-        clauses = closed.clauses
         self.store = TripleIndex(
             closed.index,
-            volatile=EVERYTHING,
-            general=EVERYTHING,
+            volatile=self.general,
+            general=self.general,
             arities={a.relation: a.arity for a in clauses.all_aggregations},
             counting=counting,
         )
@@ -91,7 +119,7 @@ class Maintained:
             known=None,
             limit=limit,
             overflow=overflow(clauses, limit),
-            stated=self._stated,
+            stated=self.stated,
         )
 
     def _note_derived(self, clauses: Clauses, stated: Collection[Triple], clashes: Iterable[Triple]) -> None:
@@ -127,12 +155,12 @@ class Maintained:
 
     def clashes(self) -> list[Triple]:
         """What inconsistency rules find, with the change that is open; sorted."""
-        found = []
-        for relation in self.store.tables:
-            if is_clash(relation):
-                rows = self.store.find(relation, (None, None), View.NEW)
-                found += [(subject, relation, object_) for subject, object_ in rows]
-        return sorted(found)
+        return clashes_of(self.store)
+
+    @property
+    def ground(self) -> Ground:
+        """What instants over this background are opened with."""
+        return Ground(self.general, self.stated, self.store.tables)
 
     # -- a change
 
@@ -166,7 +194,7 @@ class Maintained:
             known = self._statements.get(relation)
             if known is not None and key in known.ended:
                 del known.ended[key]
-            elif not self.states(triple):
+            elif self._keeps(triple) and not self.states(triple):
                 self._open(relation).begun[key] = None
         size = sum(len(statements.begun) + len(statements.ended) for statements in self._opened.values())
         self.store.meter.open(at_deployment(self._budget, size))
@@ -222,38 +250,71 @@ class Maintained:
             removed += triples_of(changes, changes.removed)
         return NetChange(tuple(sorted(added)), tuple(sorted(removed)))
 
-    def commit(self) -> None:
-        """Put the open change into the index. O(the change)."""
+    def commit(self) -> Undo:
+        """Put the open change into the index; how to take it out again. O(the change)."""
+        undo = Undo([])
         for changes in self._touched():
-            self._commit(changes)
+            self._commit(changes, undo)
         for statements in self._opened.values():
-            for key in statements.ended:
-                if triple_of(statements.relation, key) in self.index:
-                    statements.derived.add(key)
-            statements.derived.difference_update(statements.begun)
+            relation, derived = statements.relation, statements.derived
+            unstated = [
+                key
+                for key in statements.ended
+                if key not in derived and triple_of(relation, key) in self.index
+            ]
+            confirmed = [key for key in statements.begun if key in derived]
+            derived.update(unstated)
+            derived.difference_update(confirmed)
+            undo.steps.append(Step(relation, (), (), unstated, confirmed))
         self.abandon()
+        return undo
 
-    def _commit(self, changes: Changes) -> None:
+    def _commit(self, changes: Changes, undo: Undo) -> None:
         relation = changes.relation
+        added, removed = list(changes.added), list(changes.removed)
+        if relation in self.store.tables:
+            self._move(relation, added, removed)
+            undo.steps.append(Step(relation, added, removed))
+            return
+        statements = self._of(relation)
+        derived, begun = statements.derived, statements.begun
+        unmarked = [key for key in removed if key in derived]
+        marked = [key for key in added if key not in begun] if begun else added
+        self._move(relation, added, removed)
+        derived.difference_update(unmarked)
+        derived.update(marked)
+        undo.steps.append(Step(relation, added, removed, marked, unmarked))
+
+    def _move(self, relation: Relation, added: Collection[Row], removed: Collection[Row]) -> None:
+        """Take rows out of the index, and put others in."""
         table = self.store.tables.get(relation)
         if table is not None:
-            for key in changes.removed:
+            for key in removed:
                 table.remove(row_of(key))
-            for key in changes.added:
+            for key in added:
                 table.insert(row_of(key))
             return
         insert, remove = self.index.insert, self.index.remove
-        known = self._statements.get(relation)
-        for triple in rows_of(changes, changes.removed):
-            remove(*triple)
-        if known is not None:
-            known.derived.difference_update(changes.removed)
-        for triple in rows_of(changes, changes.added):
-            insert(*triple)
-        if known is None and changes.added:
-            known = self._of(relation)
-        if known is not None:
-            known.derived.update(key for key in changes.added if key not in known.begun)
+        if is_class(relation):
+            class_ = relation[2:]
+            for key in removed:
+                remove(key, RDF_TYPE, class_)
+            for key in added:
+                insert(key, RDF_TYPE, class_)
+            return
+        for subject, object_ in removed:
+            remove(subject, relation, object_)
+        for subject, object_ in added:
+            insert(subject, relation, object_)
+
+    def undo(self, undo: Undo) -> None:
+        """Take the last change that was committed out of the index. O(the change)."""
+        for step in reversed(undo.steps):
+            self._move(step.relation, step.removed, step.added)
+            statements = self._statements.get(step.relation)
+            if statements is not None:
+                statements.derived.difference_update(step.marked)
+                statements.derived.update(step.unmarked)
 
     def abandon(self) -> None:
         """Forget the open change. O(the change)."""
@@ -266,14 +327,14 @@ class Maintained:
     def _touched(self) -> list[Changes]:
         return [c for c in self.store.overlay.touched if c.relation not in (ALL, RDF_TYPE)]
 
-    def _stated(self, relation: Relation) -> Callable[[Row], bool]:
+    def stated(self, relation: Relation) -> Callable[[Row], bool]:
+        """Whether a row of the relation, by its key, is stated, with the change that is open."""
         if is_aggregate(relation) or is_clash(relation):
             return lambda key: False
         return self._of(relation).test()
 
 
 def _unions_read(clauses: Clauses) -> frozenset[Relation]:
-    items: list[Item] = [item for clause in clauses.all for item in clause.items]
-    items += [item for aggregation in clauses.all_aggregations for item in aggregation.items]
-    patterns = (item.pattern if isinstance(item, AbsentPattern) else item for item in items)
-    return frozenset(p.relation for p in patterns if isinstance(p, BodyPattern)) & {ALL, RDF_TYPE}
+    bodies = [clause.items for clause in clauses.all]
+    bodies += [aggregation.items for aggregation in clauses.all_aggregations]
+    return frozenset(relation for items in bodies for relation in relations_read(items)) & {ALL, RDF_TYPE}

@@ -8,7 +8,7 @@ Method:  closing.py closes and indexes the background; an instant is an overlay 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from dotr.budget import BUDGET, Exhausted, at_deployment
@@ -18,8 +18,8 @@ from dotr.datalog.closing import (
     Closed,
     close_background,
     exceeded,
+    may_fall,
     overflow,
-    rows_of,
     triples_of,
 )
 from dotr.datalog.equalities import Equalities, JoiningError
@@ -27,9 +27,10 @@ from dotr.datalog.restrictions import UNRESTRICTED, Restrictions, checked
 from dotr.datalog.schema import SAME_AS, is_schema_class, is_schema_predicate, stream_schema
 from dotr.datalog.statements import place_of
 from dotr.datalog.stratum_evaluation import StratumEvaluator
+from dotr.datalog.suspects import Stated
 from dotr.errors import DataError, Diagnostic, ProgramError
 from dotr.ir import DatalogRule
-from dotr.joins.body import AbsentPattern, BodyPattern
+from dotr.joins.body import AbsentPattern, BodyPattern, View
 from dotr.joins.describe import describe
 from dotr.joins.planner import plan
 from dotr.joins.relations import ALL, CLASH, Relation, class_relation, is_clash, is_class
@@ -55,12 +56,28 @@ class Limits:
     budget: int = BUDGET
 
 
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """A background that changes between instants: who keeps it (maintenance.py) says what may change
+    (`general`), what is stated, and where the rows of aggregates and clashes are.
+    """
+
+    general: Container[Relation]
+    stated: Stated
+    tables: dict[Relation, Table]
+
+    def may_fall(self, closed: Closed) -> Container[Relation]:
+        """Relations that may lose rows at an instant."""
+        rules = closed.instantiated
+        return may_fall(rules, closed.reach, closed.clauses, closed.index, self.general)
+
+
 class Materialiser:
     """Owns the closed background and the overlay of the open instant.
 
     `rules`: all rules, entailment included. `background`: canonical triples. `needed`: relations that queries
     read (joins/relations.py); None keeps everything (`--materialize all`). `closed`: a background closed
-    under the same rules and needs (closing.py), instead of closing one.
+    under the same rules and needs (closing.py), instead of closing one. `ground`: that background changes.
 
     Raises ProgramError for rules that are unsafe, not stratifiable, need not end, derive too much (D4001) or
     work too much (D4003).
@@ -72,6 +89,7 @@ class Materialiser:
         background: Collection[Triple] = (),
         *,
         closed: Closed | None = None,
+        ground: Ground | None = None,
         needed: Iterable[Relation] | None = None,
         limits: Limits = Limits(),
         counting: bool = False,
@@ -84,12 +102,19 @@ class Materialiser:
         self.reach = closed.reach
         self.store = TripleIndex(
             closed.index,
-            volatile=closed.volatile,
+            volatile=closed.volatile if ground is None else ground.may_fall(closed),
             static=closed.instantiated.watched,
+            general=frozenset() if ground is None else ground.general,
             arities={a.relation: a.arity for a in closed.clauses.all_aggregations},
             counting=counting,
         )
-        self.store.tables.update((relation, Table(rows)) for relation, rows in closed.tables.items())
+        self._ground = ground
+        if ground is None:
+            self.store.tables.update((relation, Table(rows)) for relation, rows in closed.tables.items())
+            for subject, predicate, object_ in closed.clashes:
+                self.store.tables.setdefault(predicate, Table()).insert((subject, object_))
+        else:
+            self.store.tables = ground.tables
         self.store.meter.open(limits.budget)
         self._told_rows: dict[Relation, set[Row]] = {}
         self._explicit: dict[Relation, set[Row]] = {}
@@ -178,11 +203,7 @@ class Materialiser:
 
     def clashes(self) -> list[Diagnostic]:
         """What inconsistency rules found, in the background and at the open instant; D3101 each."""
-        found = dict.fromkeys(self.closed.clashes)
-        for changes in self.store.overlay.touched:
-            if is_clash(changes.relation):
-                found.update(dict.fromkeys(rows_of(changes, changes.added)))
-        return [_clash(triple) for triple in sorted(found)]
+        return [clash_found(triple) for triple in clashes_of(self.store)]
 
     @property
     def over_schema(self) -> bool:
@@ -268,6 +289,9 @@ class Materialiser:
     def _stated(self, relation: Relation) -> Callable[[Row], bool]:
         """Whether the background or the instant states a row."""
         told = self._told_rows.setdefault(relation, set())
+        if self._ground is not None:
+            stated = self._ground.stated(relation)
+            return lambda key: key in told or stated(key)
         explicit = self._explicit.get(relation, set())
         return lambda key: key in told or key in explicit
 
@@ -321,7 +345,20 @@ def _ignore(*_: Term) -> None:
     return None
 
 
-def _clash(triple: Triple) -> Diagnostic:
+def clashes_of(store: TripleIndex) -> list[Triple]:
+    """What inconsistency rules find in the background and the overlay, sorted."""
+    relations = dict.fromkeys(filter(is_clash, store.tables))
+    relations |= dict.fromkeys(c.relation for c in store.overlay.touched if is_clash(c.relation))
+    found = [
+        (subject, relation, object_)
+        for relation in relations
+        for subject, object_ in store.find(relation, (None, None), View.NEW)
+    ]
+    return sorted(found)
+
+
+def clash_found(triple: Triple) -> Diagnostic:
+    """What is said about a clash."""
     subject, predicate, object_ = triple
     return Diagnostic(
         "D3101",

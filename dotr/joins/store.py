@@ -129,6 +129,10 @@ class TripleIndex:
         """Whether an instant may take rows of the background."""
         return any(source in self.volatile for source in self.sources(relation))
 
+    def changing(self, relation: Relation) -> bool:
+        """Whether rows of the background come and go between instants."""
+        return any(source in self.general for source in self.sources(relation))
+
     def is_static(self, relation: Relation) -> bool:
         """Whether no instant changes it."""
         return all(source in self.static for source in self.sources(relation))
@@ -160,7 +164,7 @@ class TripleIndex:
         if is_aggregate(relation):
             return relation in self.tables and bool(self.tables[relation].rows)
         if is_path(relation):
-            return self.paths[relation].rows() > 0
+            return self.changing(relation) or self.paths[relation].rows() > 0
         return bool(self.background.forward) if relation == ALL else relation in self.background.forward
 
     def members(self, relation: Relation) -> Collection[Term]:

@@ -56,6 +56,14 @@ class CompiledQuery:
         """The instant is over."""
         self._changes = None
 
+    def settle(self, changes: Iterable[Change]) -> None:
+        """The background has changed, and by these, consolidated, its answers. O(the changes)."""
+        changes = list(changes)
+        if self._static is not None:
+            _settle(self._static, changes)
+        if self._outputs is not None:
+            _settle(self._outputs, consolidated((self._output(row), n) for row, n in changes))
+
     @property
     def timeless(self) -> bool:
         """Whether the static answers are the same at every instant."""
@@ -124,6 +132,15 @@ class CompiledQuery:
                 rows = list(dict.fromkeys(rows))
         limit, offset = self.translated.limit, self.translated.offset
         return rows[offset : None if limit is None else offset + limit] if order else rows
+
+
+def _settle(counts: Counter[Row], changes: Iterable[Change]) -> None:
+    for row, n in changes:
+        left = counts[row] + n
+        if left:
+            counts[row] = left
+        else:
+            del counts[row]
 
 
 def _picker(have: tuple[str, ...], want: tuple[str, ...]) -> Callable[[Row], Row]:

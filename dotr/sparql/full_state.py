@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 import pyoxigraph as ox
 
-from dotr.joins.relations import ALL, Relation, is_class
+from dotr.joins.relations import ALL, Relation, holding, is_class
 from dotr.joins.store import TripleIndex
 from dotr.rdf.overlay import Changes
 from dotr.rdf.terms import RDF_TYPE, Term, Triple, to_oxigraph
@@ -73,6 +73,17 @@ class FullState:
             store.remove(quad)
         store.extend(self._added)
         self._entered = True
+
+    def settle(self, added: Iterable[Triple], removed: Iterable[Triple]) -> None:
+        """The background has changed by these triples, of whatever relations."""
+        self.leave()
+        if self._store is not None:
+            for triple in removed:
+                self._store.remove(_quad(triple))
+            self._store.extend(_quad(triple) for triple in added if self._looks_at(triple))
+
+    def _looks_at(self, triple: Triple) -> bool:
+        return not self._relations.isdisjoint(holding(triple))
 
     def leave(self) -> None:
         """Be the background again."""

@@ -155,10 +155,10 @@ class Leaf:
         if not isinstance(item, BodyPattern):
             return 2, 0
         bound = sum(not isinstance(node, Var) for node in item.columns)
-        rows = self.store.rows(item.relation) if item.relation != ALL else 1
+        filled = item.relation == ALL or self.store.filled(item.relation)
         if is_path(item.relation):
-            return (1 if rows else 0), 3
-        return (1 if rows else 0), (0 if is_class(item.relation) else 1 if bound else 2)
+            return (1 if filled else 0), 3
+        return (1 if filled else 0), (0 if is_class(item.relation) else 1 if bound else 2)
 
     def _plans(self, view: View, views: Callable[[Sequence[Item], int], dict[int, View]]) -> Iterator[Delta]:
         for place, item in enumerate(self.items):
@@ -178,7 +178,7 @@ class Leaf:
             isinstance(step, Probe)
             and step.view in (View.OLD, View.KEPT)
             and step.pattern.relation != ALL
-            and not self.store.rows(step.pattern.relation)
+            and not self.store.filled(step.pattern.relation)
             for step in made.steps
         )
 
@@ -202,9 +202,12 @@ class Leaf:
         return all(delta.view is View.ADDED for delta in self.deltas)
 
     def _fruitful(self) -> bool:
-        """Whether the background alone has an answer, as far as the kernel says."""
+        """Whether the background alone has an answer, or may get one, as far as the kernel says."""
         made = plan(self.items, (), self.store, view=View.OLD, as_set=True)
-        return not self._dead(made) and bool(compile_plan(made, self.store, Found(), meter=self.meter)())
+        if self._dead(made):
+            return False
+        changing = any(self.store.changing(pattern.relation) for pattern in self.patterns)
+        return changing or bool(compile_plan(made, self.store, Found(), meter=self.meter)())
 
     def watch(self) -> list[Watched]:
         return list(self.deltas)

@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dotr.datalog.maintenance import Maintained
-from dotr.datalog.materialiser import Limits
+from dotr.datalog.materialiser import Limits, Materialiser
 from dotr.errors import ProgramError
 from dotr.ir import Atom, DatalogRule, Var
-from dotr.joins.relations import is_clash
+from dotr.joins.relations import holding, is_clash
 from dotr.rdf.terms import RDF_TYPE, Triple
 from dotr.reference.datalog import closure
 from tests.datalog.programs import aggregate, no, rule, term, triples
-from tests.datalog.test_materialiser import _graphs, _programs, _shown
+from tests.datalog.test_materialiser import _ALL, _PREDICATES, _graphs, _programs, _shown
 
 _changes = st.lists(st.tuples(_graphs, _graphs), min_size=1, max_size=5)
 
@@ -139,3 +139,42 @@ def test_rows_in_doubt_are_decided_in_their_own_stratum_where_a_head_may_be_of_a
     kept.open((), triples("n2 p n2 . n2 a A"))
     kept.commit()
     assert set(kept) == set()
+
+
+@given(_programs(), _graphs, _changes)
+def test_a_committed_change_is_taken_back_without_a_trace(
+    rules: list[DatalogRule], start: set[Triple], changes: list[tuple[set[Triple], set[Triple]]]
+) -> None:
+    kept = Maintained(rules, sorted(start))
+    stated, before = set(start), closure(rules, start)
+    for insert, delete in changes:
+        kept.open(sorted(insert), sorted(delete))
+        kept.undo(kept.commit())
+        assert set(kept) == before
+        assert {triple for triple in before if kept.states(triple)} == stated
+        kept.open(sorted(insert), sorted(delete))
+        stated = (stated - delete) | insert
+        before = check(kept, rules, stated, before)
+
+
+@given(_programs(), _graphs, _graphs, st.sets(st.sampled_from(_ALL), max_size=3), _changes)
+def test_with_some_relations_that_change_and_instants_over_them(
+    rules: list[DatalogRule],
+    start: set[Triple],
+    graph: set[Triple],
+    names: set[str],
+    changes: list[tuple[set[Triple], set[Triple]]],
+) -> None:
+    changing = {term(n) if n in _PREDICATES else "a " + term(n) for n in names}
+    kept = Maintained(rules, sorted(start), changing=changing)
+    instants = Materialiser(rules, closed=kept.closed, ground=kept.ground)
+    stated, before = set(start), closure(rules, start)
+    for insert, delete in changes:
+        insert, delete = ({t for t in part if holding(t)[0] in changing} for part in (insert, delete))
+        kept.open(sorted(insert), sorted(delete))
+        stated = (stated - delete) | insert
+        before = check(kept, rules, stated, before)
+        instants.instant(sorted(graph))
+        assert set(instants.state()) == closure(rules, stated | graph), _shown(rules)
+        instants.forget()
+        assert set(instants.state()) == before

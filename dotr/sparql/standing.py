@@ -1,0 +1,150 @@
+"""Standing queries: how their answers over what lasts change, by signed deltas.
+
+Place:   made over the index of a maintained state (datalog/maintenance.py), asked while a change is open.
+Method:  the answers of a continuous query change by the joins of what came and went with everything else
+         (Gergatsoulis, Damigos 2021; but of bags, consolidated). DISTINCT counts, groups and what
+         is not monotone look again at what the change touched. ORDER BY with a cut keeps the answers.
+Why not: ask again and compare: that costs the answers for every change.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Protocol
+
+from dotr.ir import Select
+from dotr.joins.relations import Relation
+from dotr.joins.store import TripleIndex
+from dotr.rdf.terms import Term, Triple
+from dotr.sparql.building import Builder
+from dotr.sparql.compiled import CompiledQuery
+from dotr.sparql.distribution import attributes
+from dotr.sparql.full import FullQuery
+from dotr.sparql.full_state import FullState
+from dotr.sparql.leaves import NO_LIMIT
+from dotr.sparql.operators import Change, Row, consolidated
+from dotr.sparql.relations_read import relations_of
+from dotr.sparql.translate import Refused, Translated, translate
+
+
+class StandingQuery(Protocol):
+    """One query over a state that changes. `relations`: those whose changes may change its answers."""
+
+    @property
+    def relations(self) -> frozenset[Relation]: ...
+
+    def moved(self) -> list[Change]:
+        """How the answers, as attributes of facts, change by the open change; consolidated."""
+
+    def settle(self, added: Iterable[Triple], removed: Iterable[Triple]) -> Callable[[], None]:
+        """The open change, whose triples these are, is committed. What takes that back."""
+
+    def forget(self) -> None:
+        """The open change is abandoned."""
+
+    def answers(self) -> list[Row]:
+        """All answers over what was committed last, as attributes of facts."""
+
+
+def standing_query(select: Select, store: TripleIndex, limit: int = NO_LIMIT) -> StandingQuery:
+    """A query without NOW(), by deltas if it is compiled, else by the full engine."""
+    try:
+        translated = translate(select)
+    except Refused:
+        return FullStanding(select, store, limit)
+    return CompiledStanding(translated, store, limit)
+
+
+class CompiledStanding:
+    """Owns the deltas of one query; its answers only where DISTINCT or an order asks for them."""
+
+    def __init__(self, translated: Translated, store: TripleIndex, limit: int) -> None:
+        self._cut = bool(translated.order) and (translated.limit is not None or translated.offset > 0)
+        bag = translated if self._cut else replace(translated, order=())
+        self._query = CompiledQuery(bag, Builder(store, limit))
+        self.relations = frozenset(
+            relation for watched in self._query.watched for relation in watched.sources
+        )
+        self._moved: list[Change] | None = None
+
+    def moved(self) -> list[Change]:
+        if self._moved is None:
+            query = self._query
+            if self._cut and query.changes():
+                before, now = Counter(query.standing()), Counter(query.solutions())
+                now.subtract(before)
+                changes: Iterable[Change] = now.items()
+            else:
+                changes = query.moved()
+            self._moved = consolidated((attributes(row), n) for row, n in changes)
+        return self._moved
+
+    def settle(self, added: Iterable[Triple], removed: Iterable[Triple]) -> Callable[[], None]:
+        query = self._query
+        changes = query.changes()
+        query.settle(changes)
+        self.forget()
+        return lambda: query.settle((row, -n) for row, n in changes)
+
+    def forget(self) -> None:
+        self._moved = None
+        self._query.forget()
+
+    def answers(self) -> list[Row]:
+        rows = self._query.standing()
+        return list(map(attributes, dict.fromkeys(rows) if self._query.translated.distinct else rows))
+
+
+class FullStanding:
+    """Owns the answers of a query that only the full engine runs: it is asked again when it is touched."""
+
+    def __init__(self, select: Select, store: TripleIndex, limit: int) -> None:
+        self._query = FullQuery(select)
+        self._state = FullState(store)
+        self._limit = limit
+        self.relations = relations_of(select)
+        self._state.look_at(sorted(self.relations))
+        self._answers: Counter[Row] | None = None
+        self._now: Counter[Row] | None = None
+
+    def moved(self) -> list[Change]:
+        before = self._kept()
+        if self._now is None:
+            self._state.enter()
+            try:
+                self._now = Counter(self._ask())
+            finally:
+                self._state.leave()
+        changes = Counter(self._now)
+        changes.subtract(before)
+        return consolidated(changes.items())
+
+    def settle(self, added: Iterable[Triple], removed: Iterable[Triple]) -> Callable[[], None]:
+        added, removed = list(added), list(removed)
+        before = self._answers
+        self._answers, self._now = self._now, None
+        self._state.settle(added, removed)
+
+        def undo() -> None:
+            self._answers = before
+            self._state.settle(removed, added)
+
+        return undo
+
+    def forget(self) -> None:
+        self._now = None
+
+    def answers(self) -> list[Row]:
+        return list(self._kept().elements())
+
+    def _kept(self) -> Counter[Row]:
+        if self._answers is None:
+            self._state.leave()
+            self._answers = Counter(self._ask())
+        return self._answers
+
+    def _ask(self) -> list[Row]:
+        now: Term = self._state.now
+        return list(map(attributes, self._query.solutions(self._state.store, now, self._limit)))

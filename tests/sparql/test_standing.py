@@ -1,0 +1,58 @@
+"""What a standing query gives for a change is the difference of its whole answers."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pyoxigraph as ox
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dotr.datalog.maintenance import Maintained
+from dotr.ir import Select
+from dotr.joins.relations import ALL
+from dotr.lang import parse_datalog
+from dotr.rdf.terms import RDF_TYPE, Triple, to_oxigraph
+from dotr.reference.datalog import closure
+from dotr.sparql.full import FullQuery
+from dotr.sparql.printing import query_text
+from dotr.sparql.standing import standing_query
+from tests.sparql.strategies import graphs, selects
+from tests.sparql.test_extraction import RULES
+
+_changes = st.lists(st.tuples(graphs, graphs, st.booleans()), min_size=1, max_size=4)
+
+
+def _asked(query: FullQuery, state: set[Triple]) -> Counter[tuple[str | None, ...]]:
+    store = ox.Store()
+    store.extend(ox.Quad(*map(to_oxigraph, triple)) for triple in sorted(state))
+    return Counter(query.rows(store, '"0"'))
+
+
+@given(selects(), st.sampled_from(RULES), graphs, _changes)
+def test_a_change_gives_the_difference_of_the_answers(
+    select: Select, rules: str, start: list[Triple], changes: list[tuple[list[Triple], list[Triple], bool]]
+) -> None:
+    datalog = parse_datalog(rules)
+    kept = Maintained(datalog, start, unions={ALL, RDF_TYPE})
+    standing = standing_query(select, kept.store)
+    literal = FullQuery(select)
+    stated = set(start)
+    before = _asked(literal, closure(datalog, stated))
+    for insert, delete, taken_back in changes:
+        kept.open(insert, delete)
+        moved = standing.moved()
+        changed = kept.changed()
+        after = _asked(literal, closure(datalog, (stated - set(delete)) | set(insert)))
+        difference = Counter(after)
+        difference.subtract(before)
+        assert dict(moved) == {row: n for row, n in difference.items() if n}, query_text(select)
+        back = standing.settle(changed.added, changed.removed)
+        undo = kept.commit()
+        assert Counter(standing.answers()) == after
+        if taken_back:
+            back()
+            kept.undo(undo)
+        else:
+            stated, before = (stated - set(delete)) | set(insert), after
+        assert Counter(standing.answers()) == before
