@@ -61,12 +61,14 @@ class Names:
             "CHUNK": CHUNK,
         }
         self._bound: dict[int, str] = {}
+        self._count = 0
 
     def bind(self, value: object, prefix: str) -> str:
-        """The name of an object, the same for the same object."""
+        """The name of an object, the same for the same object while nobody gives the name to another."""
         name = self._bound.get(id(value))
-        if name is None:
-            name = f"{prefix}{len(self._bound)}"
+        if name is None or self.namespace[name] is not value:
+            name = f"{prefix}{self._count}"
+            self._count += 1
             self._bound[id(value)] = name
             self.namespace[name] = value  # which also keeps its id alive
         return name

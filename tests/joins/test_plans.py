@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from dotr.ir import Var
 from dotr.joins.body import BodyPattern, View, bound_by, triple_pattern
 from dotr.joins.describe import describe
-from dotr.joins.emit import Found, compile_plan, source_of
+from dotr.joins.emit import Found, Names, compile_plan, source_of
 from dotr.joins.interpreter import walk
 from dotr.joins.planner import delta_views, plan, withdrawn_views
 from dotr.joins.store import TripleIndex
@@ -138,3 +138,13 @@ def test_planner_looks_up_the_rarest_bound_pattern_first() -> None:
     store = TripleIndex(Background(rooms + kinds))
     room, kind = triple_pattern(Var("d"), "<in>", Var("r")), triple_pattern(Var("d"), "<kind>", Var("k"))
     assert plan([room, kind], [Var("d")], store, given=["r", "k"]).steps[0].pattern is kind  # type: ignore[union-attr]  # a probe
+
+
+def test_a_name_given_to_another_object_is_not_found_again_for_a_new_one_at_the_same_place() -> None:
+    names = Names()
+    stand_in = object()
+    for _ in range(100):
+        made = [object()]
+        name = names.bind(made, "F")
+        assert names.namespace[name] is made
+        names.namespace[name] = stand_in
