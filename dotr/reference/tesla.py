@@ -8,7 +8,7 @@ Why not: faster. Whoever doubts the engine reads this file against the table.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, assert_never
 
 from dotr.errors import DataError, Diagnostic
@@ -59,11 +59,17 @@ class LiteralDetector:
         self._first: Time | None = None
         self._now: Time | None = None
 
-    def at(self, time: Time, facts: Mapping[str, Sequence[Fact]], graph: bool = True) -> list[Match]:
+    def at(
+        self,
+        time: Time,
+        facts: Mapping[str, Sequence[Fact]],
+        graph: bool = True,
+        left_out: Collection[tuple[int, Fact]] = (),
+    ) -> list[Match]:
         """The matches at `time`, in output order; times strictly increase from call to call.
 
         `facts`: per stream, those of this instant. `graph` False: none came, and only rules that see the
-        instant all the same are touched.
+        instant all the same are touched. `left_out`: (number of a rule, trigger fact) that take too much.
         """
         if self._now is not None and time <= self._now:
             raise DataError(Diagnostic("D4002", f"time runs backwards: {time} after {self._now}"))
@@ -80,7 +86,7 @@ class LiteralDetector:
             if not sees[index]:
                 continue
             rule = self._rules[index]
-            matches, dropped = rule.matches(index, time)
+            matches, dropped = rule.matches(index, time, left_out)
             self.dropped += dropped
             found[index] = matches
             composites[rule.rule.name] = _as_facts(rule.rule, matches)
@@ -159,11 +165,15 @@ class LiteralRule:
         if any(p.chained and p.stream == stream for p in self.rule.positions):
             self.history[stream] = sorted([*self.history[stream], *facts], key=fact_key)
 
-    def matches(self, index: int, time: Time) -> tuple[list[Match], int]:
+    def matches(
+        self, index: int, time: Time, left_out: Collection[tuple[int, Fact]]
+    ) -> tuple[list[Match], int]:
         """The matches of every trigger fact at `time`, and how many the template dropped."""
         found: list[Match] = []
         dropped = 0
         for trigger in self._trigger_facts(time):
+            if (index, trigger) in left_out:
+                continue
             rows: list[Row] = [{self.rule.trigger.name: trigger}]
             for conjunct in self.rule.conjuncts:
                 rows = [longer for row in rows for longer in self._extend(row, conjunct)]

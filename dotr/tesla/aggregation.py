@@ -19,6 +19,7 @@ from dotr.tesla.code import CodeSource
 from dotr.tesla.columns import Column
 from dotr.tesla.plan import RunningTotal, Step
 from dotr.tesla.scope import Scope
+from dotr.tesla.work import computed
 
 
 def write(
@@ -42,6 +43,9 @@ def write(
             return
         selection.candidates(source, scope, step, number)
         finish = source.name("finish", _finish(conjunct))
+        if scope.work is not None:
+            tests = conjunct.argument is not None and computed(conjunct.argument)
+            scope.work.listed(step.title, f"len({several})", tests)
         if conjunct.argument is None:
             source.line(f"{value} = {finish}({several})")
             return

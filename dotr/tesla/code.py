@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType
 from typing import TYPE_CHECKING, Any
@@ -19,19 +20,36 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+@dataclass(slots=True)
+class Reserved:
+    """A line that is kept free, to be filled later."""
+
+    indent: str
+    text: str = "pass"
+
+    def __str__(self) -> str:
+        return self.indent + self.text
+
+
 class CodeSource:
     """Owns the lines of a function, of those it calls, and the namespace they will run in."""
 
     def __init__(self) -> None:
-        self._main: list[str] = []
+        self._main: list[str | Reserved] = []
         self._lines = self._main
-        self._others: list[str] = []
+        self._others: list[str | Reserved] = []
         self._depth = 1
         self._names: dict[str, Any] = {}
         self._known: dict[tuple[str, int], str] = {}
 
     def line(self, text: str) -> None:
         self._lines.append("    " * self._depth + text)
+
+    def reserve(self) -> Reserved:
+        """A line to be filled later."""
+        kept = Reserved("    " * self._depth)
+        self._lines.append(kept)
+        return kept
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
@@ -78,9 +96,9 @@ class CodeSource:
         text = "\n".join(
             [
                 f"def make({', '.join(self._names)}):",
-                *self._others,
+                *map(str, self._others),
                 f" def run({parameters}):",
-                *self._main,
+                *map(str, self._main),
                 " return run",
             ]
         )

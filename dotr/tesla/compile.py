@@ -15,10 +15,9 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any, TypeAlias, assert_never
 
-from dotr.errors import Diagnostic, ProgramError
+from dotr.budget import Exhausted
 from dotr.events import Clock, Fact, RawMatch, Time
 from dotr.ir.expressions import Const, Expression
 from dotr.ir.rules import Absent, Between, Binding, Choose, Selection, Summarise
@@ -27,13 +26,18 @@ from dotr.tesla import aggregation, negation, selection
 from dotr.tesla.code import CodeSource
 from dotr.tesla.columns import Column
 from dotr.tesla.conditions import NOW, names, parts
-from dotr.tesla.plan import MonotonicStack, Ranked, RulePlan, Step
+from dotr.tesla.plan import LastValue, MonotonicStack, Ranked, RulePlan, RunningTotal, Step
 from dotr.tesla.scope import Scope
 from dotr.tesla.template import faults
 from dotr.tesla.thresholds import write_size
+from dotr.tesla.work import RuleWork, computed
 
 Run: TypeAlias = Callable[[Time, Sequence[Fact], list[RawMatch]], None]
 """(instant, trigger facts in canonical order, where matches are appended in output order)."""
+
+Exceeded: TypeAlias = Callable[[Time, Fact, Exhausted, list[RawMatch], int, int], None]
+"""(instant, trigger fact, what was too much, where matches are appended, from, to): the members in this range
+have no match of the fact yet."""
 
 LOOPS = 12
 """How many loops nest before a further function goes on: CPython refuses twenty."""
@@ -48,6 +52,8 @@ class _Item:
     gives: str = ""
     local: str = ""
     loop: str = ""  # the list to loop over, for a conjunct with several choices
+    what: str = ""  # the conjunct, for diagnostics
+    choice: bool = False  # whether a rule alone would have one choice where this is a loop
     target: str = ""  # what the loop binds, where that is more than the local
     keeps: tuple[str, ...] = ()
 
@@ -57,16 +63,17 @@ def compile_group(
     columns: Sequence[Column[Any]],
     clock: Clock,
     *,
-    limit: int,
+    budget: int,
     drop: Callable[[Sequence[int]], None],
+    exceeded: Exceeded,
 ) -> Run:
     """The function of rules of one shape (sharing.py), most often of one.
 
     `columns` serve their conjuncts; `drop` is told the rules of matches that have no graph. What several
-    rules match alike is one entry. The function raises ProgramError D4010 when one rule has more
-    than `limit` matches at an instant.
+    rules match alike is one entry. A trigger fact that takes more than `budget` units of work leaves no match
+    here; `exceeded` is called instead.
     """
-    return _Writer(plans, columns, clock, limit, drop).function()
+    return _Writer(plans, columns, clock, budget, drop, exceeded).function()
 
 
 class _Writer:
@@ -77,54 +84,62 @@ class _Writer:
         plans: Sequence[RulePlan],
         columns: Sequence[Column[Any]],
         clock: Clock,
-        limit: int,
+        budget: int,
         drop: Callable[[Sequence[int]], None],
+        exceeded: Exceeded,
     ) -> None:
         self.plans, self.plan = plans, plans[0]
-        self.rule, self.columns, self.limit, self.drop, self.clock = (
-            self.plan.rule,
-            columns,
-            limit,
-            drop,
-            clock,
-        )
+        self.rule, self.columns, self.clock = self.plan.rule, columns, clock
+        self.drop, self.exceeded = drop, exceeded
         self.ranged = len(plans) > 1 or bool(self.plan.limits)
         variables = {position.name: position.variables for position in self.rule.positions}
         self.source = CodeSource()
-        self.scope = Scope(self.source, clock, self.rule.trigger.name, variables)
+        self.work = RuleWork(self.source, budget) if _loops(self.plan) else None
+        self.scope = Scope(self.source, clock, self.rule.trigger.name, variables, self.work)
         self.bound: dict[int, str] = {}  # number of a WITH binding → its source
         self.limits = _limits(plans)
-        self.explode = self.source.name("explode", _explosion(plans, clock, limit))
+        self.triggered = "lo0", "hi0"  # locals that bound the members whose trigger it is
+        self.faults = ""
 
     def function(self) -> Run:
-        source, rule = self.source, self.rule
-        source.line("base = len(out)")
-        limit = source.name("limit", self.limit)
+        source, rule, work = self.source, self.rule, self.work
         items = [self._step(number, step) for number, step in enumerate(self.plan.steps, 1)]
         items += [self._part(part) for part in parts(rule.where)]
         items += [self._binding(i, binding) for i, binding in enumerate(rule.bindings)]
         loops = [item for item in items if item.loop]
-        if loops:
-            source.line(f"most = [{limit}]")
+        self.faults = " or ".join(self._faults())
         with source.block("for f0 in facts"):
             outer = source.depth
-            if rule.consuming:
+            if rule.consuming or work is not None:
                 source.line("start = len(out)")
             kept: list[str] = []
             self._write_trigger(kept)
+            if work is not None:
+                work.begin()
+                if self.faults and loops:
+                    source.line("lost = []")
+                    kept.append("lost")
+                source.open("try")
+            inner = source.depth
             self._write_ready(items, kept)
             for number, item in enumerate(loops):
                 if number and number % LOOPS == 0:
                     self._new_function(number // LOOPS, kept)
-                if number == len(loops) - 1:
-                    source.line(f"if len(out) - base > most[0]: most[0] = {self.explode}(time, out, base)")
+                if work is not None and number == len(loops) - 1:
+                    work.count_matches()
                 self._open(item, kept)
                 self._write_ready(items, kept)
-            self._write_match()
-            source.resume(outer)
+            self._write_match(bool(loops))
+            source.resume(inner)
+            if work is not None:
+                if loops:
+                    work.count_matches()
+                source.resume(outer)
+                self._write_exceeded(work)
+                if self.faults and loops:
+                    source.line(f"for members in lost: {source.name('drop', self.drop)}(members)")
             if rule.consuming:
                 source.line(f"if len(out) > start: {source.name('consume', self._consume())}(out, start)")
-        source.line(f"if len(out) - base > {limit}: {self.explode}(time, out, base)")
         return source.function("time, facts, out")
 
     def _write_trigger(self, kept: list[str]) -> None:
@@ -133,7 +148,7 @@ class _Writer:
         scope.locals[self.rule.trigger.name] = "f0"
         if not self.ranged:
             return
-        scope.range = "lo0", "hi0"
+        scope.range = self.triggered
         kept += scope.range
         source.line("lo0 = 0")
         if plan.threshold is None:
@@ -145,8 +160,20 @@ class _Writer:
         source.line("if not hi0: continue")
         source.line("f0 = f0[:4]")
 
+    def _write_exceeded(self, work: RuleWork) -> None:
+        """What happens if the trigger fact's loops are too much."""
+        source = self.source
+        range_ = ", ".join(self.triggered) if self.ranged else "0, 1"
+        with source.block(f"except {source.name('exhausted', Exhausted)} as spent"):
+            source.line("del out[start:]")
+            source.line(f"{source.name('exceeded', self.exceeded)}(time, f0, spent, out, {range_})")
+            source.line("continue")
+        work.settle()
+
     def _open(self, item: _Item, kept: list[str]) -> None:
         """The loop over a conjunct's choices."""
+        assert self.work is not None, "a conjunct with several choices is work"
+        self.work.loop(item.what, item.loop, choice=item.choice)
         self.source.open(f"for {item.target or item.local} in {item.loop}")
         self.scope.locals[item.gives] = item.local
         kept.append(item.local)
@@ -176,7 +203,7 @@ class _Writer:
 
     def _new_function(self, number: int, kept: Sequence[str]) -> None:
         """Go on in a function of its own, given all that is known."""
-        self.source.call(f"further{number}", ", ".join(("time", "out", "base", "most", "f0", *kept)))
+        self.source.call(f"further{number}", ", ".join(("time", "out", "start", "f0", *kept)))
         self.source.open("for _ in (0,)")  # what fails is a `continue`
 
     def _step(self, number: int, step: Step) -> _Item:
@@ -200,6 +227,8 @@ class _Writer:
                     gives=conjunct.position.name,
                     local=fact,
                     loop="" if single else several,
+                    what=step.title,
+                    choice=k == 1 and chosen is not Selection.EACH,
                     target=f"{fact}, lo_{fact}, hi_{fact}" if shared else "",
                     keeps=(fact,) if single else (several,),
                 )
@@ -223,6 +252,7 @@ class _Writer:
 
     def _part(self, part: Expression) -> _Item:
         def write() -> None:
+            self._count()
             self.source.line(f"if not {self.scope.test(part)}: continue")
 
         return _Item(self._needs(part), write)
@@ -236,24 +266,31 @@ class _Writer:
         self.bound[number] = local = f"b{number}"
 
         def write() -> None:
+            if computed(binding.expression):
+                self._count()
             self.source.line(f"{local} = {self.scope.value(binding.expression)}")
             self.source.line(f"if {local} is None: continue")
 
         return _Item(self._needs(binding.expression), write, keeps=(local,))
 
+    def _count(self) -> None:
+        """An expression is evaluated here."""
+        if self.work is not None:
+            self.work.expression()
+
     def _needs(self, expression: Expression) -> frozenset[str]:
         return frozenset(self.rule.trigger.name if name == NOW else name for name in names(expression))
 
-    def _write_match(self) -> None:
+    def _write_match(self, loops: bool) -> None:
         """The end of the innermost loop: drop what has no graph, append the rest."""
         source, rule = self.source, self.rule
         rules = source.name("rules", tuple(plan.index for plan in self.plans))
         lo, hi = self.scope.range
         members = f"{rules}[{lo}:{hi}]" if self.ranged else rules
-        test = " or ".join(self._faults())
-        if test:
-            with source.block(f"if {test}"):
-                source.line(f"{source.name('drop', self.drop)}({members})")
+        if self.faults:
+            drop = "lost.append" if loops else source.name("drop", self.drop)
+            with source.block(f"if {self.faults}"):
+                source.line(f"{drop}({members})")
                 source.line("continue")
         facts = "f0, " + "".join(f"{self.scope.locals[c.position.name]}, " for c in rule.chosen)
         values = "".join(f"{self.bound[i]}, " for i in range(len(rule.bindings)))
@@ -298,6 +335,11 @@ class _Writer:
         return consume
 
 
+def _loops(plan: RulePlan) -> bool:
+    """Whether it looks at more than one fact of some conjunct."""
+    return any(not isinstance(step.column.content, LastValue | RunningTotal) for step in plan.steps)
+
+
 def _limits(plans: Sequence[RulePlan]) -> dict[int, list[int]]:
     """Limits of the members, in order: of the trigger under 0, of conjuncts under their number."""
     found: dict[int, list[int]] = {}
@@ -314,34 +356,3 @@ def _constant(plan: RulePlan, number: int) -> Term:
     if not isinstance(expression, Const):
         raise AssertionError("members of a group have constants in the same places")
     return expression.term
-
-
-def _explosion(
-    plans: Sequence[RulePlan], clock: Clock, limit: int
-) -> Callable[[Time, list[RawMatch], int], int]:
-    place = {plan.index: number for number, plan in enumerate(plans)}
-
-    def explode(time: Time, out: list[RawMatch], base: int) -> int:
-        """Raise if a rule has more than `limit` matches; how many entries may come before the next look.
-
-        What matched alike are neighbours, and so each entry is counted at its ends.
-        """
-        steps = [0] * (len(plans) + 1)
-        for rules, *_ in out[base:]:
-            steps[place[rules[0]]] += 1
-            steps[place[rules[-1]] + 1] -= 1
-        counts = list(accumulate(steps))
-        for plan, count in zip(plans, counts, strict=False):
-            if count > limit:
-                raise ProgramError(
-                    Diagnostic(
-                        "D4010",
-                        f"rule `{plan.rule.name}` has more than {limit} matches at {clock.text(time)}",
-                        plan.rule.span,
-                        notes=("every EACH multiplies the matches by its candidates",),
-                        hint="narrow a window, equate a variable in ON, use LAST, or raise the limit",
-                    )
-                )
-        return len(out) - base + max(limit - max(counts), limit // 8)
-
-    return explode

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, TypeAlias
 
+from dotr.budget import BUDGET
 from dotr.errors import DataError, Diagnostic
 from dotr.events import Clock, Fact, Match, RawMatch, Time, in_order
 from dotr.ir.program import Program
@@ -25,28 +26,28 @@ from dotr.tesla.digest import rule_digests
 from dotr.tesla.identity import match_hash
 from dotr.tesla.network import Fill, Network, Options, RuleGroup
 from dotr.tesla.references import due, next_tick
+from dotr.tesla.refusals import RefusedTrigger, fail
 from dotr.tesla.state import Restored
 from dotr.tesla.thresholds import Filtered
-
-MATCH_LIMIT = 1_000_000
-"""Matches of one rule at one instant that are an explosion."""
 
 _RANK = itemgetter(0)
 
 _Pending: TypeAlias = tuple[Fill, Sequence[Fact]]
 _Woken: TypeAlias = tuple[int, RuleGroup, Sequence[Fact]]
 
-__all__ = ["MATCH_LIMIT", "Filtered", "Restored", "TeslaDetector"]
+__all__ = ["Filtered", "RefusedTrigger", "Restored", "TeslaDetector"]
 
 
 class TeslaDetector:
     """Owns the columns of a program's rules and the time.
 
-    `limit`: matches of one rule at one instant beyond which ProgramError D4010 is raised; the detector is
-    then in no state to go on from. `same`: streams that always have the facts of another (equal queries) →
-    that other, under which alone `detect` is given them. `filtered`: streams whose facts are those of a base
-    that pass a comparison with a constant; `detect` is given the base's facts, under its name. `digests`:
-    what each rule's state belongs to, where the caller knows better than digest.py.
+    `budget`: units of work (budget.py) of a rule at one trigger fact. Past it the fact has no match of the
+    rule and nothing is consumed; `on_refused` is told the rule, the fact, and ProgramError D4010. If that is
+    raised, as it is without `on_refused`, the detector is in no state to go on from. `same`: streams that
+    always have the facts of another (equal queries) → that other, under which alone `detect` gets them.
+    `filtered`: streams whose facts are those of a base that pass a comparison with a constant; `detect` is
+    given the base's facts, under its name. `digests`: what each rule's state belongs to, where the caller
+    knows better than digest.py.
     """
 
     def __init__(
@@ -54,13 +55,14 @@ class TeslaDetector:
         program: Program,
         clock: Clock,
         *,
-        limit: int = MATCH_LIMIT,
+        budget: int = BUDGET,
+        on_refused: RefusedTrigger = fail,
         same: Mapping[str, str] | None = None,
         filtered: Mapping[str, Filtered] | None = None,
         digests: Sequence[str] | None = None,
     ) -> None:
         self.program = program
-        self._options = Options(clock, limit, dict(same or {}), dict(filtered or {}))
+        self._options = Options(clock, budget, on_refused, dict(same or {}), dict(filtered or {}))
         self._digests = None if digests is None else tuple(digests)
         self._first: Time | None = None
         self._take(self._network([0] * len(program.rules), None))
@@ -84,7 +86,7 @@ class TeslaDetector:
 
         `facts`: stream → its facts of this instant in canonical order; streams without facts may be left
         out. `graph` False: no graph came, and only rules that see the instant all the same are touched.
-        Raises DataError D4002 when time does not increase, ProgramError D4010 when a rule explodes.
+        Raises DataError D4002 when time does not increase, and what `on_refused` raises.
         Cost: the facts, the rules they wake, and the matches; nothing per rule or stream that has none.
         """
         network = self.network

@@ -14,13 +14,16 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Any
 
-from dotr.events import Clock, Fact, Time
+from dotr.budget import Exhausted
+from dotr.events import Clock, Fact, RawMatch, Time
 from dotr.ir.program import Program
 from dotr.ir.rules import Choose, Every
+from dotr.tesla.alone import run_alone
 from dotr.tesla.columns import Column, open_column
-from dotr.tesla.compile import Run, compile_group
+from dotr.tesla.compile import Exceeded, Run, compile_group
 from dotr.tesla.plan import ColumnSpec, RulePlan, plan_rule
 from dotr.tesla.references import Occasion, evaluation_order, occasions_seen
+from dotr.tesla.refusals import RefusedTrigger, overworked
 from dotr.tesla.sharing import groups
 from dotr.tesla.thresholds import Filtered
 
@@ -71,7 +74,8 @@ class Options:
     """How a detector is set up. See TeslaDetector."""
 
     clock: Clock
-    limit: int
+    budget: int
+    on_refused: RefusedTrigger
     same: Mapping[str, str]
     filtered: Mapping[str, Filtered]
 
@@ -166,10 +170,55 @@ class Network:
     def compile(self, group: RuleGroup) -> Run:
         """Make the group's function; when it first runs."""
         options = self.options
+        shared = len(group.plans) > 1 or bool(group.plans[0].limits)
         group.run = compile_group(
-            group.plans, group.columns, options.clock, limit=options.limit, drop=self._drop
+            group.plans,
+            group.columns,
+            options.clock,
+            budget=options.budget,
+            drop=self._drop,
+            exceeded=self._apart(group) if shared else self._refusal(group.plans[0]),
         )
         return group.run
+
+    def _refusal(self, plan: RulePlan) -> Exceeded:
+        """What happens when a trigger fact takes a rule too much work."""
+        options = self.options
+
+        def refuse(
+            time: Time, fact: Fact, exhausted: Exhausted, out: list[RawMatch], lo: int, hi: int
+        ) -> None:
+            error = overworked(plan.rule, fact, exhausted, options.clock, options.budget)
+            options.on_refused(plan.index, fact, error)
+
+        return refuse
+
+    def _apart(self, group: RuleGroup) -> Exceeded:
+        """What happens when a trigger fact takes a group of rules too much work: each has a try alone."""
+        options = self.options
+        runs: dict[int, Run] = {}
+        at: list[Time] = []
+
+        def apart(
+            time: Time, fact: Fact, exhausted: Exhausted, out: list[RawMatch], lo: int, hi: int
+        ) -> None:
+            if at != [time]:  # what the columns hold has changed since
+                at[:] = [time]
+                runs.clear()
+            for number in range(lo, hi):
+                if number not in runs:
+                    runs[number] = run_alone(
+                        group.plans[number],
+                        group.columns,
+                        options.clock,
+                        options.filtered,
+                        budget=options.budget,
+                        drop=self._drop,
+                        exceeded=self._refusal(group.plans[number]),
+                    )
+                runs[number](time, [fact], out)
+
+        return apart
 
     def _drop(self, rules: Sequence[int]) -> None:
         for rule in rules:

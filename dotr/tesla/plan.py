@@ -119,6 +119,20 @@ class Step:
     newest: bool
     threshold: Threshold | None = None
 
+    @property
+    def title(self) -> str:
+        """For diagnostics: the conjunct as it is written."""
+        name = self.conjunct.position.name
+        match self.conjunct:
+            case Choose(selection=chosen, k=k):
+                return f"{chosen.value.upper()}{'' if k == 1 else f' {k}'} {name}"
+            case Absent():
+                return f"NOT {name}"
+            case Summarise(function=function):
+                return f"{function} OVER {name}"
+            case _:
+                assert_never(self.conjunct)
+
 
 @dataclass(frozen=True, slots=True)
 class RulePlan:
@@ -172,16 +186,17 @@ def plan_rule(
     same: Mapping[str, str] | None = None,
     filtered: Mapping[str, Filtered] | None = None,
     referred: bool = False,
+    alone: bool = False,
 ) -> RulePlan:
     """Plan a rule.
 
     `same`: streams that always have the facts of another one → that one. `filtered`: streams whose facts
-    come as those of a base. `referred`: other rules chain on this one.
+    come as those of a base. `referred`: other rules chain on this one. `alone`: it is planned without
+    thresholds that others could share.
     """
     chains = any(position.chained for position in rule.positions)
-    source = _Sources(
-        same or {}, filtered or {}, occasions, epoch, chains or bool(rule.consuming) or _names(rule)
-    )
+    alone = alone or chains or bool(rule.consuming) or _names(rule)
+    source = _Sources(same or {}, filtered or {}, occasions, epoch, alone)
     depth = depths(rule)
     steps = tuple(
         _plan_step(rule, conjunct, source, depth[conjunct.position.name]) for conjunct in rule.conjuncts

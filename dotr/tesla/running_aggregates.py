@@ -170,6 +170,9 @@ class JoinedTotal:
 
         self._finish = finish
 
+    def __len__(self) -> int:
+        return sum(len(bucket.entries()) for bucket in self._buckets)
+
     def value(self, since: Time) -> Term | None:
         entries = [entry for bucket in self._buckets for entry in bucket.entries()]
         return self._finish([term for time, term in entries if time >= since])

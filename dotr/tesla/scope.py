@@ -17,6 +17,7 @@ from dotr.ir.expressions import Attribute, Const, Expression, TimeOf, Var
 from dotr.rdf.terms import Term
 from dotr.tesla.code import CodeSource
 from dotr.tesla.conditions import NOW, names
+from dotr.tesla.work import RuleWork
 
 
 @dataclass(slots=True)
@@ -27,6 +28,8 @@ class Scope:
     clock: Clock
     trigger: str
     variables: dict[str, tuple[str, ...]]
+    work: RuleWork | None = None
+    """What is charged; None where nothing is looked for."""
     locals: dict[str, str] = field(default_factory=dict)
     range: tuple[str, str] = ("", "")
     """Locals that bound the members of the group a partial match is of; none where there is one rule."""

@@ -18,8 +18,10 @@ from dotr.ir.rules import Between, Choose, Selection, Within
 from dotr.tesla.code import CodeSource
 from dotr.tesla.columns import Column
 from dotr.tesla.plan import LastValue, MonotonicStack, Ranked, Step
+from dotr.tesla.running_aggregates import JoinedTotal
 from dotr.tesla.scope import Scope
 from dotr.tesla.thresholds import CARRIED, Measure, latest_above, table_of
+from dotr.tesla.work import computed
 
 
 def write(
@@ -39,6 +41,7 @@ def write(
     fact, several = f"f{number}", f"c{number}"
     if isinstance(step.column.content, MonotonicStack):
         source.line(f"if {bucket} is None: continue")
+        _listed(scope, step, f"len({bucket}.facts)")
         source.line(f"{several} = {stairs(source, scope, step, latest_above, limits)(bucket)}")
         source.line(f"if not {several}: continue")
         return
@@ -51,6 +54,7 @@ def write(
         case Selection.EACH:
             candidates(source, scope, step, number)
             if isinstance(step.column.content, Ranked):
+                _listed(scope, step, f"len({several})")
                 _who_takes(source, scope, step.column.content.measure, limits, several)
             source.line(f"if not {several}: continue")
         case Selection.LAST if conjunct.k == 1:
@@ -79,13 +83,22 @@ def find(source: CodeSource, scope: Scope, step: Step, column: Column[Any], numb
     terms = []
     for i, expression in enumerate(step.probe):
         terms.append(f"k{number}_{i}")
+        if scope.work is not None and computed(expression):
+            scope.work.expression()
         source.line(f"{terms[-1]} = {scope.value(expression)}")
     key = terms[0] if len(terms) == 1 else f"({', '.join(terms)})"
     source.line(f"{bucket} = {get}({key})")
     peers = " or ".join(f"({term} and {term}[0] == '\"')" for term in terms)
     with source.block(f"if {bucket} is None and ({peers})"):
         source.line(f"{bucket} = {source.name('find', column.find)}({key})")
+        if scope.work is not None:
+            scope.work.listed(step.title, f"{source.name('joined', joined)}({bucket})")
     return bucket
+
+
+def joined(bucket: Any) -> int:
+    """How many facts several buckets have that are read as one."""
+    return len(bucket) if isinstance(bucket, list | JoinedTotal) else 1
 
 
 def stairs(
@@ -154,6 +167,7 @@ def candidates(source: CodeSource, scope: Scope, step: Step, number: int) -> Non
         source.line(f"{several} = {bucket}[{bisect}({bucket}, ({left},)):{bisect}({bucket}, ({end},))]")
     tests = refusals(scope, step)
     if tests:
+        _listed(scope, step, f"len({several})")
         source.line(f"{several} = [x for x in {several} if not ({' or '.join(tests)})]")
 
 
@@ -185,11 +199,7 @@ def newest_one(source: CodeSource, scope: Scope, step: Step, number: int) -> Non
         return
     source.line(f"{fact} = None")
     _newest_end(source, scope, step, number)
-    with source.block("for i in range(i - 1, -1, -1)"):
-        source.line(f"x = {bucket}[i]")
-        source.line(f"if x[0] < {left}: break")
-        for test in tests:
-            source.line(f"if {test}: continue")
+    with _from_newest(source, scope, step, number, tests):
         source.line(f"{fact} = x")
         source.line("break")
 
@@ -209,14 +219,27 @@ def _newest_k(source: CodeSource, scope: Scope, step: Step, number: int, k: int)
         )
         return
     source.line(f"{several} = []")
-    with source.block("for i in range(i - 1, -1, -1)"):
-        source.line(f"x = {bucket}[i]")
-        source.line(f"if x[0] < {left}: break")
-        for test in tests:
-            source.line(f"if {test}: continue")
+    with _from_newest(source, scope, step, number, tests):
         source.line(f"{several}.append(x)")
         source.line(f"if len({several}) == {count}: break")
     source.line(f"{several}.reverse()")
+
+
+@contextmanager
+def _from_newest(
+    source: CodeSource, scope: Scope, step: Step, number: int, tests: Sequence[str]
+) -> Iterator[None]:
+    """A loop over candidates `x` from place `i` down to the window's start, whose body the caller writes."""
+    source.line("j = i")
+    with source.block("for i in range(i - 1, -1, -1)"):
+        source.line(f"x = q{number}[i]")
+        with source.block(f"if x[0] < lo{number}"):
+            source.line("i += 1")
+            source.line("break")
+        for test in tests:
+            source.line(f"if {test}: continue")
+        yield
+    _listed(scope, step, "j - i")
 
 
 def _newest_end(source: CodeSource, scope: Scope, step: Step, number: int) -> None:
@@ -248,7 +271,7 @@ def _oldest_k(source: CodeSource, scope: Scope, step: Step, number: int, k: int)
 def _from_oldest(source: CodeSource, scope: Scope, step: Step, number: int) -> Iterator[None]:
     """A loop over candidates `x` from the window's start, whose body the caller writes."""
     bucket, end, tests = f"q{number}", beyond(scope, step), refusals(scope, step)
-    source.line(f"i = {_bisect(source)}({bucket}, ({oldest(source, scope, step)},))")
+    source.line(f"i = j = {_bisect(source)}({bucket}, ({oldest(source, scope, step)},))")
     with source.block(f"for i in range(i, len({bucket}))"):
         source.line(f"x = {bucket}[i]")
         if end is not None:
@@ -256,6 +279,13 @@ def _from_oldest(source: CodeSource, scope: Scope, step: Step, number: int) -> I
         for test in tests:
             source.line(f"if {test}: continue")
         yield
+    _listed(scope, step, "1 + i - j")
+
+
+def _listed(scope: Scope, step: Step, length: str) -> None:
+    """So many candidates are looked at, each tested for what is left of ON."""
+    if scope.work is not None:
+        scope.work.listed(step.title, length, tests=step.residual is not None)
 
 
 def _bisect(source: CodeSource) -> str:

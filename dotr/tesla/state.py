@@ -20,8 +20,8 @@ from dotr.ir.program import Program
 from dotr.ir.rules import Position, Rule
 from dotr.tesla.columns import Column
 from dotr.tesla.network import Network
-from dotr.tesla.plan import ColumnSpec
-from dotr.tesla.thresholds import CARRIED, Filtered, Threshold, measured, threshold
+from dotr.tesla.past import Past
+from dotr.tesla.thresholds import CARRIED, Filtered, Threshold, threshold
 
 VERSION = 2
 """Of snapshots. A change of what columns hold, or of how rules are planned, is a new one.
@@ -45,42 +45,6 @@ def _positions(rule: Rule) -> list[Position]:
 
 def _plain(by: Filtered | None) -> list[Any] | None:
     return None if by is None else [by.operator, by.constant]
-
-
-@dataclass(frozen=True, slots=True)
-class _Past:
-    """What one rule's position had: the number of its column, and what of it was its own (None: all).
-
-    `wanted`: what the position wants now of facts that come with their size.
-    """
-
-    column: int
-    own: Threshold | None
-    wanted: Threshold | None
-
-    def facts(self, dump: Mapping[str, list[Any]], spec: ColumnSpec) -> dict[str, list[Any]]:
-        """Its facts as a column of this kind takes them."""
-        if "facts" not in dump:
-            return dict(dump)
-        found: list[list[Any]] = []
-        for fact in dump["facts"]:
-            size = self._size(fact)
-            if self.own is not None and size is not None and size < self.own.least:
-                continue
-            if spec.fed_by_base and self.wanted is not None:  # what was its own passed, as what it was then
-                found.append([*fact[:4], self.wanted.least if size is None else max(size, self.wanted.least)])
-            else:
-                found.append(fact[:4])
-        return {"facts": found}
-
-    def _size(self, fact: Sequence[Any]) -> int | None:
-        """What it measures; None where all facts of its column passed."""
-        if len(fact) > 4:
-            size: int = fact[4]
-            return size
-        if self.own is None or self.own.measure.place == CARRIED:
-            return None
-        return measured(self.own.measure)(fact)  # version 1
 
 
 def _threshold(test: Sequence[Any] | None) -> Threshold | None:
@@ -134,7 +98,7 @@ def load(
         )
     parts = state["rules"]
     network = build([parts[d]["epoch"] if d in parts else state["epochs"] for d in digests], state["now"])
-    wanted: dict[Column[Any], dict[_Past, None]] = {}
+    wanted: dict[Column[Any], dict[Past, None]] = {}
     for index, digest in enumerate(digests):
         if digest in parts:
             part = parts[digest]
@@ -143,7 +107,7 @@ def load(
             of_rule = zip(network.columns_of[index], part["columns"], part["filters"], positions, strict=True)
             for column, old, test, position in of_rule:
                 now = network.options.filtered.get(position.stream)
-                past = _Past(old, _threshold(test), None if now is None else now.threshold)
+                past = Past(old, _threshold(test), None if now is None else now.threshold)
                 wanted.setdefault(column, {})[past] = None
     for column, pasts in wanted.items():
         column.load([past.facts(state["columns"][past.column], column.spec) for past in pasts])

@@ -1,0 +1,52 @@
+"""A rule as if nobody shared anything with it, to decide whether a trigger fact takes it too much work.
+
+Place:   network.py asks for it when the work of a group of rules is past the budget of one.
+Method:  the rule is planned without thresholds that others share, and its columns are filled with what the
+         group's columns hold for it, as a snapshot would fill them (state.py). What it takes then is what it
+         takes wherever it is deployed, and that alone decides. A group never takes less than its rules would
+         alone (work.py), so whatever is within the budget together needs no such look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from dotr.events import Clock
+from dotr.tesla.columns import Column, open_column
+from dotr.tesla.compile import Exceeded, Run, compile_group
+from dotr.tesla.past import Past
+from dotr.tesla.plan import RulePlan, Step, plan_rule
+from dotr.tesla.thresholds import Filtered
+
+
+def run_alone(
+    plan: RulePlan,
+    columns: Sequence[Column[Any]],
+    clock: Clock,
+    filtered: Mapping[str, Filtered],
+    *,
+    budget: int,
+    drop: Callable[[Sequence[int]], None],
+    exceeded: Exceeded,
+) -> Run:
+    """The function of one rule of a group. `columns`: the group's; they must not change while it is used.
+
+    Its trigger facts are those that pass the rule's threshold.
+    """
+    own = plan_rule(plan.index, plan.rule, plan.occasions, epoch=plan.epoch, alone=True)
+    kept = [_column(step, column, clock, filtered) for step, column in zip(own.steps, columns, strict=True)]
+    return compile_group([own], kept, clock, budget=budget, drop=drop, exceeded=exceeded)
+
+
+def _column(step: Step, column: Column[Any], clock: Clock, filtered: Mapping[str, Filtered]) -> Column[Any]:
+    """What the rule's own column would hold; the group's own where that is the same."""
+    if replace(column.spec, stream=step.column.stream, size=None) == step.column:
+        return column
+    by = filtered.get(step.conjunct.position.stream)
+    past = Past(0, None if by is None else by.threshold, None)
+    made = open_column(step.column, clock, lambda _: None)
+    made.retention = column.retention
+    made.load([past.facts(column.dump(), step.column)])
+    return made

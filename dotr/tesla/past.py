@@ -1,0 +1,50 @@
+"""What a rule's position had in a column that it shared, as facts for another column.
+
+Place:   state.py fills the columns of a restored detector with it, alone.py those of a rule that is looked at
+         by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dotr.tesla.plan import ColumnSpec
+from dotr.tesla.thresholds import CARRIED, Threshold, measured
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What one rule's position had: the number of its column, and what of it was its own (None: all).
+
+    `wanted`: what the position wants now of facts that come with their size.
+    """
+
+    column: int
+    own: Threshold | None
+    wanted: Threshold | None
+
+    def facts(self, dump: Mapping[str, list[Any]], spec: ColumnSpec) -> dict[str, list[Any]]:
+        """Its facts as a column of this kind takes them."""
+        if "facts" not in dump:
+            return dict(dump)
+        found: list[list[Any]] = []
+        for fact in dump["facts"]:
+            size = self._size(fact)
+            if self.own is not None and size is not None and size < self.own.least:
+                continue
+            if spec.fed_by_base and self.wanted is not None:  # what was its own passed, as what it was then
+                found.append([*fact[:4], self.wanted.least if size is None else max(size, self.wanted.least)])
+            else:
+                found.append(fact[:4])
+        return {"facts": found}
+
+    def _size(self, fact: Sequence[Any]) -> int | None:
+        """What it measures; None where all facts of its column passed."""
+        if len(fact) > 4:
+            size: int = fact[4]
+            return size
+        if self.own is None or self.own.measure.place == CARRIED:
+            return None
+        return measured(self.own.measure)(fact)  # version 1

@@ -1,0 +1,100 @@
+"""What the function of a rule charges while it looks for the matches of one trigger fact.
+
+Place:   compile.py and the files of conjuncts write with it; budget.py has the units.
+Method:  a loop charges its length where it is entered, together with the expressions that are evaluated
+         inside it; what is listed or scanned is charged with its tests. A rule that shares thresholds with
+         others charges no less than it would alone: where sharing makes a loop of what is a single choice
+         alone, the expressions inside count for the loop around it, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dotr.budget import EXPRESSION, KEPT, Factor, Meter
+from dotr.ir.expressions import Attribute, Const, Expression, Var
+from dotr.tesla.code import CodeSource, Reserved
+
+
+class _Spent:
+    """What generated code calls when nothing is left: (the length of each loop it is in)."""
+
+    __slots__ = ("_meter", "_whats")
+
+    def __init__(self, meter: Meter, whats: Sequence[str]) -> None:
+        self._meter, self._whats = meter, tuple(whats)
+
+    def __call__(self, *sizes: int) -> None:
+        self._meter.stop([Factor(what, size) for what, size in zip(self._whats, sizes, strict=True)])
+
+
+@dataclass(slots=True)
+class _Loop:
+    """A loop that is being written. `choice`: alone it would be a single choice."""
+
+    what: str
+    length: str
+    choice: bool
+    line: Reserved
+    spent: str
+    units: int = 1
+
+
+class RuleWork:
+    """Owns the charges of one function under construction, and the meter that it takes them off."""
+
+    def __init__(self, source: CodeSource, budget: int) -> None:
+        self._source = source
+        self._meter = Meter(budget)
+        self._loops: list[_Loop] = []
+        self._left = f"{source.name('left', self._meter.left)}[0]"
+        self.matches = budget // KEPT
+        """As many matches of one trigger fact may be kept."""
+
+    def begin(self) -> None:
+        """A trigger fact's work begins."""
+        self._source.line(f"{self._left} = {self._source.name('budget', self._meter.limit)}")
+
+    def loop(self, what: str, length: str, *, choice: bool = False) -> None:
+        """The next line is a loop."""
+        line = self._source.reserve()
+        self._loops.append(_Loop(what, length, choice, line, self._spent(what, f"len({length})")))
+
+    def expression(self) -> None:
+        """An expression is evaluated in the innermost loop."""
+        for loop in reversed(self._loops):
+            loop.units += EXPRESSION
+            if not loop.choice:
+                break
+
+    def listed(self, what: str, length: str, tests: int = 0) -> None:
+        """So many candidates were listed, or are about to be, each with so many tests."""
+        self._charge(f"({length}) * {1 + tests * EXPRESSION}", self._spent(what, length))
+
+    def count_matches(self) -> None:
+        """There are `len(out) - start` matches of the trigger fact by now."""
+        many = self._source.name("many", _Spent(self._meter, ["matches"]))
+        most = self._source.name("most", self.matches)
+        self._source.line(f"if len(out) - start > {most}: {many}(len(out) - start)")
+
+    def settle(self) -> None:
+        """The function is written: fill the lines kept free."""
+        for loop in self._loops:
+            charge = f"{self._left} -= len({loop.length}) * {loop.units}"
+            loop.line.text = f"{charge}\n{loop.line.indent}if {self._left} < 0: {loop.spent}"
+
+    def _charge(self, units: str, spent: str) -> None:
+        self._source.line(f"{self._left} -= {units}")
+        self._source.line(f"if {self._left} < 0: {spent}")
+
+    def _spent(self, what: str, length: str) -> str:
+        """A call that says which loops it was in."""
+        whats = [*(loop.what for loop in self._loops), what]
+        sizes = [*(f"len({loop.length})" for loop in self._loops), length]
+        return f"{self._source.name('spent', _Spent(self._meter, whats))}({', '.join(sizes)})"
+
+
+def computed(expression: Expression) -> bool:
+    """Whether it takes more than reading a value."""
+    return not isinstance(expression, Attribute | Const | Var)

@@ -1,0 +1,78 @@
+"""A trigger fact that takes a rule too much work: left out, wherever and however the rule runs."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dotr.events import Fact, Match
+from dotr.reference.tesla import LiteralDetector
+from dotr.tesla.detector import TeslaDetector
+from tests.tesla.building import CLOCK
+from tests.tesla.worlds import World, families, worlds
+
+DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
+
+LeftOut = list[tuple[int, Fact]]
+
+
+def _run(world: World, budget: int, *, shared: bool, cuts: bool) -> tuple[list[Match], LeftOut]:
+    """Matches and what was left out; the literal reading agrees once it knows that."""
+    left_out: LeftOut = []
+
+    def engine() -> TeslaDetector:
+        return TeslaDetector(
+            world.program,
+            CLOCK,
+            budget=budget,
+            on_refused=lambda rule, fact, error: left_out.append((rule, fact)),
+            filtered=world.filtered if shared else None,
+            same=world.same if shared else None,
+        )
+
+    detector, oracle = engine(), LiteralDetector(world.program, CLOCK)
+    found: list[Match] = []
+    last_time: int | None = None
+
+    def step(time: int, own: dict[str, list[Fact]], graph: bool) -> None:
+        before_ = len(left_out)
+        matches = detector.at(time, world.shared(own) if shared else world.literal(own), graph)
+        assert matches == oracle.at(time, world.literal(own), graph, left_out[before_:])
+        found.extend(matches)
+
+    for instant in world.instants:
+        tick = None if last_time is None else detector.next_tick(last_time)
+        while tick is not None and tick < instant.time:
+            background = {"P": instant.facts["P"]} if "P" in instant.facts else {}
+            step(tick, {n: [(tick, *f[1:]) for f in some] for n, some in background.items()}, False)
+            tick = detector.next_tick(tick)
+        if cuts and instant.cut:
+            value = json.loads(json.dumps(detector.snapshot()))
+            detector = engine()
+            detector.restore(value)
+        step(instant.time, instant.facts, True)
+        last_time = instant.time
+    assert detector.dropped == oracle.dropped
+    return found, sorted(left_out, key=lambda one: (one[1][0], one[0], repr(one[1])))
+
+
+@given(st.one_of(worlds(), families()), st.integers(1, 150))
+@settings(max_examples=5_000 if DEEP else 200)
+def test_the_same_is_left_out_however_rules_share_and_wherever_the_stream_is_cut(
+    world: World, budget: int
+) -> None:
+    alone = _run(world, budget, shared=False, cuts=False)
+    assert _run(world, budget, shared=True, cuts=False) == alone
+    assert _run(world, budget, shared=True, cuts=True) == alone
+    assert _run(world, budget, shared=False, cuts=True) == alone
+    chained = any(p.chained for one in world.program.rules for p in one.positions)
+    if not chained:
+        apart: LeftOut = []
+        for number, one in enumerate(world.program.rules):
+            solo = replace(world, program=replace(world.program, rules=(one,), dependencies=()))
+            apart += [(number, fact) for _, fact in _run(solo, budget, shared=False, cuts=False)[1]]
+        assert sorted(apart, key=lambda left: (left[1][0], left[0], repr(left[1]))) == alone[1]
