@@ -17,45 +17,11 @@ from zlib import crc32
 
 from dotr.events import Values
 from dotr.ir import Attribute, Choose, Every, Program, Rule
-from dotr.tesla.conditions import equality, parts
 from dotr.tesla.keys import equality_class
+from dotr.tesla.roots import roots
 
 StreamKeys = Mapping[str, tuple[int, ...]]
 """Stream → the attributes (places in a fact's values) that make its key, one for each part of the key."""
-
-Roots = Mapping[tuple[str, str], frozenset[int]]
-"""(position, attribute) → the trigger attributes whose value it equals wherever a fact is a candidate
-there.
-"""
-
-
-def roots(rule: Rule, computed: Collection[tuple[str, str]] = ()) -> Roots:
-    """What the equations of a rule carry from its trigger to its other positions.
-
-    `computed`: attributes, as (stream, variable), that can be an xsd:float and so carry nothing.
-    """
-    if isinstance(rule.trigger, Every):
-        return {}
-    trigger = rule.trigger
-    streams = {position.name: position.stream for position in rule.positions}
-    found = {
-        (trigger.name, variable): frozenset((i,))
-        for i, variable in enumerate(trigger.variables)
-        if (trigger.stream, variable) not in computed
-    }
-    for conjunct in rule.conjuncts:
-        own = conjunct.position.name
-        for part in parts(conjunct.on):
-            match equality(part, own):
-                case Attribute(variable=variable), Attribute(position=other, variable=theirs) if (
-                    streams[own],
-                    variable,
-                ) not in computed:
-                    known = found.get((own, variable), frozenset())
-                    found[own, variable] = known | found.get((other, theirs), frozenset())
-                case _:
-                    pass
-    return found
 
 
 def computed_attributes(program: Program) -> frozenset[tuple[str, str]]:

@@ -29,7 +29,7 @@ def run_alone(
     *,
     budget: int,
     drop: Callable[[Sequence[int]], None],
-    exceeded: Exceeded,
+    exceeded: Callable[[RulePlan, Sequence[Column[Any]]], Exceeded],
 ) -> Run:
     """The function of one rule of a group. `columns`: the group's; they must not change while it is used.
 
@@ -37,7 +37,7 @@ def run_alone(
     """
     own = plan_rule(plan.index, plan.rule, plan.occasions, epoch=plan.epoch, alone=True)
     kept = [_column(step, column, clock, filtered) for step, column in zip(own.steps, columns, strict=True)]
-    return compile_group([own], kept, clock, budget=budget, drop=drop, exceeded=exceeded)
+    return compile_group([own], kept, clock, budget=budget, drop=drop, exceeded=exceeded(own, kept))
 
 
 def _column(step: Step, column: Column[Any], clock: Clock, filtered: Mapping[str, Filtered]) -> Column[Any]:

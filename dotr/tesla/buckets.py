@@ -50,8 +50,8 @@ class BucketKind(Protocol[B]):
     def expired(self, buckets: Iterable[tuple[Key, B]], since: Time) -> list[Key]:
         """Forget what is older than `since`; the keys of the buckets in which nothing is left."""
 
-    def join(self, buckets: Sequence[B]) -> Any:
-        """Several buckets as one to read from."""
+    def join(self, buckets: Sequence[B], since: Time) -> Any:
+        """Several buckets as one to read from what is not older than `since`; None if nothing is."""
 
     def size(self, bucket: B) -> int:
         """How many facts it holds."""
@@ -72,7 +72,7 @@ class LastValueKind:
     def expired(self, buckets: Iterable[tuple[Key, Fact]], since: Time) -> list[Key]:
         return [key for key, fact in buckets if fact[0] < since]
 
-    def join(self, buckets: Sequence[Fact]) -> Fact:
+    def join(self, buckets: Sequence[Fact], since: Time) -> Fact:
         return max(buckets, key=fact_key)
 
     def size(self, bucket: Fact) -> int:
@@ -80,6 +80,10 @@ class LastValueKind:
 
     def dump(self, bucket: Fact) -> list[Any]:
         return [list(bucket)]
+
+
+class JoinedLog(list[Fact]):
+    """Facts of several keys that `=` equates, sorted anew for one look."""
 
 
 class LogKind:
@@ -98,8 +102,12 @@ class LogKind:
                 del facts[: bisect_left(facts, (since,))]
         return [key for key, facts in buckets if facts[-1][0] < since]
 
-    def join(self, buckets: Sequence[list[Fact]]) -> list[Fact]:
-        return sorted((fact for bucket in buckets for fact in bucket), key=fact_key)
+    def join(self, buckets: Sequence[list[Fact]], since: Time) -> list[Fact] | None:
+        live = [bucket for bucket in buckets if bucket[-1][0] >= since]
+        if len(live) <= 1:
+            return live[0] if live else None
+        facts = (fact for bucket in live for fact in bucket[bisect_left(bucket, (since,)) :])
+        return JoinedLog(sorted(facts, key=fact_key))
 
     def size(self, bucket: list[Fact]) -> int:
         return len(bucket)
@@ -126,7 +134,7 @@ class MonotonicStackKind:
     def expired(self, buckets: Iterable[tuple[Key, ThresholdStack]], since: Time) -> list[Key]:
         return [key for key, stack in buckets if not stack.expire(since)]
 
-    def join(self, buckets: Sequence[ThresholdStack]) -> ThresholdStack:
+    def join(self, buckets: Sequence[ThresholdStack], since: Time) -> ThresholdStack:
         joined = ThresholdStack()
         entries = (entry for stack in buckets for entry in zip(stack.facts, stack.measures, strict=True))
         for fact, measure in sorted(entries, key=lambda entry: fact_key(entry[0])):
@@ -160,9 +168,12 @@ class TotalKind:
     def expired(self, buckets: Iterable[tuple[Key, Running]], since: Time) -> list[Key]:
         return [key for key, total in buckets if not total.expire(since)]
 
-    def join(self, buckets: Sequence[Running]) -> JoinedTotal:
+    def join(self, buckets: Sequence[Running], since: Time) -> Running | JoinedTotal | None:
         content = self._content
-        return JoinedTotal(buckets, content.function, content.distinct, content.argument is None)
+        live = [bucket for bucket in buckets if bucket.expire(since)]
+        if len(live) <= 1:
+            return live[0] if live else None
+        return JoinedTotal(live, content.function, content.distinct, content.argument is None)
 
     def size(self, bucket: Running) -> int:
         return len(bucket.entries())

@@ -19,7 +19,7 @@ from dotr.ir.expressions import Attribute, Expression
 from dotr.tesla.buckets import BucketKind, TotalKind, in_order, kind_of, own_condition, own_getter
 from dotr.tesla.code import CodeSource
 from dotr.tesla.conditions import conjunction
-from dotr.tesla.keys import B, Key, KeyIndex, PartialKey
+from dotr.tesla.keys import B, Key, KeyIndex, PartialKey, equality_class
 from dotr.tesla.plan import ColumnSpec, FactLog, LastValue, MonotonicStack, Ranked, RunningTotal
 from dotr.tesla.thresholds import Threshold, write_size
 
@@ -55,12 +55,26 @@ class Column(Generic[B]):
     def table(self) -> dict[Key, B]:
         return self.index.table
 
-    def find(self, key: PartialKey) -> Any:
-        """What rules read for a key that `table` does not have: None, a bucket, or several read as one."""
+    def find(self, key: PartialKey, since: Time) -> Any:
+        """What rules read for a key that `table` does not have: None, a bucket, or several read as one, of
+        which nothing older than `since` is asked.
+        """
         buckets = self.index.find(key)
         if len(buckets) <= 1:
             return buckets[0] if buckets else None
-        return self.kind.join(buckets)
+        return self.kind.join(buckets, since)
+
+    def reaches(self, since: Time, classes: Sequence[tuple[int, object]]) -> bool:
+        """Whether it has a fact that is not older, whose attributes are of these classes. O(its facts)."""
+        return any(
+            fact[0] >= since
+            and all(
+                (term := fact[1][place]) is not None and equality_class(term) == wanted
+                for place, wanted in classes
+            )
+            for _, bucket in self.index.items()
+            for fact in self.kind.dump(bucket)
+        )
 
     def sweep(self, now: Time) -> None:
         """Drop what lies further back than the retention."""

@@ -21,9 +21,10 @@ from dotr.ir.rules import Choose, Every
 from dotr.tesla.alone import run_alone
 from dotr.tesla.columns import Column, open_column
 from dotr.tesla.compile import Exceeded, Run, compile_group
-from dotr.tesla.plan import ColumnSpec, RulePlan, plan_rule
+from dotr.tesla.plan import ColumnSpec, MonotonicStack, Ranked, RulePlan, plan_rule
 from dotr.tesla.references import Occasion, evaluation_order, occasions_seen
 from dotr.tesla.refusals import RefusedTrigger, overworked
+from dotr.tesla.roots import classes, roots
 from dotr.tesla.sharing import groups
 from dotr.tesla.thresholds import Filtered
 
@@ -46,6 +47,12 @@ class RuleGroup:
     referred: bool
     missing: int = 0
     run: Run | None = None
+
+    @property
+    def shares(self) -> bool:
+        """Whether what it looks at is more than a rule of it would look at alone."""
+        contents = [column.spec.content for column in self.columns]
+        return len(self.plans) > 1 or any(isinstance(c, MonotonicStack | Ranked) for c in contents)
 
     @property
     def name(self) -> str:
@@ -170,26 +177,37 @@ class Network:
     def compile(self, group: RuleGroup) -> Run:
         """Make the group's function; when it first runs."""
         options = self.options
-        shared = len(group.plans) > 1 or bool(group.plans[0].limits)
         group.run = compile_group(
             group.plans,
             group.columns,
             options.clock,
             budget=options.budget,
             drop=self._drop,
-            exceeded=self._apart(group) if shared else self._refusal(group.plans[0]),
+            exceeded=self._apart(group) if group.shares else self._refusal(group.plans[0], group.columns),
         )
         return group.run
 
-    def _refusal(self, plan: RulePlan) -> Exceeded:
-        """What happens when a trigger fact takes a rule too much work."""
+    def _refusal(self, plan: RulePlan, columns: Sequence[Column[Any]]) -> Exceeded:
+        """What happens when a trigger fact takes a rule too much work.
+
+        Nothing, if some position had no fact that it could choose: then it might as well have been asleep.
+        """
         options = self.options
+        carried = roots(plan.rule)
+
+        def could_choose(fact: Fact) -> bool:
+            return all(
+                column.reaches(fact[0] - step.retention, classes(carried, step.conjunct.position, fact))
+                for column, step in zip(columns, plan.steps, strict=True)
+                if isinstance(step.conjunct, Choose) and not step.conjunct.position.chained
+            )
 
         def refuse(
             time: Time, fact: Fact, exhausted: Exhausted, out: list[RawMatch], lo: int, hi: int
         ) -> None:
-            error = overworked(plan.rule, fact, exhausted, options.clock, options.budget)
-            options.on_refused(plan.index, fact, error)
+            if could_choose(fact):
+                error = overworked(plan.rule, fact, exhausted, options.clock, options.budget)
+                options.on_refused(plan.index, fact, error)
 
         return refuse
 
@@ -214,7 +232,7 @@ class Network:
                         options.filtered,
                         budget=options.budget,
                         drop=self._drop,
-                        exceeded=self._refusal(group.plans[number]),
+                        exceeded=self._refusal,
                     )
                 runs[number](time, [fact], out)
 

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import Any, assert_never
 
 from dotr.ir.rules import Between, Choose, Selection, Within
+from dotr.tesla.buckets import JoinedLog
 from dotr.tesla.code import CodeSource
 from dotr.tesla.columns import Column
 from dotr.tesla.plan import LastValue, MonotonicStack, Ranked, Step
@@ -90,15 +91,15 @@ def find(source: CodeSource, scope: Scope, step: Step, column: Column[Any], numb
     source.line(f"{bucket} = {get}({key})")
     peers = " or ".join(f"({term} and {term}[0] == '\"')" for term in terms)
     with source.block(f"if {bucket} is None and ({peers})"):
-        source.line(f"{bucket} = {source.name('find', column.find)}({key})")
+        source.line(f"{bucket} = {source.name('find', column.find)}({key}, {oldest(source, scope, step)})")
         if scope.work is not None:
             scope.work.listed(step.title, f"{source.name('joined', joined)}({bucket})")
     return bucket
 
 
 def joined(bucket: Any) -> int:
-    """How many facts several buckets have that are read as one."""
-    return len(bucket) if isinstance(bucket, list | JoinedTotal) else 1
+    """How many facts were gathered, where several buckets are read as one."""
+    return len(bucket) if isinstance(bucket, JoinedLog | JoinedTotal) else 0
 
 
 def stairs(
