@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, overload
 import pyoxigraph as ox
 
 from dotr.core.counters import Counters
+from dotr.core.deployment import Deployment, Settings
 from dotr.core.emit import Emission
 from dotr.core.parts import Part
 from dotr.core.pipeline import LateGraph, Pipeline
@@ -176,14 +177,13 @@ class Engine:
         files = BackgroundFiles(program.background, self._base, named=program.named)
         self._more = further
         self.diagnostics = list(program.warnings)
+        settings = Settings(materialize_all=materialize == "all")
         self.pipeline = Pipeline(
-            program,
-            lambda: [*files(), *further()],
+            Deployment(program, lambda: [*files(), *further()], settings),
             lateness=duration(lateness),
             on_finding=self.diagnostics.append,
             on_late=self._late_policy(late),
             max_jump=None if max_jump is None else duration(max_jump),
-            materialize_all=materialize == "all",
             verify=verify,
         )
 

@@ -14,6 +14,7 @@ from random import Random
 
 import pytest
 
+from dotr.core.deployment import Deployment
 from dotr.core.instant import Graphs, Instants, Known
 from dotr.core.pipeline import TOGETHER, Pipeline
 from dotr.errors import DotrError
@@ -70,7 +71,7 @@ class Life:
 
     def new(self) -> Pipeline:
         refused = (lambda time, graphs, error: self.refused.append(time)) if self.refuses else None
-        return Pipeline(self.program, lateness=self.lateness, on_refused=refused)
+        return Pipeline(Deployment(self.program), lateness=self.lateness, on_refused=refused)
 
     def accept(self) -> None:
         r = self.random
@@ -125,7 +126,7 @@ class Life:
     def expected(self) -> Sequence[Composite]:
         bad = {time for time, graph in self.taken if IN_ERROR in graph}
         assert not self.refuses or set(self.refused) == bad
-        pipeline = Pipeline(self.program)
+        pipeline = Pipeline(Deployment(self.program))
         pipeline.begin(Clock())
         found: list[Composite] = []
         for time, graph in sorted((t for t in self.taken if t[0] not in bad), key=lambda taken: taken[0]):
@@ -154,7 +155,7 @@ def test_a_day_that_is_closed_at_once_has_few_instants_facts_in_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     program = load_program(["p"], lambda _: "PREFIX : <urn:x:>" + RULES[0])
-    pipeline = Pipeline(program, lateness=86_400 * SECOND)
+    pipeline = Pipeline(Deployment(program), lateness=86_400 * SECOND)
     pipeline.begin(Clock())
     for time in range(3 * TOGETHER):
         pipeline.accept(time * SECOND, [("<urn:x:s>", f"<urn:x:{'ab'[time % 2]}>", integer(time))])

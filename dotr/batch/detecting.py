@@ -10,17 +10,15 @@ Memory:  one part's detector at a time.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
 
 from dotr.batch.fact_rows import FINDING, MARK, REFUSED, FactReader, FactRow, Layout
-from dotr.batch.partitioning import RuleComponentGroup
 from dotr.batch.verifying import MatchOracle
-from dotr.core.detect import DETECTORS
-from dotr.core.emit import Emitter
+from dotr.core.deployment import Deployment
 from dotr.events import Clock, Composite, Fact, RawMatch, Time
-from dotr.ir import Program
+from dotr.tesla.partitioning import RuleComponentGroup
 from dotr.tesla.silence import silence
 
 TickFacts = Callable[[Time], Mapping[str, Sequence[Fact]]]
@@ -44,7 +42,7 @@ class Detecting:
 
     def __init__(
         self,
-        program: Program,
+        deployment: Deployment,
         layout: Layout,
         clock: Clock,
         tick_facts: TickFacts,
@@ -54,11 +52,11 @@ class Detecting:
         self._verify = verify
         self._layout = layout
         self._clock = clock
-        self._reader = FactReader(program)
+        self._reader = FactReader(deployment.program)
         self._tick_facts = tick_facts
-        self._programs = [_restricted(program, group) for group in layout.plan.groups]
-        self._silences = [silence(part, standing) for part in self._programs]
-        self._emitters = [Emitter(part) for part in self._programs]
+        self._deployments = [deployment.part(group.rules) for group in layout.plan.groups]
+        self._silences = [silence(part.program, standing) for part in self._deployments]
+        self._emitters = [part.emitter for part in self._deployments]
         self.done = Detected()
 
     def events(self, rows: Iterable[FactRow]) -> Iterator[Composite]:
@@ -89,8 +87,9 @@ class Detecting:
         self, group: RuleComponentGroup, slice_: int, rows: Iterator[FactRow]
     ) -> Iterator[Sequence[RawMatch]]:
         """The matches that one part owns, those triggered inside its slice, instant by instant."""
-        detector = DETECTORS["tesla"](self._programs[group.number], self._clock, {}, {})
-        oracle = MatchOracle(self._programs[group.number], self._clock) if self._verify else None
+        part = self._deployments[group.number]
+        detector = part.detector(self._clock)
+        oracle = MatchOracle(part.program, self._clock) if self._verify else None
         slices = self._layout.cuts[group.number].slices
         start, end = (None, None) if slices is None else slices.bounds(slice_)
         for time, facts, graph in self._instants(group, start, end, rows):
@@ -132,8 +131,3 @@ class Detecting:
         while tick is not None:
             yield tick, self._tick_facts(tick), False
             tick = silence_.next(tick, heard, bound)
-
-
-def _restricted(program: Program, group: RuleComponentGroup) -> Program:
-    """The program of one group's rules alone. They refer to no rule outside of it."""
-    return replace(program, rules=tuple(program.rules[i] for i in group.rules), dependencies=())

@@ -7,59 +7,52 @@ Method:  the first half of pipeline.py's instant. It looks at no other time, so 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dotr.batch.time_gaps import Cutoff
 from dotr.batch.verifying import FactOracle
-from dotr.budget import BUDGET
-from dotr.core.enrich import reopened
-from dotr.core.instant import Instants
+from dotr.core.deployment import Deployment
 from dotr.errors import Diagnostic
 from dotr.events import Clock, Fact, Time
-from dotr.ir import Program
 from dotr.rdf.terms import Triple
 
 
 @dataclass(frozen=True, slots=True)
 class Treatment:
-    """How the work is done, whatever is computed: `--materialize all`, `--verify`, `--on-error`, `--budget`.
+    """What is done beside the work: `--verify`, `--on-error`.
 
     `forgiving`: an instant that is in error is set aside, as `Pipeline` does it, instead of ending the run.
     """
 
-    materialize_all: bool = False
     verify: bool = False
     forgiving: bool = False
-    budget: int = BUDGET
 
 
 PLAIN = Treatment()
 
 
 class Extracting:
-    """Owns the compiled queries and the closed background of one process.
+    """Owns the half of a deployment that finds facts, in one process. Graphs behind `cutoff` are refused.
 
-    `closed`: what `Materialiser.closed.save` of the driver gave. `background`: its explicit triples, which
-    only `--verify` looks at. Graphs behind `cutoff` are refused. Raises ProgramError as `Extractor` does.
+    Raises ProgramError as `Extractor` does.
     """
 
     def __init__(
         self,
-        program: Program,
-        closed: bytes,
-        background: Collection[Triple],
+        deployment: Deployment,
         clock: Clock,
         treatment: Treatment = PLAIN,
         cutoff: Cutoff | None = None,
     ) -> None:
         self.findings: list[Diagnostic] = []
         """What is to be said of instants that are not in error; who passes it on empties it."""
-        enrich = reopened(program, closed, treatment.materialize_all, treatment.budget)
-        self._instants = Instants(program, enrich, budget=treatment.budget, on_finding=self.findings.append)
-        self._instants.begin(clock)
+        self._instants = deployment.instants
+        self._instants.begin(clock, self.findings.append)
         self._clock, self._cutoff = clock, cutoff
-        self._oracle = FactOracle(program, background, clock) if treatment.verify else None
+        self._oracle: FactOracle | None = None
+        if treatment.verify:
+            self._oracle = FactOracle(deployment.program, deployment.background, clock)
 
     def facts(self, time: Time, graphs: Sequence[list[Triple]] | None) -> Mapping[str, Sequence[Fact]]:
         """Stream name → facts of the instant at which `graphs` came, in canonical order; None is a tick.

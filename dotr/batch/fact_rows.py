@@ -20,11 +20,11 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import TypeAlias
 
-from dotr.batch.partition_keys import StreamKeys, bucket
-from dotr.batch.partitioning import Partitioning, RuleComponentGroup
 from dotr.batch.time_slices import Slices
 from dotr.events import Fact, Time
 from dotr.ir import Every, Program, Window, Within
+from dotr.tesla.partition_keys import StreamKeys, bucket
+from dotr.tesla.partitioning import Partitioning, RuleComponentGroup
 
 VERSION = 2
 """Of the text's form; part of a job's key, so that workers of different releases never meet."""

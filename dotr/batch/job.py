@@ -12,21 +12,17 @@ from __future__ import annotations
 
 import pickle
 import zlib
-from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 
 from dotr.batch.detecting import Detecting
 from dotr.batch.extracting import PLAIN, Extracting, Treatment
 from dotr.batch.fact_rows import VERSION, Layout, Router
 from dotr.batch.time_gaps import Cutoff
-from dotr.core.ahead import Ahead, ahead
-from dotr.core.enrich import enricher
-from dotr.core.extract import Extractor
-from dotr.events import Clock, Time
-from dotr.ir import Every, Program
+from dotr.core.deployment import Deployment, Settings
+from dotr.events import Clock
+from dotr.ir import Program
 from dotr.rdf.terms import Triple
-from dotr.tesla.silence import silence
 
 RARELY = (100_000, 20, 100)
 """How often a worker's garbage collector looks for cycles, as `gc.set_threshold` takes it: by Python's own
@@ -46,6 +42,7 @@ class Job:
     """
 
     program: Program
+    settings: Settings
     closed: bytes = field(repr=False)
     background: bytes = field(repr=False)
     clock: Clock
@@ -55,55 +52,40 @@ class Job:
     cutoff: Cutoff | None
     key: str
 
-    @property
-    def triples(self) -> list[Triple]:
-        """The explicit background, where somebody verifies."""
-        return split_lines(zlib.decompress(self.background).decode())
+    def deployment(self) -> Deployment:
+        """What the driver compiled, taken over: nothing is closed again."""
+        explicit = split_lines(zlib.decompress(self.background).decode())
+        return Deployment(self.program, explicit, self.settings, closed=zlib.decompress(self.closed))
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """What the driver makes of program and background before it knows the log."""
-
-    program: Program
-    background: Collection[Triple]
-    treatment: Treatment
-    closed: bytes
-    standing: frozenset[str]
-
-    def ahead(self, max_jump: Time | None) -> Ahead:
-        """How far ahead of each other the log's instants may lie."""
-        return ahead(silence(self.program, self.standing), max_jump)
-
-
-def prepare(program: Program, background: Collection[Triple], treatment: Treatment = PLAIN) -> Prepared:
-    """Close the background.
+def make_job(
+    deployment: Deployment,
+    clock: Clock,
+    layout: Layout,
+    treatment: Treatment = PLAIN,
+    cut: Cutoff | None = None,
+) -> Job:
+    """Close the background and pack everything.
 
     Raises ProgramError for the rules, DataError D3101 for a background that contradicts its ontology.
     """
-    enrich = enricher(program, background, treatment.materialize_all, treatment.budget)
-    closed = enrich.closed.save()
-    ticks = any(isinstance(rule.trigger, Every) for rule in program.rules)
-    standing = Extractor(program.queries, enrich.store).standing() if ticks else frozenset[str]()
-    return Prepared(program, background, treatment, closed, standing)
-
-
-def make_job(prepared: Prepared, clock: Clock, layout: Layout, cut: Cutoff | None = None) -> Job:
-    """Pack everything."""
-    explicit = prepared.background if prepared.treatment.verify else ()
+    program, settings = deployment.program, replace(deployment.settings, apart=True)
+    closed, standing = deployment.closed_background(), deployment.standing
+    explicit = deployment.background if treatment.verify else ()
     text = "".join([f"{s} {p} {o} .\n" for s, p, o in explicit]).encode()
-    parts = (VERSION, prepared.program, clock, layout, prepared.treatment, sorted(prepared.standing), cut)
+    parts = (VERSION, program, settings, clock, layout, treatment, sorted(standing), cut)
     hashed = blake2b(repr(parts).encode(), digest_size=16)
-    hashed.update(prepared.closed)
+    hashed.update(closed)
     hashed.update(text)
     return Job(
-        prepared.program,
-        zlib.compress(prepared.closed, 1),
+        program,
+        settings,
+        zlib.compress(closed, 1),
         zlib.compress(text, 1),
         clock,
         layout,
-        prepared.treatment,
-        prepared.standing,
+        treatment,
+        standing,
         cut,
         hashed.hexdigest(),
     )
@@ -125,14 +107,14 @@ class Worker:
     def __init__(self, job: Job) -> None:
         self.job = job
         self.router = Router(job.program, job.layout)
-        closed = zlib.decompress(job.closed)
-        self.extracting = Extracting(job.program, closed, job.triples, job.clock, job.treatment, job.cutoff)
+        self.deployment = job.deployment()
+        self.extracting = Extracting(self.deployment, job.clock, job.treatment, job.cutoff)
 
     def detecting(self) -> Detecting:
         """Fresh counters for each task; the rules are cheap to build beside the background."""
         job = self.job
         facts, verify = self.extracting.tick_facts, job.treatment.verify
-        return Detecting(job.program, job.layout, job.clock, facts, job.standing, verify)
+        return Detecting(self.deployment, job.layout, job.clock, facts, job.standing, verify)
 
 
 @dataclass(frozen=True, slots=True)

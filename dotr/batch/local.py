@@ -27,7 +27,7 @@ import pyarrow as pa
 from dotr.batch.arrow_batches import FACTS, extract, fact_rows, instants
 from dotr.batch.fact_rows import FINDING, REFUSED, FactRow, marks
 from dotr.batch.findings import first_of_each
-from dotr.batch.job import RARELY, Shipped, make_job, prepare, ship
+from dotr.batch.job import RARELY, Shipped, make_job, ship
 from dotr.batch.line_splits import file_size
 from dotr.batch.log_splits import LogListing, ReadCounts, Split, read_split, spread
 from dotr.batch.output_parts import Written, write_events
@@ -144,8 +144,7 @@ class _Run:
         request, report, log = self.request, self.report, self.request.log
         splits = spread(log.splits, self.processes * PARTS)
         buckets = max(self.processes * PARTS, sum(map(_weight, splits)) * 2 // BUCKET)
-        prepared = prepare(request.program, request.background, request.treatment)
-        ahead = prepared.ahead(request.max_jump)
+        ahead = request.deployment.ahead(request.max_jump)
         read = partial(_read, log, self.scratch, buckets, ahead)
         found = self._round("read", read, list(enumerate(splits)))
         sample = self._sum_up(found)
@@ -158,7 +157,7 @@ class _Run:
         cut = cutoff(ahead, gaps(spans, ahead.stride), log.clock, request.treatment.forgiving)
         last = report.last if cut is None else cut.last
         layout = lay_out(plan, self.processes, quantiles, last, request.slice_length)
-        shipped = ship(make_job(prepared, log.clock, layout, cut))
+        shipped = ship(make_job(request.deployment, log.clock, layout, request.treatment, cut))
         tasks = self.processes * PARTS * 2
         done = self._round("extract", partial(_extract, shipped, self.scratch, tasks), list(range(buckets)))
         report.instants = sum(extracted.instants for extracted in done)

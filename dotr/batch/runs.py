@@ -13,13 +13,13 @@ from typing import Any, Protocol
 from dotr.batch.extracting import PLAIN, Treatment
 from dotr.batch.fact_rows import Cut, Layout
 from dotr.batch.log_splits import LogListing
-from dotr.batch.partitioning import By, Partitioning, RuleComponentGroup, describe, plan_batch, sequential
 from dotr.batch.time_slices import Even, Slices, balanced_slices
+from dotr.core.deployment import Deployment
 from dotr.core.units import check_units
 from dotr.errors import Diagnostic, Severity, UnsupportedError
 from dotr.events import Clock, Time
 from dotr.ir import Program
-from dotr.rdf.terms import Triple
+from dotr.tesla.partitioning import By, Partitioning, RuleComponentGroup, describe, sequential
 
 PARTS = 6
 """Parts for each core: enough to even out parts of different weight, few enough to be cheap."""
@@ -38,13 +38,12 @@ Tell = Callable[[str, int, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One run. `background` is read, canonical and labelled; `slice_length` in µs, None to choose.
+    """One run. `slice_length` in µs, None to choose.
 
     `max_jump`: how far ahead of the one before it an instant may lie, in µs; None: anywhere.
     """
 
-    program: Program
-    background: Sequence[Triple]
+    deployment: Deployment
     log: LogListing
     by: By = By.AUTO
     slice_length: int | None = None
@@ -52,8 +51,12 @@ class Request:
     treatment: Treatment = PLAIN
     max_jump: Time | None = None
 
+    @property
+    def program(self) -> Program:
+        return self.deployment.program
+
     def plan(self) -> Partitioning:
-        return plan_batch(self.program, self.by)
+        return self.deployment.partitioning(self.by)
 
 
 @dataclass(slots=True)

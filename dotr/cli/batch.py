@@ -24,7 +24,6 @@ from dotr.batch.extracting import Treatment
 from dotr.batch.locations import is_remote, plain_path
 from dotr.batch.log_splits import LogListing, open_log
 from dotr.batch.output_parts import FORMATS, Folder, OutputFolder
-from dotr.batch.partitioning import By, describe, plan_batch
 from dotr.batch.runs import Report, Request, Runner, run_file, warnings
 from dotr.cli import render
 from dotr.cli.options import (
@@ -38,6 +37,7 @@ from dotr.cli.options import (
     source_options,
 )
 from dotr.cli.run import DeadLetters, outputs_apart
+from dotr.core.deployment import Deployment, Settings
 from dotr.errors import Diagnostic, UsageError
 from dotr.io.files.background import read_background
 from dotr.io.files.rule_texts import RuleTexts
@@ -46,6 +46,7 @@ from dotr.io.output_formats import format_of_name
 from dotr.ir.private_rules import needed
 from dotr.lang import load_program
 from dotr.tesla.digest import rule_digests
+from dotr.tesla.partitioning import By, describe
 
 
 @click.command(short_help="Run rules over a historical log, in parallel.")
@@ -144,7 +145,8 @@ def command(
     outputs_apart(_here([plain_path(out)]), [on_error], _here([*texts.read_files, *documents, *places]))
     render.say_all(program.warnings)
     triples = read_background(documents, base, max_document, named=program.named)
-    plan = plan_batch(program, By(by))
+    deployment = Deployment(program, triples, Settings(materialize_all=materialize == "all"))
+    plan = deployment.partitioning(By(by))
     with closing(_runner(engine, master, [*places, plain_path(out)])) as runner:
         folder = _folder(runner, plain_path(out), format_, overwrite)
         with DeadLetters(on_error, overwrite) as dead:
@@ -153,8 +155,8 @@ def command(
                 for line in describe(program, plan):
                     render.note(line)
             render.say_all(warnings(program, plan))
-            treatment = Treatment(materialize == "all", verify, not dead.fails)
-            request = Request(program, triples, log, By(by), slice_, format_, treatment, max_jump)
+            treatment = Treatment(verify, not dead.fails)
+            request = Request(deployment, log, By(by), slice_, format_, treatment, max_jump)
             report = _run(request, runner, folder, quiet)
             render.say_all(report.findings)
             for letter in report.letters:

@@ -13,6 +13,7 @@ import click
 
 from dotr.cli.planning import Shown, overview
 from dotr.cli.render import visible
+from dotr.core.deployment import Deployment
 from dotr.io.files.background import read_background
 from dotr.io.files.rule_texts import read_rules_text
 from dotr.lang import load_program
@@ -42,9 +43,8 @@ def command(rules: tuple[str, ...], format_: str, code: bool, background: tuple[
     work.
     """
     program = load_program(rules, read_rules_text)
-    shown = overview(
-        program, read_background([*program.background, *background], named=program.named), code=code
-    )
+    triples = read_background([*program.background, *background], named=program.named)
+    shown = overview(Deployment(program, triples), code=code)
     match format_:
         case "json":
             text = json.dumps(shown, ensure_ascii=False, indent=2)
@@ -90,17 +90,14 @@ def _rule(rule: Shown) -> Iterator[str]:
     yield from _branches(trigger["name"], children, "  ")
     if rule["where"] is not None:
         yield f"  where {rule['where']}"
-    horizon = rule["horizon"]
-    reach = rule["own_horizon"]
-    if horizon is None:
-        yield f"  horizon: {reach} of its own; through a cycle of references the whole past"
-    else:
-        yield f"  horizon: {horizon}" + (f" ({reach} of its own)" if horizon != reach else "")
+    yield f"  horizon: {rule['horizon']}"
+    if rule["influence"] is None:
+        yield f"  depends on the whole past: {rule['influence_reason']}"
+    elif rule["influence"] != rule["horizon"]:
+        yield f"  depends on {rule['influence']}, with what it reads of other rules"
     others = [name for name in rule["reads_rules"] if name != rule["name"]]
     if others:
         yield f"  reads the events of {', '.join(others)}"
-    if len(others) < len(rule["reads_rules"]):
-        yield "  reads its own earlier events"
 
 
 def _stream(position: Shown) -> str:
@@ -125,6 +122,8 @@ def _branches(name: str, children: dict[str, list[Shown]], indent: str) -> Itera
             yield f"{below}   on {conjunct['condition']}"
         consumed = "; consumed when used" if conjunct["consumed"] else ""
         yield f"{below}   keeps {conjunct['keeps']}{consumed}"
+        if conjunct["sharers"]:
+            yield f"{below}   shared with {_sharers(conjunct)}"
         yield from _branches(conjunct["name"], children, below)
 
 
@@ -134,20 +133,27 @@ def _query(query: Shown) -> Iterator[str]:
     yield f"  used by {users}" if users else "  used by no rule"
     reason = f": {query['reason']}" if query["reason"] else ""
     yield f"  {query['engine']}{reason}"
-    if query["shared_with"]:
-        yield f"  evaluated together with {', '.join(query['shared_with'])}"
+    if query["sharers"]:
+        yield f"  evaluated together with {_sharers(query)}"
     yield from (f"    {line}" for line in query["plans"])
     for source in query.get("code", ()):
         yield from (f"    | {line}" for line in source.rstrip().split("\n"))
 
 
+def _sharers(entry: Shown) -> str:
+    """Who shares something, not too many of them by name."""
+    more = entry["sharers"] - len(entry["shared_with"])
+    return ", ".join(entry["shared_with"]) + (f" and {more:,} more" if more else "")
+
+
 def _knowledge(shown: Shown) -> Iterator[str]:
     datalog, background = shown["datalog"], shown["background"]
     yield (
-        f"DATALOG {len(datalog['reachable'])} of {datalog['rules']} rules are reached, "
+        f"DATALOG {datalog['rules'] - len(datalog['pruned'])} of {datalog['rules']} rules are reached, "
         f"{len(datalog['pruned'])} pruned; entailment {datalog['entailment']}"
     )
     yield from _some([f"  {rule}" for rule in datalog["reachable"]])
+    yield from _some([f"  until a stream states owl:sameAs: {rule}" for rule in datalog["dormant"]])
     yield from _some([f"  pruned: {rule}" for rule in datalog["pruned"]])
     kept = sum(background["reachable"].values())
     yield f"BACKGROUND {kept:,} of {background['triples']:,} triples are reached"
@@ -171,7 +177,7 @@ def dot(shown: Shown) -> Iterator[str]:
     for query in shown["queries"]:
         yield f"  {_quoted('query ' + query['name'])} [shape=box, label={_quoted(query['name'])}];"
     for rule in shown["rules"]:
-        label = f"{rule['name']}\nhorizon {rule['horizon'] or 'unbounded'}"
+        label = f"{rule['name']}\nhorizon {rule['horizon']}"
         yield f"  {_quoted('rule ' + rule['name'])} [shape=ellipse, style=bold, label={_quoted(label)}];"
         if "every" in rule["trigger"]:
             clock = _quoted("clock " + rule["name"])
@@ -193,7 +199,7 @@ def mermaid(shown: Shown) -> Iterator[str]:
     for query in shown["queries"]:
         yield f"  {node('query ' + query['name'])}[{_entities(query['name'])}]"
     for rule in shown["rules"]:
-        label = _entities(f"{rule['name']} · {rule['horizon'] or 'unbounded'}")
+        label = _entities(f"{rule['name']} · {rule['horizon']}")
         yield f"  {node('rule ' + rule['name'])}([{label}])"
         if "every" in rule["trigger"]:
             yield f"  {node('clock ' + rule['name'])}(({_entities(rule['trigger']['every'])}))"

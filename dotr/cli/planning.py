@@ -1,22 +1,18 @@
 """What will run, as plain values: what `dotr plan` prints in four formats.
 
-Place:   puts together what tesla, sparql, datalog and spark say about one program; under plan.py.
-Method:  the parts of a deployment are made as for a run, over the real background, and asked to explain
-         themselves.
+Place:   puts together what the parts of one deployment say of themselves; under plan.py.
+Method:  the deployment is compiled as `dotr run` compiles it, over the real background: the plans shown are
+         those that would run.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
+from itertools import islice
 from typing import Any, assert_never
 
-from dotr.batch.partitioning import describe, plan_batch
-from dotr.core.enrich import enricher
-from dotr.core.extract import Extractor, needed
-from dotr.datalog.materialiser import Materialiser
-from dotr.datalog.relations_read import reach
-from dotr.events import Clock
+from dotr.core.deployment import Deployment
 from dotr.ir import (
     Absent,
     Between,
@@ -25,58 +21,76 @@ from dotr.ir import (
     DatalogRule,
     Every,
     Expression,
-    Program,
     Rule,
     Summarise,
     Window,
     Within,
 )
 from dotr.lang.printer import datalog_rule_text, duration_text
-from dotr.rdf.terms import RDF_TYPE, Term, Triple
+from dotr.rdf.terms import RDF_TYPE, Term
 from dotr.sparql.printing import Writer
 from dotr.tesla.conditions import equality, parts
-from dotr.tesla.detector import TeslaDetector
-from dotr.tesla.plan import FactLog, LastValue, MonotonicStack, Ranked, RulePlan, RunningTotal, Step
-from dotr.tesla.references import depths, horizons
+from dotr.tesla.partitioning import describe
+from dotr.tesla.plan import (
+    ColumnSpec,
+    FactLog,
+    LastValue,
+    MonotonicStack,
+    Ranked,
+    RulePlan,
+    RunningTotal,
+    Step,
+)
+from dotr.tesla.references import evaluation_order
 
 Shown = dict[str, Any]
 
 
-def overview(program: Program, background: Collection[Triple], *, code: bool = False) -> Shown:
-    """Everything about a program that `dotr plan` tells, JSON-able. Closes and indexes the background."""
+SHARERS = 12
+"""Names of those that share something which are listed one by one."""
+
+
+def overview(deployment: Deployment, *, code: bool = False) -> Shown:
+    """Everything about a deployment that `dotr plan` shows, JSON-able."""
+    program = deployment.program
     writer = Writer(program.prefixes)
-    materialiser = enricher(program, background)
     return {
-        "rules": _rules(program, writer),
-        "queries": _queries(program, materialiser, writer, code),
-        "datalog": _datalog(program),
-        "background": _background(background, materialiser, writer.term),
-        "spark": describe(program, plan_batch(program)),
+        "rules": _rules(deployment, writer),
+        "queries": _queries(deployment, writer, code),
+        "datalog": _datalog(deployment),
+        "background": _background(deployment, writer.term),
+        "spark": describe(program, deployment.partitioning()),
     }
 
 
 # -- rules ------------------------------------------------------------------------------------------
 
 
-def _rules(program: Program, writer: Writer) -> list[Shown]:
-    plans = {plan.rule.name: plan for plan in TeslaDetector(program, Clock()).network.plans}
-    shown = []
-    for number, (rule, horizon) in enumerate(zip(program.rules, horizons(program), strict=True)):
-        shown.append(
-            {
-                "name": rule.name,
-                "private": rule.private,
-                "trigger": _trigger(rule),
-                "conjuncts": _conjuncts(rule, plans[rule.name], writer),
-                "where": None if rule.where is None else writer.expression(rule.where),
-                "consuming": list(rule.consuming),
-                "horizon": None if horizon is None else duration_text(horizon),
-                "own_horizon": duration_text(max(depths(rule).values())),
-                "reads_rules": sorted({p.stream for p in rule.positions if p.chained}),
-                "order": program.dependencies.index(number),
-            }
+def _rules(deployment: Deployment, writer: Writer) -> list[Shown]:
+    program, plans = deployment.program, deployment.rule_plans()
+    users: dict[ColumnSpec, dict[str, None]] = {}
+    for plan in plans:
+        for step in plan.steps:
+            users.setdefault(step.column, {})[plan.rule.name] = None
+    order = {index: place for place, index in enumerate(evaluation_order(program))}
+    return [
+        {
+            "name": rule.name,
+            "private": rule.private,
+            "trigger": _trigger(rule),
+            "conjuncts": _conjuncts(rule, plan, writer, users),
+            "where": None if rule.where is None else writer.expression(rule.where),
+            "consuming": list(rule.consuming),
+            "horizon": duration_text(reach.kept),
+            "influence": None if reach.influence is None else duration_text(reach.influence),
+            "influence_reason": reach.why,
+            "reads_rules": sorted({p.stream for p in rule.positions if p.chained}),
+            "order": order[number],
+        }
+        for number, (rule, plan, reach) in enumerate(
+            zip(program.rules, plans, deployment.reaches, strict=True)
         )
-    return shown
+    ]
 
 
 def _trigger(rule: Rule) -> Shown:
@@ -90,12 +104,15 @@ def _trigger(rule: Rule) -> Shown:
     }
 
 
-def _conjuncts(rule: Rule, plan: RulePlan, writer: Writer) -> list[Shown]:
+def _conjuncts(
+    rule: Rule, plan: RulePlan, writer: Writer, users: Mapping[ColumnSpec, Collection[str]]
+) -> list[Shown]:
     steps = {step.conjunct.position.name: step for step in plan.steps}
     shown = []
     for conjunct in rule.conjuncts:
         position = conjunct.position
         keys, rest = _keys(conjunct, writer)
+        step = steps[position.name]
         shown.append(
             {
                 "name": position.name,
@@ -106,11 +123,18 @@ def _conjuncts(rule: Rule, plan: RulePlan, writer: Writer) -> list[Shown]:
                 "interval": interval(conjunct.window),
                 "keys": keys,
                 "condition": rest,
-                "keeps": _kept(steps[position.name]),
+                "keeps": _kept(step),
+                **_sharers(rule.name, users[step.column]),
                 "consumed": position.name in rule.consuming,
             }
         )
     return shown
+
+
+def _sharers(name: str, users: Collection[str]) -> Shown:
+    """The other users of something, the first few by name, and how many there are."""
+    others = [user for user in islice(users, SHARERS + 1) if user != name]
+    return {"shared_with": others[:SHARERS], "sharers": len(users) - 1}
 
 
 def choice(conjunct: Conjunct, writer: Writer) -> str:
@@ -180,23 +204,24 @@ def _kept(step: Step) -> str:
 # -- queries, Datalog, background -------------------------------------------------------------------
 
 
-def _queries(program: Program, materialiser: Materialiser, writer: Writer, code: bool) -> list[Shown]:
-    extractor = Extractor(program.queries, materialiser.store)
-    users: dict[str, list[str]] = {}
+def _queries(deployment: Deployment, writer: Writer, code: bool) -> list[Shown]:
+    program = deployment.program
+    users: dict[str, dict[str, None]] = {}
     for rule in program.rules:
         for position in rule.positions:
-            if not position.chained and rule.name not in users.setdefault(position.stream, []):
-                users[position.stream].append(rule.name)
+            if not position.chained:
+                users.setdefault(position.stream, {})[rule.name] = None
+    explanations = deployment.instants.extract.explain(writer.term, code)
     shown = []
     for name, select in program.queries.items():
-        explanation = extractor.explain(name, writer.term)
+        explanation = explanations[name]
         entry: Shown = {
             "name": name,
             "attributes": list(select.variables),
-            "rules": users.get(name, []),
+            "rules": list(users.get(name, ())),
             "engine": explanation.engine,
             "reason": explanation.reason,
-            "shared_with": list(explanation.shared),
+            **_sharers(name, explanation.streams),
             "plans": [line for plan in explanation.plans for line in plan.split("\n")],
         }
         if code:
@@ -205,40 +230,37 @@ def _queries(program: Program, materialiser: Materialiser, writer: Writer, code:
     return shown
 
 
-def _datalog(program: Program) -> Shown:
-    """Rules that some query reaches, and those that none does."""
-    kept = reach(program.datalog, needed(program.queries)).rules
-    reachable: list[DatalogRule] = []
+def _datalog(deployment: Deployment) -> Shown:
+    """Rules as they run, written out over the schema, and those of the program that do not."""
+    program, closed = deployment.program, deployment.enrich.closed
+    running = {id(rule.span) if rule.span is not None else rule for rule in closed.reach.rules}
+    waiting = {id(rule.span) if rule.span is not None else rule for rule in closed.instantiated.dormant}
+    dormant: list[DatalogRule] = []
     pruned: list[DatalogRule] = []
-    following = iter(kept)
-    expected = next(following, None)
     for rule in program.datalog:
-        # `reach` keeps the order and the place of a rule, and may leave out heads that nobody reads
-        if expected is not None and expected.span is rule.span and expected.body == rule.body:
-            reachable.append(expected)
-            expected = next(following, None)
-        else:
-            pruned.append(rule)
+        known = id(rule.span) if rule.span is not None else rule
+        if known not in running:
+            (dormant if known in waiting else pruned).append(rule)
     return {
         "entailment": str(program.entailment),
         "rules": len(program.datalog),
-        "reachable": [datalog_rule_text(rule, program.prefixes) for rule in reachable],
+        "reachable": [datalog_rule_text(rule, program.prefixes) for rule in closed.reach.rules],
+        "dormant": [datalog_rule_text(rule, program.prefixes) for rule in dormant],
         "pruned": [datalog_rule_text(rule, program.prefixes) for rule in pruned],
     }
 
 
-def _background(
-    background: Collection[Triple], materialiser: Materialiser, shorten: Callable[[Term], str]
-) -> Shown:
+def _background(deployment: Deployment, shorten: Callable[[Term], str]) -> Shown:
     """Predicates (classes, for rdf:type) of the background by whether anything reads them."""
     kept: Counter[str] = Counter()
     pruned: Counter[str] = Counter()
-    for triple in background:
+    keeps = deployment.enrich.closed.reach.keeps
+    for triple in deployment.background:
         _, predicate, object_ = triple
         name = f"a {shorten(object_)}" if predicate == RDF_TYPE else shorten(predicate)
-        (kept if materialiser.reach.keeps(triple) else pruned)[name] += 1
+        (kept if keeps(triple) else pruned)[name] += 1
     return {
-        "triples": len(background),
+        "triples": len(deployment.background),
         "reachable": dict(sorted(kept.items())),
         "pruned": dict(sorted(pruned.items())),
     }

@@ -16,7 +16,7 @@ import pyoxigraph as ox
 from dotr.cli.options import output_options, reading, rules_options, source_options
 from dotr.cli.render import counted, note
 from dotr.cli.run import DeadLetters, chosen_format, outputs_apart
-from dotr.core.enrich import enricher
+from dotr.core.deployment import Deployment, Settings
 from dotr.core.jumps import Jumps
 from dotr.core.lasting_instants import LastingInstants
 from dotr.core.parts import Part, labelled
@@ -222,7 +222,7 @@ def _state(
     program: Program, background: Sequence[Triple], triples: Sequence[Triple], verify: bool
 ) -> Collection[Triple]:
     """K(t), everything derived. Raises ProgramError, DataError, EngineError D4090 if the oracle differs."""
-    materialiser = enricher(program, background, materialize_all=True)
+    materialiser = Deployment(program, background, Settings(materialize_all=True)).enrich
     materialiser.instant(triples)
     state = list(materialiser.state())
     if verify:

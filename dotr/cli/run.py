@@ -23,6 +23,7 @@ from dotr.cli.options import (
     reading,
     source_options,
 )
+from dotr.core.deployment import Deployment, Settings
 from dotr.core.parts import Part
 from dotr.core.pipeline import Pipeline
 from dotr.errors import DataError, Diagnostic, DotrError, UsageError
@@ -92,13 +93,11 @@ def command(
         replay = Replay(
             Sources(sources, options, dead.refusals()),
             Pipeline(
-                program,
-                triples,
+                Deployment(program, triples, Settings(materialize_all=materialize == "all")),
                 lateness=lateness,
                 on_late=lambda time, graph: replay.late(time, graph),
                 on_refused=lambda time, graphs, error: replay.refused(time, graphs, error),
                 on_finding=lambda finding: replay.found(finding),
-                materialize_all=materialize == "all",
                 verify=verify,
                 max_jump=max_jump,
             ),

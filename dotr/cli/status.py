@@ -15,7 +15,7 @@ from dotr.events import Clock, Time
 from dotr.ir import Program
 from dotr.service.deployment_directory import deployed_program
 from dotr.service.journal import Deployed, Journal
-from dotr.tesla.references import horizons
+from dotr.tesla.references import rule_reaches
 
 
 @click.command(short_help="What is deployed: watermark, state, counts.")
@@ -38,7 +38,9 @@ def command(folder: str, format_: str) -> None:
 
 
 def reported(deployed: Deployed, program: Program, status: dict[str, Any]) -> dict[str, Any]:
-    """The status as a value. Times are in the data's form; horizons in µs, None without bound."""
+    """The status as a value. Times are in the data's form; `horizon`: how long a rule keeps facts, and
+    `influence`: how far back what it finds can depend on, both in µs; None: the whole past.
+    """
     clock = None if status.get("clock") is None else Clock(*status["clock"])
     latest, watermark = status.get("latest"), status.get("watermark")
     rules = [
@@ -48,9 +50,10 @@ def reported(deployed: Deployed, program: Program, status: dict[str, Any]) -> di
             "events": status.get("events", {}).get(rule.name, 0),
             "last": _time(status.get("last", {}).get(rule.name), clock),
             "remembered": status.get("sizes", {}).get(rule.name, 0),
-            "horizon": horizon,
+            "horizon": reach.kept,
+            "influence": reach.influence,
         }
-        for rule, horizon in zip(program.rules, horizons(program), strict=True)
+        for rule, reach in zip(program.rules, rule_reaches(program), strict=True)
     ]
     return {
         "files": list(deployed.files),
@@ -100,7 +103,7 @@ def shown(report: dict[str, Any]) -> str:
             "private" if rule["private"] else f"{rule['events']:,}",
             str(rule["last"] if rule["last"] is not None else "-"),
             f"{rule['remembered']:,} facts",
-            "unbounded: it is on a cycle of rules" if rule["horizon"] is None else duration(rule["horizon"]),
+            duration(rule["horizon"]),
         )
         for rule in report["rules"]
     ]

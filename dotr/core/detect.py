@@ -7,11 +7,15 @@ Method:  paper, sec. 3, TESLA; every case is spelled out in language.md, sec. 3.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from dotr.events import Clock, Fact, RawMatch, Time
 from dotr.ir import Program
+from dotr.sparql.distribution import Shares
 from dotr.tesla.detector import Filtered, Restored, TeslaDetector
+from dotr.tesla.plan import RulePlan
+from dotr.tesla.thresholds import sizes
 
 
 class Detector(Protocol):
@@ -42,11 +46,29 @@ Open: TypeAlias = Callable[[Program, Clock, Mapping[str, str], Mapping[str, Filt
 """(program, clock, stream → the one whose facts it has, stream → its base and the comparison it passes)."""
 
 
+@dataclass(frozen=True, slots=True)
+class TemporalEngine:
+    """What a deployment takes from a temporal engine.
+
+    `shares`: which comparisons with constants it makes itself, so that queries need not be told apart by
+    them. `plans`: how a detector of this engine detects each rule.
+    """
+
+    open: Open
+    shares: Shares
+    plans: Callable[[Detector], Sequence[RulePlan]]
+
+
 def _tesla(
     program: Program, clock: Clock, same: Mapping[str, str], filtered: Mapping[str, Filtered]
-) -> Detector:
+) -> TeslaDetector:
     return TeslaDetector(program, clock, same=same, filtered=filtered)
 
 
-DETECTORS: Mapping[str, Open] = {"tesla": _tesla}
+def _tesla_plans(detector: Detector) -> Sequence[RulePlan]:
+    assert isinstance(detector, TeslaDetector)
+    return detector.network.plans
+
+
+ENGINES: Mapping[str, TemporalEngine] = {"tesla": TemporalEngine(_tesla, sizes, _tesla_plans)}
 """Temporal engines by the name that `--detector` takes."""

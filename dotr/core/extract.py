@@ -58,11 +58,11 @@ def why_full(select: Select) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What a query got, for `dotr plan`. `engine`: "compiled" or "full"; `shared`: evaluated with it."""
+    """What queries got, for `dotr plan`. `engine`: "compiled" or "full"; `streams`: evaluated together."""
 
     engine: str
     reason: str
-    shared: tuple[str, ...]
+    streams: tuple[str, ...]
     plans: tuple[str, ...]
     sources: tuple[str, ...]
 
@@ -143,9 +143,6 @@ class Extractor:
         """Streams that may have facts at an instant without a graph: the background answers them alone."""
         return frozenset(stream for unit in self._always for stream in unit.standing())
 
-    def _unit_of(self, stream: str) -> QueryUnit:
-        return next(u for u in self.units if any(stream in g.streams for g in u.distribution.groups))
-
     def alone(self, predicate: Term) -> Alone | None:
         """`facts` of an instant of one triple of this predicate, as a function of the rest of the triple.
 
@@ -176,16 +173,23 @@ class Extractor:
         self._rest()
         raise self._maker.many_answers(unit, time)
 
-    def explain(self, name: str, shorten: Shorten = str) -> Explanation:
-        """How the query of a stream is evaluated."""
-        unit = self._unit_of(name)
-        shared = tuple(s for g in unit.distribution.groups for s in g.streams if s != name)
+    def explain(self, shorten: Shorten = str, code: bool = False) -> dict[str, Explanation]:
+        """Stream → how its query is evaluated; with `code`, by which functions."""
+        found: dict[str, Explanation] = {}
+        for unit in self.units:
+            streams = tuple(stream for group in unit.distribution.groups for stream in group.streams)
+            found.update(dict.fromkeys(streams, self._explained(unit, streams, shorten, code)))
+        return found
+
+    def _explained(
+        self, unit: QueryUnit, streams: tuple[str, ...], shorten: Shorten, code: bool
+    ) -> Explanation:
         if isinstance(unit, Fallback):
-            return Explanation("full", unit.reason, shared, (unit.query.text('"now"'),), ())
+            return Explanation("full", unit.reason, streams, (unit.query.text('"now"'),), ())
         plans = [delta.plan for leaf in unit.leaves for delta in leaf.deltas]  # type: ignore[attr-defined]
         texts = tuple(describe(plan, shorten) for plan in plans)
-        sources = tuple(source_of(compile_plan(plan, self._store)) for plan in plans)
-        return Explanation("compiled", "", shared, texts, sources)
+        sources = tuple(source_of(compile_plan(plan, self._store)) for plan in plans) if code else ()
+        return Explanation("compiled", "", streams, texts, sources)
 
     def _add(self, shared: SharedQuery) -> None:
         distribution = shared.distribution(self._shares)

@@ -50,7 +50,7 @@ class Instants:
 
     `enrich`: the program's rules over its background. `shares`: see `Extractor`. `limit`: answers of one
     query at one instant that are an explosion. `budget`: units of work of an instant's Datalog, and of each
-    query at it. `on_finding` is called with what is to be said about an instant that is not in error.
+    query at it.
     """
 
     def __init__(
@@ -61,7 +61,6 @@ class Instants:
         shares: Shares | None = None,
         limit: int = ANSWER_LIMIT,
         budget: int = BUDGET,
-        on_finding: Finding | None = None,
     ) -> None:
         self.program = program
         self.enrich = enrich
@@ -69,13 +68,17 @@ class Instants:
         self.clock = Clock()
         self._limit, self._budget = limit, budget
         enrich.store.meter.open(budget // SLACK)
-        self._findings = Findings(on_finding) if on_finding is not None and enrich.over_schema else None
+        self._findings: Findings | None = None
         self._ontology = program.entailment is not Entailment.NONE
         self._alone: Memo[Term, Alone | None] = Memo(self._alone_of, longest=1 << 12)
         self._canonical: tuple[Materialiser, CanonicalExtractor] | None = None
 
-    def begin(self, clock: Clock) -> None:
-        """Fix how this run writes time."""
+    def begin(self, clock: Clock, on_finding: Finding | None = None) -> None:
+        """A run begins, which writes time so; `on_finding` is called with what is to be said about an instant
+        that is not in error.
+        """
+        if on_finding is not None and self.enrich.over_schema:
+            self._findings = Findings(on_finding)
         self.clock = self.enrich.store.moment.clock = clock
         self._canonical = None
 

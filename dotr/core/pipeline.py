@@ -13,16 +13,15 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import asdict, replace
 from heapq import heappop, heappush
 from operator import itemgetter
-from typing import Any, TypeAlias
+from typing import Any
 
-from dotr.budget import BUDGET
 from dotr.core.ahead import ahead
 from dotr.core.counters import Counters
-from dotr.core.detect import DETECTORS, Detector
+from dotr.core.deployment import Deployment
+from dotr.core.detect import Detector
 from dotr.core.emit import Emission, Emitter
-from dotr.core.enrich import enricher, reopened
 from dotr.core.findings import Finding
-from dotr.core.instant import REFUSABLE, Instants, Known
+from dotr.core.instant import REFUSABLE, Known
 from dotr.core.jumps import Jumps
 from dotr.core.lasting_instants import LastingInstants, is_refusable
 from dotr.core.parts import Instant, Part, part_of, plain
@@ -31,10 +30,8 @@ from dotr.errors import DataError, Diagnostic, DotrError, EngineError, ProgramEr
 from dotr.events import Clock, Composite, RawMatch, Time
 from dotr.ir import Every, Program
 from dotr.rdf.terms import Triple
-from dotr.reference.oracle import Oracle
-from dotr.tesla.detector import Filtered, Restored
+from dotr.tesla.detector import Restored
 from dotr.tesla.silence import silence
-from dotr.tesla.thresholds import sizes
 
 VERSION = 2
 """Of snapshots. Version 1 has nothing that lasts, and is read; one of another version is refused."""
@@ -42,8 +39,6 @@ VERSION = 2
 LateGraph = Callable[[Time, Part], None]
 Observer = Callable[[Time, Sequence[RawMatch]], None]
 RefusedInstant = Callable[[Time, Sequence[Part], DotrError], None]
-Background: TypeAlias = Collection[Triple] | Callable[[], Collection[Triple]]
-"""What a program's BACKGROUND states, or how to get it (again): it is not kept where nothing lasts."""
 
 TOGETHER = 256
 """How many instants are extracted before they are detected: so many have their facts in memory."""
@@ -56,53 +51,40 @@ _TIME = itemgetter(0)
 class Pipeline:
     """Owns the state of one run: graphs not yet closed, the detector's memory, counters.
 
-    `background` is what the program's BACKGROUND names, read, canonical, blank nodes labelled. `lateness` is
-    in microseconds. `on_late` is called with every late graph, which then is counted and forgotten.
-    `on_refused` is called with an instant that is in error (REFUSABLE), or a graph that lies too far ahead
-    (D2106, D2107): its time, its graphs and the error. Unless it raises, the run goes on as if those graphs
-    had never come; without it the error ends the run. `on_finding` is called with what is to be said about an
-    instant that is not in error. `max_jump` (µs): how far ahead of the last one a graph may lie. `pause` is
-    called between two steps; what it raises ends the call there, the next goes on.
-    `closed` is what `closed_background` of another pipeline over the same program and background gave: it is
-    not closed again then, and `background` is looked at by `verify` alone. `budget`: units of work
-    (budget.py) of an instant's Datalog, of a query at it, and of a rule at a trigger fact. `on_matches` is
-    called with the matches of each instant that has some, those of PRIVATE rules included.
+    `deployment` is what runs. `lateness` is in microseconds. `on_late` is called with every late graph, which
+    then is counted and forgotten. `on_refused` is called with an instant that is in error (REFUSABLE), or a
+    graph that lies too far ahead (D2106, D2107): its time, its graphs and the error. Unless it raises, the
+    run goes on as if those graphs had never come; without it the error ends the run. `on_finding` is called
+    with what is to be said about an instant that is not in error. `verify` runs the literal reading beside.
+    `max_jump` (µs): how far ahead of the last one a graph may lie. `pause` is called between two steps; what
+    it raises ends the call there, the next goes on. `on_matches` is called with the matches of each instant
+    that has some, those of PRIVATE rules included.
     """
 
     def __init__(
         self,
-        program: Program,
-        background: Background = (),
+        deployment: Deployment,
         *,
         lateness: int = 0,
         on_late: LateGraph | None = None,
         on_refused: RefusedInstant | None = None,
         on_finding: Finding | None = None,
-        materialize_all: bool = False,
-        detector: str = "tesla",
         verify: bool = False,
-        closed: bytes | None = None,
         max_jump: Time | None = None,
         pause: Callable[[], None] | None = None,
-        budget: int = BUDGET,
         on_matches: Observer | None = None,
     ) -> None:
-        self.program = program
+        self.deployment = deployment
+        self.program = deployment.program
+        self.instants = deployment.instants
         self.clock: Clock | None = None
         self._lateness = lateness
         self._on_late = on_late
         self._on_refused = on_refused
-        if closed is None:
-            enrich = enricher(program, read(background), materialize_all, budget)
-        else:
-            enrich = reopened(program, closed, materialize_all, budget)
-        shares = sizes if detector == "tesla" else None
-        self.instants = Instants(program, enrich, shares=shares, budget=budget, on_finding=on_finding)
-        self._detector = detector
+        self._on_finding = on_finding
         self._detect: Detector | None = None
-        self._oracle = Oracle(program, read(background)) if verify else None
-        self._emit = Emitter(program)
-        self._background, self._all = background, materialize_all
+        self._oracle = deployment.oracle() if verify else None
+        self._emit = deployment.emitter
         self._lasting: LastingInstants | None = None  # where something lasts
         self._planned: list[tuple[Time, Program, Collection[Triple]]] = []  # `replace` before anything lasts
         self._max_jump, self._pause = max_jump, pause
@@ -121,7 +103,7 @@ class Pipeline:
         self._last: Time | None = None  # last instant processed
         self._heard: Time | None = None  # last one of those at which a graph came
         self._counts = Counters()
-        self._events = [0] * len(program.rules)
+        self._events = [0] * len(self.program.rules)
         self._retired: dict[str, int] = {}  # events of rules that were there before a `replace`
         self._fired: dict[tuple[int, ...], int] = {}  # what is not in _events yet, by rules that fired alike
 
@@ -132,7 +114,7 @@ class Pipeline:
         """
         check_units(self.program, clock)
         self.clock = clock
-        self.instants.begin(clock)
+        self.instants.begin(clock, self._on_finding)
         self._detect = self._new_detector(clock)
         if self._oracle is not None:
             self._oracle.begin(clock)
@@ -143,22 +125,17 @@ class Pipeline:
         """How the program ticks while no graph comes, and how far ahead a graph may lie."""
         program = self.program
         self._every = list({r.trigger.duration: None for r in program.rules if isinstance(r.trigger, Every)})
-        answered: Collection[str] = self.instants.extract.standing() if self._every else ()
-        if program.lasting or self._lasting is not None:
-            answered = program.selects  # whatever lasts may answer them where no graph comes
-        self._silence = silence(program, answered)
+        if program.lasting or self._lasting is not None:  # whatever lasts may answer any of its queries
+            self._silence = silence(program, program.selects)
+        else:
+            self._silence = self.deployment.silence
         self._ahead = ahead(self._silence, self._max_jump)
         self._stride = self._ahead.stride
 
-    def closed_background(self) -> bytes:
-        """The closed, indexed background as bytes; the stream never changes it."""
-        return self.instants.enrich.closed.save()
-
     def _new_detector(self, clock: Clock) -> Detector:
         if self._lasting is not None:
-            return DETECTORS[self._detector](self.program, clock, {}, {})
-        filtered = {stream: Filtered(*filter_) for stream, filter_ in self.instants.extract.filtered.items()}
-        return DETECTORS[self._detector](self.program, clock, self.instants.extract.same, filtered)
+            return self.deployment.detecting(self.program).detector(clock)
+        return self.deployment.detector(clock)
 
     @property
     def watermark(self) -> Time | None:
@@ -457,7 +434,7 @@ class Pipeline:
             )
         if self.clock is not None:
             check_units(program, self.clock)
-        enricher(program, background, self._all)  # what cannot run is told now
+        Deployment(program, background, self.deployment.settings).load()  # what cannot run is told now
         self._planned.append((time, program, background))
         if self._lasting is None and self.clock is not None:
             self._last_from_now()
@@ -467,8 +444,13 @@ class Pipeline:
     def _last_from_now(self) -> None:
         """From now on every instant is one of what lasts."""
         assert self.clock is not None, "begin() comes first"
-        background = read(self._background)
-        jumps = Jumps(self.program, background, self.clock, materialize_all=self._all)
+        deployment = self.deployment
+        jumps = Jumps(
+            self.program,
+            deployment.background,
+            self.clock,
+            materialize_all=deployment.settings.materialize_all,
+        )
         self._lasting = LastingInstants(jumps, self._told, self._oracle)
         if self._detect is not None:
             self._renew(self.program)
@@ -568,7 +550,3 @@ class Pipeline:
                     yield Emission(emitter, matches)
         finally:
             counts.facts += seen
-
-
-def read(background: Background) -> Collection[Triple]:
-    return background() if callable(background) else background

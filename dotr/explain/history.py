@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from dotr.core.deployment import Deployment, Settings
 from dotr.core.extract import Extractor
 from dotr.core.instant import instant_triples
 from dotr.core.pipeline import Pipeline
@@ -74,9 +75,8 @@ class History:
         self.background = frozenset(background)
         self.found: Event | None = None
         self.events: list[Event] = []
-        self.pipeline = Pipeline(
-            program, background, lateness=lateness, on_matches=self._note, materialize_all=everything
-        )
+        deployment = Deployment(program, background, Settings(materialize_all=everything))
+        self.pipeline = Pipeline(deployment, lateness=lateness, on_matches=self._note)
         self._wanted, self._first, self._until = wanted, first, until
         self._lateness = lateness
         self._reach = max(map(_reach, horizons(program), program.rules), default=0)

@@ -16,7 +16,7 @@ from enum import StrEnum
 from hashlib import blake2b
 from pathlib import Path
 
-from dotr.core.pipeline import Pipeline
+from dotr.core.deployment import Deployment
 from dotr.errors import DataError, Diagnostic, Diagnostics, ProgramError, RefusedError, Severity
 from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE
 from dotr.io.decode.ntriples import split_triples
@@ -54,8 +54,7 @@ class Proposal:
     """A deploy that was checked and compiled but not yet done."""
 
     deployed: Deployed
-    pipeline: Pipeline
-    background: tuple[Triple, ...]
+    compiled: Deployment
     differences: tuple[DeploymentChange, ...]
     background_changed: tuple[int, int]
     """How many triples of the background are new, and how many are gone."""
@@ -118,7 +117,8 @@ def propose(
     paths = [_found(path, home) for path in program.background]
     named = {_found(path, home): span for path, span in program.named.items()}
     background = tuple(read_background([*paths, *more_background], base, limit, named=named))
-    pipeline = Pipeline(program, background)  # compiles: what cannot run is told now
+    compiled = Deployment(program, background)
+    compiled.compile()  # what cannot run is reported now
     before = deployed_program(old)
     was, now = set(deployed_background(journal)), set(background)
     text = texts_of(background)
@@ -129,8 +129,7 @@ def propose(
             removed,
             blake2b(text.encode(), digest_size=16).hexdigest(),
         ),
-        pipeline,
-        background,
+        compiled,
         differences(before, program),
         (len(now - was), len(was - now)),
         warnings_of(found, bool(removed)),
@@ -139,9 +138,10 @@ def propose(
 
 def commit_proposal(journal: Journal, proposal: Proposal) -> None:
     """Do what was proposed."""
-    key = closed_key(proposal.pipeline.program, proposal.deployed.background)
-    closed = proposal.pipeline.closed_background()
-    journal.deploy(proposal.deployed, texts_of(proposal.background), (key, closed))
+    compiled = proposal.compiled
+    key = closed_key(compiled.program, proposal.deployed.background)
+    closed = compiled.closed_background()
+    journal.deploy(proposal.deployed, texts_of(compiled.background), (key, closed))
 
 
 def undeploy(journal: Journal, name: str) -> Program:

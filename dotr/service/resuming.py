@@ -11,10 +11,12 @@ Why not: closing at every start: under OWL 2 RL over 100k triples that is second
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
+from dotr.core.deployment import Deployment, Settings
 from dotr.core.enrich import wanted
 from dotr.core.pipeline import Pipeline
 from dotr.errors import EngineError
@@ -57,32 +59,33 @@ def resumed(
     verify: bool = False,
     **more: Any,
 ) -> Pipeline:
-    """The pipeline of a deployment before its state is restored; `more` is handed on to it.
+    """The pipeline of a deployment before its state is restored; `more` is handed on to it. Raises
+    ProgramError, DataError, EngineError.
+    """
+    settings = Settings(materialize_all=materialize_all)
+    return Pipeline(_compiled(journal, program, added, settings, verify), verify=verify, **more)
 
-    Closes the background only where the journal has not kept it, and keeps it then. Raises ProgramError,
-    DataError, EngineError.
+
+def _compiled(
+    journal: Journal, program: Program, added: Added, settings: Settings, explicit: bool
+) -> Deployment:
+    """Closes the background only where the journal has not kept it, and keeps it then; `explicit`: what it
+    states is needed all the same.
     """
 
     def background() -> list[Triple]:
         return split_triples(journal.background()) + added.triples()
 
-    key = closed_key(program, journal.deployed().background, added, materialize_all)
+    key = closed_key(program, journal.deployed().background, added, settings.materialize_all)
     kept = journal.closed(key)
     if kept is not None:
-        try:
-            return Pipeline(
-                program,
-                background() if verify else (),
-                materialize_all=materialize_all,
-                verify=verify,
-                closed=kept,
-                **more,
-            )
-        except EngineError:
-            pass  # damaged, or of another version: closed again
-    pipeline = Pipeline(program, background(), materialize_all=materialize_all, verify=verify, **more)
-    journal.keep_closed(key, pipeline.closed_background())
-    return pipeline
+        deployment = Deployment(program, background() if explicit else (), settings, closed=kept)
+        with suppress(EngineError):  # damaged, or of another version: closed again
+            deployment.load()
+            return deployment
+    deployment = Deployment(program, background(), settings)
+    journal.keep_closed(key, deployment.closed_background())
+    return deployment
 
 
 def closed_key(

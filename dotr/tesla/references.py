@@ -7,7 +7,8 @@ Method:  a rule's windows form a tree rooted at the trigger (language.md, sectio
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
 from dotr.events import Fact, Time
@@ -129,29 +130,99 @@ def next_tick(durations: Sequence[Time], first: Time | None, after: Time) -> Tim
     return min(-(-at_least // d) * d for d in durations)
 
 
-def horizons(program: Program) -> list[Time | None]:
-    """Per rule, how far back what it depends on can lie, through chaining; None on a cycle of references.
+@dataclass(frozen=True, slots=True)
+class RuleReach:
+    """How far back a rule looks, and how far back what it finds can depend on.
 
-    A rule on a cycle, or one that reaches a cycle, is influenced by the whole past.
+    `kept`: how long any fact is remembered for it (its horizon): the deepest of its windows. `influence`: how
+    far back what its events depend on can lie, through the rules that it reads; None: the whole past, `why`;
+    `root`: because of the rule itself, not of one that it reads.
+    """
+
+    kept: Time
+    influence: Time | None
+    why: str = ""
+    root: bool = False
+
+
+def rule_reaches(program: Program) -> list[RuleReach]:
+    """Per rule, what it keeps and what can influence it. O(references).
+
+    Influence has no bound where a rule reads its own events, itself or by way of others: whether it had one
+    depends on whether it had one before. Nor has it where facts are consumed: whether one is left depends on
+    every earlier match. It is handed on to whoever reads such a rule.
+    """
+    kept = [max(depths(rule).values()) for rule in program.rules]
+    influence = _summed(program, {i for i, rule in enumerate(program.rules) if rule.consuming})
+    index = {rule.name: i for i, rule in enumerate(program.rules)}
+    endless = [
+        set[int]()
+        if influence[i] is not None
+        else {at for name, _ in references(rule) if influence[at := index[name]] is None}
+        for i, rule in enumerate(program.rules)
+    ]
+    loops = _loops(endless)
+    return [
+        RuleReach(kept[i], influence[i])
+        if influence[i] is not None
+        else _endless(program, i, kept[i], endless[i], loops)
+        for i in range(len(program.rules))
+    ]
+
+
+def _loops(reads: Sequence[Collection[int]]) -> frozenset[int]:
+    """Rules that read each other's events in a circle: what is left without those that nobody reads."""
+    readers = [0] * len(reads)
+    for read in (read for places in reads for read in places):
+        readers[read] += 1
+    gone = [i for i, count in enumerate(readers) if not count]
+    for i in gone:  # grows while it is read
+        for read in reads[i]:
+            readers[read] -= 1
+            if not readers[read]:
+                gone.append(read)
+    return frozenset(i for i, count in enumerate(readers) if count)
+
+
+def _endless(
+    program: Program, at: int, kept: Time, endless: Collection[int], loops: Collection[int]
+) -> RuleReach:
+    """A rule that all of the past can influence; `endless`: the rules it reads of which that is true."""
+    rule = program.rules[at]
+    if rule.consuming:
+        return RuleReach(kept, None, f"it consumes {', '.join(f'`{name}`' for name in rule.consuming)}", True)
+    if at in endless:
+        return RuleReach(kept, None, "it reads its own earlier events", True)
+    names = ", ".join(f"`{program.rules[i].name}`" for i in sorted(endless))
+    return RuleReach(kept, None, f"it reads the events of {names}", at in loops)
+
+
+def horizons(program: Program) -> list[Time | None]:
+    """Per rule, how far back its oldest reachable fact can lie, through chaining; None where chaining comes
+    to a circle of references.
+    """
+    return _summed(program, frozenset())
+
+
+def _summed(program: Program, endless: Collection[int]) -> list[Time | None]:
+    """Depths summed along chains, by rule; None for those that are `endless`, read one that is, or lie on a
+    circle or before one. O(references).
     """
     index = {rule.name: i for i, rule in enumerate(program.rules)}
-    known: dict[int, Time | None] = {}
-
-    def through(at: int, path: frozenset[int]) -> Time | None:
-        if at in known:
-            return known[at]
-        if at in path:
-            return None
-        rule, inside = program.rules[at], path | {at}
-        depth = depths(rule)
-        total = max(depth.values())
-        for position in rule.positions:
-            if position.chained:
-                below = through(index[position.stream], inside)
-                if below is None:
-                    return None
-                total = max(total, depth[position.name] + below)
-        known[at] = total
-        return total
-
-    return [through(i, frozenset()) for i in range(len(program.rules))]
+    depth = [depths(rule) for rule in program.rules]
+    reads = [[(p.name, index[p.stream]) for p in rule.positions if p.chained] for rule in program.rules]
+    readers: list[list[int]] = [[] for _ in program.rules]
+    for i, places in enumerate(reads):
+        for _, read in places:
+            readers[read].append(i)
+    waits = [len(places) for places in reads]
+    known: list[Time | None] = [None] * len(program.rules)
+    ready = [i for i, count in enumerate(waits) if not count and i not in endless]
+    for i in ready:  # grows while it is read
+        chained = [depth[i][name] + below for name, read in reads[i] if (below := known[read]) is not None]
+        known[i] = max([*depth[i].values(), *chained])
+        for reader in readers[i]:
+            waits[reader] -= 1
+            if not waits[reader] and reader not in endless:
+                ready.append(reader)
+    return known

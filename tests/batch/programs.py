@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dotr.events import Fact
 from dotr.ir import Conjunct, Every, Expression, Position, Program, Rule
-from dotr.tesla.references import horizons
+from dotr.tesla.references import rule_reaches
 from tests.tesla.building import (
     absent,
     at,
@@ -132,4 +132,4 @@ def _query(whole: Program, name: str) -> object:
 
 
 def longest(whole: Program) -> int:
-    return max((h for h in horizons(whole) if h is not None), default=0)
+    return max((r.influence for r in rule_reaches(whole) if r.influence is not None), default=0)

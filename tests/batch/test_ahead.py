@@ -17,6 +17,7 @@ from dotr.batch.log_splits import open_log
 from dotr.batch.runs import Request
 from dotr.batch.spark.cluster import SparkRunner
 from dotr.batch.time_gaps import Spans, gaps, joined
+from dotr.core.deployment import Deployment
 from dotr.io.files.rule_texts import read_rules_text
 from dotr.io.files.sources import SourceOptions
 from dotr.lang import load_program
@@ -115,7 +116,9 @@ def test_spark_refuses_and_skips_as_run_does(
     log = open_log(["shuffled.jsonl"], SourceOptions(), fail=False)
     Path("out").mkdir()
     jump = int(options[1][:-1]) * 10**6 if options else None
-    request = Request(program, background, log, treatment=Treatment(forgiving=True), max_jump=jump)
+    request = Request(
+        Deployment(program, background), log, treatment=Treatment(forgiving=True), max_jump=jump
+    )
     report = SparkRunner().run(request, str(Path("out").resolve()), quiet)
     assert output(Path("out"), report) == sorted(ran.out.splitlines())
     assert letters("\n".join(report.letters)) == letters(Path("dead.jsonl").read_text())

@@ -11,6 +11,7 @@ from dotr.batch.local import LocalRunner
 from dotr.batch.log_splits import open_log
 from dotr.batch.runs import Request
 from dotr.batch.spark.cluster import SparkRunner
+from dotr.core.deployment import Deployment
 from dotr.io.files.background import read_background
 from dotr.io.files.rule_texts import read_rules_text
 from dotr.io.files.sources import SourceOptions
@@ -43,6 +44,7 @@ def test_every_engine_writes_the_same_bytes(query: str, city: Path, spark: Any, 
     for runner in (LocalRunner(2, Serial), SparkRunner()):
         folder = tmp_path / runner.name
         folder.mkdir()
-        report = runner.run(Request(program, background, open_log([log], options)), str(folder), quiet)
+        request = Request(Deployment(program, background), open_log([log], options))
+        report = runner.run(request, str(folder), quiet)
         assert (report.graphs, report.parts > 1) == (GRAPHS, True)
         assert output(folder, report) == expected

@@ -12,6 +12,7 @@ from dotr.batch.findings import first_of_each, packed, unpacked
 from dotr.batch.log_splits import open_log
 from dotr.batch.runs import Request
 from dotr.batch.spark.cluster import SparkRunner
+from dotr.core.deployment import Deployment
 from dotr.errors import Diagnostic, Severity
 from dotr.io.files.background import read_background
 from dotr.io.files.rule_texts import read_rules_text
@@ -42,6 +43,6 @@ def test_what_spark_finds_in_a_log_is_in_the_report(
     Path("out").mkdir()
     program = load_program(["r.dotr"], read_rules_text)
     log = open_log(["log.jsonl"], SourceOptions(), fail=True)
-    request = Request(program, read_background(["schema.ttl"]), log)
+    request = Request(Deployment(program, read_background(["schema.ttl"])), log)
     report = SparkRunner().run(request, str(Path("out").resolve()), quiet)
     assert [(d.code, d.place) for d in report.findings] == [("D2602", "@ 1")]

@@ -16,8 +16,8 @@ import yaml
 import dotr
 from dotr.batch.local import LocalRunner
 from dotr.batch.log_splits import open_log
-from dotr.batch.partitioning import By
 from dotr.batch.runs import Report, Request
+from dotr.core.deployment import Deployment
 from dotr.core.pipeline import Pipeline
 from dotr.io.files.background import read_background
 from dotr.io.files.rule_texts import read_rules_text
@@ -27,6 +27,7 @@ from dotr.io.timestamps import UNITS
 from dotr.ir import Program
 from dotr.lang import load_program, parse_program
 from dotr.rdf.terms import Triple
+from dotr.tesla.partitioning import By
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
@@ -70,7 +71,7 @@ def in_one_process(
     program: Program, background: list[Triple], paths: list[str], options: SourceOptions
 ) -> list[str]:
     """The sorted JSON lines of a run over sources in time order."""
-    pipeline = Pipeline(program, background)
+    pipeline = Pipeline(Deployment(program, background))
     sources = Sources(paths, options)
     graphs = sorted(sources, key=lambda graph: graph.time)
     lines: list[str] = []
@@ -97,7 +98,7 @@ def test_golden_cases_hold_in_batch(case: Path, tmp_path: Path) -> None:
     program, background, options = loaded(case)
     source = str(case / "stream.jsonl")
     expected = in_one_process(program, background, [source], options)
-    request = Request(program, background, open_log([source], options), By.AUTO, 2 * options.unit)
+    request = Request(Deployment(program, background), open_log([source], options), By.AUTO, 2 * options.unit)
     report = LocalRunner(2, Serial).run(request, str(tmp_path), quiet)
     assert output(tmp_path, report) == expected
     assert sum(report.events.values()) == len(expected)
@@ -109,7 +110,7 @@ def test_what_lasts_is_refused_in_a_batch(name: str, tmp_path: Path) -> None:
     program, background, options = loaded(case)
     log = open_log([str(case / "stream.jsonl")], options)
     with pytest.raises(dotr.UnsupportedError, match="D4160"):
-        LocalRunner(2, Serial).run(Request(program, background, log), str(tmp_path), quiet)
+        LocalRunner(2, Serial).run(Request(Deployment(program, background), log), str(tmp_path), quiet)
 
 
 def test_a_message_that_inserts_is_refused_in_a_batch(tmp_path: Path) -> None:
@@ -117,7 +118,7 @@ def test_a_message_that_inserts_is_refused_in_a_batch(tmp_path: Path) -> None:
     program = parse_program("RULE R DEFINE { dotr_x a <urn:R> } FROM S := { SELECT ?x { ?x <urn:b> ?y } }")
     log = open_log([str(tmp_path / "log.jsonl")], SourceOptions())
     with pytest.raises(dotr.UnsupportedError, match="D4160"):
-        LocalRunner(2, Serial).run(Request(program, (), log), str(tmp_path), quiet)
+        LocalRunner(2, Serial).run(Request(Deployment(program), log), str(tmp_path), quiet)
 
 
 def test_nobody_loads_pandas_for_nothing(tmp_path: Path) -> None:
@@ -157,7 +158,7 @@ def test_graphs_of_one_time_in_two_files_are_one_instant(tmp_path: Path) -> None
     program = load_program([str(rules)], read_rules_text)
     log = open_log([str(tmp_path / "log")], SourceOptions())
     (tmp_path / "out").mkdir()
-    report = LocalRunner(2).run(Request(program, [], log), str(tmp_path / "out"), quiet)
+    report = LocalRunner(2).run(Request(Deployment(program), log), str(tmp_path / "out"), quiet)
     events = [json.loads(line) for line in output(tmp_path / "out", report)]
     assert [(event["time"], event["bindings"]["room"]["value"]) for event in events] == [(7, "urn:x:kitchen")]
     assert (report.graphs, report.instants) == (3, 2)

@@ -12,6 +12,7 @@ from dotr.batch.extracting import Treatment
 from dotr.batch.log_splits import open_log
 from dotr.batch.runs import Request
 from dotr.batch.spark.cluster import SparkRunner
+from dotr.core.deployment import Deployment
 from dotr.io.files.rule_texts import read_rules_text
 from dotr.io.files.sources import SourceOptions
 from dotr.lang import load_program
@@ -85,7 +86,7 @@ def test_spark_goes_on_as_if_the_graphs_had_never_come(story: list[str], spark: 
     background = [("<urn:x:Smoke>", "<http://www.w3.org/2002/07/owl#disjointWith>", "<urn:x:Calm>")]
     log = open_log(["log.jsonl"], SourceOptions(), fail=False)
     Path("out").mkdir()
-    request = Request(program, background, log, treatment=Treatment(forgiving=True))
+    request = Request(Deployment(program, background), log, treatment=Treatment(forgiving=True))
     report = SparkRunner().run(request, str(Path("out").resolve()), quiet)
     assert output(Path("out"), report) == story
     assert letters("\n".join(report.letters)) == letters(Path("dead.jsonl").read_text())

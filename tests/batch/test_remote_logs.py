@@ -17,6 +17,7 @@ from dotr.batch.spark.cluster import SparkRunner
 from dotr.batch.spark.remote_logs import list_files, open_remote
 from dotr.batch.spark.remote_output import RemoteFolder
 from dotr.cli import batch as verb
+from dotr.core.deployment import Deployment
 from dotr.errors import DataError, EngineError, RefusedError
 from dotr.events import Clock
 from dotr.io.decode.parquet import ArchiveWriter
@@ -66,7 +67,7 @@ def expected(store: Path, *more: Path) -> list[str]:
 def batch(store: Path, log: LogListing, out: Path) -> tuple[list[str], Report]:
     program = load_program([str(store / "rules.dotr")], read_rules_text)
     out.mkdir()
-    report = SparkRunner().run(Request(program, [], log), str(out), quiet)
+    report = SparkRunner().run(Request(Deployment(program), log), str(out), quiet)
     return output(out, report), report
 
 
@@ -141,7 +142,7 @@ def test_a_corrupt_file_behind_a_uri_meets_the_policy(store: Path, spark: Any, t
 def test_an_output_behind_a_uri_is_complete_or_not_there(store: Path, spark: Any, form: str) -> None:
     uri, here = f"viewfs://store/box/out-{form}", store / f"out-{form}"
     program = load_program([str(store / "rules.dotr")], read_rules_text)
-    request = Request(program, [], remote_log(spark, "viewfs://store/box/log"), format_=form)
+    request = Request(Deployment(program), remote_log(spark, "viewfs://store/box/log"), format_=form)
     folder = RemoteFolder(spark, uri, form, overwrite=False)
     part = folder.open()
     report = SparkRunner().run(request, part, quiet)

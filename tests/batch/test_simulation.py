@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 from dotr.batch.detecting import Detecting
 from dotr.batch.fact_rows import Cut, FactRow, Layout, Router, marks
-from dotr.batch.partitioning import By, Partitioning, plan_batch
 from dotr.batch.time_slices import Even, Slices, Uneven
+from dotr.core.deployment import Deployment, Settings
 from dotr.core.emit import Emitter
 from dotr.events import Composite
 from dotr.reference.tesla import LiteralDetector
+from dotr.tesla.partitioning import By, Partitioning, plan_batch
 from tests.batch.programs import Story, stories
 from tests.tesla.building import CLOCK
 
@@ -52,10 +53,11 @@ def in_parts(
     rows += marks(layout, min(story.instants))
     random.shuffle(rows)
     found: list[Composite] = []
+    deployment = Deployment(story.program, settings=Settings(apart=True))
     for task in range(tasks):
         mine = sorted(row for row in rows if hash(row[0]) % tasks == task)
         assert len({row[:2] for row in mine}) == len(mine), "an instant is one row a part"
-        found += Detecting(story.program, layout, CLOCK, story.at_tick).events(mine)
+        found += Detecting(deployment, layout, CLOCK, story.at_tick).events(mine)
     return found
 
 

@@ -14,6 +14,7 @@ from dotr.batch.log_splits import open_log
 from dotr.batch.runs import Request
 from dotr.batch.spark.cluster import SparkRunner
 from dotr.batch.spark.stages import mended
+from dotr.core.deployment import Deployment
 from dotr.errors import UsageError
 from dotr.events import Clock
 from dotr.io.decode.parquet import ArchiveWriter
@@ -113,7 +114,7 @@ def test_a_batch_writes_what_one_process_prints(
 ) -> None:
     options = SourceOptions()
     program = load_program([str(story / "rules.dotr")], read_rules_text)
-    request = Request(program, [], open_log([str(story / "log")], options), slice_length=length)
+    request = Request(Deployment(program), open_log([str(story / "log")], options), slice_length=length)
     report = SparkRunner().run(request, str(tmp_path), quiet)
     expected = of_one_process(story, options)
     assert len(expected) > 30
@@ -136,7 +137,7 @@ def test_archives_are_read_by_the_tasks_themselves(
     assert len(log.splits) == 10
     program = load_program([str(story / "rules.dotr")], read_rules_text)
     (tmp_path / "out").mkdir()
-    report = SparkRunner().run(Request(program, [], log), str(tmp_path / "out"), quiet)
+    report = SparkRunner().run(Request(Deployment(program), log), str(tmp_path / "out"), quiet)
     assert output(tmp_path / "out", report) == of_one_process(story, SourceOptions())
     assert (report.graphs, report.instants) == (240, 97)
 
@@ -242,7 +243,7 @@ def test_what_breaks_while_ctrl_c_is_answered_is_ctrl_c(
             raise RuntimeError("Answer from Java side is empty")
 
     program = load_program([str(story / "rules.dotr")], read_rules_text)
-    request = Request(program, [], open_log([str(story / "log")], SourceOptions()))
+    request = Request(Deployment(program), open_log([str(story / "log")], SourceOptions()))
     monkeypatch.setattr("dotr.batch.spark.stages.look", stopped)
     with pytest.raises(KeyboardInterrupt):
         SparkRunner().run(request, str(tmp_path), quiet)

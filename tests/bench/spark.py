@@ -30,10 +30,10 @@ from time import monotonic
 
 from dotr.batch.local import LocalRunner
 from dotr.batch.log_splits import open_log
-from dotr.batch.partitioning import describe
 from dotr.batch.runs import Request, Runner
 from dotr.batch.spark.cluster import SparkRunner
 from dotr.batch.spark.sessions import session
+from dotr.core.deployment import Deployment
 from dotr.events import Clock
 from dotr.io.decode.parquet import ArchiveWriter
 from dotr.io.files.background import read_background
@@ -41,6 +41,7 @@ from dotr.io.files.rule_texts import read_rules_text
 from dotr.io.files.sources import SourceOptions
 from dotr.lang import load_program
 from dotr.rdf.terms import RDF_TYPE, Triple
+from dotr.tesla.partitioning import describe
 
 from .harness import json_line, machine, table
 
@@ -239,9 +240,8 @@ def main() -> int:
     if not log.exists():
         make_log(log, options.graphs, options.shape)
     program = load_program([str(rules)], read_rules_text)
-    request = Request(
-        program, read_background(program.background), open_log([str(log)], SourceOptions(unit=1000))
-    )
+    deployment = Deployment(program, read_background(program.background))
+    request = Request(deployment, open_log([str(log)], SourceOptions(unit=1000)))
     runner: Runner
     if options.engine == "spark":
         session().range(1000).mapInArrow(_same, "id bigint").count()

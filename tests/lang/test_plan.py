@@ -10,6 +10,9 @@ import pytest
 from dotr.cli.main import run
 from dotr.cli.plan import as_text, dot, mermaid
 from dotr.cli.planning import interval, overview
+from dotr.core.deployment import Deployment
+from dotr.core.pipeline import Pipeline
+from dotr.events import Clock
 from dotr.ir import Between, Within
 from dotr.lang import parse_program
 
@@ -36,7 +39,7 @@ WHERE ?n > 1
 
 
 def shown() -> dict[str, object]:
-    return overview(parse_program(PROGRAM), [])
+    return overview(Deployment(parse_program(PROGRAM)))
 
 
 def test_intervals_show_which_end_is_open() -> None:
@@ -62,10 +65,13 @@ def test_the_text_shows_the_tree_of_windows_keys_horizon_and_state() -> None:
         in text
     )
     assert "consumed when used" in text
-    assert "  horizon: 65 min\n" in text
-    assert "  horizon: 1505 min (1 d of its own)\n  reads the events of Fire" in text
+    assert "  horizon: 65 min\n  depends on the whole past: it consumes `Temp`\n" in text
+    assert (
+        "  horizon: 1 d\n  depends on the whole past: it reads the events of `Fire`\n"
+        "  reads the events of Fire" in text
+    )
     assert "QUERY Smoke ?room\n  used by Fire\n  compiled" in text
-    assert "not by time: `Fire` consumes `Temp`" in text
+    assert "not by time: all of the past can influence `Fire`, since it consumes `Temp`" in text
 
 
 def test_pruned_rules_and_background_are_told_apart(
@@ -99,7 +105,7 @@ def test_queries_say_who_shares_them() -> None:
     text = PROGRAM.replace("FROM Fire", f"FROM Heat := {query}").replace(
         "Before2.?room = Fire.?room", "Before2.?room = Heat.?room"
     ).replace("BEFORE Fire", "BEFORE Heat")  # fmt: skip
-    plan = overview(parse_program(text), [])
+    plan = overview(Deployment(parse_program(text)))
     smoke = next(query for query in plan["queries"] if query["name"] == "Smoke")
     assert smoke["shared_with"] == ["Again.Heat"]
 
@@ -124,3 +130,86 @@ def test_the_building_has_a_plan_in_every_format(form: str, capsys: pytest.Captu
 def test_the_code_of_queries_is_shown_on_request(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["plan", str(ROOT / "examples" / "fire" / "fire.dotr"), "--code"]) == 0
     assert "    | def " in capsys.readouterr().out
+
+
+LIMITS = (40, 50, 60)
+OVER = """RULE Over{0} DEFINE {{ dotr_x :room ?room }} FROM Smoke
+AND LAST Hot := {{ SELECT ?room ?val WHERE {{ ?o :room ?room ; :val ?val FILTER(?val > {0}) }} }}
+    WITHIN 5 min FROM Smoke ON Hot.?room = Smoke.?room
+WITH ?room := Smoke.?room
+"""
+THRESHOLDS = PROGRAM.partition("QUERY Temp")[0] + "".join(map(OVER.format, LIMITS))
+
+
+def test_the_plan_of_rules_that_share_thresholds_is_the_one_that_runs() -> None:
+    deployment = Deployment(parse_program(THRESHOLDS))
+    running = Pipeline(deployment)
+    running.begin(Clock())
+    kept = "the facts that are last above some threshold of each key, for 5 min"
+    for shown_rule in overview(deployment)["rules"]:
+        (hot,) = shown_rule["conjuncts"]
+        others = [f"Over{n}" for n in LIMITS if f"Over{n}" != shown_rule["name"]]
+        assert (hot["keeps"], hot["shared_with"], hot["sharers"]) == (kept, others, 2)
+    text = "\n".join(as_text(overview(deployment)))
+    assert f"keeps {kept}\n        shared with Over50, Over60\n" in text
+    assert [plan.steps for plan in deployment.rule_plans()] == [
+        plan.steps for plan in running._detect.network.plans
+    ]
+
+
+def test_what_a_cool_down_keeps_is_its_own_window() -> None:
+    """It depends on the whole past all the same: state and influence are two things."""
+    program = parse_program("""PREFIX : <http://example.org/>
+RULE Warm DEFINE { dotr_x :room ?room }
+FROM Hot := { SELECT ?room WHERE { ?o a :Hot ; :room ?room } }
+AND NOT Told := Warm WITHIN 20 min BEFORE Hot ON Told.?room = Hot.?room
+WITH ?room := Hot.?room
+""")
+    plan = overview(Deployment(program))
+    (warm,) = plan["rules"]
+    assert (warm["horizon"], warm["influence"]) == ("20 min", None)
+    text = "\n".join(as_text(plan))
+    assert "  horizon: 20 min\n  depends on the whole past: it reads its own earlier events\n" in text
+    assert "`Warm`: by key ?room" in text
+    assert "horizon 20 min" in "\n".join(dot(plan))
+
+
+def test_influence_is_handed_on_through_the_rules_that_are_read() -> None:
+    """Up to a rule on a circle, and no further: what reads nothing of it has a bound."""
+    text = "PREFIX : <http://example.org/>\nQUERY Q := { SELECT ?x WHERE { ?x a :Q } }\n"
+    for name, rest in {
+        "A": "FROM Q AND NOT Old := C WITHIN 1 min BEFORE Q",
+        "B": "FROM A AND EACH Q WITHIN 2 min FROM A",
+        "C": "FROM B",
+        "D": "FROM C AND EACH Q WITHIN 3 min FROM C",
+        "E": "FROM Q AND EACH More := Q WITHIN 4 min FROM Q",
+        "F": "FROM Q AND EACH E WITHIN 5 min FROM Q",
+    }.items():
+        text += f"RULE {name} DEFINE {{ dotr_x a :{name} }} {rest}\n"
+    found = {
+        rule["name"]: (rule["horizon"], rule["influence"], rule["influence_reason"])
+        for rule in overview(Deployment(parse_program(text)))["rules"]
+    }
+    assert found == {
+        "A": ("1 min", None, "it reads the events of `C`"),
+        "B": ("2 min", None, "it reads the events of `A`"),
+        "C": ("0 s", None, "it reads the events of `B`"),
+        "D": ("3 min", None, "it reads the events of `C`"),
+        "E": ("4 min", "4 min", ""),
+        "F": ("5 min", "9 min", ""),
+    }
+
+
+def test_the_plan_of_a_crowd_of_rules_is_linear() -> None:
+    """Work, not time: every query is described once for all that share it."""
+    rules = 600
+    text = "PREFIX : <http://example.org/>\n" + "".join(
+        f"RULE R{i} DEFINE {{ dotr_x a :R }} FROM Q := {{ SELECT * WHERE {{ ?x :v ?v FILTER(?v > {i}) }} }}\n"
+        for i in range(rules)
+    )
+    plan = overview(Deployment(parse_program(text)))
+    assert {len(query["shared_with"]) for query in plan["queries"]} == {12}
+    assert {query["sharers"] for query in plan["queries"]} == {rules - 1}
+    lines = list(as_text(plan))
+    assert len(lines) < 13 * rules
+    assert max(map(len, lines)) < 300

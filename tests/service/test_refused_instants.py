@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from dotr.budget import BUDGET
+from dotr.core.deployment import Deployment
 from dotr.core.instant import Instants
 from dotr.core.pipeline import Pipeline
 from dotr.datalog.materialiser import Limits
@@ -178,10 +179,12 @@ def test_an_explosion_leaves_nothing_behind(pairs: str) -> None:
     refused: list[tuple[int, str]] = []
 
     def run(times: list[int]) -> list[str]:
+        deployment = Deployment(program)
+        deployment.instants = Instants(program, deployment.enrich, limit=30)
         pipeline = Pipeline(
-            program, on_refused=lambda time, graphs, error: refused.append((time, error.diagnostics[0].code))
+            deployment,
+            on_refused=lambda time, graphs, error: refused.append((time, error.diagnostics[0].code)),
         )
-        pipeline.instants = Instants(program, pipeline.instants.enrich, limit=30)
         pipeline.begin(Clock(integer=True, unit=1))
         events = []
         for time in times:

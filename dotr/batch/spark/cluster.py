@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from dotr.batch.fact_rows import REFUSED, FactRow, Layout, marks
 from dotr.batch.findings import first_of_each
-from dotr.batch.job import Prepared, Shipped, make_job, prepare, ship
+from dotr.batch.job import Shipped, make_job, ship
 from dotr.batch.locations import is_remote
 from dotr.batch.log_splits import ARCHIVE_RUNG, absolute, spread
 from dotr.batch.runs import PARTS, Report, Request, Tell, check_program, lay_out
@@ -78,8 +78,7 @@ class SparkRunner:
         report.seconds["start"] = self._seconds
         try:
             found = replace(request, log=absolute(request.log))
-            prepared = prepare(request.program, request.background, request.treatment)
-            _Run(found, report, spark, request.log.clock, folder, tell, prepared).run()
+            _Run(found, report, spark, request.log.clock, folder, tell).run()
         except DotrError:
             raise
         except Exception as error:  # Py4J and gRPC raise what they like
@@ -99,7 +98,6 @@ class _Run:
     clock: Clock
     folder: str
     tell: Tell
-    prepared: Prepared
 
     def run(self) -> None:
         request, report = self.request, self.report
@@ -133,7 +131,7 @@ class _Run:
 
     def _cutoff(self, times: DataFrame, unit: int) -> Cutoff | None:
         """From where on the log, whose times are in `unit` µs, is refused."""
-        ahead = self.prepared.ahead(self.request.max_jump)
+        ahead = self.request.deployment.ahead(self.request.max_jump)
         if ahead.stride >= ENDLESS:
             return None
         found = frames.gaps(times, unit, ahead.stride)
@@ -144,7 +142,7 @@ class _Run:
         assert look.last is not None
         request, last = self.request, look.last if cut is None else cut.last
         layout = lay_out(request.plan(), cores, look.quantiles, last, request.slice_length)
-        return ship(make_job(self.prepared, self.clock, layout, cut)), layout
+        return ship(make_job(request.deployment, self.clock, layout, request.treatment, cut)), layout
 
     def _first_accepted(self, instants: DataFrame, job: Shipped, first: Time) -> Time | None:
         """The first instant not in error, where ticks begin; None where there is none. Extracts it."""

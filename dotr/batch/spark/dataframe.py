@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 
 from dotr.api import duration
 from dotr.batch.fact_rows import marks
-from dotr.batch.job import make_job, prepare, ship
-from dotr.batch.partitioning import By, plan_batch
+from dotr.batch.job import make_job, ship
 from dotr.batch.runs import PARTS, check_program, lay_out, warnings
 from dotr.batch.spark import stages as frames
 from dotr.batch.time_gaps import cutoff
+from dotr.core.deployment import Deployment
 from dotr.errors import Diagnostic, DotrError, UsageError
 from dotr.events import Clock
 from dotr.io.decode.documents import STREAM_BASE
@@ -29,6 +29,7 @@ from dotr.io.files.background import read_background
 from dotr.io.files.rule_texts import read_rules_text
 from dotr.io.timestamps import UNITS
 from dotr.lang import load_program
+from dotr.tesla.partitioning import By
 from dotr.tesla.silence import ENDLESS
 
 if TYPE_CHECKING:
@@ -74,14 +75,14 @@ def detect(
     check_program(program, clock)
     paths = [*program.background, *(fspath(path) for path in background)]
     triples = read_background(paths, base or STREAM_BASE, named=program.named)
-    plan = plan_batch(program, By(by))
+    deployment = Deployment(program, triples)
+    plan = deployment.partitioning(By(by))
     for diagnostic in (*program.warnings, *warnings(program, plan)):
         python_warnings.warn(diagnostic.render(), UserWarning, stacklevel=3)
     cores = _cores(log)
     unit = clock.unit if clock.integer else 1
     graphs = _graphs(log, clock)
-    prepared = prepare(program, triples)
-    ahead = prepared.ahead(None if max_jump is None else duration(max_jump))
+    ahead = deployment.ahead(None if max_jump is None else duration(max_jump))
     try:
         look = frames.look(graphs, unit, cores * PARTS)
         if look.first is not None and ahead.stride < ENDLESS:
@@ -93,7 +94,7 @@ def detect(
     if look.first is None or look.last is None:
         return frames.no_events(log.sparkSession, clock)
     layout = lay_out(plan, cores, look.quantiles, look.last, length)
-    job = ship(make_job(prepared, clock, layout))
+    job = ship(make_job(deployment, clock, layout))
     facts = frames.facts(frames.instants(graphs, look.repeated), job, clock, base or STREAM_BASE)
     return frames.events(facts, marks(layout, look.first), job, clock)
 

@@ -1,13 +1,13 @@
 """How a program is detected in parallel: which rules by key, which by time, which in one task, and why.
 
-Place:   pure; `dotr plan` prints it, batch.py, frames.py and local.py execute it.
+Place:   pure; a deployment holds it (core/deployment.py), `dotr plan` prints it, batch/ executes it.
 Method:  the unit of choice is a connected component of chaining: a rule and the rules it takes composites
          from must see the same part of the past. Two cuts are independent of each other. *By key*: every
          position carries an attribute of the trigger (keys.py). *By time*: the component has a horizon, the
-         sum along its chains (tesla/references.py), and nothing in it consumes, since what was consumed
-         before a slice cannot be known inside it; a cycle of references has no horizon. A component with
-         neither cut is one task. Components whose cuts agree travel together: every fact is sent once for
-         all of them.
+         sum along its chains (references.py), and no more than that can influence it: what was consumed
+         before a slice cannot be known inside it, nor what a rule found before that reads its own events. A
+         component with neither cut is one task. Components whose cuts agree travel together: every fact is
+         sent once for all of them.
 Why not: a choice per rule. A rule downstream of a consuming one would see composites that never happened.
 """
 
@@ -17,10 +17,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from dotr.batch.partition_keys import StreamKeys, stream_keys, unlinked
 from dotr.events import Time
 from dotr.ir import Every, Program
-from dotr.tesla.references import horizons, references
+from dotr.tesla.partition_keys import StreamKeys, stream_keys, unlinked
+from dotr.tesla.references import RuleReach, references, rule_reaches
 
 SIMILAR = 8
 """Groups cut by time hold horizons that differ by at most this factor: slices are as long as the longest
@@ -79,7 +79,8 @@ class Partitioning:
 
 def plan_batch(program: Program, by: By = By.AUTO) -> Partitioning:
     """The plan for a program. Cheap: linear in rules but for the search of keys."""
-    components = tuple(_component(program, rules, by) for rules in connected(program))
+    reaches = rule_reaches(program)
+    components = tuple(_component(program, rules, reaches, by) for rules in connected(program))
     return Partitioning(components, tuple(_groups(program, components)))
 
 
@@ -103,9 +104,9 @@ def connected(program: Program) -> list[tuple[int, ...]]:
     return [tuple(rules) for rules in members.values()]
 
 
-def _component(program: Program, rules: tuple[int, ...], by: By) -> Component:
+def _component(program: Program, rules: tuple[int, ...], reaches: Sequence[RuleReach], by: By) -> Component:
     reasons: list[str] = []
-    horizon = _time_cut(program, rules, reasons)
+    horizon = _time_cut(program, rules, reaches, reasons)
     keys = stream_keys(program, rules)
     if keys is None:
         reasons.append(_no_key(program, rules))
@@ -116,19 +117,18 @@ def _component(program: Program, rules: tuple[int, ...], by: By) -> Component:
     return Component(rules, keys, horizon, tuple(reasons))
 
 
-def _time_cut(program: Program, rules: Sequence[int], reasons: list[str]) -> Time | None:
-    """The horizon if the component can be cut by time; else None, with the reason."""
-    consuming = [program.rules[i] for i in rules if program.rules[i].consuming]
-    if consuming:
-        names = ", ".join(f"`{rule.name}` consumes `{'`, `'.join(rule.consuming)}`" for rule in consuming)
-        reasons.append(f"not by time: {names}, and what was consumed before a slice is unknown inside it")
-        return None
-    reach = [horizons(program)[i] for i in rules]
-    known = [h for h in reach if h is not None]
-    if len(known) < len(reach):
-        reasons.append("not by time: rules refer to each other in a cycle, which reaches back without bound")
-        return None
-    return max(known)
+def _time_cut(
+    program: Program, rules: Sequence[int], reaches: Sequence[RuleReach], reasons: list[str]
+) -> Time | None:
+    """The horizon if the component can be cut by time; else None, with the reasons."""
+    reach: Time | None = 0
+    for i in rules:
+        influence = reaches[i].influence
+        if influence is None and reaches[i].root:
+            name = program.rules[i].name
+            reasons.append(f"not by time: all of the past can influence `{name}`, since {reaches[i].why}")
+        reach = None if influence is None or reach is None else max(reach, influence)
+    return reach
 
 
 def _no_key(program: Program, rules: Sequence[int]) -> str:

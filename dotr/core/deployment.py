@@ -1,0 +1,169 @@
+"""A program compiled over its background: what runs, whoever runs it, and what is shown.
+
+Place:   made once, from a checked program and the triples that hold at every instant; held by a pipeline
+         (run, feed, an Engine), by the driver and the workers of a batch, and by `dotr plan`. It remembers
+         nothing of any time.
+Method:  the background is closed and indexed, the queries are planned, and what extraction shares is handed
+         to detection: the detector of a deployment is the one that its extraction feeds. Parts are made when
+         they are first asked for: a batch's driver needs no queries, a plan no oracle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TypeAlias
+
+from dotr.budget import BUDGET
+from dotr.core.ahead import Ahead, ahead
+from dotr.core.detect import ENGINES, Detector
+from dotr.core.emit import Emitter
+from dotr.core.enrich import enricher, reopened
+from dotr.core.instant import Instants
+from dotr.datalog.materialiser import Materialiser
+from dotr.events import Clock, Time
+from dotr.ir import Every, Program
+from dotr.rdf.terms import Triple
+from dotr.reference.oracle import Oracle
+from dotr.tesla.partitioning import By, Partitioning, plan_batch
+from dotr.tesla.plan import RulePlan
+from dotr.tesla.references import RuleReach, rule_reaches
+from dotr.tesla.silence import Silence, silence
+from dotr.tesla.thresholds import Filtered
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a program is compiled; none of it changes an event.
+
+    `materialize_all`: derive and keep what no query can reach, too. `detector`: the temporal engine's name.
+    `apart`: facts travel between extraction and detection, as in a batch: each stream has its own.
+    `budget`: units of work (budget.py) of an instant's Datalog, of a query at it, of a rule at a trigger
+    fact.
+    """
+
+    materialize_all: bool = False
+    detector: str = "tesla"
+    apart: bool = False
+    budget: int = BUDGET
+
+
+PLAIN = Settings()
+
+Background: TypeAlias = Collection[Triple] | Callable[[], Collection[Triple]]
+"""What a program's BACKGROUND states, or how to get it (again): then it is not kept."""
+
+
+class Deployment:
+    """Owns the compiled parts of a program. One run at a time: `instants` has an overlay of its own.
+
+    `background` is what the program's BACKGROUND names, read, canonical, blank nodes labelled. `closed` is
+    what `closed_background` gave for the same program, background and settings: it is not closed again then,
+    and `background` is looked at by the oracle alone.
+    The parts raise ProgramError and DataError when they are made.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        background: Background = (),
+        settings: Settings = PLAIN,
+        *,
+        closed: bytes | None = None,
+    ) -> None:
+        self.program = program
+        self._stated = background
+        self.settings = settings
+        self._closed = closed
+        self._engine = ENGINES[settings.detector]
+
+    @property
+    def background(self) -> Collection[Triple]:
+        """What holds at every instant, as stated; maybe read anew."""
+        return self._stated() if callable(self._stated) else self._stated
+
+    def compile(self) -> None:
+        """Make everything that can be refused. Raises ProgramError, DataError."""
+        _ = self.instants
+
+    def load(self) -> None:
+        """Close the background, or take over what `closed` has of it. Raises EngineError D5101 for bytes that
+        are damaged or of another version.
+        """
+        _ = self.enrich
+
+    @cached_property
+    def enrich(self) -> Materialiser:
+        """The rules over the background, closed and indexed."""
+        if self._closed is None:
+            return enricher(
+                self.program, self.background, self.settings.materialize_all, self.settings.budget
+            )
+        return reopened(self.program, self._closed, self.settings.materialize_all, self.settings.budget)
+
+    @cached_property
+    def instants(self) -> Instants:
+        """What finds the facts of an instant, where nothing lasts."""
+        shares = None if self.settings.apart else self._engine.shares
+        return Instants(self.program, self.enrich, shares=shares, budget=self.settings.budget)
+
+    @cached_property
+    def standing(self) -> frozenset[str]:
+        """Queries that may have facts while no graph comes, since the background answers them alone; found
+        out where a rule ticks.
+        """
+        ticks = any(isinstance(rule.trigger, Every) for rule in self.program.rules)
+        return self.instants.extract.standing() if ticks else frozenset()
+
+    @cached_property
+    def silence(self) -> Silence:
+        """Which ticks matter while no graph comes."""
+        return silence(self.program, self.standing)
+
+    def ahead(self, max_jump: Time | None) -> Ahead:
+        """How far ahead of each other instants may lie; `max_jump` in µs, None: anywhere."""
+        return ahead(self.silence, max_jump)
+
+    @cached_property
+    def reaches(self) -> list[RuleReach]:
+        """Per rule, what it keeps and what can influence it."""
+        return rule_reaches(self.program)
+
+    @property
+    def emitter(self) -> Emitter:
+        return Emitter(self.program)
+
+    def detector(self, clock: Clock) -> Detector:
+        """A detector that remembers nothing yet, of the facts that `instants` finds."""
+        if self.settings.apart:
+            return self._engine.open(self.program, clock, {}, {})
+        extract = self.instants.extract
+        filtered = {stream: Filtered(*filter_) for stream, filter_ in extract.filtered.items()}
+        return self._engine.open(self.program, clock, extract.same, filtered)
+
+    def rule_plans(self) -> list[RulePlan]:
+        """How each rule is detected, in program order."""
+        plans = self._engine.plans(self.detector(Clock()))
+        return sorted(plans, key=lambda plan: plan.index)
+
+    def oracle(self) -> Oracle:
+        """The literal reading of the same program over the same background."""
+        return Oracle(self.program, self.background)
+
+    def partitioning(self, by: By = By.AUTO) -> Partitioning:
+        """How detection can be cut, by key and by time."""
+        return plan_batch(self.program, by)
+
+    def part(self, rules: Iterable[int]) -> Deployment:
+        """Some of the rules, which refer to no others; for detection alone."""
+        chosen = tuple(self.program.rules[i] for i in rules)
+        return self.detecting(replace(self.program, rules=chosen, dependencies=()))
+
+    def detecting(self, program: Program) -> Deployment:
+        """Another program, for detection alone: its facts are found elsewhere."""
+        return Deployment(program, (), replace(self.settings, apart=True))
+
+    def closed_background(self) -> bytes:
+        """The closed, indexed background as bytes; the stream never changes it."""
+        return self.enrich.closed.save()
