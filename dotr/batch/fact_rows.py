@@ -131,12 +131,17 @@ class Router:
         lines: dict[int, list[str]] = {}
         for name in names:
             places = keys[name]
+            if not places:
+                line = fact_line(self._numbers[name], facts[name])
+                for number in range(buckets):
+                    lines.setdefault(number, []).append(line)
+                continue
             parted: dict[int, list[Fact]] = {}
             for fact in facts[name]:
                 parted.setdefault(bucket(fact[1], places, buckets), []).append(fact)
             for number, found in parted.items():
                 lines.setdefault(number, []).append(fact_line(self._numbers[name], found))
-        return {number: "\n".join(found) for number, found in lines.items()}
+        return {number: "\n".join(texts) for number, texts in lines.items()}
 
 
 @dataclass(frozen=True, slots=True)

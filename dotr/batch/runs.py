@@ -32,6 +32,9 @@ be sent to so many that nothing else would be done.
 MOST = 10_000
 """Slices of a log, at most."""
 
+COPIES = 32
+"""Parts of a group that copies facts to every part, at most: a fact is sent and looked at so many times."""
+
 Tell = Callable[[str, int, int, int], None]
 """Progress: (stage, tasks done, of, graphs done). 0: unknown."""
 
@@ -128,7 +131,16 @@ def _cut(
         balanced = balanced_slices(quantiles, group.horizon)
         pieces = len(balanced.starts) + 1
         slices = balanced if pieces > 1 else None
-    return Cut(1 if group.keys is None else max(1, -(-PARTS * cores // pieces)), slices)
+    return Cut(_buckets(group, cores, pieces), slices)
+
+
+def _buckets(group: RuleComponentGroup, cores: int, pieces: int) -> int:
+    """Into how many parts keys go; where facts are copied to each, no more than there are hands."""
+    if group.keys is None:
+        return 1
+    if group.copies:
+        return min(max(1, cores), COPIES)
+    return max(1, -(-PARTS * cores // pieces))
 
 
 def warnings(program: Program, plan: Partitioning) -> list[Diagnostic]:

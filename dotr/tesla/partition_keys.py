@@ -1,6 +1,6 @@
 """By which attributes a component of rules can be parted: everything a match needs carries the trigger's key.
 
-Place:   plan.py asks; facts.py sends facts by the answer.
+Place:   partitioning.py asks; batch/fact_rows.py sends facts by the answer.
 Method:  inside a rule, equations of `ON` carry a trigger attribute to the candidates, directly or through
          earlier conjuncts (a condition is applied before selection, so whatever fails it is no candidate,
          whichever the operator). Across rules every stream has one key, so a stream that two positions
@@ -13,6 +13,7 @@ Why not: `WHERE`. It is tested after the choice; `LAST` over all keys is not `LA
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TypeAlias
 from zlib import crc32
 
 from dotr.events import Values
@@ -21,7 +22,9 @@ from dotr.tesla.keys import equality_class
 from dotr.tesla.roots import roots
 
 StreamKeys = Mapping[str, tuple[int, ...]]
-"""Stream → the attributes (places in a fact's values) that make its key, one for each part of the key."""
+"""Stream → the attributes (places in a fact's values) that make its key, one for each part of the key; none
+where all of its facts go to every part.
+"""
 
 
 def computed_attributes(program: Program) -> frozenset[tuple[str, str]]:
@@ -61,33 +64,56 @@ def unlinked(rule: Rule) -> list[str]:
     ]
 
 
-def stream_keys(program: Program, rules: Sequence[int]) -> StreamKeys | None:
+def stream_keys(program: Program, rules: Sequence[int], copying: bool = False) -> StreamKeys | None:
     """A key for every stream of a component of rules, as wide as can be; None if there is none.
 
     `rules` are indices into `program.rules`. Each part of the key is a solution of its own: a choice of one
     attribute per stream such that, in every rule, every position's attribute equals the trigger's.
+    `copying`: streams of queries may do without, as few as can be, if no rule is triggered by them or
+    consumes from them. Their key is empty: every part gets all of their facts.
     """
     members = [program.rules[i] for i in rules]
     if any(isinstance(rule.trigger, Every) for rule in members):
         return None
-    search = _Search(members, computed_attributes(program))
-    columns: list[dict[str, int]] = []
+    search = _Search(members, computed_attributes(program), _copyable(members) if copying else frozenset())
     first = members[0].trigger
     assert not isinstance(first, Every)
-    for place in range(len(first.variables)):
-        solution = next(search.solve(0, {first.stream: place}), None)
-        if solution is not None:
-            columns.append(solution)
+    solutions = (next(search.solve(0, {first.stream: place}), None) for place in range(len(first.variables)))
+    columns = [solution for solution in solutions if solution is not None]
     if not columns:
         return None
-    return {stream: tuple(column[stream] for column in columns) for stream in columns[0]}
+    fewest = min(map(_copied, columns), key=len)
+    chosen = [column for column in columns if _copied(column) == fewest]
+    return {
+        stream: tuple(place for column in chosen if (place := column[stream]) is not None)
+        for stream in chosen[0]
+    }
+
+
+Choice: TypeAlias = Mapping[str, int | None]
+"""Stream → the attribute chosen for it; None: all of its facts go everywhere."""
+
+
+def _copied(column: Choice) -> list[str]:
+    return sorted(stream for stream, place in column.items() if place is None)
+
+
+def _copyable(rules: Sequence[Rule]) -> frozenset[str]:
+    """Streams whose facts may be looked at in several parts: none triggers a rule there or is consumed."""
+    looked_at = {p.stream for rule in rules for p in rule.positions if not p.chained}
+    triggers = {rule.trigger.stream for rule in rules if not isinstance(rule.trigger, Every)}
+    consumed = {p.stream for rule in rules for p in rule.positions if p.name in rule.consuming}
+    return frozenset(looked_at - triggers - consumed)
 
 
 class _Search:
     """Chooses attributes by backtracking; rules are few and their equations decide almost everything."""
 
-    def __init__(self, rules: Sequence[Rule], computed: Collection[tuple[str, str]]) -> None:
+    def __init__(
+        self, rules: Sequence[Rule], computed: Collection[tuple[str, str]], copyable: Collection[str]
+    ) -> None:
         self._rules = rules
+        self._copyable = copyable
         self._roots = {rule.name: roots(rule, computed) for rule in rules}
         self._demands = [
             (rule, position.name, position.stream, len(position.variables))
@@ -95,7 +121,7 @@ class _Search:
             for position in rule.positions
         ]
 
-    def solve(self, at: int, chosen: dict[str, int]) -> Iterator[dict[str, int]]:
+    def solve(self, at: int, chosen: dict[str, int | None]) -> Iterator[dict[str, int | None]]:
         """All ways to go on from the first `at` demands and the attributes chosen so far."""
         known = [r for r in self._rules if r.name in chosen and r.trigger.stream in chosen]  # type: ignore[union-attr]  # no EVERY here
         if not all(self._carries(rule, chosen) for rule in known):
@@ -104,12 +130,14 @@ class _Search:
             yield chosen
             return
         rule, position, stream, width = self._demands[at]
-        places = [chosen[stream]] if stream in chosen else range(width)
+        places: list[int | None] = [chosen[stream]] if stream in chosen else list(range(width))
+        if stream in self._copyable and stream not in chosen:
+            places.append(None)
         for place in places:
-            if self._fits(rule, position, stream, place, chosen):
+            if place is None or self._fits(rule, position, stream, place, chosen):
                 yield from self.solve(at + 1, {**chosen, stream: place})
 
-    def _fits(self, rule: Rule, position: str, stream: str, place: int, chosen: Mapping[str, int]) -> bool:
+    def _fits(self, rule: Rule, position: str, stream: str, place: int, chosen: Choice) -> bool:
         """Whether attribute `place` of a position equals the trigger's chosen one."""
         assert not isinstance(rule.trigger, Every)
         if position == rule.trigger.name:
@@ -118,10 +146,12 @@ class _Search:
         trigger = chosen[rule.trigger.stream]
         return trigger in self._roots[rule.name].get((position, variable), ())
 
-    def _carries(self, rule: Rule, chosen: Mapping[str, int]) -> bool:
+    def _carries(self, rule: Rule, chosen: Choice) -> bool:
         """Whether the composites of a rule carry its trigger's key in the attribute chosen for them."""
         assert not isinstance(rule.trigger, Every)
-        given = rule.bindings[chosen[rule.name]].expression
+        place = chosen[rule.name]
+        assert place is not None
+        given = rule.bindings[place].expression
         in_match = {rule.trigger.name, *(c.position.name for c in rule.conjuncts if isinstance(c, Choose))}
         return (
             isinstance(given, Attribute)

@@ -5,9 +5,10 @@ Method:  the unit of choice is a connected component of chaining: a rule and the
          from must see the same part of the past. Two cuts are independent of each other. *By key*: every
          position carries an attribute of the trigger (keys.py). *By time*: the component has a horizon, the
          sum along its chains (references.py), and no more than that can influence it: what was consumed
-         before a slice cannot be known inside it, nor what a rule found before that reads its own events. A
-         component with neither cut is one task. Components whose cuts agree travel together: every fact is
-         sent once for all of them.
+         before a slice cannot be known inside it, nor what a rule found before that reads its own events.
+         Where neither is possible, streams that lack the key may be copied to every part, if they trigger
+         nothing and nothing consumes from them. A component without any cut is one task. Components whose
+         cuts agree travel together: every fact is sent once for all of them.
 Why not: a choice per rule. A rule downstream of a consuming one would see composites that never happened.
 """
 
@@ -70,6 +71,11 @@ class RuleComponentGroup:
     def parallel(self) -> bool:
         return self.keys is not None or self.horizon is not None
 
+    @property
+    def copies(self) -> bool:
+        """Whether every part gets all facts of some stream."""
+        return self.keys is not None and () in self.keys.values()
+
 
 @dataclass(frozen=True, slots=True)
 class Partitioning:
@@ -110,6 +116,8 @@ def _component(program: Program, rules: tuple[int, ...], reaches: Sequence[RuleR
     keys = stream_keys(program, rules)
     if keys is None:
         reasons.append(_no_key(program, rules))
+        if horizon is None:
+            keys = stream_keys(program, rules, copying=True)
     if by is By.TIME and horizon is not None:
         keys = None
     if by is By.KEY and keys is not None:
@@ -173,6 +181,8 @@ def _together(one: RuleComponentGroup, other: RuleComponentGroup) -> bool:
     """Whether `other`, whose horizon is the longer, may join: same cuts, agreeing on every shared stream."""
     if (one.keys is None) != (other.keys is None) or (one.horizon is None) != (other.horizon is None):
         return False
+    if one.copies != other.copies:
+        return False
     if one.horizon is not None and other.horizon is not None and other.horizon > SIMILAR * one.horizon > 0:
         return False
     if one.keys is not None and other.keys is not None:
@@ -209,7 +219,8 @@ def strategy(program: Program, component: Component) -> str:
         trigger = program.rules[component.rules[0]].trigger
         assert not isinstance(trigger, Every)
         names = " ".join(f"?{trigger.variables[place]}" for place in component.keys[trigger.stream])
-        cuts.append(f"by key {names}")
+        copied = ", ".join(f"`{stream}`" for stream, places in component.keys.items() if not places)
+        cuts.append(f"by key {names}" + (f", each part with all of {copied}" if copied else ""))
     if component.horizon is not None:
         cuts.append(f"by time (overlap {duration_text(component.horizon)})")
     return " and ".join(cuts) if cuts else "one task"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dotr.batch.runs import LEAST, MOST, lay_out
+from dotr.batch.runs import COPIES, LEAST, MOST, lay_out
 from dotr.batch.time_slices import Even, balanced_slices
 from dotr.ir import Every, Expression, Program
 from dotr.rdf.terms import XSD_FLOAT
@@ -132,6 +132,58 @@ def test_chained_rules_share_one_strategy_and_the_sum_of_their_horizons() -> Non
         "`One`, `Two`: by time (overlap 5 s)",
         "`Alone`: by key ?k ?v and by time (overlap 0 s)",
     ]
+
+
+def fire_and_evacuation() -> Program:
+    """A fire of a room, reported once, with drills by floor; who is on the floor then."""
+    fire = rule(
+        "Fire",
+        at("Smoke"),
+        last(at("Heat"), within(5 * SECOND, "Smoke"), equal("Heat.k", "Smoke.k")),
+        absent(at("Drill"), within(9 * SECOND, "Smoke"), equal("Drill.k", "Smoke.v")),
+        absent(at("Told", "Fire", chained=True), before(60 * SECOND, "Smoke"), equal("Told.k", "Smoke.k")),
+        give={"k": "Smoke.k", "v": "Smoke.v"},
+    )
+    evacuate = rule(
+        "Evacuate",
+        at("Fire", chained=True),
+        each(at("Entry"), within(60 * SECOND, "Fire"), equal("Entry.k", "Fire.v")),
+    )
+    return program(fire, evacuate)
+
+
+def test_streams_without_the_key_are_copied_where_nothing_else_parts_a_rule() -> None:
+    """A rule that reads its own events of the same key is not one task because of what else it looks at."""
+    whole = fire_and_evacuation()
+    plan = plan_batch(whole)
+    assert stream_keys(whole, [0, 1]) is None
+    assert plan.components[0].keys == {
+        "Smoke": (0,), "Heat": (0,), "Fire": (0,), "Drill": (), "Entry": ()
+    }  # fmt: skip
+    assert describe(whole, plan) == [
+        "`Fire`, `Evacuate`: by key ?k, each part with all of `Drill`, `Entry`",
+        "    not by time: all of the past can influence `Fire`, since it reads its own earlier events",
+        "    not by key: no one attribute of the trigger reaches every event and every chained rule's WITH",
+    ]
+    assert sequential(whole, plan) == []
+    assert [cut.buckets for cut in lay_out(plan, 8, [0, 9], 9, None).cuts] == [8]
+    assert [cut.buckets for cut in lay_out(plan, 500, [0, 9], 9, None).cuts] == [COPIES]
+
+
+def test_what_is_consumed_or_triggers_a_rule_is_copied_to_nobody() -> None:
+    consuming = rule(
+        "R",
+        at("A"),
+        each(at("B"), within(SECOND, "A"), equal("B.k", "A.k")),
+        last(at("C"), within(SECOND, "A")),
+        consuming=["C"],
+    )
+    assert strategies(program(consuming)) == ["`R`: one task"]
+    loop = absent(at("R", chained=True), before(SECOND, "A"), equal("R.k", "A.k"))
+    one = rule("R", at("A"), loop, each(at("B"), within(SECOND, "A")), give={"k": "A.k", "v": "A.v"})
+    assert strategies(program(one)) == ["`R`: by key ?k, each part with all of `B`"]
+    two = rule("S", at("B"), each(at("R", chained=True), within(SECOND, "B")))
+    assert strategies(program(one, two)) == ["`R`, `S`: one task"]
 
 
 def test_consuming_without_a_key_is_one_task_and_says_why() -> None:
