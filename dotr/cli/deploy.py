@@ -8,9 +8,23 @@ from __future__ import annotations
 import click
 
 from dotr.cli import render
+from dotr.cli.given import given_time
 from dotr.cli.options import deployment_option, iri, size
+from dotr.core.replacing import refuse_closed
+from dotr.core.units import check_units
+from dotr.errors import DataError, Diagnostic
+from dotr.events import Clock
 from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE
-from dotr.service.deployment_directory import Change, DeploymentChange, Proposal, commit_proposal, propose
+from dotr.io.timestamps import UNITS
+from dotr.service.deployment_directory import (
+    Change,
+    DeploymentChange,
+    Proposal,
+    commit_proposal,
+    plan_of,
+    propose,
+    refuse_planned,
+)
 from dotr.service.journal import Journal
 
 _SIGNS = {Change.ADDED: "+", Change.SAME: "=", Change.CHANGED: "~", Change.REMOVED: "-"}
@@ -27,6 +41,7 @@ _SIGNS = {Change.ADDED: "+", Change.SAME: "=", Change.CHANGED: "~", Change.REMOV
 @click.option(
     "--max-document", type=size, metavar="SIZE", default=MAX_DOCUMENT, help="Largest compressed document."
 )
+@click.option("--from", "since", metavar="TIME", help="Let it hold from this time of the stream on.")
 def command(
     rules: tuple[str, ...],
     folder: str,
@@ -34,23 +49,46 @@ def command(
     background: tuple[str, ...],
     base: str,
     max_document: int,
+    since: str | None,
 ) -> None:
     """Register RULES (.dotr and .dlog files) in a deployment; a file that is there already is replaced.
 
     The rules' texts and the background are kept in the deployment, so that `dotr feed` runs what was
-    deployed. A rule that did not change keeps what it remembers.
+    deployed. A rule that did not change keeps what it remembers. With --from the deployment is what it was
+    up to that time: the feed that reaches it goes on with the new rules, and with the new background.
     """
     with Journal.to_compare(folder) if dry_run else Journal(folder, create=True) as journal:
+        if since is None:
+            refuse_planned(journal)
         proposal = propose(journal, rules, background, base, max_document)
         render.say_all(proposal.warnings)
         for line in told(proposal, dry_run):
             click.echo(line)
-        if not dry_run:
+        if not dry_run and since is not None:
+            render.note(f"planned from {plan_proposal(journal, proposal, since)} on in {folder}")
+        elif not dry_run:
             commit_proposal(journal, proposal)
             render.note(f"deployed in {folder}; next: dotr feed SOURCE…")
             render.note(
                 "where sources are live, --max-jump 1d keeps one wrong clock from closing all instants"
             )
+
+
+def plan_proposal(journal: Journal, proposal: Proposal, since: str) -> str:
+    """Deploy something from a time on, instead of what was planned before; that time. Raises UsageError."""
+    status = journal.status()
+    clock = Clock(*status["clock"]) if status.get("clock") is not None else None
+    unit = clock.unit if clock is not None else UNITS["s"]
+    time, written = given_time(since, unit, clock, "--from")
+    if clock is not None and clock.integer is not written.integer:
+        kind = "integers" if clock.integer else "dateTimes"
+        raise DataError(
+            Diagnostic("D2102", f"the times of this deployment are {kind}", label=f"--from {since}")
+        )
+    refuse_closed(time, status.get("watermark"), written)
+    check_units(proposal.pipeline.program, written)
+    journal.keep_plan(plan_of(proposal, time, written))
+    return written.text(time)
 
 
 def told(proposal: Proposal, dry_run: bool) -> list[str]:

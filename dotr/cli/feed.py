@@ -17,6 +17,7 @@ from types import FrameType
 import click
 
 from dotr.cli import render
+from dotr.cli.given import given_message, given_time
 from dotr.cli.options import (
     deployment_option,
     event_options,
@@ -32,6 +33,7 @@ from dotr.cli.options import (
 from dotr.cli.run import chosen_format, outputs_apart
 from dotr.errors import Diagnostic, UsageError
 from dotr.events import Clock
+from dotr.io.decode.ntriples import split_triples
 from dotr.io.files.outputs import Output, StreamOutput, is_device, open_output
 from dotr.io.files.rule_texts import read_rules_text
 from dotr.io.files.sources import SourceOptions
@@ -46,6 +48,7 @@ from dotr.service.deployment_directory import deployed_program
 from dotr.service.event_parts import EventParts
 from dotr.service.feed import Feed, FeedSink, refuse_other_unit, uncollected
 from dotr.service.journal import DATABASE, LOCK, Journal
+from dotr.service.records import planned
 from dotr.service.resuming import Added, resumed
 
 _LOOK = 0.25
@@ -53,8 +56,13 @@ _LOOK = 0.25
 
 
 @click.command(short_help="Push sources into a deployment; resumes where it stopped, exactly once.")
-@click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
+@click.argument("sources", metavar="[SOURCE...]", nargs=-1)
 @deployment_option
+@click.option(
+    "--insert", metavar="FILE", help="What holds from --at on until it is deleted, instead of SOURCEs."
+)
+@click.option("--delete", metavar="FILE", help="What holds no more from --at on.")
+@click.option("--at", metavar="TIME", help="When --insert and --delete happen: 12, a dateTime, or now.")
 @click.option(
     "--follow", is_flag=True, help="Go on with new files, and with what files grow by, until Ctrl-C."
 )
@@ -91,6 +99,9 @@ _LOOK = 0.25
 def command(
     sources: tuple[str, ...],
     folder: str,
+    insert: str | None,
+    delete: str | None,
+    at: str | None,
     follow: bool,
     keep_open: bool,
     idle_advance: int | None,
@@ -118,7 +129,18 @@ def command(
     """Push SOURCEs into the deployment. What was fed before, unchanged, is not fed again.
 
     Events go to standard output, or exactly once to each file of -o. Ctrl-C ends after an orderly commit.
+    With --insert and --delete, which name RDF files, one message is fed: what is said holds or no more from
+    --at on. Its time is kept with it.
     """
+    files = [path for path in (insert, delete) if path is not None]
+    if bool(sources) == bool(files) or bool(files) != (at is not None) or (files and follow):
+        raise UsageError(
+            Diagnostic(
+                "D4162",
+                "a feed has SOURCEs, or one message with --at",
+                hint="dotr feed SOURCE…, or dotr feed --insert FILE --delete FILE --at TIME",
+            )
+        )
     if idle_advance is not None and not follow and not any(path == "-" for path in sources):
         raise UsageError(
             Diagnostic("D4131", "--idle-advance needs a source that may be silent", hint="add --follow")
@@ -126,7 +148,9 @@ def command(
     for path in outputs or [None]:
         chosen_format(format_, path, EVENT_FORMATS, "dotr feed")  # refused before anything is read
     own = [os.path.join(folder, name) for name in (DATABASE, LOCK)]
-    outputs_apart(outputs, [on_error, late], [*own, *sources, *background, *more_rules], appearing=True)
+    outputs_apart(
+        outputs, [on_error, late], [*own, *sources, *files, *background, *more_rules], appearing=True
+    )
     feed: Feed
     with ExitStack() as stack:
         journal = stack.enter_context(Journal(folder))
@@ -195,11 +219,18 @@ def command(
             progress=lambda totals, mark: progress.update(totals.graphs, totals.events, mark),
         )
         feed.pace.expect(loading)
+        if (plan := journal.plan()) is not None and not more_rules:
+            later = events_wanted(deployed_program(planned(plan)), only_, except_)
+            feed.plan(plan, later, split_triples(plan.background))
         stack.callback(feed.close)
         stack.callback(progress.clear)
         with _stoppable(feed):
             try:
-                if follow:
+                if at is not None:
+                    when, clock = given_time(at, unit, stored)
+                    part = given_message(insert, delete, base, max_document)
+                    feed.give(when, part, clock, " ".join(files), keep_open)
+                elif follow:
                     feed.follow(sources, lambda: time.sleep(_LOOK))
                 else:
                     feed.run(sources, keep_open)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import click
 
 from dotr.cli import render
+from dotr.cli.given import given_time
 from dotr.cli.options import (
     event_options,
     events_wanted,
@@ -27,9 +28,9 @@ from dotr.core.deployment import Deployment, Settings
 from dotr.core.parts import Part
 from dotr.core.pipeline import Pipeline
 from dotr.errors import DataError, Diagnostic, DotrError, UsageError
-from dotr.events import Time
+from dotr.events import Clock, Time
 from dotr.io.error_policy import ErrorPolicy
-from dotr.io.files.background import read_background
+from dotr.io.files.background import BackgroundFiles, read_background
 from dotr.io.files.event_sinks import EventSink, ParquetSink, TextSink
 from dotr.io.files.outputs import FileOutput, Output, StreamOutput, is_device, open_output
 from dotr.io.files.overlap import refuse_overlap
@@ -41,6 +42,7 @@ from dotr.io.sinks import formatter, late_line
 from dotr.ir import Program
 from dotr.ir.private_rules import needed
 from dotr.lang import load_program
+from dotr.rdf.terms import Triple
 
 
 @click.command(short_help="Replay sources through rules and print composite events.")
@@ -52,6 +54,13 @@ from dotr.lang import load_program
 @jump_option
 @output_options()
 @event_options
+@click.option(
+    "--then",
+    type=(str, str),
+    multiple=True,
+    metavar="TIME RULES",
+    help="From TIME on these RULES hold, and their background; may be repeated.",
+)
 def command(
     rules: str,
     sources: tuple[str, ...],
@@ -73,6 +82,7 @@ def command(
     quiet: bool,
     only_: tuple[str, ...],
     except_: tuple[str, ...],
+    then: tuple[tuple[str, str], ...],
 ) -> None:
     """Replay SOURCEs in time order through RULES and print composite events.
 
@@ -88,7 +98,7 @@ def command(
     if only_ or except_:
         program = needed(events_wanted(program, only_, except_))
     render.say_all(program.warnings)
-    triples = read_background(documents, base, max_document, named=program.named)
+    triples = BackgroundFiles(documents, base, max_document, named=program.named)
     with DeadLetters(on_error, overwrite) as dead, DeadLetters(late, overwrite) as delayed:
         replay = Replay(
             Sources(sources, options, dead.refusals()),
@@ -103,6 +113,13 @@ def command(
             ),
             delayed,
         )
+        for at, later in then:
+            when, clock = given_time(at, options.unit, None, "--then")
+            again = load_program([later, *more_rules], texts)
+            if only_ or except_:
+                again = events_wanted(again, only_, except_)
+            told = read_background([*again.background, *background], base, max_document, named=again.named)
+            replay.replace(when, clock, again, told)
         replay.run(open_sink(format_, output, overwrite, program), output, quiet)
 
 
@@ -210,6 +227,16 @@ class Replay:
 
     def __post_init__(self) -> None:
         self.origins = Lineage(lambda: self.pipeline.settled)
+
+    def replace(self, time: Time, clock: Clock, program: Program, background: Sequence[Triple]) -> None:
+        """From a time on another program holds; how times are written is settled then."""
+        if self.pipeline.clock is None:
+            self.pipeline.begin(clock)
+            self.sources.ladder.clock = clock
+        elif self.pipeline.clock != clock:
+            hint = "write all of them as integers, or as dateTimes"
+            raise DataError(Diagnostic("D2102", "the times of --then are of two kinds", hint=hint))
+        self.pipeline.replace(time, program, background)
 
     def run(self, sink: TextSink | ParquetSink, output: str | None, quiet: bool) -> None:
         """Replay everything. What was emitted before an error or Ctrl-C is written, and stays."""

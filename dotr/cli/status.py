@@ -14,7 +14,8 @@ from dotr.cli.options import deployment_option
 from dotr.events import Clock, Time
 from dotr.ir import Program
 from dotr.service.deployment_directory import deployed_program
-from dotr.service.journal import Deployed, Journal
+from dotr.service.journal import Journal
+from dotr.service.records import Deployed
 from dotr.tesla.references import rule_reaches
 
 

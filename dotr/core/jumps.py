@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from dotr.core.lasting import ENGINES, Facts, LastingKnowledge
 from dotr.core.parts import Part, labelled
-from dotr.core.periods import Periods, StatedChange
+from dotr.core.periods import Entry, Periods, StatedChange
 from dotr.events import Clock, Message, Time
 from dotr.ir import Program
 from dotr.rdf.terms import Triple
@@ -136,10 +136,16 @@ class Jumps:
             self.program, self._background = replacement
             self._periods.rebase(self._background)
 
-    def snapshot(self) -> dict[str, Any]:
-        """What is stated beside the background, as a value that JSON can hold; between instants."""
+    def changed(self) -> dict[Triple, Entry | None]:
+        """See `Periods.changed`."""
+        return self._periods.changed()
+
+    def snapshot(self, stated: bool = True) -> dict[str, Any]:
+        """What is stated beside the background, as a value that JSON can hold; between instants. Who keeps
+        what `changed` gives leaves `stated` out.
+        """
         return {
-            "stated": self._periods.save(),
+            "stated": self._periods.save() if stated else [],
             "consistent": self.consistent,
             "useless": self.useless,
             "knowledge": self._knowledge.snapshot(),

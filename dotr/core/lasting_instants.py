@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 from dotr.core.instant import REFUSABLE
 from dotr.core.jumps import Jump, Jumps
 from dotr.core.parts import Instant, Part, labelled
+from dotr.core.periods import Entry
 from dotr.errors import DataError, DotrError, ProgramError
 from dotr.events import Time
 from dotr.ir import Program
@@ -110,8 +111,13 @@ class LastingInstants:
         place = f"@ {self._jumps.clock.text(time)}"
         return type(error)([one if one.place else replace(one, place=place) for one in error.diagnostics])
 
-    def snapshot(self) -> dict[str, Any]:
-        return self._jumps.snapshot()
+    def changed(self) -> dict[Triple, Entry | None]:
+        """See `Periods.changed`."""
+        return self._jumps.changed()
+
+    def snapshot(self, stated: bool = True) -> dict[str, Any]:
+        """See `Jumps.snapshot`."""
+        return self._jumps.snapshot(stated)
 
     def restore(self, state: Mapping[str, Any]) -> None:
         self._jumps.restore(state)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from dotr.events import Message, Time
 from dotr.ir import Hold
@@ -32,6 +32,11 @@ class Held(NamedTuple):
     until: Time
     latest: Time
 
+
+Entry: TypeAlias = tuple[int, int, int | str | None, int | str | None]
+"""What is known of one triple: whether the background states it and it was deleted, whether it is inserted,
+and both ends of `Held`.
+"""
 
 _NONE: Final[Time] = -FOREVER
 _NOT_HELD: Final = Held(_NONE, _NONE)
@@ -71,6 +76,7 @@ class Periods:
         self._latest: dict[tuple[Term, Term], set[Triple]] = {}  # what the next value replaces
         self._ends: list[tuple[Time, Triple]] = []  # heap
         self._undo: list[tuple[Triple, bool, bool, Held]] = []
+        self._changed: set[Triple] = set()  # since `changed` was last asked
         self.declare(holds)
 
     def declare(self, holds: Sequence[Hold]) -> None:
@@ -82,6 +88,7 @@ class Periods:
     def rebase(self, background: Collection[Triple]) -> None:
         """Another background, whose difference was deleted and inserted before: what is stated stays."""
         self._background = background if isinstance(background, set | frozenset) else frozenset(background)
+        self._changed |= self._deleted - self._background
         self._deleted &= self._background
         self._undo = []
 
@@ -190,6 +197,7 @@ class Periods:
     def _note(self, triple: Triple, before: dict[Triple, Time]) -> None:
         """A triple's statements are about to change."""
         if triple not in before:
+            self._changed.add(triple)
             before[triple] = self._end(triple)
             held = self._held.get(triple, _NOT_HELD)
             self._undo.append((triple, triple in self._deleted, triple in self._inserted, held))
@@ -260,21 +268,35 @@ class Periods:
 
     # -- as a value
 
-    def save(self) -> dict[str, Any]:
+    def save(self) -> list[list[Any]]:
         """Every statement but those of the background that hold, as a value that JSON can hold."""
-        return {
-            "deleted": [list(triple) for triple in sorted(self._deleted)],
-            "inserted": [list(triple) for triple in sorted(self._inserted)],
-            "held": [[*triple, *map(_plain, self._held[triple])] for triple in sorted(self._held)],
-        }
+        known = sorted(self._deleted | self._inserted.keys() | self._held.keys())
+        return [[*triple, *entry] for triple in known if (entry := self._entry(triple)) is not None]
 
-    def load(self, state: Mapping[str, Any]) -> None:
-        """Take what `save` gave, over the background that is here now."""
-        self._deleted = {(s, p, o) for s, p, o in state["deleted"] if (s, p, o) in self._background}
-        self._inserted = dict.fromkeys((s, p, o) for s, p, o in state["inserted"])
-        self._held, self._latest, self._undo = {}, {}, []
-        for subject, predicate, object_, until, latest in state["held"]:
-            self._put_held((subject, predicate, object_), Held(_time(until), _time(latest)))
+    def changed(self) -> dict[Triple, Entry | None]:
+        """The triples whose statements changed since this was last asked, each with what `save` has of it."""
+        changed, self._changed = self._changed, set()
+        return {triple: self._entry(triple) for triple in sorted(changed)}
+
+    def _entry(self, triple: Triple) -> Entry | None:
+        held = self._held.get(triple, _NOT_HELD)
+        deleted, inserted = triple in self._deleted, triple in self._inserted
+        if not deleted and not inserted and held == _NOT_HELD:
+            return None
+        return int(deleted), int(inserted), _plain(held.until), _plain(held.latest)
+
+    def load(self, saved: Iterable[Sequence[Any]]) -> None:
+        """Take what `save` gave, over the background that is here now: what it has no more is not deleted."""
+        self._deleted, self._inserted, self._held, self._latest, self._undo = set(), {}, {}, {}, []
+        for subject, predicate, object_, deleted, inserted, until, latest in saved:
+            triple = subject, predicate, object_
+            if deleted and triple in self._background:
+                self._deleted.add(triple)
+            elif deleted:
+                self._changed.add(triple)
+            if inserted:
+                self._inserted[triple] = None
+            self._put_held(triple, Held(_time(until), _time(latest)))
         self._ends = [
             (end, triple) for triple, held in self._held.items() for end in held if abs(end) != FOREVER
         ]

@@ -25,8 +25,10 @@ from dotr.core.instant import REFUSABLE, Known
 from dotr.core.jumps import Jumps
 from dotr.core.lasting_instants import LastingInstants, is_refusable
 from dotr.core.parts import Instant, Part, part_of, plain
+from dotr.core.periods import Entry
+from dotr.core.replacing import refuse_closed
 from dotr.core.units import check_units
-from dotr.errors import DataError, Diagnostic, DotrError, EngineError, ProgramError, UsageError
+from dotr.errors import DataError, Diagnostic, DotrError, EngineError, ProgramError
 from dotr.events import Clock, Composite, RawMatch, Time
 from dotr.ir import Every, Program
 from dotr.rdf.terms import Triple
@@ -87,6 +89,8 @@ class Pipeline:
         self._emit = deployment.emitter
         self._lasting: LastingInstants | None = None  # where something lasts
         self._planned: list[tuple[Time, Program, Collection[Triple]]] = []  # `replace` before anything lasts
+        self.replaced = False
+        """Whether a `replace` has come to pass."""
         self._max_jump, self._pause = max_jump, pause
         self._on_matches = on_matches
         self._tick()
@@ -354,10 +358,15 @@ class Pipeline:
         if failed is not None:
             raise failed
 
-    def snapshot(self) -> dict[str, Any]:
+    def stated(self) -> dict[Triple, Entry | None]:
+        """The triples whose statements changed since this was last asked, as journals keep them."""
+        return {} if self._lasting is None else self._lasting.changed()
+
+    def snapshot(self, stated: bool = True) -> dict[str, Any]:
         """Everything that the next push depends on, as a JSON-able value, shared with nothing.
 
         Per rule there is one part, under the rule's digest; graphs of instants that are still open are in it.
+        Without `stated` what `stated()` gives is left out.
         """
         return {
             "version": VERSION,
@@ -367,7 +376,7 @@ class Pipeline:
             "counters": asdict(self.counters),
             "detect": None if self._detect is None else self._detect.snapshot(),
             "oracle": None if self._oracle is None else self._oracle.snapshot(),
-            "lasting": None if self._lasting is None else self._lasting.snapshot(),
+            "lasting": None if self._lasting is None else self._lasting.snapshot(stated),
         }
 
     def _still_open(self) -> list[Instant]:
@@ -421,18 +430,8 @@ class Pipeline:
         Rules that are the same keep what they remember. Raises UsageError D4161 for a time that is closed,
         naming the first possible one, and ProgramError.
         """
-        if self._open is not None and time < self._open:
-            assert self.clock is not None, "only a run that has begun closes times"
-            first = -(-self._open // self.clock.unit) * self.clock.unit if self.clock.integer else self._open
-            raise UsageError(
-                Diagnostic(
-                    "D4161",
-                    f"{self.clock.text(time)} is closed: what happened until then stays as it was",
-                    notes=(f"the first time that is not closed is {self.clock.text(first)}",),
-                    hint=f"let the new program hold from {self.clock.text(first)} on",
-                )
-            )
         if self.clock is not None:
+            refuse_closed(time, self.watermark, self.clock)
             check_units(program, self.clock)
         Deployment(program, background, self.deployment.settings).load()  # what cannot run is told now
         self._planned.append((time, program, background))
@@ -480,6 +479,7 @@ class Pipeline:
         for time, jump, failed in self._lasting.instants(due, bound, self._next_tick, self._is_tick):
             if jump.program is not None:
                 self._renew(jump.program)
+                self.replaced = True
             self._last = time
             if jump.seen:
                 yield from self._found([(time, jump.messages, jump.facts, jump.graph)])

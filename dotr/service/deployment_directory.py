@@ -18,6 +18,7 @@ from pathlib import Path
 
 from dotr.core.deployment import Deployment
 from dotr.errors import DataError, Diagnostic, Diagnostics, ProgramError, RefusedError, Severity
+from dotr.events import Clock, Time
 from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE
 from dotr.io.decode.ntriples import split_triples
 from dotr.io.files.background import read_background
@@ -26,7 +27,9 @@ from dotr.ir import Program, Rule
 from dotr.lang import check_program, load_program, warnings_of
 from dotr.lang.loading import Loader
 from dotr.rdf.terms import Triple
-from dotr.service.journal import Deployed, Journal, texts_of
+from dotr.service.journal import Journal, texts_of
+from dotr.service.lasting_tables import Plan
+from dotr.service.records import Deployed
 from dotr.service.resuming import closed_key
 from dotr.tesla.digest import rule_digests
 
@@ -144,8 +147,35 @@ def commit_proposal(journal: Journal, proposal: Proposal) -> None:
     journal.deploy(proposal.deployed, texts_of(compiled.background), (key, closed))
 
 
+def plan_of(proposal: Proposal, time: Time, clock: Clock) -> Plan:
+    """What was proposed, to be deployed from a time on."""
+    deployed = proposal.deployed
+    content = {
+        "files": list(deployed.files),
+        "texts": dict(deployed.texts or {}),
+        "removed": sorted(map(list, deployed.removed)),
+        "background": deployed.background,
+    }
+    return Plan(time, (clock.integer, clock.unit), content, texts_of(proposal.background))
+
+
+def refuse_planned(journal: Journal) -> None:
+    """Raise RefusedError D5211 while a change is planned: what it was planned over would not be there."""
+    plan = journal.plan()
+    if plan is not None:
+        raise RefusedError(
+            Diagnostic(
+                "D5211",
+                f"a change is planned from {Clock(*plan.clock).text(plan.time)} on",
+                place=str(journal.folder),
+                hint="feed beyond that time, or take the plan back: dotr undeploy --planned",
+            )
+        )
+
+
 def undeploy(journal: Journal, name: str) -> Program:
-    """Take one rule out; the program that is left. Raises DataError D5209, RefusedError D5210."""
+    """Take one rule out; the program that is left. Raises DataError D5209, RefusedError D5210, D5211."""
+    refuse_planned(journal)
     deployed = journal.deployed()
     program = deployed_program(deployed)
     if name not in {rule.name for rule in program.rules}:

@@ -26,12 +26,16 @@ from dotr.io.files.outputs import Output
 from dotr.io.files.sources import Item, Mark, SourceOptions, Sources, TimedGraph, live, resolve
 from dotr.io.lineage import Lineage, told_of
 from dotr.io.sinks import Formatter, late_line
+from dotr.ir import Program
+from dotr.rdf.terms import Triple
 from dotr.service.appending_files import AppendingFile
 from dotr.service.checkpoint_policy import CheckpointPolicy, Idle
 from dotr.service.event_parts import EventParts
 from dotr.service.follow import Watch
-from dotr.service.journal import Commit, Journal
+from dotr.service.journal import Journal
+from dotr.service.lasting_tables import Plan
 from dotr.service.offsets import Offsets
+from dotr.service.records import Commit
 
 _AHEAD = 1000
 """Graphs that may be read ahead of the pipeline from a live source."""
@@ -111,6 +115,8 @@ class Feed:
     _status: dict[str, Any] = field(init=False)
     _item: Item | None = field(default=None, init=False)
     _at_once: bool = field(default=False, init=False)
+    _given: list[str] = field(default_factory=list, init=False)
+    _planned: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         self.ledger = Offsets(self.journal)
@@ -131,6 +137,24 @@ class Feed:
         with _Orderly(self):
             self._take(resolve(paths))
             self._finish(keep_open)
+
+    def give(self, time: Time, part: Part, clock: Clock, name: str, keep_open: bool = False) -> None:
+        """Take one message that came with the command, called `name`, and keep it with its time."""
+        with _Orderly(self):
+            mine = self.pipeline.clock
+            if mine is not None and mine != clock:
+                kind = "integers" if mine.integer else "dateTimes"
+                raise DataError(Diagnostic("D2102", f"the times of this deployment are {kind}", hint="--at"))
+            self._given.append(late_line(time, part, clock))
+            self._accept(TimedGraph(time, part, name, how="given"), clock)
+            self._finish(keep_open)
+
+    def plan(self, plan: Plan, program: Program, background: Sequence[Triple]) -> None:
+        """From a time on that has not come yet another program holds."""
+        if self.pipeline.clock is None:
+            self.pipeline.begin(Clock(*plan.clock))
+        self.pipeline.replace(plan.time, program, background)
+        self._planned = True
 
     def _finish(self, keep_open: bool = False) -> None:
         if not keep_open:
@@ -330,11 +354,15 @@ class Feed:
                 sink.output.flush()
         lengths = {file.path: file.settle() for file in self._files}
         with uncollected():
-            snapshot = self.pipeline.snapshot()
-            self.journal.commit(Commit(snapshot, self._told(), self.ledger.changes(), lengths))
+            snapshot, stated = self.pipeline.snapshot(stated=False), self.pipeline.stated()
+            given, self._given = self._given, []
+            adopted = self._planned and self.pipeline.replaced
+            changes = self.ledger.changes()
+            self.journal.commit(Commit(snapshot, self._told(), changes, lengths, stated, given, adopted))
         for file in self._files:
             file.length = lengths[file.path]
         self.ledger.committed()
+        self._planned = self._planned and not adopted
         self.totals.commits += 1
         self.totals.saving += self.pace.done(begun)
 
@@ -351,6 +379,8 @@ class Feed:
             "graphs": counters.graphs,
             "instants": counters.instants,
             "late": counters.late,
+            "useless_deletes": counters.useless_deletes,
+            "overlooked": counters.overlooked,
             "dropped": counters.dropped,
             "events": dict(counters.events),
             "sizes": pipeline.sizes(),

@@ -16,22 +16,33 @@ import json
 import os
 import sqlite3
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from dotr.errors import DataError, Diagnostic, EngineError, RefusedError
+from dotr.service.lasting_tables import TABLES as LASTING
+from dotr.service.lasting_tables import (
+    Plan,
+    read_given,
+    read_plan,
+    read_stated,
+    write_given,
+    write_plan,
+    write_stated,
+)
+from dotr.service.records import Commit, Deployed, OutputRow, SourceRow, planned
 
-FORMAT = 2
+FORMAT = 3
 """Of the tables. Those of an older one are brought up to date (`_UPDATES`), a newer one is refused."""
 
 DATABASE, LOCK = "deployment.db", "lock.db"
 """The files of a deployment; beside the first stands its log."""
 
-_TABLES = """
+_TABLES = (
+    """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE files (place INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE);
 CREATE TABLE texts (path TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;
@@ -44,6 +55,8 @@ CREATE TABLE sources (file TEXT PRIMARY KEY, how TEXT NOT NULL, "end" INTEGER NO
                       size INTEGER NOT NULL, hash TEXT NOT NULL, finished INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE outputs (path TEXT PRIMARY KEY, format TEXT NOT NULL, length INTEGER NOT NULL) WITHOUT ROWID;
 """
+    + LASTING
+)
 
 _UPDATES = {
     1: """
@@ -53,7 +66,8 @@ INSERT INTO removed SELECT rule, path FROM removed_before, files;
 DROP TABLE removed_before;
 CREATE TABLE closed (id INTEGER PRIMARY KEY CHECK (id = 1), key TEXT NOT NULL, hash BLOB NOT NULL,
                      content BLOB NOT NULL);
-"""
+""",
+    2: LASTING,
 }
 """Format → the statements that make the next one of it."""
 
@@ -81,46 +95,6 @@ class Disk:
 
     def create(self, path: str) -> int:
         return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
-
-
-class SourceRow(NamedTuple):
-    """How far one file is consumed: a bookmark, and the size and hash of the bytes that it is true for."""
-
-    how: str
-    end: int
-    carried: str
-    size: int
-    hash: str
-    finished: bool
-
-
-class OutputRow(NamedTuple):
-    format: str
-    length: int
-
-
-@dataclass(frozen=True, slots=True)
-class Deployed:
-    """What is deployed: root files in order, the text of every rule file, rules taken out.
-
-    `removed`: (root file, rule name). Another file may have a rule of that name.
-    """
-
-    files: tuple[str, ...] = ()
-    texts: Mapping[str, str] | None = None
-    removed: frozenset[tuple[str, str]] = frozenset()
-    background: str = ""
-    """The hash of the background's triples."""
-
-
-@dataclass(frozen=True, slots=True)
-class Commit:
-    """What one commit of a feed changes."""
-
-    snapshot: Mapping[str, Any]
-    status: Mapping[str, Any]
-    sources: Mapping[str, SourceRow]
-    outputs: Mapping[str, int]
 
 
 class Journal:
@@ -344,22 +318,25 @@ class Journal:
 
         One transaction, in which a closed background of before goes.
         """
-        execute, connection = self.disk.execute, self._connection
         with self.transaction():
-            for table in ("files", "texts", "removed", "background", "closed"):
-                execute(connection, f"DELETE FROM {table}")  # noqa: S608  # names of our own tables
-            for path in deployed.files:
-                execute(connection, "INSERT INTO files (path) VALUES (?)", (path,))
-            for path, text in sorted((deployed.texts or {}).items()):
-                execute(connection, "INSERT INTO texts VALUES (?, ?)", (path, text))
-            for file, rule in sorted(deployed.removed):
-                execute(connection, "INSERT INTO removed VALUES (?, ?)", (rule, file))
-            values = ("deployed", _digest_of(deployed))
-            execute(connection, "INSERT OR REPLACE INTO meta VALUES (?, ?)", values)
-            packed = zlib.compress(background.encode(), 1)
-            execute(connection, "INSERT INTO background VALUES (1, ?, ?)", (deployed.background, packed))
-            if closed is not None:
-                self._keep_closed(*closed)
+            self._deploy(deployed, background, closed)
+
+    def _deploy(self, deployed: Deployed, background: str, closed: tuple[str, bytes] | None = None) -> None:
+        execute, connection = self.disk.execute, self._connection
+        for table in ("files", "texts", "removed", "background", "closed"):
+            execute(connection, f"DELETE FROM {table}")  # noqa: S608  # names of our own tables
+        for path in deployed.files:
+            execute(connection, "INSERT INTO files (path) VALUES (?)", (path,))
+        for path, text in sorted((deployed.texts or {}).items()):
+            execute(connection, "INSERT INTO texts VALUES (?, ?)", (path, text))
+        for file, rule in sorted(deployed.removed):
+            execute(connection, "INSERT INTO removed VALUES (?, ?)", (rule, file))
+        values = ("deployed", _digest_of(deployed))
+        execute(connection, "INSERT OR REPLACE INTO meta VALUES (?, ?)", values)
+        packed = zlib.compress(background.encode(), 1)
+        execute(connection, "INSERT INTO background VALUES (1, ?, ?)", (deployed.background, packed))
+        if closed is not None:
+            self._keep_closed(*closed)
 
     def background(self) -> str:
         """The background's triples as N-Triples, canonical, blank nodes labelled."""
@@ -413,6 +390,9 @@ class Journal:
             state: dict[str, Any] = json.loads(self._unpacked(found[0]))
         except ValueError as error:
             raise self._damaged(str(error)) from None
+        if state.get("lasting") is not None:
+            with self._guarded():
+                state["lasting"]["stated"] = read_stated(self._rows)
         return state
 
     def status(self) -> dict[str, Any]:
@@ -472,6 +452,32 @@ class Journal:
                 )
             for path, length in commit.outputs.items():
                 execute(connection, "UPDATE outputs SET length = ? WHERE path = ?", (length, path))
+            write_stated(self._execute, commit.stated)
+            write_given(self._execute, commit.given)
+            if commit.adopted and (plan := read_plan(self._rows)) is not None:
+                self._deploy(planned(plan), plan.background)
+                write_plan(self._execute, None)
+
+    def _execute(self, statement: str, values: Sequence[Any]) -> None:
+        self.disk.execute(self._connection, statement, values)
+
+    def _rows(self, query: str) -> list[tuple[Any, ...]]:
+        return self._connection.execute(query).fetchall()
+
+    def plan(self) -> Plan | None:
+        """What is deployed from a time on that has not come yet."""
+        with self._guarded():
+            return read_plan(self._rows)
+
+    def keep_plan(self, plan: Plan | None) -> None:
+        """Deploy something from a time on, instead of what was planned before; None: nothing."""
+        with self.transaction():
+            write_plan(self._execute, plan)
+
+    def given(self) -> list[str]:
+        """The messages that commands gave, in order, as JSON lines."""
+        with self._guarded():
+            return read_given(self._rows)
 
 
 def _digest_of(deployed: Deployed) -> str:

@@ -17,7 +17,8 @@ from hashlib import blake2b
 from dotr.io.decode.documents import open_document, read_some
 from dotr.io.files.reader import parts_of
 from dotr.io.graphs import START, Bookmark, Item, Mark
-from dotr.service.journal import Journal, SourceRow
+from dotr.service.journal import Journal
+from dotr.service.records import SourceRow
 
 _PART = 1 << 20
 

@@ -63,15 +63,11 @@ def resumed(
     ProgramError, DataError, EngineError.
     """
     settings = Settings(materialize_all=materialize_all)
-    return Pipeline(_compiled(journal, program, added, settings, verify), verify=verify, **more)
+    return Pipeline(_compiled(journal, program, added, settings), verify=verify, **more)
 
 
-def _compiled(
-    journal: Journal, program: Program, added: Added, settings: Settings, explicit: bool
-) -> Deployment:
-    """Closes the background only where the journal has not kept it, and keeps it then; `explicit`: what it
-    states is needed all the same.
-    """
+def _compiled(journal: Journal, program: Program, added: Added, settings: Settings) -> Deployment:
+    """Closes the background only where the journal has not kept it, and keeps it then."""
 
     def background() -> list[Triple]:
         return split_triples(journal.background()) + added.triples()
@@ -79,11 +75,11 @@ def _compiled(
     key = closed_key(program, journal.deployed().background, added, settings.materialize_all)
     kept = journal.closed(key)
     if kept is not None:
-        deployment = Deployment(program, background() if explicit else (), settings, closed=kept)
+        deployment = Deployment(program, background, settings, closed=kept)
         with suppress(EngineError):  # damaged, or of another version: closed again
             deployment.load()
             return deployment
-    deployment = Deployment(program, background(), settings)
+    deployment = Deployment(program, background, settings)
     journal.keep_closed(key, deployment.closed_background())
     return deployment
 

@@ -109,4 +109,4 @@ def test_a_background_that_is_replaced_states_what_it_states_now() -> None:
     periods.rebase([B])
     assert set(periods) == {B}
     assert periods.change(3, [Message(delete=[B])]).ended == (B,)
-    assert periods.save() == {"deleted": [list(B)], "inserted": [], "held": []}
+    assert periods.save() == [[*B, 1, 0, None, None]]

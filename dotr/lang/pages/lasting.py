@@ -128,4 +128,27 @@ PAGES: Final = (
         'engine.advance(20); engine.replace("rooms.dotr", at=15)',
         'engine.advance(20); engine.replace("rooms.dotr", at=21)',
     ),
+    _page(
+        "D4162",
+        "sources or one message",
+        "A feed pushes sources, or it gives one message: what --insert and --delete name happens at the "
+        "time of --at.",
+        "dotr feed --insert door7.ttl",
+        "dotr feed --insert door7.ttl --at now",
+    ),
+    _page(
+        "D4163",
+        "what undeploy takes out",
+        "Either a rule, by its name, or with --planned what was deployed from a time on that has not come.",
+        "dotr undeploy",
+        "dotr undeploy Fire",
+    ),
+    _page(
+        "D5211",
+        "a change is planned already",
+        "What is deployed from a time on waits for that time. Until then the deployment is as it was, and "
+        "what is planned can be taken back or planned anew, not changed by a deploy that holds at once.",
+        "dotr deploy rooms.dotr --from 2026-03-01T00:00:00Z; dotr deploy doors.dotr",
+        "dotr undeploy --planned; dotr deploy doors.dotr",
+    ),
 )

@@ -1,0 +1,68 @@
+"""What a deployment's journal keeps, as values.
+
+Place:   between service/journal.py and those who commit to it and read from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from dotr.core.periods import Entry
+from dotr.rdf.terms import Triple
+from dotr.service.lasting_tables import Plan
+
+
+class SourceRow(NamedTuple):
+    """How far one file is consumed: a bookmark, and the size and hash of the bytes that it is true for."""
+
+    how: str
+    end: int
+    carried: str
+    size: int
+    hash: str
+    finished: bool
+
+
+class OutputRow(NamedTuple):
+    format: str
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Deployed:
+    """What is deployed: root files in order, the text of every rule file, rules taken out.
+
+    `removed`: (root file, rule name). Another file may have a rule of that name.
+    """
+
+    files: tuple[str, ...] = ()
+    texts: Mapping[str, str] | None = None
+    removed: frozenset[tuple[str, str]] = frozenset()
+    background: str = ""
+    """The hash of the background's triples."""
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """What one commit of a feed changes.
+
+    `stated`: `Pipeline.stated()`, which is not in the snapshot; `given`: messages that came with the command;
+    `adopted`: whether what was planned is what is deployed now.
+    """
+
+    snapshot: Mapping[str, Any]
+    status: Mapping[str, Any]
+    sources: Mapping[str, SourceRow]
+    outputs: Mapping[str, int]
+    stated: Mapping[Triple, Entry | None] = field(default_factory=dict)
+    given: Sequence[str] = ()
+    adopted: bool = False
+
+
+def planned(plan: Plan) -> Deployed:
+    """What a plan deploys."""
+    content = plan.content
+    removed = frozenset((file, rule) for file, rule in content["removed"])
+    return Deployed(tuple(content["files"]), content["texts"], removed, content["background"])
