@@ -86,7 +86,7 @@ def plan_proposal(journal: Journal, proposal: Proposal, since: str) -> str:
             Diagnostic("D2102", f"the times of this deployment are {kind}", label=f"--from {since}")
         )
     refuse_closed(time, status.get("watermark"), written)
-    check_units(proposal.pipeline.program, written)
+    check_units(proposal.compiled.program, written)
     journal.keep_plan(plan_of(proposal, time, written))
     return written.text(time)
 

@@ -156,7 +156,7 @@ def plan_of(proposal: Proposal, time: Time, clock: Clock) -> Plan:
         "removed": sorted(map(list, deployed.removed)),
         "background": deployed.background,
     }
-    return Plan(time, (clock.integer, clock.unit), content, texts_of(proposal.background))
+    return Plan(time, (clock.integer, clock.unit), content, texts_of(proposal.compiled.background))
 
 
 def refuse_planned(journal: Journal) -> None:
