@@ -24,7 +24,8 @@ from dotr.core.parts import Part
 from dotr.core.pipeline import LateGraph, Pipeline
 from dotr.errors import DataError, Diagnostic, DotrError, EngineError, UsageError
 from dotr.events import Clock, Composite, Message, Time
-from dotr.io.decode.documents import Format, decode, parse_triples
+from dotr.io.decode.documents import Format, decode
+from dotr.io.decode.parsing import parse_triples
 from dotr.io.files.background import BackgroundFiles, read_background
 from dotr.io.files.rule_texts import read_rules_text
 from dotr.io.files.sources import SourceOptions, Sources, live

@@ -17,8 +17,9 @@ from dotr.batch.arrow_batches import graph_text
 from dotr.batch.line_splits import cuts, file_size
 from dotr.errors import DataError, Diagnostic
 from dotr.events import Clock, Time
-from dotr.io.decode.documents import Format, parse_triples
+from dotr.io.decode.documents import Format
 from dotr.io.decode.parquet import SUFFIX, ArchiveFile
+from dotr.io.decode.parsing import parse_triples
 from dotr.io.error_policy import DeadLetter, ErrorPolicy
 from dotr.io.files.sources import Bookmark, FileReader, SourceOptions, resolve
 from dotr.io.timestamps import TimestampExtractor

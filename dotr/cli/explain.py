@@ -22,7 +22,7 @@ from dotr.explain.proofs import Derived, EventProof, InBackground, InStream, Mis
 from dotr.explain.provenance import provenance
 from dotr.explain.solutions import Text
 from dotr.explain.text import Places, Renderer, drawn, pruned
-from dotr.io.decode.documents import parse_triples
+from dotr.io.decode.parsing import parse_triples
 from dotr.io.files.background import read_background
 from dotr.io.files.outputs import StreamOutput, open_output
 from dotr.io.files.rule_texts import RuleTexts

@@ -148,6 +148,9 @@ def _run(arguments: Sequence[str] | None) -> int:
             return 4
         if os.environ.get("DOTR_TRACEBACK"):
             raise
+        if isinstance(error, MemoryError):
+            render.errors(_OUT_OF_MEMORY)
+            return 4
         render.errors(_our_fault(error))
         return 4
 
@@ -182,12 +185,14 @@ def _inaccessible(error: OSError) -> EngineError:
 
 
 def _our_fault(error: Exception) -> EngineError:
-    if isinstance(error, MemoryError):
-        what, hint = "memory ran out", "feed less at once, or use shorter windows"
-    else:
-        what = f"dotr itself failed: {type(error).__name__}: {error}"
-        hint = "this is a bug; with DOTR_TRACEBACK=1 in the environment it shows where"
+    what = f"dotr itself failed: {type(error).__name__}: {error}"
+    hint = "this is a bug; with DOTR_TRACEBACK=1 in the environment it shows where"
     return EngineError(Diagnostic("D4999", what, hint=hint))
+
+
+_OUT_OF_MEMORY = EngineError(
+    Diagnostic("D4204", "memory ran out", hint="feed less at once, or use shorter windows")
+)  # made before there is none
 
 
 if __name__ == "__main__":

@@ -5,20 +5,15 @@ from __future__ import annotations
 import gzip
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyoxigraph as ox
 import pytest
 
 from dotr.errors import DataError
-from dotr.io.decode import documents
-from dotr.io.decode.documents import (
-    Format,
-    decode,
-    format_of,
-    parse_quads,
-    parse_triples,
-    read_bytes,
-)
+from dotr.io.decode import parsing
+from dotr.io.decode.documents import Format, decode, format_of, read_bytes
+from dotr.io.decode.parsing import parse_quads, parse_triples
 from dotr.rdf.terms import literal
 
 RDF_XML = """
@@ -106,11 +101,11 @@ def test_a_document_is_parsed_once_unless_it_is_short_and_relative(
 ) -> None:
     calls: list[str] = []
 
-    def parse(text: str, format_: ox.RdfFormat, base_iri: str | None = None) -> ox.QuadParser:
+    def parse(text: str, format_: ox.RdfFormat, **options: Any) -> ox.QuadParser:
         calls.append(text)
-        return ox.parse(text, format_, base_iri=base_iri)
+        return ox.parse(text, format_, **options)
 
-    monkeypatch.setattr(documents, "parse", parse)
+    monkeypatch.setattr(parsing, "parse", parse)
     parse_triples(text)
     assert len(calls) == parses
 

@@ -21,6 +21,8 @@ PIECES = [
     "message",
     "# MESSAGE",
     "# @message",
+    "@message",
+    ".",
     '# """ don\'t',
     ':a :p """',
     '""" .',
@@ -76,3 +78,12 @@ def test_a_log_where_nothing_nests_is_not_looked_at_token_by_token(monkeypatch: 
     monkeypatch.setattr(messages, "_TOKEN", None)
     log = HEAD + "<urn:a> <urn:p> 'x' , <urn:b#c> .\nMESSAGE\n" * 3
     assert len(cut_all(io.BytesIO(log.encode()), "x.ttl")) == 3
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=12), st.integers(1, 40))
+def test_where_a_read_ends_makes_no_difference(lines: list[str], block: int) -> None:
+    text = HEAD + "".join(line + "\n" for line in lines)
+    at_once = cut(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(messages, "_BLOCK", block)
+        assert at_once == cut(text)

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dotr.errors import DataError
-from dotr.io.decode.documents import Format, parse_quads, parse_triples
+from dotr.io.decode.documents import Format
 from dotr.io.decode.ntriples import distinct_triples, quad_runs, split_triples
+from dotr.io.decode.parsing import parse_quads, parse_triples
 from dotr.rdf.canonical import canonical
 
 INTEGER = ox.NamedNode("http://www.w3.org/2001/XMLSchema#integer")

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from dotr.errors import DataError
 from dotr.events import Clock
-from dotr.io.decode.documents import Format, open_document, parse_triples
+from dotr.io.decode.documents import Format, open_document
+from dotr.io.decode.parsing import parse_triples
 from dotr.io.decode.quads import quad_blocks
 from dotr.io.error_policy import ErrorPolicy
 from dotr.io.files import reader

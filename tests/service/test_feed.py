@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from dotr.errors import DataError, DotrError, EngineError, RefusedError
-from dotr.io.decode.documents import parse_triples
+from dotr.io.decode.parsing import parse_triples
 from dotr.io.files.sources import SourceOptions, Sources
 from dotr.rdf.terms import integer
 from dotr.service.feed import Feed

@@ -20,8 +20,9 @@ from dotr.batch.log_splits import LogListing, other_time
 from dotr.batch.spark import stages as frames
 from dotr.events import Time
 from dotr.io.arrow_columns import integers, texts
-from dotr.io.decode.documents import Format, parse_triples
+from dotr.io.decode.documents import Format
 from dotr.io.decode.parquet import ArchiveFile
+from dotr.io.decode.parsing import parse_triples
 
 Batches = Iterator[pa.RecordBatch]
 

@@ -35,8 +35,9 @@ from dotr.batch.spark import stages as frames
 from dotr.errors import Diagnostic, RefusedError, UsageError
 from dotr.events import Clock
 from dotr.io.arrow_columns import integers, texts
-from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE, Format, parse_triples
+from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE, Format
 from dotr.io.decode.parquet import UNIT_NOTE, batch_times, missing
+from dotr.io.decode.parsing import parse_triples
 from dotr.io.files.outputs import unwritable
 from dotr.io.files.sources import SourceOptions
 from dotr.io.timestamps import UNITS

@@ -37,8 +37,9 @@ from dotr.errors import (
 )
 from dotr.events import Clock, Composite, Time
 from dotr.io.arrow_columns import integers, texts
-from dotr.io.decode.documents import Format, parse_triples
+from dotr.io.decode.documents import Format
 from dotr.io.decode.parquet import missing
+from dotr.io.decode.parsing import parse_triples
 from dotr.io.event_table import event_batch, event_schema
 from dotr.io.sinks import formatter
 from dotr.rdf.terms import Triple

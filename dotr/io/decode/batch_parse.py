@@ -19,6 +19,7 @@ import pyoxigraph as ox
 
 from dotr.errors import DataError
 from dotr.io.decode.documents import STREAM_BASE
+from dotr.io.decode.limits import Overgrown, Written, may_grow_to
 from dotr.io.decode.ntriples import distinct_triples
 from dotr.rdf.terms import Triple
 
@@ -71,11 +72,12 @@ class BatchParser:
             return None
         try:
             parser = ox.parse(f"{head}\n{joined}", _TURTLE, base_iri=self.base)
-            lines = ox.serialize(parser, None, _N_TRIPLES).decode()  # type: ignore[union-attr]  # it is bytes
-            parts = lines.split(_NEXT)
+            lines = Written(may_grow_to(len(joined)))
+            ox.serialize(parser, lines, _N_TRIPLES)
+            parts = lines.getvalue().decode().split(_NEXT)
             if len(parts) == len(texts):
                 return [distinct_triples(part, "") for part in parts]
-        except (SyntaxError, AttributeError, DataError):
+        except (SyntaxError, AttributeError, MemoryError, Overgrown, DataError):
             pass  # told when they are parsed one by one
         self._wait = _WAIT
         return None

@@ -1,12 +1,7 @@
-"""RDF documents: bytes to triples and quads of canonical terms, or a diagnostic.
+"""Documents: files to bytes to text, and the formats that their names announce.
 
-Place:   the lowest of the connectors; sources.py, background.py and the Python API read through it.
-Method:  pyoxigraph parses and writes N-Triples or N-Quads again; splitting its lines gives our terms. That is
-         cheaper than reading term by term (one triple: 2.7 µs, of which 2.0 are parsing; 15 triples: 25 and
-         13 µs), and every term has the one spelling that rdf/terms.py promises.
-Why not: rdflib's parsers are 30 times slower; an own parser is another 3,000 lines to be wrong in.
-Bad input: D2001 cannot be read · D2002 no UTF-8 · D2003 no such file · D2004 RDF 1.2 terms · D2005 remote
-         context · D2006 too large · D2007 damaged or dangerous · D2008 unknown format.
+Place:   the lowest of io; what a text says is read by parsing.py.
+Bad input: D2002 no UTF-8 · D2003 no such file · D2006 too large · D2007 damaged · D2008 unknown format.
 """
 
 from __future__ import annotations
@@ -14,22 +9,14 @@ from __future__ import annotations
 import gzip
 import io
 import os
-import re
 import stat
 import zlib
-from collections.abc import Iterator
 from enum import Enum
 from hashlib import blake2b
-from itertools import islice
 from os.path import splitext
-from typing import IO, Any, NoReturn, Protocol, TypeAlias, cast
-
-import pyoxigraph as ox
-from pyoxigraph import parse, serialize
+from typing import IO, Any, Protocol
 
 from dotr.errors import DataError, Diagnostic
-from dotr.io.decode.ntriples import Run, literals, quad_runs, refuse_rdf12, several_triples
-from dotr.rdf.terms import Term, Triple
 
 STREAM_BASE = "urn:dotr:stream"
 """What relative IRIs of stream documents are resolved against unless `--base` says otherwise."""
@@ -38,9 +25,6 @@ MAX_DOCUMENT = 256 * 1024 * 1024
 """Bytes of one compressed document, or of one that must be read whole, unless `--max-document` says
 otherwise.
 """
-
-Quad: TypeAlias = tuple[Term, Term, Term, Term]
-"""Subject, predicate, object, graph name; the name is "" in the default graph."""
 
 
 class Format(Enum):
@@ -76,31 +60,9 @@ _SUFFIXES = {
     ".parquet": Format.PARQUET,
 }
 
-_OXIGRAPH = {
-    Format.TURTLE: ox.RdfFormat.TURTLE,
-    Format.NTRIPLES: ox.RdfFormat.N_TRIPLES,
-    Format.TRIG: ox.RdfFormat.TRIG,
-    Format.NQUADS: ox.RdfFormat.N_QUADS,
-    Format.RDFXML: ox.RdfFormat.RDF_XML,
-    Format.JSONLD: ox.RdfFormat.JSON_LD,
-}
-
-_STREAMED, _ARCHIVED = Format.TURTLE, Format.NTRIPLES  # looked up once: attributes of classes cost
-_TURTLE, _N_TRIPLES, _N_QUADS = ox.RdfFormat.TURTLE, ox.RdfFormat.N_TRIPLES, ox.RdfFormat.N_QUADS
-_SHORT = 4096
-"""Characters up to which a Turtle document is first read without a base, which is a tenth cheaper, and again
-with it when that fails. Only relative IRIs can tell the difference: absolute ones are taken as they stand."""
-
 SUFFIXES = tuple(sorted(_SUFFIXES))
 QUAD_FORMATS = frozenset({Format.TRIG, Format.NQUADS, Format.JSONLD})
 
-_POSITION = re.compile(
-    r"^Parser error at (?:byte \d+|line \d+ (?:column \d+|between columns \d+ and \d+)|[^:]*): "
-)
-_TRAILER = re.compile(r" \(line \d+\)$")
-_ENTITY = re.compile(r'<!ENTITY\s+([^\s%"]+)\s+"([^"]*)"')
-_ENTITY_USE = re.compile(r"&([^\s;&#]+);")
-_CHUNK = 4096
 _SMALL = 1 << 16
 
 
@@ -243,176 +205,3 @@ def decode(content: bytes, name: str) -> str:
             )
         ) from None
     return text[1:] if text.startswith("\ufeff") else text
-
-
-def parse_triples(
-    text: str,
-    format_: Format = Format.TURTLE,
-    name: str = "<text>",
-    base: str | None = STREAM_BASE,
-    skipped: int = 0,
-) -> list[Triple]:
-    """The triples of a document of one graph: canonical terms, document order, no repeats.
-
-    Blank nodes have the document's labels. `skipped` lines at the head of `text` are not the user's and are
-    taken off in messages. Raises DataError; in N-Quads, TriG and JSON-LD named graphs are refused.
-    """
-    if format_ is _STREAMED and len(text) < _SHORT:  # the hot path: one graph of a stream after the other
-        try:
-            lines = serialize(parse(text, _TURTLE), None, _N_TRIPLES).decode()  # type: ignore[union-attr]
-        except (SyntaxError, AttributeError):  # an IRI may be relative; `_ntriples` tells what else there is
-            lines = _ntriples(text, format_, name, base, skipped)
-        terms = lines.split(" ", 4)
-        if len(terms) == 4:  # one triple, without a blank in its object
-            subject, predicate, object_, _ = terms
-            if object_[0] == '"' and object_[-1] != '"':
-                object_ = literals[object_] or refuse_rdf12(object_, name)
-            return [(subject, predicate, object_)]
-    else:
-        lines = _ntriples(text, format_, name, base, skipped)
-    return several_triples(lines, name)
-
-
-def _ntriples(text: str, format_: Format, name: str, base: str | None, skipped: int) -> str:
-    """A document of one graph as pyoxigraph writes it in N-Triples. Raises DataError."""
-    try:
-        if format_ is _ARCHIVED:
-            parser = parse(text, _N_TRIPLES)
-        elif format_ is _STREAMED:
-            parser = parse(text, _TURTLE, base_iri=base)
-        else:
-            if format_ is Format.RDFXML:
-                _refuse_entity_bomb(text, name)
-            parser = parse(
-                text, _OXIGRAPH[format_], base_iri=base, without_named_graphs=format_ in QUAD_FORMATS
-            )
-        return serialize(parser, None, _N_TRIPLES).decode()  # type: ignore[union-attr]  # no output: bytes
-    except SyntaxError as error:
-        _refuse(error, text, format_, name, skipped)
-    except AttributeError:  # pyoxigraph asks a text that UTF-8 cannot hold for its `read`
-        raise _half_character(text, name) from None
-
-
-def _half_character(text: str, name: str) -> DataError:
-    at = next(place for place, char in enumerate(text) if "\ud800" <= char <= "\udfff")
-    line = text.count("\n", 0, at) + 1
-    return DataError(
-        Diagnostic(
-            "D2002",
-            f"`{name}` has half a character of UTF-16",
-            place=f"{name}:{line}:{at - text.rfind(chr(10), 0, at)}",
-            label=f"\\u{ord(text[at]):04X}",
-            hint="such escapes stand in pairs in JSON, and nowhere else",
-        )
-    )
-
-
-def parse_runs(text: str, format_: Format, name: str, base: str | None = STREAM_BASE) -> list[Run]:
-    """The quads of a whole document in document order, as `quad_runs`. Raises DataError."""
-    return quad_runs(_nquads(parse(text, _OXIGRAPH[format_], base_iri=base), text, format_, name), name)
-
-
-def parse_quads(
-    text: str, format_: Format, name: str = "<text>", base: str | None = STREAM_BASE
-) -> list[Quad]:
-    """The quads of a whole document in document order. Raises DataError."""
-    return [(s, p, o, g) for g, triples in parse_runs(text, format_, name, base) for s, p, o in triples]
-
-
-def _nquads(parser: ox.QuadParser, text: str, format_: Format, name: str, skipped: int = 0) -> str:
-    try:
-        return serialize(parser, None, _N_QUADS).decode()  # type: ignore[union-attr]  # no output: bytes
-    except SyntaxError as error:
-        _refuse(error, text, format_, name, skipped)
-
-
-def stream_runs(
-    file: Readable, format_: Format, name: str, base: str | None = STREAM_BASE, chunk: int = _CHUNK
-) -> Iterator[Run]:
-    """The quads of a document as they are read, `chunk` at a time, in bounded memory.
-
-    Quads that stand before an error come out before it is raised.
-    """
-    parser = parse(cast("IO[bytes]", file), _OXIGRAPH[format_], base_iri=base)
-    while True:
-        lines = io.BytesIO()
-        try:
-            serialize(islice(parser, chunk), lines, _N_QUADS)
-        except SyntaxError as error:
-            yield from quad_runs(lines.getvalue().decode(), name)
-            _refuse(error, "", format_, name, 0)
-        content = lines.getvalue()
-        if not content:
-            return
-        yield from quad_runs(content.decode(), name)
-
-
-def parse_with_prefixes(
-    text: str, format_: Format, name: str, base: str | None, skipped: int = 0
-) -> tuple[str, dict[str, str], str | None]:
-    """A document as N-Quads text, with the prefixes and the base that hold at its end. Raises DataError."""
-    parser = parse(text, _OXIGRAPH[format_], base_iri=base)
-    lines = _nquads(parser, text, format_, name, skipped)
-    return lines, parser.prefixes, parser.base_iri
-
-
-def _refuse(error: SyntaxError, text: str, format_: Format, name: str, skipped: int) -> NoReturn:
-    reason = _TRAILER.sub("", _POSITION.sub("", str(error.msg)))
-    if "LoadDocumentCallback" in reason:
-        raise DataError(
-            Diagnostic(
-                "D2005",
-                f"`{name}` refers to a context that is not in it",
-                place=name,
-                notes=("dotr never reads from the network",),
-                hint="put the content of the context into the document",
-            )
-        ) from None
-    if error.lineno is None:
-        raise DataError(
-            Diagnostic("D2001", f"`{name}` cannot be read as {format_.value}", place=name, label=reason)
-        ) from None
-    line = error.lineno - skipped
-    place = f"{name}:{line}:{error.offset}"
-    excerpt = (
-        text.split("\n", error.lineno)[error.lineno - 1].strip()
-        if text.count("\n") >= error.lineno - 1
-        else ""
-    )
-    raise DataError(
-        Diagnostic(
-            "D2001",
-            f"`{name}` cannot be read as {format_.value}: {reason}",
-            place=place,
-            label=excerpt if len(excerpt) < 200 else "",
-            hint=_hint(reason),
-        )
-    ) from None
-
-
-def _hint(reason: str) -> str:
-    if "has not been declared" in reason:
-        return "declare it: PREFIX name: <…>"
-    if "No scheme found" in reason:
-        return "write the IRI in full, or give --base"
-    if "named graph" in reason.lower():
-        return "a document of one graph has no named graphs; TriG and N-Quads streams may have them"
-    return ""
-
-
-def _refuse_entity_bomb(text: str, name: str) -> None:
-    """Raise DataError D2007 when the XML entities of a document would swell beyond any real use."""
-    sizes: dict[str, int] = {}
-    for entity, value in _ENTITY.findall(text):
-        nested = sum(sizes.get(inner, 0) for inner in _ENTITY_USE.findall(value))
-        sizes[entity] = len(value) + nested
-    total = sum(sizes.get(used, 0) for used in _ENTITY_USE.findall(text)) if sizes else 0
-    if total > MAX_DOCUMENT or max(sizes.values(), default=0) > 1_000_000:
-        raise DataError(
-            Diagnostic(
-                "D2007",
-                f"the XML entities of `{name}` expand without measure",
-                place=name,
-                hint="write the IRIs in full",
-            )
-        )

@@ -15,16 +15,9 @@ from typing import NamedTuple, TypeAlias
 from dotr.core.parts import Part
 from dotr.errors import DataError, Diagnostic
 from dotr.io.decode.batch_parse import MANY, BatchParser, common_head
-from dotr.io.decode.documents import (
-    MAX_DOCUMENT,
-    STREAM_BASE,
-    Format,
-    Readable,
-    decode,
-    parse_triples,
-    read_some,
-    too_large,
-)
+from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE, Format, Readable, decode, read_some, too_large
+from dotr.io.decode.line_blocks import line_blocks
+from dotr.io.decode.parsing import parse_triples
 from dotr.io.message_parts import message_of
 from dotr.rdf.terms import Triple
 
@@ -58,13 +51,19 @@ def raw_lines(
     """The lines of a file that are not blank, some that are in hand at a time; a line without its end comes
     alone. Bounded memory: raises DataError D2006 for an endless one.
     """
-    block, rest = head, b""  # what is in hand comes before the next read, which may have to wait
-    ended = False
-    while not ended:
-        block = block or read_some(file, _BLOCK, name)
-        ended = not block
-        parts = (rest + block).split(b"\n")
-        block, rest = b"", parts.pop()
+    blocks = line_blocks(
+        lambda size: read_some(file, size, name),
+        _BLOCK,
+        head,
+        limit,
+        lambda: too_large(f"{name}:{line}", limit),
+    )
+    for block in blocks:
+        if block.isspace():
+            line += block.count(b"\n")
+            offset += len(block)
+            continue
+        *parts, rest = block.split(b"\n")
         lines: list[Line] = []
         for part in parts:
             offset += len(part) + 1
@@ -76,10 +75,8 @@ def raw_lines(
             line += 1
         if lines:
             yield lines
-        if len(rest) > limit:
-            raise too_large(f"{name}:{line}", limit)
-    if rest.strip():
-        yield [Line(rest, line, offset + len(rest), complete=False)]
+        if rest.strip():
+            yield [Line(rest, line, offset + len(rest), complete=False)]
 
 
 @dataclass(slots=True)

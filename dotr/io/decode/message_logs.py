@@ -21,18 +21,10 @@ from typing import NamedTuple
 from dotr.core.parts import Part
 from dotr.errors import DataError, Diagnostic
 from dotr.io.decode.batch_parse import MANY, BatchParser
-from dotr.io.decode.documents import (
-    MAX_DOCUMENT,
-    STREAM_BASE,
-    Format,
-    Quad,
-    Readable,
-    decode,
-    parse_with_prefixes,
-    read_some,
-    too_large,
-)
+from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE, Format, Readable, decode, read_some, too_large
+from dotr.io.decode.line_blocks import line_blocks
 from dotr.io.decode.ntriples import distinct_triples, quad_runs
+from dotr.io.decode.parsing import Quad, parse_with_prefixes
 from dotr.io.message_parts import DELETE, INSERT, message_of
 from dotr.rdf.terms import PROV_GENERATED_AT_TIME, Term, Triple
 
@@ -42,8 +34,8 @@ _VERSION = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _TOKEN = re.compile(
-    r'''(?P<string>"""(?:[^"\\]|\\.|"(?!""))*"""|\'\'\'(?:[^'\\]|\\.|'(?!''))*\'\'\'
-        |"(?!"")(?:[^"\\\r\n]|\\.)*"|'(?!'')(?:[^'\\\r\n]|\\.)*')(?:@[A-Za-z][A-Za-z0-9-]*)?
+    r'''(?P<string>"""(?:[^"\\]++|\\.|"(?!""))*+"""|\'\'\'(?:[^'\\]++|\\.|'(?!''))*+\'\'\'
+        |"(?!"")(?:[^"\\\r\n]++|\\[^\r\n])*+"|'(?!'')(?:[^'\\\r\n]++|\\[^\r\n])*+')(?:@[A-Za-z][A-Za-z0-9-]*)?
     |(?P<long>"""|\'\'\')
     |<[^<>"{}|^`\\\s]*>
     |(?P<comment>\#[^\n]*)
@@ -51,10 +43,15 @@ _TOKEN = re.compile(
     |(?P<mark>@message\s*\.|(?<![\w:%@-])(?<![\w:%-]\.)message(?![\w:%-]|\.\w))''',
     re.IGNORECASE | re.VERBOSE | re.DOTALL,
 )
+_LONG_END = {
+    '"""': re.compile(r'(?:[^"\\]++|\\.|"(?!""))*+(?P<end>"""(?:@[A-Za-z][A-Za-z0-9-]*)?)?', re.DOTALL),
+    "'''": re.compile(r"(?:[^'\\]++|\\.|'(?!''))*+(?P<end>'''(?:@[A-Za-z][A-Za-z0-9-]*)?)?", re.DOTALL),
+}
+_HALF_MARK, _HALF = re.compile(r"@message\s*\Z", re.IGNORECASE), 64
 _EMPTY_BLOCK = re.compile(r"\{\s*\}")
 _OLD_MARK = re.compile(r"#\s*@message\s*\.?\s*", re.IGNORECASE)
 _DELIMITER = "\nMESSAGE\n"
-_NESTING = ('"""', "'''", "{", "\\\n")  # only in these can a line be that is no delimiter
+_NESTING = ('"""', "'''", "{")  # only in these can a line be that is no delimiter
 _BLOCK = 1 << 16
 
 
@@ -82,113 +79,133 @@ def split_messages(
     `line` and `offset` say where `head` stands; at 1 and 0 the version line is put aside.
     """
     splitter = _Splitter(name, line, offset)
-    block, rest = head, b""  # what is in hand comes before the next read, which may have to wait
-    ended = False
-    while not ended:
-        block = block or read_some(file, _BLOCK, name)
-        ended = not block
-        cut = len(rest) + len(block) if ended else (rest + block).rfind(b"\n") + 1
-        content, rest, block = (rest + block)[:cut], (rest + block)[cut:], b""
-        yield from splitter.feed(decode(content, name))
-        if splitter.size > limit or len(rest) > limit:
-            raise too_large(f"{name}:{splitter.line}", limit)
+
+    def too_long() -> DataError:
+        return too_large(f"{name}:{splitter.line}", limit)
+
+    for block in line_blocks(lambda size: read_some(file, size, name), _BLOCK, head, limit, too_long):
+        yield from splitter.feed(decode(block, name))
+        if splitter.size > limit:
+            raise too_long()
     yield from splitter.finish()
 
 
 class _Splitter:
-    """Owns the text of the message being read, and how far it has been looked at."""
+    """Owns the text of the message being read, and what is open where it ends."""
 
     def __init__(self, name: str, line: int, offset: int) -> None:
         self.line = line
+        self.size = 0
+        """Characters of the message being read."""
         self._name = name
         self._offset = offset
-        self._text = ""
-        self._seen = 0  # characters of the text already looked at
+        self._held: list[str] = []
+        self._waiting: list[str] = []  # lines that may end in half a delimiter, and blanks behind
         self._depth = 0
+        self._string = ""  # the quotes of a long string that goes on
         self._first = offset == 0
-        self._plain = True  # nothing nests in the text
-
-    @property
-    def size(self) -> int:
-        return len(self._text)
 
     def feed(self, text: str) -> Iterator[list[Message]]:
         """Take whole lines; yield the messages that end in them, together where nothing nests in them."""
-        said = "message" in text.lower()
-        self._text += text
+        if self._waiting and text.isspace():
+            self._waiting.append(text)
+            return
+        text = "".join((*self._waiting, text))
+        self._waiting = [text] if _HALF_MARK.search(text[-_HALF:]) else []
+        if not self._waiting:
+            yield from self._feed(text)
+
+    def _feed(self, text: str) -> Iterator[list[Message]]:
         if self._first:
-            version = _VERSION.match(self._text)
+            text = "".join((*self._held, text))
+            self._held, self.size = [], 0
+            version = _VERSION.match(text) if "-messages" in text.lower() else None
             if version is None:
+                self._hold(text)
                 return
             self._first = False
-            blank = "\n" * self._text.count("\n", 0, version.end())
-            self._offset += len(self._text[: version.end()].encode()) - len(blank)
-            text = self._text = blank + self._text[version.end() :]
-        self._plain = self._plain and not any(mark in text for mark in _NESTING)
-        if self._plain and not said:
+            blank = "\n" * text.count("\n", 0, version.end())
+            self._offset += len(text[: version.end()].encode()) - len(blank)
+            text = blank + text[version.end() :]
+        if self._depth or self._string or any(mark in text for mark in _NESTING):
+            yield from self._scan(text)
             return
-        lines = self._plain and len(self._text) < 2 * _BLOCK
-        if lines and self._text.count(_DELIMITER) == self._text.lower().count("message"):
-            yield from self._cut_lines()
+        said = text.lower().count("message")
+        if not said:
+            self._hold(text)
             return
-        if said or not self._seen:
-            before = self._offset
-            yield from self._scan()
-            if self._offset != before:
-                self._plain = not any(mark in self._text for mark in _NESTING)
+        if self._held:  # the end of the line before may begin a delimiter
+            before = self._held[-1]
+            self._held[-1] = before[:-1]
+            text = before[-1] + text
+        if text.count(_DELIMITER) == said:
+            yield from self._cut_lines(text)
+        else:
+            yield from self._scan(text)
 
-    def _cut_lines(self) -> Iterator[list[Message]]:
+    def _hold(self, text: str) -> None:
+        self._held.append(text)
+        self.size += len(text)
+
+    def _cut_lines(self, text: str) -> Iterator[list[Message]]:
         """Cut where MESSAGE is a line, and nothing there is can have that line inside."""
-        self._seen = self._depth = 0
-        *parts, self._text = self._text.split(_DELIMITER[:-1])
-        messages: list[Message] = []
-        for part in parts:
-            text = f"{part}\n"
-            self._offset += (len(text) if text.isascii() else len(text.encode())) + len(_DELIMITER) - 2
-            messages.append(Message(text, self.line, self._offset))
-            self.line += text.count("\n")
+        *parts, rest = text.split(_DELIMITER[:-1])
+        messages = [self._message(f"{part}\n", _DELIMITER[1:-1]) for part in parts]
+        self._hold(rest)
         for first in range(0, len(messages), MANY):
             yield messages[first : first + MANY]
 
     def finish(self) -> Iterator[list[Message]]:
         """The end of the log: the last message, unless it is blank behind a delimiter or the head."""
-        if self._text.strip():
-            yield [self._cut(len(self._text), len(self._text), complete=False)]
+        if self._waiting:
+            yield from self._feed("".join(self._waiting))
+        if not all(text.isspace() for text in self._held if text):
+            yield [self._message("", "", complete=False)]
 
-    def _scan(self) -> Iterator[list[Message]]:
+    def _scan(self, text: str) -> Iterator[list[Message]]:
+        start = place = 0
         while True:
-            for token in _TOKEN.finditer(self._text, self._seen):
-                if token["long"]:  # a long string that goes on: look again when more is there
-                    self._seen = token.start()
-                    return
+            if self._string:
+                end = _LONG_END[self._string].match(text, place)
+                assert end is not None, "it matches nothing, too"
+                place = end.end()
+                if end["end"] is None:
+                    break
+                self._string = ""
+            for token in _TOKEN.finditer(text, place):
+                place = token.end()
+                if token["long"]:
+                    self._string = token["long"]
+                    break
                 if token["open"]:
                     self._depth += 1
                 elif token["close"]:
-                    self._depth -= 1
+                    self._depth = max(0, self._depth - 1)
                 elif token["mark"] or (token["comment"] and _OLD_MARK.fullmatch(token["comment"].rstrip())):
                     if self._depth > 0:
-                        raise self._inside(token.start())
-                    yield [self._cut(token.start(), token.end())]
-                    break
-                self._seen = token.end()
+                        raise self._inside(text[start : token.start()])
+                    yield [self._message(text[start : token.start()], token[0])]
+                    start, self._depth = place, 0
             else:
-                return
+                break
+        self._hold(text[start:])
 
-    def _cut(self, end: int, behind: int, complete: bool = True) -> Message:
-        text = self._text[:end]
-        self._offset += len(self._text[:behind].encode())
+    def _message(self, text: str, delimiter: str, complete: bool = True) -> Message:
+        """The message that ends with `text`, before `delimiter`."""
+        text = "".join((*self._held, text))
+        self._held, self.size = [], 0
+        self._offset += (len(text) if text.isascii() else len(text.encode())) + len(delimiter.encode())
         message = Message(text, self.line, self._offset, complete)
-        self.line += self._text.count("\n", 0, behind)
-        self._text = self._text[behind:]
-        self._seen = self._depth = 0
+        self.line += text.count("\n") + delimiter.count("\n")
         return message
 
-    def _inside(self, at: int) -> DataError:
+    def _inside(self, text: str) -> DataError:
+        line = self.line + text.count("\n") + sum(part.count("\n") for part in self._held)
         return DataError(
             Diagnostic(
                 "D2015",
                 "a message ends inside a graph block",
-                place=f"{self._name}:{self.line + self._text.count(chr(10), 0, at)}",
+                place=f"{self._name}:{line}",
                 hint="close the block with } before the delimiter",
             )
         )

@@ -22,7 +22,8 @@ from dotr.core.parts import Part
 from dotr.errors import DataError, Diagnostic, UnsupportedError
 from dotr.events import Clock, Message, Time
 from dotr.io.arrow_columns import integers, texts
-from dotr.io.decode.documents import Format, parse_triples
+from dotr.io.decode.documents import Format
+from dotr.io.decode.parsing import parse_triples
 from dotr.io.message_parts import message_of
 from dotr.io.timestamps import UNITS
 

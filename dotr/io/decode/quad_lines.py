@@ -6,14 +6,16 @@ Method:  whole lines are parsed a block at a time; only a block with a bad line 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate, chain
 from typing import TypeAlias
 
 from dotr.errors import DataError, Diagnostic
-from dotr.io.decode.documents import Format, Quad, decode, parse_quads, parse_runs
+from dotr.io.decode.documents import MAX_DOCUMENT, Format, decode, too_large
+from dotr.io.decode.line_blocks import Read, line_blocks
 from dotr.io.decode.ntriples import Run
+from dotr.io.decode.parsing import Quad, parse_quads, parse_runs
 from dotr.rdf.terms import Term, Triple
 
 _BLOCK = 1 << 18
@@ -28,27 +30,26 @@ PlacedRun: TypeAlias = tuple[Term, list[Triple], int, int]
 
 
 def line_runs(
-    read: Callable[[int], bytes], name: str, line: int, offset: int, forgiving: bool
+    read: Read, name: str, line: int, offset: int, forgiving: bool, limit: int = MAX_DOCUMENT
 ) -> Iterator[PlacedRun]:
-    """N-Quads, one quad a line, with places. Quads before an error come out before it is raised."""
-    return chain.from_iterable(_line_blocks(read, name, line, offset, forgiving))
+    """N-Quads, one quad a line, with places. Quads before an error come out before it is raised.
+
+    Raises DataError D2006 for a line of more than `limit` bytes.
+    """
+    return chain.from_iterable(_line_blocks(read, name, line, offset, forgiving, limit))
 
 
 def _line_blocks(
-    read: Callable[[int], bytes], name: str, line: int, offset: int, forgiving: bool
+    read: Read, name: str, line: int, offset: int, forgiving: bool, limit: int
 ) -> Iterator[Iterator[PlacedRun]]:
-    rest = b""
-    while True:
-        block = read(_BLOCK)
-        content = rest + block
-        cut = content.rfind(b"\n") + 1 if block else len(content)
-        content, rest = content[:cut], content[cut:]
-        if content:
-            yield _placed_runs(content, name, line, offset, forgiving)
-            line += content.count(b"\n")
-            offset += len(content)
-        if not block:
-            return
+    def too_long() -> DataError:
+        return too_large(f"{name}:{line}", limit)
+
+    for block in line_blocks(read, _BLOCK, b"", limit, too_long):
+        if not block.isspace():
+            yield _placed_runs(block, name, line, offset, forgiving)
+        line += block.count(b"\n")
+        offset += len(block)
 
 
 def placed_lines(

@@ -19,17 +19,8 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from dotr.errors import DataError, Diagnostic
-from dotr.io.decode.documents import (
-    MAX_DOCUMENT,
-    STREAM_BASE,
-    Format,
-    Readable,
-    decode,
-    parse_runs,
-    read_some,
-    stream_runs,
-    too_large,
-)
+from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE, Format, Readable, decode, read_some, too_large
+from dotr.io.decode.parsing import parse_runs, stream_runs
 from dotr.io.decode.quad_lines import PlacedRun, line_runs, parsed_line
 from dotr.rdf.terms import PROV_GENERATED_AT_TIME, Term, Triple
 
@@ -108,7 +99,7 @@ def quad_blocks(
         head += more
     reader = JoinedQuads(head, file, name)
     if format_ is Format.NQUADS:
-        placed = line_runs(reader.read, name, line, offset, forgiving)
+        placed = line_runs(reader.read, name, line, offset, forgiving, limit)
     else:
         chunk = _CHUNK if whole else 1  # of a pipe every quad is taken as it comes
         placed = ((g, triples, 0, 0) for g, triples in stream_runs(reader, format_, name, base, chunk))

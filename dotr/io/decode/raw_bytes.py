@@ -15,13 +15,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from dotr.errors import DataError
-from dotr.io.decode.documents import Format, parse_quads
+from dotr.io.decode.documents import Format
+from dotr.io.decode.parsing import parse_quads
 from dotr.io.decode.quad_lines import placed_lines
 from dotr.rdf.terms import Term
 
 _SKIPPED = re.compile(
-    r'''"""(?:[^"\\]|\\.|"(?!""))*"""|\'\'\'(?:[^'\\]|\\.|'(?!''))*\'\'\'|"(?:[^"\\\r\n]|\\.)*"
-    |'(?:[^'\\\r\n]|\\.)*'|<[^<>"{}|^`\\\s]*>|\#[^\n]*|(?P<open>\{)|(?P<close>\})''',
+    r'''"""(?:[^"\\]++|\\.|"(?!""))*+"""|\'\'\'(?:[^'\\]++|\\.|'(?!''))*+\'\'\'
+    |"(?:[^"\\\r\n]++|\\.)*+"|'(?:[^'\\\r\n]++|\\.)*+'
+    |<[^<>"{}|^`\\\s]*+>|\#[^\n]*+|(?P<open>\{)|(?P<close>\})''',
     re.VERBOSE | re.DOTALL,
 )
 _LABEL = re.compile(r"(?:<[^<>\s]*>|[^\s<>{}\"';,.][^\s<>{}\"';,]*)\s*\Z")

@@ -19,8 +19,9 @@ from typing import NamedTuple
 
 from dotr.core.parts import Part
 from dotr.errors import DataError, Diagnostic
-from dotr.io.decode.documents import STREAM_BASE, Format, decode, parse_runs
+from dotr.io.decode.documents import STREAM_BASE, Format, decode
 from dotr.io.decode.json_lines import Line
+from dotr.io.decode.parsing import parse_runs
 from dotr.io.message_parts import message_of
 from dotr.rdf.terms import Triple
 

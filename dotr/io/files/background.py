@@ -22,10 +22,11 @@ from dotr.io.decode.documents import (
     content_hash,
     decode,
     format_of,
-    parse_triples,
     read_bytes,
     unknown_format,
 )
+from dotr.io.decode.limits import no_memory
+from dotr.io.decode.parsing import parse_triples
 from dotr.io.files.sources import resolve
 from dotr.rdf.blanks import label_background
 from dotr.rdf.terms import Triple
@@ -72,8 +73,11 @@ def read_background(
                     hint="give it as a SOURCE; a background has no time",
                 )
             )
-        content = read_bytes(path, limit)
-        parsed = parse_triples(decode(content, path), format_, path, base)
+        try:
+            content = read_bytes(path, limit)
+            parsed = parse_triples(decode(content, path), format_, path, base)
+        except MemoryError:
+            raise no_memory(path) from None
         if any(s[0] == "_" or o[0] == "_" for s, _p, o in parsed):
             parsed = label_background(parsed, content_hash(content))
         triples.update(dict.fromkeys(parsed))

@@ -7,6 +7,7 @@ Bad input: what cannot be read is raised, or told by a mark in its place, and re
 
 from __future__ import annotations
 
+import gzip
 import io
 import os
 import sys
@@ -23,8 +24,6 @@ from dotr.io.decode.documents import (
     decode,
     format_of,
     open_document,
-    parse_runs,
-    parse_triples,
     read_bytes,
     read_some,
     too_large,
@@ -32,7 +31,9 @@ from dotr.io.decode.documents import (
     unreadable,
 )
 from dotr.io.decode.json_lines import Line, Lines, Said, raw_lines
+from dotr.io.decode.limits import no_memory
 from dotr.io.decode.message_logs import Carried, Message, is_message_log, split_messages
+from dotr.io.decode.parsing import parse_runs, parse_triples
 from dotr.io.decode.quads import WHOLE, QuadBlock, group_whole, quad_blocks, refused_lines
 from dotr.io.decode.raw_bytes import RawBytes, pieces
 from dotr.io.decode.rdf_patch import Patches, content_of
@@ -51,21 +52,30 @@ _tuple = tuple.__new__  # of a named tuple's parts: its own `__new__` is a Pytho
 class Tap:
     """Owns the count of bytes read from a file, and reads no further than `limit` (0: to the end).
 
-    `read` may give less than asked before the end: what a pipe has now is read now.
+    `read` may give less than asked before the end: what a pipe has now is read now. It raises DataError D2006
+    when more than `fence` bytes came since `settled` was called (0: never).
     """
 
-    def __init__(self, file: IO[bytes], count: int = 0, limit: int = 0) -> None:
+    def __init__(self, file: IO[bytes], name: str, count: int = 0, limit: int = 0, fence: int = 0) -> None:
         self._file = file
         self._some = getattr(file, "read1", file.read)
         self.count = count
         self.tape: RawBytes | None = None
         self.ended = False
         self._limit = limit
+        self.fence = fence
+        self._name, self._settled = name, count
+
+    def settled(self) -> None:
+        """A graph came of what was read."""
+        self._settled = self.count
 
     def read(self, size: int = -1) -> bytes:
         content: bytes = self._some(size) if size > 0 and not self._limit else self._limited(size)
         self.count += len(content)
         self.ended = not content
+        if self.fence and self.count - self._settled > self.fence:
+            raise too_large(self._name, self.fence)
         if self.tape is not None:
             self.tape.take(content)
         return content
@@ -153,8 +163,15 @@ class FileReader:
 
     def items(self) -> Iterator[Item]:
         """The graphs and marks; the mark of the end comes last. Raises DataError."""
+        try:
+            yield from self._items()
+        except MemoryError:
+            yield self._refused(no_memory(self.name), b"", "whole", 0)
+
+    def _items(self) -> Iterator[Item]:
         if self.file == "-":
-            yield from self._read(Tap(self.stdin if self.stdin is not None else _standard_input()), None)
+            stdin = self.stdin if self.stdin is not None else _standard_input()
+            yield from self._read(Tap(stdin, self.name), None)
             return
         format_ = format_of(self.file)
         if format_ is None and self._regular:
@@ -180,7 +197,8 @@ class FileReader:
                 file.seek(start) if start else None
             except (OSError, EOFError) as error:
                 raise unreadable(self.file, OSError(*error.args)) from None
-            yield from self._read(Tap(file, start, limit), format_)
+            fence = self.options.max_document if isinstance(file, gzip.GzipFile) else 0
+            yield from self._read(Tap(file, self.name, start, limit, fence), format_)
 
     @property
     def _regular(self) -> bool:
@@ -224,6 +242,7 @@ class FileReader:
         number = 0
         for item in items:
             number = item.end
+            tap.settled()
             yield item
             if isinstance(item, Mark) and item.how == "whole":
                 return  # the rest of the file was refused
@@ -283,7 +302,7 @@ class FileReader:
 
     def _rest(self, tap: Tap, taken: int) -> bytes:
         limit = self.options.max_document
-        bounded = self.file.lower().endswith(".gz") or not self._regular
+        bounded = tap.fence > 0 or not self._regular
         parts: list[bytes] = []
         while part := read_some(tap, _PART if bounded else -1, self.name):
             parts.append(part)

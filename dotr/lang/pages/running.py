@@ -54,14 +54,16 @@ PAGES: Final = (
     _page(
         "D2006",
         "a document is too large",
-        "A bound against decompression bombs and against running out of memory. Raise it knowingly.",
+        "A bound against decompression bombs and against running out of memory: of one document, one line,\n"
+        "and of what is decompressed without a graph coming of it. Raise it knowingly.",
         "dotr run fire.dotr huge.trig",
         "dotr run fire.dotr huge.trig --max-document 4GB",
     ),
     _page(
         "D2007",
         "a document is damaged, or expands without measure",
-        "Compressed data that end or break early, or XML entities that multiply.",
+        "Compressed data that end or break early; XML entities that multiply, or that are declared twice; a\n"
+        "short text whose long prefixes make it hundreds of times as large.",
         "dotr run fire.dotr half-copied.ttl.gz",
         "dotr run fire.dotr whole.ttl.gz",
     ),
@@ -142,6 +144,32 @@ PAGES: Final = (
         "is taken as whole.",
         "<urn:s> <urn:p> <urn:o> <urn:g> .\n<urn:s> <urn:p> <urn:o",
         "<urn:s> <urn:p> <urn:o> <urn:g> .\n<urn:s> <urn:p> <urn:q> <urn:g> .",
+    ),
+    _page(
+        "D2020",
+        "a document that nests too deep",
+        "Parsers go down with a document, and their stack ends: arrays and objects of JSON-LD, elements\n"
+        "of RDF/XML and triple terms nest up to 200 levels; collections and blank nodes of Turtle do not\n"
+        "end.\n"
+        "An element of RDF/XML has up to 1,000 attributes, and contexts of JSON-LD that are added to one\n"
+        "another copy up to 20 million terms.",
+        '{"a": {"a": {"a": … 300 times …}}}',
+        '[{"@id": "_:n1", "a": {"@id": "_:n2"}}, {"@id": "_:n2", "a": …}]',
+    ),
+    _page(
+        "D2021",
+        "a term that is too long",
+        "A literal, an IRI or a comment has less than 16 MiB. `--max-document` bounds whole documents, and\n"
+        "does not move this limit.",
+        '<urn:s> <urn:video> "AAAAIGZ0eXBp… (20 MB)"^^xsd:base64Binary .',
+        "<urn:s> <urn:video> <file:///videos/1.mp4> .",
+    ),
+    _page(
+        "D2022",
+        "memory ran out while a document was read",
+        "The document is refused as a whole, as any that cannot be read.",
+        "dotr run fire.dotr all-in-one-graph.ttl",
+        "dotr run fire.dotr one-file-a-graph/",
     ),
     _page(
         "D2101",
@@ -515,6 +543,14 @@ PAGES: Final = (
         "A name too long, links in a circle, no permission, too many files open: its words are the reason.",
         "dotr status --dir /root/.dotr",
         "dotr status --dir ~/.dotr",
+    ),
+    _page(
+        "D4204",
+        "memory ran out",
+        "What a run remembers, `dotr plan` bounds; what it reads at once, `--max-document`. What was emitted "
+        "before stays.",
+        "dotr run all-year.dotr log.nq   # windows of a year",
+        "dotr run all-day.dotr log.nq   # windows of a day",
     ),
     _page(
         "D5201",

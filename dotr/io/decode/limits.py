@@ -1,0 +1,267 @@
+"""What a document may cost its parser: levels, attributes, entities, growth.
+
+Place:   asked by parsing.py before a document is parsed, and while its statements are written.
+Method:  what recurses in the parser (JSON-LD, triple terms) or costs it the depth of every node (RDF/XML) is
+         measured first, by a scan that jumps over strings and comments; it is begun only where a document has
+         enough brackets. Growth (a long prefix in many short names) is measured as statements are written.
+Why not: a process of its own for every document: 30 ms each. A larger stack: deeper documents exist.
+Bad input: D2007 grows without measure · D2020 too many levels, attributes or contexts.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from itertools import accumulate
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from dotr.errors import DataError, Diagnostic
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+MAX_NESTING: Final = 200
+"""Levels of one document: brackets of JSON-LD, elements of RDF/XML, triple terms. Stacks end at thousands."""
+
+MAX_ATTRIBUTES: Final = 1_000
+"""Attributes of one element of RDF/XML, whose parser compares each with all others."""
+
+MAX_CONTEXT_TERMS: Final = 20_000_000
+"""Terms of JSON-LD contexts that are copied, each context being copied wherever another is added: about a
+microsecond each."""
+
+MAX_TERM: Final = 16 * 1024 * 1024
+"""Bytes of one term as pyoxigraph reads it: its buffer."""
+
+_ENTITIES: Final = 256 * 1024 * 1024
+_ENTITY_SIZE: Final = 1_000_000
+_GROWTH, _GROWN, _ALWAYS, _AT_MOST = 256, 64 << 20, 16, 2 << 30
+
+_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_NO_BRACKETS = re.compile(r"[^\[\]{}]++")
+_ESCAPED = re.compile(r"\\u00(?:40|63|6f|6e|74|65|78)", re.IGNORECASE)  # of "@context"
+_LEVEL: Final = {"[": 1, "{": 1, "]": -1, "}": -1}
+_TERM_LEVELS = re.compile(
+    r'''"""(?:[^"\\]++|\\.|"(?!""))*+"""|\'\'\'(?:[^'\\]++|\\.|'(?!''))*+\'\'\'
+    |"[^"\\\r\n]*+(?:\\.[^"\\\r\n]*+)*+"|'[^'\\\r\n]*+(?:\\.[^'\\\r\n]*+)*+'
+    |<[^<>"{}|^`\\\s]*+>|\#[^\n]*+|(?P<open><<\()|(?P<close>\)>>)''',
+    re.VERBOSE | re.DOTALL,
+)
+_TAG = re.compile(
+    r"""<!--.*?(?:-->|\Z)|<!\[CDATA\[.*?(?:\]\]>|\Z)|<\?.*?(?:\?>|\Z)|<![^>]*+>?
+    |<(?P<end>/)?(?:[^<>"']++|"[^"]*+"|'[^']*+')*+>?""",
+    re.VERBOSE | re.DOTALL,
+)
+_ENTITY = re.compile(r'<!ENTITY\s+([^\s%"]+)\s+"([^"]*)"')
+_ENTITY_USE = re.compile(r"&([^\s;&#]+);")
+
+
+def refuse_deep_terms(text: str, name: str) -> None:
+    """Raise DataError D2020 for a document of the Turtle family whose triple terms nest too deep."""
+    if "<<(" not in text or text.count("<<(") <= MAX_NESTING:
+        return
+    depth = 0
+    for token in _TERM_LEVELS.finditer(text):
+        if token["open"]:
+            depth += 1
+            if depth > MAX_NESTING:
+                refuse_levels(name, f"{name}:{text.count(chr(10), 0, token.start()) + 1}")
+        elif token["close"]:
+            depth -= 1
+
+
+def refuse_costly_json(text: str, name: str) -> None:
+    """Raise DataError D2020 for JSON-LD whose arrays and objects nest too deep, or whose contexts are taken
+    up too often.
+    """
+    if text.count("[") + text.count("{") > MAX_NESTING:
+        brackets = _NO_BRACKETS.sub("", _STRING.sub("", text))
+        if max(accumulate(map(_LEVEL.__getitem__, brackets)), default=0) > MAX_NESTING:
+            refuse_levels(name, name)
+    if text.count("@context") > 1 or _ESCAPED.search(text):
+        _refuse_contexts(text, name)
+
+
+def _refuse_contexts(text: str, name: str) -> None:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return  # told by the parser
+    if _copied_terms(value) > MAX_CONTEXT_TERMS:
+        raise DataError(
+            Diagnostic(
+                "D2020",
+                f"the contexts of `{name}` are taken up too often",
+                place=name,
+                label=f"more than {MAX_CONTEXT_TERMS:,} terms would be copied",
+                hint="give the document one context, at its head",
+            )
+        )
+
+
+def _copied_terms(document: object) -> int:
+    """How many terms a JSON-LD parser copies at most: all that hold, for every context that is taken up."""
+    copied = objects = terms = scoped = 0
+    waiting: list[tuple[object, int]] = [(document, 0)]
+    while waiting:
+        node, held = waiting.pop()
+        if isinstance(node, list):
+            waiting.extend((item, held) for item in node if isinstance(item, dict | list))
+        elif isinstance(node, dict):
+            objects += 1
+            types = node.get("@type")
+            objects += len(types) if isinstance(types, list) else 0
+            if "@context" in node:
+                own, inner = _context_size(node["@context"])
+                held += own
+                copied += held
+                terms, scoped = max(terms, held), scoped + inner
+            waiting.extend(
+                (value, held)
+                for key, value in node.items()
+                if key != "@context" and isinstance(value, dict | list)
+            )
+    return copied + (objects * terms if scoped else 0)
+
+
+def _context_size(context: object) -> tuple[int, int]:
+    """(terms of a context, contexts inside its definitions)."""
+    terms = scoped = 0
+    waiting = [context]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, list):
+            waiting.extend(node)
+        elif isinstance(node, dict):
+            terms += len(node)
+            scoped += "@context" in node
+            waiting.extend(node.values())
+    return terms, scoped
+
+
+def refuse_costly_xml(text: str, name: str) -> None:
+    """Raise DataError for RDF/XML whose entities would swell (D2007), or whose elements nest too deep or have
+    too many attributes (D2020).
+    """
+    _refuse_entity_bomb(text, name)
+    if text.count("<") <= MAX_NESTING and text.count("=") <= MAX_ATTRIBUTES:
+        return
+    depth = 0
+    for tag in _TAG.finditer(text):
+        if tag["end"]:
+            depth -= 1
+            continue
+        start, end = tag.span()
+        if text[start + 1 : start + 2] in "!?":
+            continue
+        if end - start > MAX_ATTRIBUTES and text.count("=", start, end) > MAX_ATTRIBUTES:
+            _refuse_attributes(name, f"{name}:{text.count(chr(10), 0, start) + 1}")
+        depth += text[end - 2 : end] != "/>"
+        if depth > MAX_NESTING:
+            refuse_levels(name, f"{name}:{text.count(chr(10), 0, start) + 1}")
+
+
+def refuse_levels(name: str, place: str) -> NoReturn:
+    """Raise DataError D2020 for a document that nests too deep."""
+    raise DataError(
+        Diagnostic(
+            "D2020",
+            f"`{name}` nests deeper than a document may",
+            place=place,
+            label=f"more than {MAX_NESTING} levels",
+            hint="give inner nodes names, and say what belongs to them beside each other",
+        )
+    )
+
+
+def _refuse_attributes(name: str, place: str) -> NoReturn:
+    raise DataError(
+        Diagnostic(
+            "D2020",
+            f"an element of `{name}` has more attributes than one may",
+            place=place,
+            label=f"more than {MAX_ATTRIBUTES}",
+            hint="write properties as elements",
+        )
+    )
+
+
+def _refuse_entity_bomb(text: str, name: str) -> None:
+    sizes: dict[str, int] = {}
+    for entity, value in _ENTITY.findall(text):
+        if entity in sizes:  # XML takes the first, the parser the last, of comments, too
+            raise _swells(f"the entity `{entity}` of `{name}` is declared twice", name)
+        sizes[entity] = len(value) + sum(sizes.get(inner, 0) for inner in _ENTITY_USE.findall(value))
+    total = sum(sizes.get(used, 0) for used in _ENTITY_USE.findall(text)) if sizes else 0
+    if total > _ENTITIES or max(sizes.values(), default=0) > _ENTITY_SIZE:
+        raise _swells(f"the XML entities of `{name}` expand without measure", name)
+
+
+def _swells(message: str, name: str) -> DataError:
+    return DataError(Diagnostic("D2007", message, place=name, hint="write the IRIs in full"))
+
+
+def may_grow_to(size: int) -> int:
+    """Bytes that the statements of a document of `size` bytes may have, written out in full."""
+    return max(min(_GROWN + _GROWTH * size, _AT_MOST), _ALWAYS * size)
+
+
+class Overgrown(Exception):  # noqa: N818  # not an error by itself: told by who knows the document's name
+    """The statements of a document are larger than they may be."""
+
+
+class Written(io.BytesIO):
+    """Owns statements as they are written out; raises Overgrown beyond `limit` bytes."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__()
+        self._left = limit
+
+    def write(self, part: ReadableBuffer, /) -> int:
+        size = super().write(part)
+        self._left -= size
+        if self._left < 0:
+            raise Overgrown
+        return size
+
+
+def grows(name: str) -> DataError:
+    return DataError(
+        Diagnostic(
+            "D2007",
+            f"`{name}` expands without measure",
+            place=name,
+            label="a short text whose names are long when they are written in full",
+            hint="write shorter prefixes",
+        )
+    )
+
+
+def has_long_term(statements: bytes) -> bool:
+    """Whether a line of N-Triples or N-Quads has a term that no parser of such lines would read again."""
+    return len(statements) > MAX_TERM and max(map(len, statements.split(b"\n"))) > MAX_TERM
+
+
+def long_term(name: str) -> DataError:
+    return DataError(
+        Diagnostic(
+            "D2021",
+            f"`{name}` has a term, or a comment, that is longer than one may be",
+            place=name,
+            label=f"{MAX_TERM} bytes or more",
+            notes=("--max-document is about whole documents: it does not move this limit",),
+            hint="keep such content in a file, and its address in the graph",
+        )
+    )
+
+
+def no_memory(name: str) -> DataError:
+    return DataError(
+        Diagnostic(
+            "D2022",
+            f"memory ran out while `{name}` was read",
+            place=name,
+            hint="split the document, or lower --max-document so that such are refused sooner",
+        )
+    )
