@@ -11,7 +11,8 @@ import time
 from dotr.core.parts import Part
 from dotr.errors import DataError, Diagnostic, UsageError
 from dotr.events import Clock, Time
-from dotr.io.decode.documents import Format, decode, format_of, parse_triples, read_bytes, unknown_format
+from dotr.io.decode.documents import Format, decode, format_of, read_bytes, unknown_format
+from dotr.io.decode.parsing import parse_triples
 from dotr.io.message_parts import message_of
 from dotr.io.timestamps import TimeError, parse_text
 from dotr.rdf.terms import Triple
