@@ -10,21 +10,23 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from itertools import islice
+from typing import TYPE_CHECKING
 
 import click
 
+from dotr.cli.options import number, reading, source_options
 from dotr.cli.render import note, visible
-from dotr.core.parts import all_triples
 from dotr.errors import Diagnostic, Diagnostics, DotrError, Severity, UsageError
 from dotr.io.files.rule_texts import read_rules_text
 from dotr.ir import Program
 from dotr.lang import check_program
 from dotr.lang.checks.vocabulary import Vocabulary, add_heads, check_vocabulary
 from dotr.lang.explain import explain, similar
+from dotr.rdf.terms import Triple
+from dotr.survey.sample import GRAPHS, Sample
 
-_SAMPLE = 10_000
-"""Graphs of a sample that are looked at."""
+if TYPE_CHECKING:
+    from dotr.io.files.sources import Sources
 
 
 @click.command(short_help="All diagnostics of rule files.")
@@ -36,9 +38,28 @@ _SAMPLE = 10_000
     "--sample", multiple=True, metavar="SOURCE", help="Graphs of the stream: finds queries nothing can match."
 )
 @click.option(
+    "--graphs",
+    type=number,
+    metavar="N",
+    default=GRAPHS,
+    help="Graphs of the sample that are looked at, such as 10k (default: 10k).",
+)
+@click.option(
     "--explain", "code", metavar="CODE", help="What a code means, with a wrong and a right example."
 )
-def command(rules: tuple[str, ...], format_: str, sample: tuple[str, ...], code: str | None) -> int:
+@source_options
+def command(
+    rules: tuple[str, ...],
+    format_: str,
+    sample: tuple[str, ...],
+    graphs: int,
+    code: str | None,
+    base: str,
+    time_path: str | None,
+    time_unit: str,
+    max_document: int,
+    on_error: str,
+) -> int:
     """Check .dotr and .dlog files together: syntax, names, queries, windows, Datalog.
 
     Prints all findings; the exit code is 1 when there are errors.
@@ -49,7 +70,12 @@ def command(rules: tuple[str, ...], format_: str, sample: tuple[str, ...], code:
         raise click.UsageError("name one or more rule files, or --explain CODE")
     program, found = check_program(rules, read_rules_text)
     if program is not None and (program.background or sample):
-        found += _vocabulary(program, sample)
+        from dotr.io.error_policy import ErrorPolicy  # noqa: PLC0415  # start-up
+        from dotr.io.files.sources import Sources  # noqa: PLC0415  # start-up
+
+        options = reading(base, time_path, time_unit, max_document)
+        reader = Sources(sample, options, ErrorPolicy(on_error == "fail")) if sample else None
+        found = told_once([*found, *_data_checks(program, reader, graphs)])
     if format_ == "json":
         sys.stdout.write(json.dumps({"diagnostics": [as_json(d) for d in found]}, ensure_ascii=False) + "\n")
     else:
@@ -76,23 +102,71 @@ def _summary(found: Sequence[Diagnostic], files: int) -> str:
     return f"{', '.join(counts) or 'nothing to say'} in {files} file{'s' if files != 1 else ''}"
 
 
-def _vocabulary(program: Program, sample: Sequence[str]) -> list[Diagnostic]:
-    """Queries that nothing can match, given background, Datalog heads and a sample."""
+def _data_checks(program: Program, reader: Sources | None, graphs: int) -> list[Diagnostic]:
+    """What background and sample say about the program."""
     from dotr.io.files.background import read_background  # noqa: PLC0415  # start-up: many programs have none
-    from dotr.io.files.sources import Sources  # noqa: PLC0415
+    from dotr.survey.terms import check_terms  # noqa: PLC0415  # start-up
 
     found = Diagnostics()
     vocabulary = Vocabulary()
     try:
-        vocabulary.add(read_background(program.background, named=program.named))
-        if sample:
-            for graph in islice(Sources(sample), _SAMPLE):
-                vocabulary.add(all_triples(graph.triples))
+        background = read_background(program.background, named=program.named)
+        vocabulary.add(background)
+        if reader is not None:
+            _look_at_sample(program, background, reader, graphs, vocabulary, found)
     except DotrError as error:
-        return list(error.diagnostics)
+        return [*found.found, *error.diagnostics]
     add_heads(program, vocabulary)
-    check_vocabulary(program, vocabulary, sampled=bool(sample), found=found)
+    check_vocabulary(program, vocabulary, sampled=reader is not None, found=found)
+    if reader is not None:
+        check_terms(program, vocabulary, found)
     return found.found
+
+
+_FOLLOWS = {"D1325": ("D2511",), "D2517": ("D1220", "D2501")}
+"""A code, and those that tell the same with the reason."""
+
+
+def told_once(found: Sequence[Diagnostic]) -> list[Diagnostic]:
+    """The findings without those whose place has one that says more."""
+
+    def is_told(one: Diagnostic) -> bool:
+        better = (other for other in found if other.code in _FOLLOWS.get(one.code, ()))
+        return any(_covers(other, one) for other in better)
+
+    return [one for one in found if not is_told(one)]
+
+
+def _covers(other: Diagnostic, one: Diagnostic) -> bool:
+    a, b = other.span, one.span
+    return a is not None and b is not None and a.source == b.source and a.start < b.end and b.start < a.end
+
+
+def _look_at_sample(
+    program: Program,
+    background: list[Triple],
+    reader: Sources,
+    graphs: int,
+    vocabulary: Vocabulary,
+    found: Diagnostics,
+) -> None:
+    """Run the program over the first graphs of the sources."""
+    from dotr.core.parts import all_triples  # noqa: PLC0415  # start-up
+    from dotr.survey.report import survey  # noqa: PLC0415  # start-up
+    from dotr.survey.times import check_times  # noqa: PLC0415  # start-up
+
+    sample = Sample(limit=graphs)
+    for graph in reader:
+        vocabulary.add(all_triples(graph.triples))
+        sample.add(graph.time, graph.triples)
+        if sample.full:
+            break
+    sample.clock = reader.clock or sample.clock
+    check_times(sample, reader.ladder.rungs, program.prefixes, found)
+    seen = survey(program, background, sample)
+    found.found += seen.found.found
+    if seen.error is not None:
+        found.found += seen.error.diagnostics
 
 
 def as_json(diagnostic: Diagnostic) -> dict[str, object]:

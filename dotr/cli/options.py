@@ -44,6 +44,14 @@ def size(value: str | int) -> int:
     return int(found[1]) << (10 * _POWERS[found[2].lower()])
 
 
+def number(value: str | int) -> int:
+    """A number of things: 1000, 10k, 2m."""
+    found = re.fullmatch(r"([0-9]+)([km]?)", str(value).strip().lower().replace("_", ""))
+    if found is None or int(found[1]) == 0:
+        raise click.BadParameter(f"`{value}` is no number: write 1000, 10k or 2m")
+    return int(found[1]) * {"": 1, "k": 1_000, "m": 1_000_000}[found[2]]
+
+
 def file_name(value: str) -> str:
     """The name of a file or folder to write, which is not empty."""
     if not value:

@@ -73,7 +73,7 @@ def test_what_background_datalog_or_sample_has_is_fine(
 ) -> None:
     (folder / "fire.dotr").write_text(PROGRAM.replace("in_rom", "in_room"), encoding="utf-8")
     assert run(["check", "fire.dotr", "--sample", "sample.jsonl", "--format", "json"]) == 0
-    assert findings(capsys) == []
+    assert [found for found in findings(capsys) if found["severity"] != "info"] == []
 
 
 def test_json_has_the_promised_shape(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -37,16 +37,21 @@ from dotr.source import Span
 
 @dataclass(slots=True)
 class Vocabulary:
-    """Predicates and classes that occur, and IRIs that schema triples speak of: either may follow."""
+    """Predicates and classes that occur, IRIs that schema triples speak of (either may follow), and all terms
+    that are called something.
+    """
 
     predicates: set[Term] = field(default_factory=set)
     classes: set[Term] = field(default_factory=set)
     schema: set[Term] = field(default_factory=set)
+    terms: set[Term] = field(default_factory=set)
     anything: bool = False
 
     def add(self, triples: Iterable[Triple]) -> None:
+        terms = self.terms
         for subject, predicate, object_ in triples:
             self.predicates.add(predicate)
+            terms.update((subject, predicate, object_))
             if predicate == RDF_TYPE:
                 self.classes.add(object_)
             if predicate.startswith((f"<{RDFS}", f"<{OWL}")):
@@ -62,6 +67,9 @@ def add_heads(program: Program, vocabulary: Vocabulary) -> None:
     """Add what Datalog heads derive. A variable predicate or class derives what the schema names."""
     for rule in program.datalog:
         for head in rule.heads:
+            vocabulary.terms.update(
+                t for t in (head.subject, head.predicate, head.object) if isinstance(t, str)
+            )
             if isinstance(head.predicate, Var):
                 continue  # instantiated over the schema: `Vocabulary.schema`
             vocabulary.predicates.add(head.predicate)
@@ -75,9 +83,9 @@ def check_vocabulary(program: Program, vocabulary: Vocabulary, *, sampled: bool,
         for predicate, class_, span in _unknown(select, vocabulary):
             word = class_ or predicate
             words = vocabulary.classes if class_ is not None else vocabulary.predicates
-            near = _near(word, words)
+            likely = near(word, words)
             kind = "class" if class_ is not None else "predicate"
-            hint = f"did you mean {near}?" if near else ""
+            hint = f"did you mean {likely}?" if likely else ""
             if sampled:
                 found.warning(
                     "D1220",
@@ -86,7 +94,7 @@ def check_vocabulary(program: Program, vocabulary: Vocabulary, *, sampled: bool,
                     hint=hint,
                     notes=("it is neither in the background, nor a Datalog head, nor in the sample",),
                 )
-            elif near:
+            elif likely:
                 found.info(
                     "D1223",
                     f"the {kind} {word} is not known from the background",
@@ -96,27 +104,55 @@ def check_vocabulary(program: Program, vocabulary: Vocabulary, *, sampled: bool,
                 )
 
 
-def _near(word: Term, words: Iterable[Term]) -> str:
-    """The known word of the same namespace that is spelled almost so."""
+def near(word: Term, words: Iterable[Term]) -> str:
+    """The known IRI that a word was probably meant to be: spelled almost so in the same namespace, or so in
+    another one.
+    """
     space, local = _split(word)
     best, best_ratio = "", 0.8
     for known in sorted(words):
+        if known == word or not is_iri(known):
+            continue
         other_space, other = _split(known)
-        if other_space == space and other != local and abs(len(other) - len(local)) <= 3:
-            ratio = SequenceMatcher(None, local.lower(), other.lower()).ratio()
-            if ratio > best_ratio and not _numbered(local, other):
-                best, best_ratio = known, ratio
+        ratio = 0.0
+        if other_space == space and abs(len(other) - len(local)) <= 3 and not _numbered(local, other):
+            matcher = SequenceMatcher(None, local.lower(), other.lower())
+            ratio = matcher.ratio() if matcher.real_quick_ratio() > best_ratio else 0.0
+        elif other == local and len(local) > 2:
+            ratio = 0.95
+        if ratio > best_ratio:
+            best, best_ratio = known, ratio
     return best
 
 
 def _numbered(one: str, other: str) -> bool:
     """`room1` and `room2` are two things, not a slip of the pen."""
-    return one.rstrip("0123456789") == other.rstrip("0123456789")
+    return one != other and one.rstrip("0123456789") == other.rstrip("0123456789")
 
 
 def _split(word: Term) -> tuple[str, str]:
     cut = max(word.rfind("#"), word.rfind("/"), word.rfind(":")) + 1
     return word[:cut], word[cut:-1]
+
+
+def required_patterns(select: Select) -> Iterator[TriplePattern]:
+    """The triple patterns without which a query has no answer."""
+    aggregates = any(p.expression is not None and has_aggregate(p.expression) for p in select.projection)
+    if select.group_by or not aggregates:
+        yield from _required(select.where)
+
+
+def _required(group: GroupPattern) -> Iterator[TriplePattern]:
+    for element in group.elements:
+        match element:
+            case Triples(patterns):
+                yield from patterns
+            case GroupPattern():
+                yield from _required(element)
+            case SubSelect(select):
+                yield from required_patterns(select)
+            case _:
+                continue
 
 
 _Need = tuple[Term, Term | None, Span | None]

@@ -211,7 +211,8 @@ class ClauseParser(TemplateParser):
                 case _:
                     hint = ""
                     if self.token.kind == "name" and self.key not in KEYWORDS:
-                        hint = nearest(self.token.text, CONJUNCTS) or self._unselected()
+                        near = "" if self._names_event() else nearest(self.token.text, CONJUNCTS)
+                        hint = near or self._unselected()
                     elif self.token.kind in ("attribute", "timeof"):
                         hint = "conditions are joined with &&"
                     raise self.fail("EACH, LAST, FIRST, NOT or an aggregate", hint)
@@ -219,6 +220,9 @@ class ClauseParser(TemplateParser):
             if event is not None:
                 self._wild.add(event.name.text)
             raise
+
+    def _names_event(self) -> bool:
+        return self.peek().key in (":=", "WITHIN", "BETWEEN")
 
     def _unselected(self) -> str:
         """The hint for an event without the word that says how it is chosen."""

@@ -14,6 +14,7 @@ from dotr.lang.pages import (
     outputs,
     queries,
     running,
+    samples,
     syntax,
     windows,
 )
@@ -27,6 +28,7 @@ GROUPS: Final = (
     lasting,
     datalog,
     running,
+    samples,
     outputs,
     budgets,
     explanations,

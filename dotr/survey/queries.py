@@ -1,0 +1,129 @@
+"""Queries without their filters, and pattern by pattern: how far they come on a sample.
+
+Place:   probed by report.py; what the filters make of the rows says conditions.py.
+Method:  the outermost FILTERs are taken off and all variables selected, so that the rows are what the filters
+         were asked about. Where there is none, the pattern is asked for piece by piece, each next to what it
+         shares a variable with: the first piece that brings the number to nothing is the one to look at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from dotr.ir import (
+    Bind,
+    Element,
+    Expression,
+    Filter,
+    GroupPattern,
+    OptionalGroup,
+    Projection,
+    Select,
+    TriplePattern,
+    Triples,
+    Var,
+)
+from dotr.source import Span
+from dotr.sparql.scope import visible
+from dotr.survey.probes import Observed, Probes
+from dotr.survey.rows import asks_a_graph
+from dotr.tesla.conditions import parts
+
+
+def unfiltered(select: Select) -> Select:
+    """The query with all its variables and without the filters that `filters` gives."""
+    kept = tuple(e for e in select.where.elements if not (isinstance(e, Filter) and _is_judged(e.condition)))
+    return all_variables(GroupPattern(kept), select)
+
+
+def filters(select: Select) -> list[Expression]:
+    """The parts of a query's outermost filters, those apart that ask the graph again."""
+    conditions = [e.condition for e in select.where.elements if isinstance(e, Filter)]
+    return [part for condition in conditions if _is_judged(condition) for part in parts(condition)]
+
+
+def _is_judged(condition: Expression) -> bool:
+    return not asks_a_graph(condition)
+
+
+def all_variables(where: GroupPattern, select: Select) -> Select:
+    """SELECT of every variable that a group binds; a trailing VALUES of the query is kept."""
+    names = dict.fromkeys(
+        (*visible(where), *(v.name for v in (select.values.variables if select.values else ())))
+    )
+    return Select(tuple(Projection(Var(name)) for name in names), where, values=select.values)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a query's pattern that can bring the number of rows to nothing."""
+
+    text: str
+    span: Span | None
+    elements: tuple[Element, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How many rows a query has up to each of its pieces."""
+
+    pieces: Sequence[Piece]
+    seen: Sequence[Observed]
+
+    @property
+    def stop(self) -> tuple[Piece, int] | None:
+        """The first piece without a row, and how many there were before it (0 where it is the first)."""
+        before = 0
+        for piece, observed in zip(self.pieces, self.seen, strict=True):
+            if not observed.count:
+                return piece, before
+            before = observed.count
+        return None
+
+
+def probe_pieces(probes: Probes, select: Select) -> Progress:
+    """Look at a query's pattern piece by piece."""
+    pieces = ordered(list(_pieces(select.where)))
+    seen = []
+    elements: list[Element] = []
+    for piece in pieces:
+        elements += piece.elements
+        seen.append(probes.query(all_variables(GroupPattern(tuple(elements)), select)))
+    return Progress(pieces, seen)
+
+
+def _pieces(group: GroupPattern) -> Iterator[Piece]:
+    for element in group.elements:
+        match element:
+            case Triples(patterns):
+                for pattern in patterns:
+                    yield Piece(_text(pattern), pattern.span, (Triples((pattern,)),))
+            case Filter(condition) if not _is_judged(condition):
+                yield Piece("FILTER EXISTS", condition.span, (element,))
+            case Filter() | Bind() | OptionalGroup():
+                continue  # takes no row away (a filter is judged by itself)
+            case GroupPattern(span=span):
+                yield Piece("a group", span, (element,))
+            case _:
+                name = type(element).__name__
+                yield Piece({"SubSelect": "a subquery"}.get(name, name.upper()), None, (element,))
+
+
+def _text(pattern: TriplePattern) -> str:
+    span = pattern.span
+    return "a pattern" if span is None else " ".join(span.source.text[span.start : span.end].split())
+
+
+def ordered(pieces: list[Piece]) -> list[Piece]:
+    """The pieces as written, but each next to one that it shares a variable with, where there is one: else
+    every row of the one would be paired with every row of the other.
+    """
+    left, found = list(pieces), list[Piece]()
+    known: set[str] = set()
+    while left:
+        names = [set(visible(GroupPattern(piece.elements))) for piece in left]
+        chosen = next((i for i, own in enumerate(names) if not known or own & known or not own), 0)
+        known |= names[chosen]
+        found.append(left.pop(chosen))
+    return found

@@ -1,0 +1,30 @@
+"""A stretch of a stream to look at: graphs with their times, in order, as many as are worth it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from dotr.core.parts import Part, all_triples
+from dotr.events import Clock, Time
+
+GRAPHS = 10_000
+"""Graphs that are looked at, unless told otherwise."""
+
+_TRIPLES = 1_000_000
+"""Triples that are kept, whatever the number of graphs."""
+
+
+@dataclass(slots=True)
+class Sample:
+    """The first graphs of a stream. `full`: no more are taken."""
+
+    clock: Clock = field(default_factory=Clock)
+    limit: int = GRAPHS
+    graphs: list[tuple[Time, Part]] = field(default_factory=list)
+    full: bool = False
+    _triples: int = 0
+
+    def add(self, time: Time, graph: Part) -> None:
+        self.graphs.append((time, graph))
+        self._triples += len(all_triples(graph))
+        self.full = len(self.graphs) >= self.limit or self._triples >= _TRIPLES

@@ -1,0 +1,183 @@
+"""The table of mistakes: what dotr says to rules that are right but for one slip, over a sample of the data.
+
+Each row: what is changed in a right program, and what the messages must say. A mistake that gives no event,
+or too many, and no message that names its cause, is the bug that this table is for.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Dotr
+from tests.survey import factory
+from tests.survey.conftest import EXAMPLES, Place
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """`old` is replaced by `new` in the rules of `place`; `says` are the codes and words that must come."""
+
+    name: str
+    place: Place
+    old: str
+    new: str
+    says: tuple[str, ...]
+
+
+FACTORY = (
+    Mistake(
+        "a number in quotation marks in WHERE", Place.FACTORY, "Temp.?c > 80", 'Temp.?c > "80"',
+        ("D2511", "`Temp.?c` is xsd:decimal", "write `80`, without quotation marks"),
+    ),
+    Mistake(
+        "a number in quotation marks in FILTER", Place.FACTORY, "?v > 8", '?v > "8"',
+        ("D2511", "`?v` is xsd:decimal in 941 of 941 rows", "write `8`, without quotation marks"),
+    ),
+    Mistake(
+        "a time in quotation marks", Place.FACTORY, "Temp.?c > 80", 'Temp.time > "2026-03-02T09:00:00Z"',
+        ("D2511", "`Temp.time` is xsd:dateTime", "is a text"),
+    ),
+    Mistake(
+        "a class in small letters", Place.FACTORY, "a :Vibration", "a :vibration",
+        ("D1220", "no triple has the class", "did you mean <http://example.org/factory#Vibration>?"),
+    ),
+    Mistake(
+        "a class in small letters, in object position", Place.FACTORY, "a :Vibration", "?is :vibration",
+        ("D2501", "nothing is called :vibration", "did you mean :Vibration?"),
+    ),
+    Mistake(
+        "a threshold out of reach", Place.FACTORY, "?v > 8", "?v > 800",
+        ("D2512", "`?v > 800` is true in none of 941 rows of query `Spike`", "`?v` lies between 0 and 32.8"),
+    ),
+    Mistake(
+        "an attribute mixed up in ON", Place.FACTORY, "ON Spike.?m = Temp.?m", "ON Spike.?m = Temp.?c",
+        ("D2511", "`Spike.?m` is an IRI", "`Temp.?c` is xsd:decimal", "did you mean `Spike.?m = Temp.?m`?"),
+    ),
+    Mistake(
+        "a forgotten ON", Place.FACTORY, " ON Spike.?m = Temp.?m", "",
+        ("D1321", "LAST chooses among all `Spike`, whatever its `?m`", "write `ON Spike.?m = Temp.?m`"),
+    ),
+    Mistake(
+        "a variable without its event", Place.FACTORY, "ON Spike.?m = Temp.?m", "ON ?m = Temp.?m",
+        ("D1304", "write `Spike.?m`"),
+    ),
+    Mistake(
+        "a misspelt property", Place.FACTORY, "Vibration ; :machine", "Vibration ; :machin",
+        ("D1220", "no triple has the predicate", "factory#machine>?"),
+    ),
+    Mistake(
+        "a name in another namespace", Place.FACTORY,
+        "?m ; :value ?v", "?m ; <http://example.com/factory#value> ?v",
+        ("D1220", "did you mean <http://example.org/factory#value>?"),
+    ),
+    Mistake(
+        "a property of the wrong subject", Place.FACTORY,
+        "Vibration ; :machine ?m", "Vibration ; :machine ?m ; :in ?h",
+        ("D2517", "nothing matches `:in ?h` beside what stands before it in query `Spike`", "941 rows"),
+    ),
+    Mistake(
+        "a unit too small", Place.FACTORY, "WITHIN 5 min", "WITHIN 5 ms",
+        ("D2518", "no `Spike` lies in its window in rule `Overheat`", "the nearest one is 3.822 s before"),
+    ),
+    Mistake(
+        "a resource in other letters in a condition", Place.FACTORY, "Temp.?c > 80", "Temp.?m = :M3",
+        ("D2501", "nothing is called :M3", "did you mean :m3?"),
+    ),
+    Mistake(
+        "conditions that contradict each other", Place.FACTORY, "Temp.?c > 80", "Temp.?c > 80 && Temp.?c < 8",
+        ("D1328", "`Temp.?c > 80` and `Temp.?c < 8` are never both true"),
+    ),
+    Mistake(
+        "a sum of a resource", Place.FACTORY, "Temp.?c > 80", "Temp.?m + 1 > 80",
+        ("D2511", "`Temp.?m + 1` never has a value", "`Temp.?m` is an IRI"),
+    ),
+)  # fmt: skip
+
+BUILDING = (
+    Mistake(
+        "ppm where degrees are meant", Place.BUILDING, "FILTER(?celsius > 45)", "FILTER(?celsius > 450)",
+        ("D2512", "`?celsius > 450` is true in none of", "`?celsius` lies between"),
+    ),
+    Mistake(
+        "a property's name as a text", Place.BUILDING,
+        "sosa:observedProperty :CO2", 'sosa:observedProperty "CO2"',
+        ("D2517", 'nothing matches `sosa:observedProperty "CO2"`'),
+    ),
+    Mistake(
+        "LAST where EACH is meant", Place.BUILDING, "AND EACH  Beat", "AND LAST  Beat",
+        ("D1327", "LAST takes one `Beat` of all", "write `AND EACH Beat`"),
+    ),
+    Mistake(
+        "an aggregate that nothing reads", Place.BUILDING, "?n >= 5 && ", "",
+        ("D1326", "nothing reads `?n`"),
+    ),
+    Mistake(
+        "a mean compared with a text", Place.BUILDING, "?mean > 1000", '?mean > "1000"',
+        ("D2511", "is never true in rule `Stuffy`", "write `1000`, without quotation marks"),
+    ),
+    Mistake(
+        "a rule that waits for itself", Place.BUILDING, "AND NOT   Told := Fire", "AND LAST  Told := Fire",
+        ("D1328", "`Fire` can never have an event", "there is no first one"),
+    ),
+    Mistake(
+        "a room compared with a temperature", Place.BUILDING,
+        "ON Hot.?room = Smoke.?room", "ON Hot.?celsius = Smoke.?room",
+        ("D2511", "`Hot.?celsius` is xsd:decimal", "did you mean"),
+    ),
+    Mistake(
+        "an unknown trigger", Place.BUILDING, "FROM      Smoke", "FROM      Smoak",
+        ("D1106", "there is no query or rule `Smoak`", "did you mean `Smoke`?"),
+    ),
+    Mistake(
+        "the time of an event as an attribute", Place.BUILDING, "?t := Beat.time", "?t := Beat.?time",
+        ("D1310", "the time of an event is `Beat.time`"),
+    ),
+    Mistake(
+        "a comparison of a thing with itself", Place.BUILDING,
+        "Near.?room = Air.?room", "Near.?room = Near.?room",
+        ("D1323", "both sides of `=` are the same"),
+    ),
+    Mistake(
+        "a misspelt background", Place.BUILDING, "<building.ttl>", "<bilding.ttl>",
+        ("D2003", "did you mean `building.ttl`?"),
+    ),
+    Mistake(
+        "an event without its choice", Place.BUILDING, "AND LAST  Hot ", "AND Hot ",
+        ("D1004", "say which: `AND EACH Hot`"),
+    ),
+    Mistake(
+        "CONSTRUCT for DEFINE", Place.BUILDING, "DEFINE    { dotr_fire", "CONSTRUCT { dotr_fire",
+        ("D1004", "what a rule emits stands behind DEFINE"),
+    ),
+    Mistake(
+        "a division by a resource", Place.BUILDING, "ROUND(?mean)", "?mean / Air.?room",
+        ("D2511", "never has a value", "`Air.?room` is an IRI"),
+    ),
+)  # fmt: skip
+ALL = (*FACTORY, *BUILDING)
+
+
+@pytest.mark.parametrize("mistake", ALL, ids=lambda mistake: mistake.name)
+def test_a_mistake_is_named(mistake: Mistake, dotr: Dotr) -> None:
+    right = mistake.place.copy_to(Path())
+    assert right.count(mistake.old) >= 1
+    Path("rules.dotr").write_text(right.replace(mistake.old, mistake.new, 1), encoding="utf-8")
+    said = dotr("check", "rules.dotr", "--sample", mistake.place.stream).out
+    for words in mistake.says:
+        assert words in said, said
+
+
+@pytest.mark.parametrize("place", Place, ids=lambda place: place.name.lower())
+def test_right_rules_get_no_warning(place: Place, dotr: Dotr) -> None:
+    Path("rules.dotr").write_text(place.copy_to(Path()), encoding="utf-8")
+    said = dotr("check", "rules.dotr", "--sample", place.stream)
+    assert not re.search(r"^(warning|error)", said.out, re.MULTILINE), said.out
+
+
+def test_the_factory_is_as_large_as_it_says() -> None:
+    assert len(factory.graphs()) == factory.GRAPHS == 1_882
+    assert EXAMPLES.is_dir()
