@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from dotr.core.pipeline import Background, Pipeline
+from dotr.core.deployment import Background, Deployment
+from dotr.core.pipeline import Pipeline
 from dotr.errors import DotrError
 from dotr.events import Fact, RawMatch, Time
 from dotr.ir import Binding, Conjunct, Every, Position, Program, Rule, Select
@@ -84,7 +85,7 @@ class Probes:
 
         try:
             pipeline = Pipeline(
-                probed, background, on_refused=lambda *_: None, on_matches=observe, closed=closed
+                Deployment(probed, background, closed=closed), on_refused=lambda *_: None, on_matches=observe
             )
             pipeline.begin(sample.clock)
             for number, (time, part) in enumerate(sample.graphs):

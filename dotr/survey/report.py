@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from dotr.core.pipeline import Background
+from dotr.core.deployment import Background
 from dotr.errors import Diagnostics, DotrError
 from dotr.events import Time
 from dotr.ir import Choose, Position, Program, Rule, Select, Summarise, Triples, Var
