@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 
 import pytest
 
@@ -12,8 +14,8 @@ from dotr.errors import Diagnostic, Severity
 from dotr.io.files.rule_texts import read_rules_text
 from dotr.io.files.shipped import SCHEME
 from dotr.lang import check_program
+from dotr.lang import pages as all_pages
 from dotr.lang.explain import PAGES, explain, similar
-from dotr.lang.pages import GROUPS
 from dotr.lang.pages.page import Page, PageKind
 from tests.lang.rejected import cases, findings
 
@@ -36,7 +38,8 @@ def codes() -> set[str]:
 
 def test_a_code_has_one_page() -> None:
     """A second one would silently take the place of the first."""
-    pages = [page.code for group in GROUPS for page in group.PAGES]
+    names = [module.name for module in iter_modules(all_pages.__path__) if module.name != "page"]
+    pages = [page.code for name in names for page in import_module(f"dotr.lang.pages.{name}").PAGES]
     assert len(pages) == len(set(pages)) == len(PAGES)
 
 
