@@ -9,11 +9,12 @@ Why not: asking every query at every instant: a graph would cost the number of r
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NoReturn
 
 from dotr.budget import BUDGET, SLACK, Exhausted
+from dotr.core.following import Following, Moves
 from dotr.core.query_units import SharedQuery, UnitMaker, shared_queries
 from dotr.events import Fact, Time
 from dotr.ir import Select
@@ -21,7 +22,7 @@ from dotr.joins.describe import Shorten, describe
 from dotr.joins.emit import compile_plan, source_of
 from dotr.joins.relations import Relation
 from dotr.joins.store import TripleIndex
-from dotr.rdf.terms import Term
+from dotr.rdf.terms import Term, Triple
 from dotr.sparql.algebra import patterns_of
 from dotr.sparql.distribution import Distribution, Shares
 from dotr.sparql.full import Explosion
@@ -77,7 +78,7 @@ class Extractor:
     With `shares`, streams of one shape that differ in a comparison it takes have
     their facts under one name, each with what it measures: `filtered` says for each the name, operator and
     constant; and streams of equal queries have them under one of their names: see `same`. `filtered` has
-    the last word.
+    the last word. `kept`: the background changes through the overlay of this store (datalog/maintenance.py).
     """
 
     def __init__(
@@ -88,6 +89,7 @@ class Extractor:
         limit: int = ANSWER_LIMIT,
         budget: int = BUDGET,
         shares: Shares | None = None,
+        kept: TripleIndex | None = None,
     ) -> None:
         self._shares = shares
         self.same: dict[str, str] = {}
@@ -105,6 +107,18 @@ class Extractor:
             self._add(shared)
         self._always = [unit for unit in self.units if unit.always]
         self._full = any(isinstance(unit, Fallback) for unit in self.units)
+        self._following = None if kept is None else Following(self.units, self._maker, kept)
+
+    def moves(self) -> Moves:
+        """How the change that is open over what is kept changes the answers of the background."""
+        assert self._following is not None, "made with `kept`"
+        return self._following.moves()
+
+    def settle(self, moves: Moves, added: Iterable[Triple], removed: Iterable[Triple]) -> None:
+        """That change is committed, and these are its triples. Backwards: it is taken back."""
+        assert self._following is not None, "made with `kept`"
+        self._following.settle(moves, added, removed)
+        self._always = [unit for unit in self.units if unit.always]
 
     def facts(self, time: Time, now: Term | None = None) -> dict[str, list[Fact]]:
         """Stream → facts, in canonical order, of the instant the store is at; no stream without facts.

@@ -54,7 +54,7 @@ class Jumps:
         clock: Clock,
         *,
         materialize_all: bool = False,
-        engine: str = "recomputation",
+        engine: str = "maintenance",
     ) -> None:
         self.program = program
         self.useless = 0

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
+from dotr.core.maintained import Maintenance
 from dotr.core.periods import StatedChange
 from dotr.core.recomputation import Recomputation
 from dotr.events import Clock, Fact, Time
@@ -73,5 +74,5 @@ Open: TypeAlias = Callable[[Program, Collection[Triple], Clock, bool], LastingKn
 """(program, what is stated, clock, whether everything is materialised) → the engine. What is stated is closed
 when the first change is opened; that it contradicts itself is no error here."""
 
-ENGINES: Mapping[str, Open] = {"recomputation": Recomputation}
+ENGINES: Mapping[str, Open] = {"maintenance": Maintenance, "recomputation": Recomputation}
 """Engines of what lasts by name."""

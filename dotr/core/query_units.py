@@ -159,6 +159,12 @@ class UnitMaker:
         query = CompiledQuery(translated, builder)
         return IncrementalView(name, select, distribution, meter, query, builder.leaves)
 
+    def follower(self, unit: IncrementalView, kept: TripleIndex) -> CompiledQuery:
+        """The unit's query over the overlay of what is kept, where its standing answers change."""
+        distribution = unit.distribution
+        builder = Builder(kept, checks=lambda branch: _checks(distribution, branch))
+        return CompiledQuery(unit.query.translated, builder)
+
     def many_answers(self, unit: QueryUnit | None, time: Time) -> ProgramError:
         """D4130."""
         name, span = ("", None) if unit is None else (unit.name, unit.select.span)

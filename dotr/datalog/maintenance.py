@@ -10,7 +10,7 @@ Method:  a change is an overlay over the index: new statements and what they der
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from dotr.budget import Exhausted, at_deployment
@@ -22,7 +22,7 @@ from dotr.datalog.statements import Statements, place_of, row_of, triple_of
 from dotr.datalog.stratum_evaluation import StratumEvaluator
 from dotr.errors import ProgramError
 from dotr.ir import DatalogRule
-from dotr.joins.relations import ALL, Relation, is_aggregate, is_clash, is_class
+from dotr.joins.relations import ALL, Relation, is_aggregate, is_clash, is_class, is_path
 from dotr.joins.store import EVERYTHING, Table, TripleIndex
 from dotr.rdf.overlay import Changes, Row
 from dotr.rdf.terms import RDF_TYPE, Triple
@@ -85,42 +85,55 @@ class Maintained:
         if closed is None:
             budget = at_deployment(limits.budget, len(stated))
             closed = close_background(rules, stated, needed, limits.background, budget)
-        self.closed = closed
         found, clauses = closing_program(closed)
-        self._clauses = clauses
-        self.general = EVERYTHING if changing is None else affected(clauses, changing)
-        """Relations of which rows may come and go."""
-        self._keeps = found.keeps
-        self._budget = limits.budget
+        self.closed = closed
         self.index = closed.index
-        self.store = TripleIndex(
-            closed.index,
-            volatile=self.general,
-            general=self.general,
-            arities={a.relation: a.arity for a in clauses.all_aggregations},
-            counting=counting,
-        )
-        self.store.tables.update((relation, Table(rows)) for relation, rows in closed.tables.items())
+        self.keeps = found.keeps
+        """Whether anything reads a triple."""
+        self._clauses = clauses
+        self._limits, self._counting = limits, counting
+        self._unions = frozenset(unions) | _unions_read(clauses)
+        self._tables = {relation: Table(rows) for relation, rows in closed.tables.items()}
         self._statements: dict[Relation, Statements] = {}
         self._opened: dict[Relation, Statements] = {}
         self._note_derived(clauses, stated, closed.clashes)
-        self._unions = frozenset(unions) | _unions_read(clauses)
-        self._layers = self._make_layers(clauses, limits.instant)
+        self._changing = None if changing is None else set(changing)
+        self._make()
 
-    def _make_layers(self, clauses: Clauses, limit: int) -> StratumEvaluator:
+    def _make(self) -> None:
+        """Plans and code over the index as it is."""
+        clauses, changing = self._clauses, self._changing
+        self.general = EVERYTHING if changing is None else affected(clauses, sorted(changing))
+        """Relations of which rows may come and go."""
+        self.store = TripleIndex(
+            self.index,
+            volatile=self.general,
+            general=self.general,
+            arities={a.relation: a.arity for a in clauses.all_aggregations},
+            counting=self._counting,
+        )
+        self.store.tables = self._tables
         for clause in clauses.all:
             for head in clause.heads:
                 if is_clash(head.pattern.relation):
-                    self.store.tables.setdefault(head.pattern.relation, Table())
-        return StratumEvaluator(
+                    self._tables.setdefault(head.pattern.relation, Table())
+        self._layers = StratumEvaluator(
             clauses,
             self.store,
             unions=self._unions,
             known=None,
-            limit=limit,
-            overflow=overflow(clauses, limit),
+            limit=self._limits.instant,
+            overflow=overflow(clauses, self._limits.instant),
             stated=self.stated,
         )
+
+    def widen(self, relations: Iterable[Relation] | None) -> None:
+        """From now on rows of these may come and go, too; None: of all. Whoever has plans makes them anew."""
+        if relations is None or self._changing is None:
+            self._changing = None
+        else:
+            self._changing.update(relations)
+        self._make()
 
     def _note_derived(self, clauses: Clauses, stated: Collection[Triple], clashes: Iterable[Triple]) -> None:
         heads = {head.pattern.relation for clause in clauses.all for head in clause.heads}
@@ -134,7 +147,7 @@ class Maintained:
             if derivable and triple not in told:
                 self._of(relation).derived.add(key)
         for subject, predicate, object_ in clashes:
-            self.store.tables.setdefault(predicate, Table()).insert((subject, object_))
+            self._tables.setdefault(predicate, Table()).insert((subject, object_))
 
     # -- what holds
 
@@ -153,6 +166,14 @@ class Maintained:
         known = self._statements.get(relation)
         return triple in self.index and (known is None or key not in known.derived)
 
+    def statements(self) -> Iterator[Triple]:
+        """The triples that are stated, of those that anything reads; before the change that is open."""
+        for triple in self.index:
+            relation, key = place_of(triple)
+            known = self._statements.get(relation)
+            if known is None or key not in known.derived:
+                yield triple
+
     def clashes(self) -> list[Triple]:
         """What inconsistency rules find, with the change that is open; sorted."""
         return clashes_of(self.store)
@@ -160,7 +181,7 @@ class Maintained:
     @property
     def ground(self) -> Ground:
         """What instants over this background are opened with."""
-        return Ground(self.general, self.stated, self.store.tables)
+        return Ground(self.general, self.stated, self._tables)
 
     # -- a change
 
@@ -194,10 +215,10 @@ class Maintained:
             known = self._statements.get(relation)
             if known is not None and key in known.ended:
                 del known.ended[key]
-            elif self._keeps(triple) and not self.states(triple):
+            elif self.keeps(triple) and not self.states(triple):
                 self._open(relation).begun[key] = None
         size = sum(len(statements.begun) + len(statements.ended) for statements in self._opened.values())
-        self.store.meter.open(at_deployment(self._budget, size))
+        self.store.meter.open(at_deployment(self._limits.budget, size))
         if mixed:
             self._replace()
         else:
@@ -241,6 +262,10 @@ class Maintained:
         found = self._opened[relation] = self._of(relation)
         return found
 
+    def touches(self, relations: Container[Relation]) -> bool:
+        """Whether the open change adds or removes rows of one of the relations."""
+        return any(c.relation in relations and (c.added or c.removed) for c in self._touched())
+
     def changed(self) -> NetChange:
         """What the open change adds and removes."""
         added: list[Triple] = []
@@ -272,7 +297,7 @@ class Maintained:
     def _commit(self, changes: Changes, undo: Undo) -> None:
         relation = changes.relation
         added, removed = list(changes.added), list(changes.removed)
-        if relation in self.store.tables:
+        if relation in self._tables:
             self._move(relation, added, removed)
             undo.steps.append(Step(relation, added, removed))
             return
@@ -287,7 +312,7 @@ class Maintained:
 
     def _move(self, relation: Relation, added: Collection[Row], removed: Collection[Row]) -> None:
         """Take rows out of the index, and put others in."""
-        table = self.store.tables.get(relation)
+        table = self._tables.get(relation)
         if table is not None:
             for key in removed:
                 table.remove(row_of(key))
@@ -325,7 +350,9 @@ class Maintained:
         self._opened.clear()
 
     def _touched(self) -> list[Changes]:
-        return [c for c in self.store.overlay.touched if c.relation not in (ALL, RDF_TYPE)]
+        """What changes in relations that are kept: not in unions and paths."""
+        touched = self.store.overlay.touched
+        return [c for c in touched if c.relation not in (ALL, RDF_TYPE) and not is_path(c.relation)]
 
     def stated(self, relation: Relation) -> Callable[[Row], bool]:
         """Whether a row of the relation, by its key, is stated, with the change that is open."""

@@ -237,7 +237,7 @@ class IncrementalView(QueryUnit):
         self.always = bool(query.static())
         self._standing: Standing | None = None
         plain = not (query.translated.distinct and distribution.index is not None)
-        self._mergeable = self.always and plain and not query.translated.order
+        self._mergeable = plain and not query.translated.order
 
     def readers(self, woken: Woken) -> Iterable[tuple[Relation, UnitReader]]:
         for relation in dict.fromkeys(source for watched in self.query.watched for source in watched.sources):
@@ -247,13 +247,19 @@ class IncrementalView(QueryUnit):
         woken, self.woken = self.woken, False
         query = self.query
         changes = query.changes() if woken else []
-        if query.timeless and (not changes or self._mergeable):
+        if query.timeless and (not changes or (self.always and self._mergeable)):
             if self._standing is None:
                 self._standing = Standing(self.distribution, query.standing())
             self._standing.facts(time, query.moved() if changes else (), result)
         else:
             self.distribution.facts(query.answers(), time, result)
         query.forget()
+
+    def settle(self, changes: Iterable[Change]) -> None:
+        """The background has changed, and by these the answers over it."""
+        self.query.settle(changes)
+        self.always = bool(self.query.static())
+        self._standing = None
 
     def standing(self) -> Iterable[str]:
         query, distribution = self.query, self.distribution
@@ -353,6 +359,10 @@ class Fallback(QueryUnit):
             self._state.leave()
             self._standing = Standing(self.distribution, self._answers())
         self._standing.facts(time, (), result)
+
+    def settle(self) -> None:
+        """The background has changed."""
+        self._standing = None
 
     def standing(self) -> Iterable[str]:
         if not self.query.timeless:

@@ -1,0 +1,70 @@
+"""What the background alone answers, followed while the background changes.
+
+Place:   under extract.py, for a background that datalog/maintenance.py keeps.
+Method:  a unit with answers of the background has its query over the overlay of every change, too; the signed
+         delta of that goes to its standing answers when the change is committed, and back when it is undone.
+         What the full engine answers is asked again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from dotr.core.query_units import UnitMaker
+from dotr.joins.relations import Relation
+from dotr.joins.store import TripleIndex
+from dotr.rdf.terms import Triple
+from dotr.sparql.compiled import CompiledQuery
+from dotr.sparql.operators import Change
+from dotr.sparql.units import Fallback, IncrementalView, QueryUnit
+
+
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """Units whose standing answers change: by how much, or (`asked`) to be asked again."""
+
+    changes: tuple[tuple[IncrementalView, Sequence[Change]], ...] = ()
+    asked: tuple[Fallback, ...] = ()
+
+    def __neg__(self) -> Moves:
+        back = ((unit, [(row, -n) for row, n in changes]) for unit, changes in self.changes)
+        return Moves(tuple(back), self.asked)
+
+
+class Following:
+    """Owns the queries over what is kept, by the relations that wake them."""
+
+    def __init__(self, units: Iterable[QueryUnit], maker: UnitMaker, kept: TripleIndex) -> None:
+        self._kept = kept
+        self._state = maker.state
+        self._views: dict[Relation, list[tuple[IncrementalView, CompiledQuery]]] = {}
+        self._fallbacks: dict[Relation, list[Fallback]] = {}
+        for unit in units:
+            if isinstance(unit, IncrementalView) and any(map(kept.changing, unit.relations)):
+                query = maker.follower(unit, kept)
+                for relation in {source for watched in query.watched for source in watched.sources}:
+                    self._views.setdefault(relation, []).append((unit, query))
+            elif isinstance(unit, Fallback):
+                for relation in unit.relations:
+                    self._fallbacks.setdefault(relation, []).append(unit)
+
+    def moves(self) -> Moves:
+        """What the open change does."""
+        touched = [changes.relation for changes in self._kept.overlay.touched]
+        woken = {id(query): (unit, query) for r in touched for unit, query in self._views.get(r, ())}
+        found = []
+        for unit, query in woken.values():
+            changes = query.changes()
+            query.forget()
+            if changes:
+                found.append((unit, changes))
+        asked = dict.fromkeys(unit for r in touched for unit in self._fallbacks.get(r, ()))
+        return Moves(tuple(found), tuple(asked))
+
+    def settle(self, moves: Moves, added: Iterable[Triple], removed: Iterable[Triple]) -> None:
+        for unit, changes in moves.changes:
+            unit.settle(changes)
+        for fallback in moves.asked:
+            fallback.settle()
+        self._state.settle(added, removed)

@@ -1,0 +1,220 @@
+"""M as an index that is maintained, K over it, and the answers that stand over both.
+
+Place:   under maintained.py, which says what is stated; over datalog/maintenance.py, which derives.
+Method:  language.md, "What lasts". A change is opened over the index, the standing queries give their signed
+         deltas, and it is committed with them; an instant is an overlay over the index as it is then, thrown
+         away. Relations of which nothing is declared have code that assumes they never change, until
+         something of theirs is inserted or deleted: then plans are made anew over the same index.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from dotr.budget import BUDGET, SLACK
+from dotr.core.enrich import wanted
+from dotr.core.extract import Extractor, needed
+from dotr.datalog.maintenance import Maintained
+from dotr.datalog.materialiser import Materialiser, clash_found
+from dotr.datalog.owl_lists import is_list_triple, rules_over
+from dotr.datalog.schema import SAME_AS, is_schema, schema_triples
+from dotr.errors import DataError
+from dotr.events import Clock, Fact, Time
+from dotr.ir import Entailment, Program, Select
+from dotr.joins.relations import ALL, Relation, class_relation, holding, relation_of
+from dotr.rdf.terms import RDF_TYPE, Triple
+from dotr.sparql.operators import Change, Row
+from dotr.sparql.standing import StandingQuery, standing_query
+
+Differences = dict[Select, Sequence[Change]]
+"""Standing query → how its answers change, where they do."""
+
+_EPOCHS = 8
+"""So often plans are made anew for relations nobody declared, before all are taken to change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """A change that was committed: how the standing answers changed, and what takes it back."""
+
+    differences: Differences
+    undo: Callable[[], None]
+
+
+class SchemaChange(Exception):  # noqa: N818  # not an error: the model is to be made anew
+    """A change is of what rules were instantiated over: M is to be closed anew."""
+
+
+class LastingModel:
+    """Owns the index of M for one program, and the overlays over it.
+
+    `stated`: all triples that are stated. Raises ProgramError, DataError for rules that are no program over
+    it; that it contradicts itself is no error here.
+    """
+
+    def __init__(
+        self, program: Program, stated: Collection[Triple], clock: Clock, materialize_all: bool
+    ) -> None:
+        self.program = program
+        self._checked = program.entailment is not Entailment.NONE
+        self._clock = clock
+        self._unions = needed(program.selects) & {ALL, RDF_TYPE}
+        self._epochs = 0
+        rules = rules_over(program, stated)
+        self.kept = Maintained(
+            rules,
+            stated,
+            needed=wanted(program, materialize_all),
+            changing=_declared(program),
+            unions=self._unions,
+        )
+        self.aside = {triple for triple in stated if not self.kept.keeps(triple)}
+        """What is stated and nothing reads."""
+        self._make()
+
+    def _make(self) -> None:
+        """Plans over the index as it is."""
+        kept = self.kept
+        self._instants = Materialiser((), closed=kept.closed, ground=kept.ground)
+        self._instants.store.moment.clock = kept.store.moment.clock = self._clock
+        self._extract = Extractor(
+            self.program.asked, self._instants.store, budget=BUDGET * SLACK, kept=kept.store
+        )
+        self._standing: dict[Select, StandingQuery] = {}
+        self._woken: dict[Relation, list[Select]] = {}
+        for standing in self.program.standing.values():
+            if standing.select not in self._standing:
+                query = self._standing[standing.select] = standing_query(standing.select, kept.store)
+                for relation in query.relations:
+                    self._woken.setdefault(relation, []).append(standing.select)
+
+    # -- M
+
+    def stated(self) -> set[Triple]:
+        """Every triple that is stated."""
+        return {*self.aside, *self.kept.statements()}
+
+    def answers(self, select: Select) -> Counter[Row]:
+        """All answers over M of a query without NOW()."""
+        return Counter(standing_query(select, self.kept.store).answers())
+
+    @property
+    def over_schema(self) -> bool:
+        """Whether rules were instantiated over a schema."""
+        return self.kept.closed.instantiated.over
+
+    def schema(self) -> set[Triple]:
+        """The triples of M over which they were, and those these are derived from."""
+        watched = self.kept.closed.instantiated.watched
+        return {triple for triple in schema_triples(self.kept) if relation_of(*triple) in watched}
+
+    def check(self) -> None:
+        """Raise DataError D3101 where M contradicts itself, with the change that is open."""
+        if self._checked and (clashes := self.kept.clashes()):
+            raise DataError([clash_found(clash) for clash in clashes])
+
+    def move(self, begun: Iterable[Triple], ended: Iterable[Triple], *, check: bool = True) -> Settled:
+        """Commit a change of what is stated. Raises DataError, ProgramError where M(t) contradicts itself or
+        explodes, SchemaChange where it is to be closed anew; nothing has changed then.
+        """
+        begun, ended = list(begun), list(ended)
+        kept = self.kept
+        if self._schema_among(begun) or self._schema_among(ended):
+            raise SchemaChange
+        self._widen(begun, ended)
+        kept.open(begun, ended)
+        try:
+            if kept.touches(kept.closed.instantiated.watched):
+                raise SchemaChange
+            if check:
+                self.check()
+            differences = self._differences()
+            moves = self._extract.moves()
+        except BaseException:
+            self._forget()
+            kept.abandon()
+            raise
+        changed = kept.changed()
+        backs = [self._standing[select].settle(changed.added, changed.removed) for select in differences]
+        self._forget()
+        undo = kept.commit()
+        self._extract.settle(moves, changed.added, changed.removed)
+        put, taken = self._put_aside(begun, ended)
+
+        def back() -> None:
+            kept.undo(undo)
+            self._extract.settle(-moves, changed.removed, changed.added)
+            for settled in backs:
+                settled()
+            self.aside.difference_update(put)
+            self.aside.update(taken)
+
+        return Settled({select: moved for select, moved in differences.items() if moved}, back)
+
+    def _differences(self) -> Differences:
+        """Of every standing query that the open change may touch."""
+        touched = [changes.relation for changes in self.kept.store.overlay.touched]
+        woken = dict.fromkeys(select for r in touched for select in self._woken.get(r, ()))
+        return {select: self._standing[select].moved() for select in woken}
+
+    def _forget(self) -> None:
+        for query in self._standing.values():
+            query.forget()
+
+    def _put_aside(self, begun: list[Triple], ended: list[Triple]) -> tuple[list[Triple], list[Triple]]:
+        keeps = self.kept.keeps
+        put = [triple for triple in begun if not keeps(triple) and triple not in self.aside]
+        taken = [triple for triple in ended if triple in self.aside]
+        self.aside.difference_update(taken)
+        self.aside.update(put)
+        return put, taken
+
+    def _schema_among(self, triples: Iterable[Triple]) -> bool:
+        """Whether the rules may be others over these triples."""
+        if self.over_schema:
+            return any(map(_is_basic, triples))
+        return self.program.entailment is Entailment.OWL2RL and any(map(is_list_triple, triples))
+
+    def _widen(self, *changes: Iterable[Triple]) -> None:
+        """Open an epoch for relations that were taken not to change."""
+        kept = self.kept
+        new = {holding(t)[0] for part in changes for t in part if kept.keeps(t)}
+        new = {relation for relation in new if relation not in kept.general}
+        if new:
+            self._epochs += 1
+            kept.widen(None if self._epochs >= _EPOCHS else sorted(new))
+            self._make()
+
+    # -- K
+
+    def facts(self, graph: Iterable[Triple], time: Time) -> dict[str, list[Fact]]:
+        """The facts of the queries over K(t), which is gone afterwards.
+
+        Raises DataError D2601, D3101 and ProgramError; nothing has changed then.
+        """
+        instants = self._instants
+        instants.instant(dict.fromkeys(graph))
+        try:
+            if self._checked and (clashes := instants.clashes()):
+                raise DataError(clashes)
+            return self._extract.facts(time)
+        finally:
+            instants.forget()
+
+
+def _declared(program: Program) -> list[Relation] | None:
+    """The relations of HOLD lines; None for all."""
+    if any(hold.predicate is None and hold.class_ is None for hold in program.holds):
+        return None
+    return [
+        class_relation(hold.class_) if hold.class_ is not None else str(hold.predicate)
+        for hold in program.holds
+    ]
+
+
+def _is_basic(triple: Triple) -> bool:
+    """Whether rules may be instantiated over a triple."""
+    relation = relation_of(*triple)
+    return is_schema(relation) or relation == SAME_AS or is_list_triple(triple)

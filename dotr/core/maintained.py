@@ -1,0 +1,238 @@
+"""What lasts, maintained: M changes by what changes, and standing answers by signed deltas.
+
+Place:   one of the engines of lasting.py, over lasting_model.py.
+Method:  language.md, "What lasts". A change is committed when it is told, and taken back when it is
+         abandoned. Other rules, and schema over which rules were instantiated, have M closed anew. While M
+         contradicts itself its answers change unseen: by how much is remembered for the next that does not.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from dotr.core.lasting_model import LastingModel, SchemaChange
+from dotr.core.periods import StatedChange
+from dotr.datalog.schema import is_schema, stream_schema
+from dotr.errors import DataError, DotrError
+from dotr.events import Clock, Fact, Time
+from dotr.ir import Program, RelationToStream, Select
+from dotr.joins.relations import relation_of
+from dotr.rdf.terms import Triple
+from dotr.sparql.distribution import facts_of
+from dotr.sparql.operators import Row
+
+Bags = Mapping[Select, Counter[Row]]
+"""Standing query → a bag of rows, or of signed changes."""
+
+
+class _State(NamedTuple):
+    """What an open change is taken back to.
+
+    `model` None: none can be made; `stated` and `answers` are kept instead, those of the last one that was
+    consistent. `owed`: how the answers changed since M was (`consistent`: since then it is).
+    """
+
+    program: Program
+    model: LastingModel | None
+    stated: frozenset[Triple] = frozenset()
+    answers: Bags = MappingProxyType({})
+    owed: Bags = MappingProxyType({})
+    consistent: bool = True
+
+
+class Maintenance:
+    """Owns M, and how to take the open change back."""
+
+    def __init__(
+        self, program: Program, stated: Collection[Triple], clock: Clock, materialize_all: bool = False
+    ) -> None:
+        self._clock, self._all = clock, materialize_all
+        self._now = self._kept = _State(program, None, frozenset(stated))
+        self._begun = False
+        self._undo: Callable[[], None] | None = None
+
+    # -- the protocol of lasting.py
+
+    def change(
+        self, time: Time, stated: StatedChange, program: Program | None = None
+    ) -> dict[str, list[Fact]]:
+        first = self._begin()
+        if program is None and not stated and not first and self._now.consistent:
+            return {}
+        try:
+            self._refuse_schema(stated)
+            owed = self._go(stated, program, check=True)
+        except BaseException:
+            self.abandon()
+            raise
+        self._now = self._now._replace(owed={}, consistent=True)
+        return _facts(self._now.program, owed, time)
+
+    def facts(self, time: Time, graph: Sequence[Triple] | None) -> dict[str, list[Fact]]:
+        assert self._now.model is not None, "a change was opened"
+        return self._now.model.facts(graph or (), time)
+
+    def keep(self) -> None:
+        self._kept, self._undo = self._now, None
+
+    def abandon(self) -> None:
+        if self._undo is not None:
+            self._undo()
+        self._now, self._undo = self._kept, None
+
+    def overlook(self, time: Time, stated: StatedChange, program: Program | None = None) -> None:
+        self._begin()
+        try:
+            owed = self._go(stated, program, check=False)
+            self._now = self._now._replace(owed=owed, consistent=False)
+        except DotrError:
+            self.abandon()
+            self._now = self._without_model(stated, program)
+        self.keep()
+
+    def snapshot(self) -> Any:
+        state = self._kept
+        if state.consistent or not self._begun:
+            return None
+        kind, bags = ("owed", state.owed) if state.model is not None else ("answers", state.answers)
+        rows = (bags.get(select, _NONE) for select in _standing(state.program))
+        return [kind, [[[list(row), n] for row, n in sorted(bag.items(), key=repr)] for bag in rows]]
+
+    def restore(self, state: Any) -> None:
+        if state is None:
+            return
+        kind, found = state
+        bags = (Counter({tuple(row): n for row, n in bag}) for bag in found)
+        by_query = dict(zip(_standing(self._now.program), bags, strict=True))
+        if kind == "owed":
+            self._begin()
+            self._now = self._now._replace(owed=by_query, consistent=False)
+        else:
+            self._begun = True
+            self._now = self._now._replace(answers=by_query, consistent=False)
+        self._kept = self._now
+
+    # -- going on
+
+    def _begin(self) -> bool:
+        """Close what is stated at first. Whether that was now."""
+        if self._begun:
+            return False
+        now = self._now
+        model = LastingModel(now.program, now.stated, self._clock, self._all)
+        self._begun = True
+        self._now = self._kept = _State(now.program, model)
+        return True
+
+    def _go(self, stated: StatedChange, program: Program | None, *, check: bool) -> Bags:
+        """Go on to M(t); how its answers changed since M was last consistent."""
+        now, model = self._now, self._now.model
+        if program is None and model is not None:
+            try:
+                settled = model.move(stated.begun, stated.ended, check=check)
+            except SchemaChange:
+                pass
+            else:
+                self._undo = settled.undo
+                return _sum(now.owed, settled.differences)
+        return self._close_anew(stated, program or now.program, check)
+
+    def _close_anew(self, stated: StatedChange, program: Program, check: bool) -> Bags:
+        """Another model; the answers of both are compared."""
+        now = self._now
+        model = LastingModel(program, self._stated_after(stated), self._clock, self._all)
+        if check:
+            model.check()
+            self._refuse_derived(model, stated)
+        before = self._before(program)
+        self._now = _State(program, model)
+        found: dict[Select, Counter[Row]] = {}
+        for select in before:
+            bag = found[select] = Counter(model.answers(select))
+            bag.subtract(before[select])
+        return _sum(now.owed if now.model is not None else {}, found)
+
+    def _before(self, program: Program) -> Bags:
+        """All answers that a program's queries are compared with: of M(t⁻), or of the last one kept."""
+        now, wanted = self._now, _standing(program)
+        if now.model is None:
+            return {select: now.answers[select] for select in wanted if select in now.answers}
+        known = set(_standing(now.program))
+        found = {select: now.model.answers(select) for select in wanted if select in known}
+        if now.consistent and len(found) < len(wanted):  # the old rules over what the new queries read
+            mixed = replace(program, datalog=now.program.datalog, entailment=now.program.entailment)
+            model = LastingModel(mixed, now.model.stated(), self._clock, self._all)
+            found |= {select: model.answers(select) for select in wanted if select not in known}
+        return found
+
+    def _without_model(self, stated: StatedChange, program: Program | None) -> _State:
+        """What is stated goes on though nothing can be made of it."""
+        now = self._now
+        program = program or now.program
+        answers = {}
+        for select, bag in self._before(program).items():
+            answers[select] = Counter(bag)
+            if now.model is not None:
+                answers[select].subtract(now.owed.get(select, _NONE))
+        return _State(program, None, frozenset(self._stated_after(stated)), answers, consistent=False)
+
+    def _stated_after(self, stated: StatedChange) -> set[Triple]:
+        now = self._now
+        before = set(now.stated) if now.model is None else now.model.stated()
+        return (before - set(stated.ended)) | stated.begun.keys()
+
+    # -- schema
+
+    def _refuse_schema(self, stated: StatedChange) -> None:
+        """Raise DataError D2601 for schema that a graph states and that would be held."""
+        model = self._now.model
+        if model is not None and model.over_schema:
+            for triple in stated.held:
+                if is_schema(relation_of(*triple)):
+                    raise DataError(stream_schema(triple))
+
+    def _refuse_derived(self, model: LastingModel, stated: StatedChange) -> None:
+        """Raise DataError D2601 where schema follows from what a graph states and is held."""
+        if not (stated.held and model.over_schema):
+            return
+        others = model.stated() - set(stated.held)
+        without = LastingModel(model.program, others, self._clock, self._all)
+        more = model.schema() ^ without.schema()
+        if more:
+            raise DataError(stream_schema(min(more), derived=True))
+
+
+_NONE: Counter[Row] = Counter()
+
+
+def _standing(program: Program) -> list[Select]:
+    """The queries of ISTREAM and DSTREAM, each once."""
+    return list(dict.fromkeys(standing.select for standing in program.standing.values()))
+
+
+def _sum(owed: Bags, more: Mapping[Select, Iterable[tuple[Row, int]] | Counter[Row]]) -> Bags:
+    """Signed changes added up; queries without any are left out."""
+    total = {select: Counter(bag) for select, bag in owed.items()}
+    for select, changes in more.items():
+        bag = total.setdefault(select, Counter())
+        for row, n in changes.items() if isinstance(changes, Counter) else changes:
+            bag[row] += n
+    found = {select: Counter({row: n for row, n in bag.items() if n}) for select, bag in total.items()}
+    return {select: bag for select, bag in found.items() if bag}
+
+
+def _facts(program: Program, changes: Bags, time: Time) -> dict[str, list[Fact]]:
+    """The facts of the streams: what their queries gained, or lost."""
+    found: dict[str, list[Fact]] = {}
+    for stream, standing in program.standing.items():
+        sign = 1 if standing.operator is RelationToStream.ISTREAM else -1
+        bag = changes.get(standing.select, _NONE)
+        rows = (row for row, n in bag.items() for _ in range(n * sign))
+        facts = facts_of(rows, time)
+        if facts:
+            found[stream] = facts
+    return found

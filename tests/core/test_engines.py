@@ -1,0 +1,161 @@
+"""Engines of what lasts give the same facts, refuse the same instants, and go on alike."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dotr.core.jumps import Jumps
+from dotr.core.lasting import ENGINES
+from dotr.datalog.owl_lists import rules_over
+from dotr.datalog.strata import check_rules
+from dotr.errors import DotrError, Severity
+from dotr.events import Clock, Message, Time
+from dotr.ir import DatalogRule, Entailment, Program, RelationToStream, Select, StandingQuery
+from dotr.lang import parse_datalog, parse_query
+from dotr.rdf.terms import OWL, RDFS, Triple
+from dotr.reference.datalog import closure, contradictions
+from tests.core.histories import UNIT, histories, holds, triples
+
+History = list[tuple[Time, list[Message]]]
+Change = tuple[int, Program, list[Triple]] | None
+
+RULES = [
+    "",
+    "<ex:p>(?x, ?z) :- <ex:p>(?x, ?y), <ex:p>(?y, ?z) .",
+    "<ex:q>(?y, ?x) :- <ex:p>(?x, ?y) . <ex:C>(?x) :- <ex:q>(?x, ?x) .",
+    "<ex:D>(?x) :- <ex:C>(?x), NOT <ex:p>(?x, ?y) .",
+    """<ex:s>(?x, ?y) :- <ex:p>(?x, ?y), NOT <ex:q>(?y, ?x) .
+    <ex:s>(?x, ?z) :- <ex:s>(?x, ?y), <ex:r>(?y, ?z) . <ex:D>(?x) :- <ex:s>(?x, ?x) .""",
+    "<ex:n>(?x, ?n) :- AGGREGATE(<ex:p>(?x, ?y) ON ?x BIND COUNT(?y) AS ?n) . <ex:C>(?x) :- <ex:n>(?x, 2) .",
+    "[?y, ?p, ?x] :- [?x, ?p, ?y], <ex:C>(?x) .",
+]
+SCHEMA: list[Triple] = [
+    ("<ex:C>", f"<{RDFS}subClassOf>", "<ex:D>"),
+    ("<ex:p>", f"<{RDFS}domain>", "<ex:C>"),
+    ("<ex:C>", f"<{OWL}disjointWith>", "<ex:D>"),
+    ("<ex:p>", f"<{OWL}inverseOf>", "<ex:q>"),
+    ("<ex:a>", f"<{OWL}sameAs>", "<ex:b>"),
+]
+QUERIES = [
+    "SELECT ?x ?y { ?x <ex:p> ?y }",
+    "SELECT ?x { ?x <ex:p> ?y }",
+    "SELECT DISTINCT ?x { ?x <ex:p> ?y }",
+    "SELECT ?x ?y ?z { ?x <ex:p> ?y . ?y <ex:q> ?z }",
+    "SELECT ?x ?z { ?x a <ex:C> OPTIONAL { ?x <ex:r> ?z } }",
+    "SELECT ?x { ?x a <ex:D> MINUS { ?x <ex:q> ?y } }",
+    "SELECT ?x { ?x a <ex:C> FILTER NOT EXISTS { ?x <ex:p> ?x } }",
+    "SELECT (COUNT(*) AS ?n) { ?x <ex:p> ?y }",
+    "SELECT ?x (COUNT(?y) AS ?n) { ?x <ex:s> ?y } GROUP BY ?x",
+    "SELECT ?s ?p { ?s ?p <ex:a> }",
+    "SELECT ?x ?y { ?x <ex:p>+ ?y }",
+    "SELECT ?x ?n { ?x <ex:n> ?n }",
+    "SELECT ?y { { SELECT DISTINCT ?y { ?x <ex:p> ?y } } }",
+    "SELECT ?x { ?x <ex:p> ?y } ORDER BY ?x LIMIT 1",
+]
+_ENTAILED: dict[Entailment, list[DatalogRule]] = {
+    Entailment.NONE: [],
+    **{
+        kind: list(parse_datalog(Path(f"rules/{kind}.dlog").read_text()))
+        for kind in (Entailment.RDFS, Entailment.OWL2RL)
+    },
+}
+_selects: list[Select] = [parse_query(text, prefixes={}) for text in QUERIES]
+
+
+@st.composite
+def programs(draw: st.DrawFn) -> Program:
+    """Some rules, plain queries, and changes of answers."""
+    rules = [
+        rule for text in draw(st.sets(st.sampled_from(RULES), max_size=2)) for rule in parse_datalog(text)
+    ]
+    entailment = draw(st.sampled_from([Entailment.NONE] * 6 + [Entailment.RDFS, Entailment.OWL2RL]))
+    rules += _ENTAILED[entailment]
+    if any(finding.severity is Severity.ERROR for finding in check_rules(rules)):
+        rules = _ENTAILED[entailment]
+    plain = draw(st.lists(st.sampled_from(_selects), max_size=2))
+    moving = draw(st.lists(st.sampled_from(_selects), min_size=1, max_size=3))
+    standing = {
+        f"S{i}{operator.name}": StandingQuery(operator, select, "")
+        for i, select in enumerate(moving)
+        for operator in RelationToStream
+    }
+    queries = {f"Q{i}": select for i, select in enumerate(plain)}
+    return Program(
+        queries, datalog=tuple(rules), entailment=entailment, holds=draw(holds()), standing=standing
+    )
+
+
+_background = st.lists(st.one_of(triples, triples, st.sampled_from(SCHEMA)), max_size=6, unique=True)
+_changed = st.one_of(st.none(), st.none(), st.tuples(st.integers(0, 14), programs(), _background))
+
+
+def _with_schema(history: History, schema: Sequence[tuple[int, Triple, bool]]) -> History:
+    """Some schema inserted and deleted by messages of their own."""
+    found = dict(history)
+    for time, triple, insert in schema:
+        message = Message(insert=[triple]) if insert else Message(delete=[triple])
+        found[time * UNIT] = [*found.get(time * UNIT, []), message]
+    return sorted(found.items())
+
+
+def _gone(jumps: Jumps, time: Time, parts: Sequence[Message]) -> tuple[object, ...]:
+    """What happens at one instant: facts, or what is wrong with it and what happens without its messages."""
+    try:
+        return (jumps.go(time, parts, False).facts,)
+    except DotrError as error:
+        code = error.diagnostics[0].code
+    if parts:
+        return code, *_gone(jumps, time, ())
+    return code, jumps.overlook(time, False).facts
+
+
+def _told(
+    engine: str, program: Program, background: list[Triple], history: History, change: Change, saved: set[int]
+) -> list[object]:
+    jumps = Jumps(program, background, Clock(), engine=engine)
+    came, told = dict(history), []
+    if change is not None:
+        jumps.replace(change[0] * UNIT, change[1], change[2])
+    for time in range(0, 22 * UNIT, UNIT):
+        if time in came or jumps.next() == time:
+            told.append((time // UNIT, *_gone(jumps, time, came.get(time, ()))))
+            if time // UNIT in saved and not (change is not None and time < change[0] * UNIT):
+                state = json.loads(json.dumps(jumps.snapshot()))
+                jumps = Jumps(
+                    jumps.program, change[2] if change is not None else background, Clock(), engine=engine
+                )
+                jumps.restore(state)
+    return told
+
+
+@given(
+    programs(),
+    _background,
+    histories(),
+    st.lists(st.tuples(st.integers(0, 14), st.sampled_from(SCHEMA), st.booleans()), max_size=1),
+    _changed,
+    st.sets(st.integers(0, 14), max_size=2),
+)
+def test_all_engines_tell_the_same(
+    program: Program,
+    background: list[Triple],
+    history: History,
+    schema: list[tuple[int, Triple, bool]],
+    change: Change,
+    saved: set[int],
+) -> None:
+    history = _with_schema(history, schema)
+    rules = rules_over(program, background)
+    try:
+        state = closure(rules, background)
+    except DotrError:
+        return
+    if contradictions(rules, state):
+        return  # refused when it is deployed
+    told = {name: _told(name, program, background, history, change, saved) for name in ENGINES}
+    assert told["maintenance"] == told["recomputation"]
