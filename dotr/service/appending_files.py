@@ -125,7 +125,7 @@ class AppendingFile:
             first = found.decode("utf-8", "replace").split("\n")[0]
             raise RefusedError(
                 Diagnostic(
-                    "D5211",
+                    "D5212",
                     f"the head of `{self._name}` is not that of these rules",
                     place=self._name,
                     label=first,

@@ -21,7 +21,7 @@ PAGES: Final = (
         PageKind.OTHER,
     ),
     Page(
-        "D5211",
+        "D5212",
         "a file that begins otherwise",
         "An output of a deployment goes on where it stopped. The columns of a CSV file are its first line, "
         "the prefixes of a TriG file its first lines: rules that have others go on in another file.",
