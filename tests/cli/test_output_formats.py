@@ -159,5 +159,5 @@ def test_a_csv_file_whose_header_would_change_is_not_continued(two: Dotr) -> Non
     Path("more.jsonl").write_text(json.dumps({"time": 30, "graph": HOT}))
     ran = two("feed", "more.jsonl", "-o", "x.csv")
     assert ran.code == 5
-    assert "error[D5211]: the head of `x.csv` is not that of these rules" in ran.err
+    assert "error[D5212]: the head of `x.csv` is not that of these rules" in ran.err
     assert Path("x.csv").read_text() == after
