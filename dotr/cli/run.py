@@ -43,6 +43,7 @@ from dotr.ir import Program
 from dotr.ir.private_rules import needed
 from dotr.lang import load_program
 from dotr.rdf.terms import Triple
+from dotr.survey.sample import Sample
 
 
 @click.command(short_help="Replay sources through rules and print composite events.")
@@ -224,6 +225,7 @@ class Replay:
     _graph: TimedGraph | None = field(default=None, init=False)
     _progress: render.Progress = field(default_factory=lambda: render.Progress(False), init=False)
     _running: bool = field(default=False, init=False)
+    _sample: Sample = field(default_factory=lambda: Sample(limit=1_000), init=False)
 
     def __post_init__(self) -> None:
         self.origins = Lineage(lambda: self.pipeline.settled)
@@ -256,10 +258,22 @@ class Replay:
             raise
         progress.clear()
         if not quiet:
+            self._tell_silence()
             render.note(self.summary(progress.seconds))
+
+    def _tell_silence(self) -> None:
+        """Why rules without an event had none, where their queries had no fact in the first graphs."""
+        events, program = self.pipeline.counters.events, self.pipeline.program
+        if self.pipeline.clock is None or all(events.get(r.name) for r in program.rules if not r.private):
+            return
+        from dotr.survey.silent_rules import why_silent  # noqa: PLC0415  # start-up: most runs have events
+
+        self._sample.clock = self.pipeline.clock
+        render.say_all(why_silent(self.pipeline.deployment, events, self._sample))
 
     def _replay(self, sink: EventSink, progress: render.Progress) -> None:
         sources, pipeline, origins = self.sources, self.pipeline, self.origins
+        sample = self._sample
         at_once = live(sources.paths)
         ahead = 0 if at_once else AHEAD
         count = 0
@@ -280,6 +294,8 @@ class Replay:
                     pipeline.begin(clock)
                 origins.note(graph)
                 pipeline.take(graph.time, graph.triples)
+                if not sample.full:
+                    sample.add(graph.time, graph.triples)
                 if not count & ahead:
                     self._write(sink)
                     if at_once:

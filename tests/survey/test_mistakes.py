@@ -181,3 +181,13 @@ def test_right_rules_get_no_warning(place: Place, dotr: Dotr) -> None:
 def test_the_factory_is_as_large_as_it_says() -> None:
     assert len(factory.graphs()) == factory.GRAPHS == 1_882
     assert EXAMPLES.is_dir()
+
+
+def test_a_run_says_once_why_a_rule_had_no_fact(dotr: Dotr) -> None:
+    Path("rules.dotr").write_text(Place.FACTORY.copy_to(Path()).replace("?v > 8", '?v > "8"'))
+    ran = dotr("run", "rules.dotr", "stream.jsonl")
+    assert ran.out == ""
+    assert ran.err.count("warning[D2511]") == 1
+    assert "`?v` is xsd:decimal in 500 of 500 rows" in ran.err
+    Path("rules.dotr").write_text(Place.FACTORY.copy_to(Path()))
+    assert "D25" not in dotr("run", "rules.dotr", "stream.jsonl").err
