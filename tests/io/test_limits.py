@@ -258,15 +258,19 @@ def test_a_long_message_is_read_in_linear_time(content: bytes) -> None:
     assert time.process_time() - begun < LINEAR
 
 
-@pytest.mark.parametrize("name", ["1.jsonl.gz", "1.nq.gz", "1.trig.gz", "1.ttl.gz", "1.nt.gz", "1.rdf.gz"])
-@pytest.mark.parametrize("filling", ["\n", "#\n", " "])
+NAMES = ["1.jsonl.gz", "1.nq.gz", "1.trig.gz", "1.ttl.gz", "1.nt.gz", "1.rdf.gz"]
+FILLED = [(name, filling) for name in NAMES for filling in ("\n", "#\n", " ")]
+FILLED.remove(("1.jsonl.gz", "#\n"))  # each of these lines is a document, refused by itself
+
+
+@pytest.mark.parametrize(("name", "filling"), FILLED)
 def test_what_is_decompressed_without_a_graph_is_bounded(tmp_path: Path, name: str, filling: str) -> None:
     content = filling.encode() * (12_000_000 // len(filling))
     (tmp_path / name).write_bytes(gzip.compress(content, 1))
     (tmp_path / "2.ttl").write_text("<urn:a> <urn:p> 1 .")
     graphs, found = refused(tmp_path, limit=6_000_000)
     assert graphs == 1
-    assert "D2006" in found or (name == "1.jsonl.gz" and filling == "#\n")  # each is a line that is no graph
+    assert "D2006" in found
 
 
 def test_a_message_log_of_blank_lines_is_bounded(tmp_path: Path) -> None:
