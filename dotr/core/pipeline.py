@@ -433,7 +433,7 @@ class Pipeline:
         if self.clock is not None:
             refuse_closed(time, self.watermark, self.clock)
             check_units(program, self.clock)
-        Deployment(program, background, self.deployment.settings).load()  # what cannot run is told now
+        Deployment(program, background, self.deployment.settings).compile()  # what cannot run is told now
         self._planned.append((time, program, background))
         if self._lasting is None and self.clock is not None:
             self._last_from_now()
