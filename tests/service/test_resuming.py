@@ -174,8 +174,8 @@ def older(state: str) -> None:
     """Make a deployment what the first format was."""
     with sqlite3.connect(Path(state) / "deployment.db", isolation_level=None) as connection:
         rules = [rule for (rule,) in connection.execute("SELECT DISTINCT rule FROM removed")]
-        connection.execute("DROP TABLE closed")
-        connection.execute("DROP TABLE removed")
+        for table in ("closed", "removed", "stated", "given", "planned"):  # the last three: format 3
+            connection.execute(f"DROP TABLE {table}")
         connection.execute("CREATE TABLE removed (rule TEXT PRIMARY KEY) WITHOUT ROWID")
         connection.executemany("INSERT INTO removed VALUES (?)", [(rule,) for rule in rules])
         connection.execute("UPDATE meta SET value = '1' WHERE key = 'format'")
