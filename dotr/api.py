@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, overload
 
@@ -34,6 +34,7 @@ from dotr.io.sinks import format_jsonl, nquads
 from dotr.io.timestamps import UNITS, TimeError, parse_datetime
 from dotr.ir import Program
 from dotr.lang import load_program
+from dotr.lang.grammar.durations import duration as parse_duration
 from dotr.rdf.canonical import canonical
 from dotr.rdf.terms import Term, Triple, is_blank, is_iri, literal_parts
 from dotr.tesla.detector import Restored
@@ -47,19 +48,12 @@ GraphLike: TypeAlias = Any
 AHEAD = 64
 """How many graphs of a file, or of `push_all`, are taken before they are run."""
 
-_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
-_DURATION_UNITS = {
-    "us": 1, "ms": 1_000, "s": 10**6, "sec": 10**6, "second": 10**6, "seconds": 10**6, "min": 60 * 10**6,
-    "minute": 60 * 10**6, "minutes": 60 * 10**6, "h": 3_600 * 10**6, "hour": 3_600 * 10**6,
-    "hours": 3_600 * 10**6, "d": 86_400 * 10**6, "day": 86_400 * 10**6, "days": 86_400 * 10**6,
-}  # fmt: skip
 _IRI = r"<[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]*>"
 _BLANK = r"_:[^\s<>\"]+"
 _LITERAL = rf'"(?:[^"\\\n\r]|\\.)*"(?:@[A-Za-z]+(?:-[A-Za-z0-9]+)*|\^\^{_IRI})?'
 _TRIPLE = tuple(map(re.compile, (rf"{_IRI}|{_BLANK}", _IRI, rf"{_IRI}|{_BLANK}|{_LITERAL}")))
 _LEAST, _MOST = -(2**63), 2**63
 """Times are at most so many microseconds away from 0."""
-_ISO_DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
 
 
 def duration(value: timedelta | str | None) -> int:
@@ -69,18 +63,11 @@ def duration(value: timedelta | str | None) -> int:
     """
     if value is None:
         return 0
-    if isinstance(value, timedelta):
-        micros = value // timedelta(microseconds=1)
-        if micros >= 0:
-            return micros
-    elif not isinstance(value, str):
-        pass
-    elif plain := _DURATION.fullmatch(value):
-        if plain[2] in _DURATION_UNITS:
-            return round(Decimal(plain[1]) * _DURATION_UNITS[plain[2]])
-    elif (iso := _ISO_DURATION.fullmatch(value)) and len(value) > 2 and not value.endswith("T"):
-        days, hours, minutes, seconds = (Decimal(part or 0) for part in iso.groups())
-        return round((((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 10**6)
+    if isinstance(value, timedelta) and value >= timedelta():
+        return value // timedelta(microseconds=1)
+    with suppress(ValueError):
+        if isinstance(value, str):
+            return parse_duration(value)
     raise UsageError(
         Diagnostic(
             "D4101", f"`{value}` is no duration", hint='write "5 min", "PT5M" or a timedelta, not negative'

@@ -350,3 +350,14 @@ def test_what_is_no_pair_is_told_and_what_came_before_is_handed_out(pair: object
     assert len(next(handed)) == 1
     with pytest.raises(dotr.UsageError, match="D4105"):
         next(handed)
+
+
+@pytest.mark.parametrize("text", ["0.5 us", "1e3 s", f"{10**23} d", "PT", "-1 s", "5 parsecs"])
+def test_a_duration_is_a_whole_number_of_microseconds_in_a_known_unit(text: str) -> None:
+    with pytest.raises(dotr.UsageError) as caught:
+        dotr.Engine.from_text(ALONE, lateness=text)
+    assert caught.value.diagnostics[0].code == "D4101"
+
+
+def test_units_of_durations_may_be_written_in_any_case() -> None:
+    assert dotr.Engine.from_text(ALONE, lateness="5 MIN").pipeline._lateness == 300_000_000

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 
 import click
 
-from dotr.api import duration
 from dotr.errors import Diagnostic, UsageError
 from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE
 from dotr.io.files.sources import SourceOptions
@@ -20,6 +19,7 @@ from dotr.io.timestamps import UNITS
 from dotr.ir import Program
 from dotr.ir.private_rules import only
 from dotr.lang.grammar.base import nearest
+from dotr.lang.grammar.durations import duration
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -65,7 +65,7 @@ def micros(value: str | int) -> int:
         return value
     try:
         return duration(value)
-    except UsageError:
+    except ValueError:
         raise click.BadParameter(f"`{value}` is no duration: write 5min, '90 s' or PT5M") from None
 
 
