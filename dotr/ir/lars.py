@@ -1,0 +1,128 @@
+"""LARS rules as checked: what holds over windows, beside what happens.
+
+Plain LARS with stratified negation (Beck, Dao-Tran, Eiter, 2018; Bazoobandi, Beck, Urbani: Laser, 2017), each
+rule read at every point of the timeline; tuple windows and aggregates are here, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TypeAlias
+
+from dotr.ir.datalog import BindAtom, FilterAtom
+from dotr.ir.expressions import Expression, Var
+from dotr.rdf.terms import Term
+from dotr.source import Span
+
+Argument: TypeAlias = Term | Var
+"""A constant (canonical) or a variable."""
+
+
+class Modality(StrEnum):
+    """When an atom must hold among the points of its window."""
+
+    SOMETIME = "SOMETIME"
+    ALWAYS = "ALWAYS"
+    AT = "AT"
+    AT_LEAST = "AT LEAST"
+
+
+@dataclass(frozen=True, slots=True)
+class NamedAtom:
+    """`Name(argument, …)`: an atom of a query, of a composite event rule, or of a head."""
+
+    name: str
+    arguments: tuple[Argument, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class TimeWindow:
+    """`WITHIN duration` (µs, a multiple of the step): the points of `[t − duration, t]` of the timeline."""
+
+    duration: int
+
+
+@dataclass(frozen=True, slots=True)
+class FactWindow:
+    """`WITHIN count FACTS [OF (stream, …)]`: the `count` last distinct atoms of `streams`.
+
+    `streams` are queries or composite event rules; never empty (without OF, the atom's own).
+    """
+
+    count: int
+    streams: tuple[str, ...]
+
+
+LarsWindow: TypeAlias = TimeWindow | FactWindow
+
+
+@dataclass(frozen=True, slots=True)
+class WindowAtom:
+    """`[NOT] atom [modality window]`. Without a window (`window` and `modality` None): the atom holds now.
+
+    `at`: the variable of AT. `count`: of AT LEAST.
+    """
+
+    atom: NamedAtom
+    modality: Modality | None = None
+    window: LarsWindow | None = None
+    at: str | None = None
+    count: int = 0
+    negated: bool = False
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowAggregate:
+    """`function([DISTINCT] argument) AS ?variable OVER atom window [PER ?v, …]`.
+
+    One row a group; no group, no row. It ranges over pairs of an atom and a point of the window. `function`:
+    COUNT SUM AVG MIN MAX; argument None is `*`.
+    """
+
+    function: str
+    argument: Expression | None
+    distinct: bool
+    variable: Var
+    atom: NamedAtom
+    window: LarsWindow
+    group: tuple[Var, ...] = ()
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+LarsLiteral: TypeAlias = WindowAtom | WindowAggregate | FilterAtom | BindAtom
+
+
+@dataclass(frozen=True, slots=True)
+class LarsHead:
+    """`atom [AT ?at [± offset]]`. `offset` in µs, a multiple of the step; `at` None: now."""
+
+    atom: NamedAtom
+    at: str | None = None
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LarsRule:
+    """`head :- body.`; an empty body holds at every point. Literals stand in the order written."""
+
+    head: LarsHead
+    body: tuple[LarsLiteral, ...] = ()
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class LarsProgram:
+    """All LARS rules of a deployment, in the order of the files and within them.
+
+    `step`: the timeline's, in µs; None where no file states it (one unit of integer time). `attributes`: name
+    of a head → the attributes that its facts have for composite event rules: the variables of the first rule
+    for the name; `_k` for a constant or a repeated variable at place k, from 1.
+    """
+
+    rules: tuple[LarsRule, ...] = ()
+    step: int | None = None
+    attributes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
