@@ -37,6 +37,7 @@ VERBS = {
     "fmt": "Canonical text of rule files.",
     "plan": "What will run: queries, joins, horizons, state bounds.",
     "run": "Replay sources through rules and print composite events.",
+    "watch": "How the answers of a query change, as they begin and end.",
     "explain": "Why an event happened, or a rule did not fire.",
     "state": "What holds at one time, as RDF.",
     "query": "SPARQL over the enriched state at one time, or over the background.",

@@ -88,7 +88,7 @@ def command(
     inputs = [*rule_texts.read_files, *documents, *sources, query]
     outputs_apart([output] if output else [], [on_error], inputs)
     triples = read_background(documents, base, max_document, named=program.named)
-    select = parse_query(_query_text(query), query, program.prefixes)
+    select = parse_query(query_text(query), query, program.prefixes)
     instant = None
     if at is not None:
         with DeadLetters(on_error, overwrite) as dead:
@@ -126,7 +126,7 @@ def _is_rdf(path: str) -> bool:
     return format_of(path) is not None
 
 
-def _query_text(path: str) -> str:
+def query_text(path: str) -> str:
     if path == "-":
         return read_standard_input()
     try:

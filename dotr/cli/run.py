@@ -221,6 +221,7 @@ class Replay:
     sources: Sources
     pipeline: Pipeline
     delayed: DeadLetters
+    tells_silence: bool = True
     origins: Lineage = field(init=False)
     _graph: TimedGraph | None = field(default=None, init=False)
     _progress: render.Progress = field(default_factory=lambda: render.Progress(False), init=False)
@@ -258,7 +259,8 @@ class Replay:
             raise
         progress.clear()
         if not quiet:
-            self._tell_silence()
+            if self.tells_silence:
+                self._tell_silence()
             render.note(self.summary(progress.seconds))
 
     def _tell_silence(self) -> None:

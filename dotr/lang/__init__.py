@@ -36,7 +36,15 @@ CHECKS: Final = (
 )
 """What is not wrong but hardly meant: functions of a program whose rules are right, in this order."""
 
-__all__ = ["Reader", "check_program", "load_program", "parse_datalog", "parse_program", "parse_query"]
+__all__ = [
+    "Reader",
+    "check_program",
+    "load_program",
+    "parse_datalog",
+    "parse_program",
+    "parse_query",
+    "parse_query_and_prefixes",
+]
 
 
 def check_program(
@@ -78,6 +86,13 @@ def parse_query(
     text: str, name: str = "<query>", prefixes: Mapping[str, str] | None = None, base: str | None = None
 ) -> Select:
     """One SELECT or ASK. `prefixes` hold unless the query declares its own. Raises ProgramError."""
+    return parse_query_and_prefixes(text, name, prefixes, base)[0]
+
+
+def parse_query_and_prefixes(
+    text: str, name: str = "<query>", prefixes: Mapping[str, str] | None = None, base: str | None = None
+) -> tuple[Select, dict[str, str]]:
+    """As `parse_query`, with the prefixes that hold in the query."""
     found = Diagnostics()
     parser = SparqlParser(Source(name, text), found)
     parser.prefixes.update(prefixes or {})
@@ -92,7 +107,7 @@ def parse_query(
         pass
     found.raise_errors()
     assert select is not None, "a query that was not read left an error"
-    return select
+    return select, parser.held
 
 
 def parse_datalog(text: str, name: str = "<rules>") -> tuple[DatalogRule, ...]:

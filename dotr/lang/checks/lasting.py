@@ -97,7 +97,7 @@ def _shown(span: Span | None) -> str:
 
 def check_standing(operator: RelationToStream, select: Select, span: Span, found: Diagnostics) -> None:
     """What lasts does not change because time goes by."""
-    if _asks_now(select):
+    if asks_now(select):
         found.error(
             "D1507",
             f"NOW() has no value under {operator}",
@@ -107,10 +107,10 @@ def check_standing(operator: RelationToStream, select: Select, span: Span, found
         )
 
 
-def _asks_now(value: Any) -> bool:
+def asks_now(value: Any) -> bool:
     """Whether NOW() stands anywhere below a syntax node."""
     if isinstance(value, Call) and value.function == "NOW":
         return True
     if isinstance(value, tuple):
-        return any(map(_asks_now, value))
-    return is_dataclass(value) and any(_asks_now(getattr(value, f.name)) for f in fields(value) if f.compare)
+        return any(map(asks_now, value))
+    return is_dataclass(value) and any(asks_now(getattr(value, f.name)) for f in fields(value) if f.compare)

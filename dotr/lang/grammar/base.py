@@ -59,6 +59,7 @@ class Cursor:
         self.at = 0
         self.token = self.tokens[0]
         self.prefixes: dict[str, str] = {}
+        self.held: dict[str, str] = {}  # prefixes that held in the query that was read last
         self.used: set[str] = set()
         self.declared: dict[str, Span] = {}
         self.base: str | None = None

@@ -101,6 +101,7 @@ class SparqlParser(ExpressionParser):
             return select
         finally:
             self.used |= used
+            self.held = self.prefixes
             self.prefixes, self.base, self.code, self.mode = prefixes, base, code, mode
             self.aggregates = aggregates
 

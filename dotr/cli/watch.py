@@ -1,0 +1,174 @@
+"""`dotr watch QUERY.rq SOURCE…`: the answers of one query over what lasts, as they begin and end.
+
+Place:   a run of the program that core/watching.py makes; what its two rules tell is written as answers.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import click
+
+from dotr.cli.options import jump_option, lateness_options, output_options, reading, source_options
+from dotr.cli.query import json_row, query_text
+from dotr.cli.run import DeadLetters, Replay, chosen_format, outputs_apart
+from dotr.core.deployment import Deployment
+from dotr.core.lasting_model import LastingModel
+from dotr.core.pipeline import Pipeline
+from dotr.core.watching import SignedAnswer, signed, watched, watching
+from dotr.errors import Diagnostic, ProgramError
+from dotr.events import Clock, Composite
+from dotr.io.files.background import BackgroundFiles
+from dotr.io.files.event_sinks import TextSink
+from dotr.io.files.outputs import StreamOutput, open_output
+from dotr.io.files.rule_texts import RuleTexts
+from dotr.io.files.sources import Sources
+from dotr.io.term_formatting import TermFormatter
+from dotr.ir import Program, Select
+from dotr.lang import load_program, parse_query_and_prefixes
+from dotr.lang.checks.lasting import asks_now
+from dotr.rdf.order import values_key
+
+FORMATS = ("text", "jsonl")
+_HOLDS = "--hold.dotr"
+
+
+@click.command(short_help="How the answers of a query change, as they begin and end.")
+@click.argument("query", metavar="QUERY.rq")
+@click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
+@click.option("--rules", multiple=True, metavar="FILE", help="Datalog, or a .dotr file for its prologue.")
+@click.option("--background", multiple=True, metavar="FILE", help="RDF that holds from the beginning.")
+@click.option(
+    "--hold", "holds", multiple=True, metavar="'P FOR 10 min'", help="A HOLD line; else until deleted."
+)
+@click.option("--initial", is_flag=True, help="Begin with the answers that the background has.")
+@click.option("--verify", is_flag=True, help="Run the literal reading beside; stop at a difference.")
+@source_options
+@lateness_options(late="fail")
+@jump_option
+@output_options(FORMATS)
+def command(
+    query: str,
+    sources: tuple[str, ...],
+    rules: tuple[str, ...],
+    background: tuple[str, ...],
+    holds: tuple[str, ...],
+    initial: bool,
+    verify: bool,
+    base: str,
+    time_path: str | None,
+    time_unit: str,
+    max_document: int,
+    on_error: str,
+    lateness: int,
+    late: str,
+    max_jump: int | None,
+    format_: str | None,
+    output: str | None,
+    overwrite: bool,
+    quiet: bool,
+) -> None:
+    """Print how the answers of a SELECT or ASK change while SOURCEs come: `-` what ends, `+` what begins.
+
+    The query is asked of what lasts and what follows from it, never of an instant's own graph. What no --hold
+    and no rules file declares is held until it is deleted.
+    """
+    format_ = chosen_format(format_, output, FORMATS, "dotr watch")
+    options = reading(base, time_path, time_unit, max_document)
+    texts = RuleTexts()
+    prologue = load_program(rules, texts) if rules else Program()
+    select, prefixes = parse_query_and_prefixes(query_text(query), query, prologue.prefixes)
+    if holds:
+        prologue = _with_holds(rules, holds, prefixes, texts)
+    _refuse_now(select)
+    program = watching(prologue, select)
+    documents = [*program.background, *background]
+    outputs_apart(
+        [output] if output else [], [on_error, late], [*texts.read_files, query, *documents, *sources]
+    )
+    triples = BackgroundFiles(documents, base, max_document, named=program.named)
+    write = _writer(format_, select, prefixes)
+    with DeadLetters(on_error, overwrite) as dead, DeadLetters(late, overwrite) as delayed:
+        replay = Replay(
+            Sources(sources, options, dead.refusals()),
+            Pipeline(
+                Deployment(program, triples),
+                lateness=lateness,
+                on_late=lambda time, graph: replay.late(time, graph),
+                on_refused=lambda time, graphs, error: replay.refused(time, graphs, error),
+                on_finding=lambda finding: replay.found(finding),
+                verify=verify,
+                max_jump=max_jump,
+            ),
+            delayed,
+            tells_silence=False,
+        )
+        out = open_output(output, overwrite) if output else StreamOutput(sys.stdout.buffer)
+        if initial:
+            out.write(write(_initial(program, triples, select.ask), None))
+        replay.run(TextSink(_formatted(write, select.ask), out), output, quiet)
+
+
+_Write = Callable[[Iterable[SignedAnswer], Clock | None], str]
+"""(answers, how their times are written, None where they have none) → text."""
+
+
+def _with_holds(
+    rules: Sequence[str], holds: Sequence[str], prefixes: Mapping[str, str], texts: RuleTexts
+) -> Program:
+    """The rules with HOLD lines beside them; of the lines' file line n is the n-th option."""
+    lines = [f"HOLD {' '.join(hold.split())}" for hold in holds]
+    lines += [f"PREFIX {name}: <{iri}>" for name, iri in prefixes.items()]
+    text = "\n".join(lines)
+    return load_program([*rules, _HOLDS], lambda path: text if path == _HOLDS else texts(path))
+
+
+def _refuse_now(select: Select) -> None:
+    if asks_now(select):
+        raise ProgramError(
+            Diagnostic(
+                "D1507",
+                "NOW() has no value in a query that is watched",
+                select.span,
+                hint="leave it out: every answer is told with the time at which it begins or ends",
+                notes=("answers are compared at whatever time what lasts changes",),
+            )
+        )
+
+
+def _initial(program: Program, background: BackgroundFiles, ask: bool) -> list[SignedAnswer]:
+    """The answers before the first instant, in canonical order. Raises DataError D3101."""
+    model = LastingModel(program, background(), Clock(), materialize_all=False)
+    model.check()
+    answers = model.answers(watched(program))
+    return [SignedAnswer(0, answers[row], () if ask else row) for row in sorted(answers, key=values_key)]
+
+
+def _formatted(write: _Write, ask: bool) -> Callable[[Sequence[Composite], Clock], str]:
+    return lambda events, clock: write(signed(events, ask), clock)
+
+
+def _writer(format_: str, select: Select, prefixes: Mapping[str, str]) -> _Write:
+    names = select.variables
+    if format_ == "jsonl":
+        return lambda answers, clock: "".join(_json(answer, names, clock) for answer in answers)
+    notation = TermFormatter(prefixes)
+    return lambda answers, clock: "".join(_text(answer, names, clock, notation) for answer in answers)
+
+
+def _json(answer: SignedAnswer, names: Sequence[str], clock: Clock | None) -> str:
+    time = "null"
+    if clock is not None:
+        text = clock.text(answer.time)
+        time = text if clock.integer else f'"{text}"'
+    bindings = json_row(names, answer.values)
+    return f'{{"time":{time},"change":{answer.change},"bindings":{bindings}}}\n'
+
+
+def _text(answer: SignedAnswer, names: Sequence[str], clock: Clock | None, notation: TermFormatter) -> str:
+    """One line for each of equal rows: `+ ?x :A ?y :B @ 3`; what the background answers has no time."""
+    pairs = zip(names, answer.values, strict=True)
+    bound = [f" ?{name} {notation.term(term)}" for name, term in pairs if term is not None]
+    when = "" if clock is None else f" @ {clock.text(answer.time)}"
+    return f"{'+' if answer.change > 0 else '-'}{''.join(bound)}{when}\n" * abs(answer.change)

@@ -1,0 +1,94 @@
+"""One query that is watched: its answers over what lasts, as they come and go.
+
+Place:   asked by `dotr watch`; what it makes is run by core/pipeline.py as any other program.
+Method:  language.md, "What lasts": DSTREAM and ISTREAM of the query, each with a rule of its own, so that
+         what ends at an instant is told before what begins (signed answers of a continuous query over a
+         dynamic graph: Gergatsoulis, Damigos 2021). What nothing declares is held until it is deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import Final, NamedTuple
+
+from dotr.events import Composite, Time, Values
+from dotr.ir import (
+    Const,
+    Fresh,
+    Hold,
+    Position,
+    Program,
+    Projection,
+    RelationToStream,
+    Rule,
+    Select,
+    StandingQuery,
+    TemplateTriple,
+    Var,
+)
+from dotr.rdf.terms import RDF_TYPE, TRUE
+
+ENDED, BEGUN = "ended", "begun"
+
+_SIGNS: Final = {ENDED: -1, BEGUN: 1}
+
+
+class SignedAnswer(NamedTuple):
+    """So many equal rows begin (`change` > 0) or end at a time. `values` in the order of the projection."""
+
+    time: Time
+    change: int
+    values: Values
+
+
+def watching(program: Program, select: Select) -> Program:
+    """The prologue of `program` with nothing but the query, which has no NOW()."""
+    query = _with_a_row(select)
+    holds = program.holds
+    if not any(hold.predicate is None and hold.class_ is None for hold in holds):
+        holds = (*holds, Hold())
+    operators = {ENDED: RelationToStream.DSTREAM, BEGUN: RelationToStream.ISTREAM}
+    return replace(
+        program,
+        queries={},
+        rules=tuple(_rule(name, query) for name in operators),
+        dependencies=tuple(range(len(operators))),
+        holds=holds,
+        standing={name: StandingQuery(operator, query) for name, operator in operators.items()},
+    )
+
+
+def watched(program: Program) -> Select:
+    """The query that a program of `watching` asks: of an ASK one that has a row while the answer is yes."""
+    return program.standing[BEGUN].select
+
+
+def signed(events: Sequence[Composite], ask: bool = False) -> Iterator[SignedAnswer]:
+    """The events of one instant of a program of `watching` as answers: what ends, then what begins, each in
+    canonical order, equal rows together. `ask`: the query was an ASK, whose row is empty.
+    """
+    for (rule, time, values), equal in groupby(events, _content):
+        yield SignedAnswer(time, _SIGNS[rule] * len(list(equal)), () if ask else values)
+
+
+def _content(event: Composite) -> tuple[str, Time, Values]:
+    _, values, _, _ = event.facts[0]
+    return event.rule, event.time, values
+
+
+def _rule(name: str, select: Select) -> Rule:
+    template = (TemplateTriple(Fresh("dotr_answer"), RDF_TYPE, f"<urn:dotr:{name}>"),)
+    return Rule(name, template, Position(name, name, select.variables), (), None, (), ())
+
+
+def _with_a_row(select: Select) -> Select:
+    """An ASK as a SELECT that has one row where it is true."""
+    if not select.ask:
+        return select
+    name, text = "yes", repr(select)
+    while f"'{name}'" in text:
+        name += "_"
+    projection = (Projection(Var(name), Const(TRUE)),)
+    return replace(select, ask=False, distinct=True, projection=projection)
