@@ -22,7 +22,6 @@ from dotr.io.decode.parquet import SUFFIX, ArchiveFile
 from dotr.io.decode.parsing import parse_triples
 from dotr.io.error_policy import DeadLetter, ErrorPolicy
 from dotr.io.files.sources import Bookmark, FileReader, SourceOptions, resolve
-from dotr.io.timestamps import TimestampExtractor
 
 ARCHIVE_RUNG = "the archive's own time"
 
@@ -114,7 +113,7 @@ def clock_of(file: str, options: SourceOptions, fail: bool, content: bytes | Non
     try:
         if file.lower().endswith(SUFFIX):
             return ArchiveFile(file, options.unit, content).clock
-        ladder = TimestampExtractor(options.time_path, options.unit, options.base)
+        ladder = options.extractor()
         for _graph in FileReader(file, options, ladder, ErrorPolicy(fail=fail), content=content).graphs():
             return ladder.clock
     except DataError:
@@ -178,7 +177,7 @@ class Reading:
         self.log, self.counts = log, counts
         letters: DeadLetter = counts.letters.append
         self.refusals = ErrorPolicy(fail=log.fail, sink=letters)
-        self.ladder = TimestampExtractor(log.options.time_path, log.options.unit, log.options.base, log.clock)
+        self.ladder = log.options.extractor(log.clock)
 
     def rows(self, piece: Piece, content: bytes | None = None) -> Iterator[tuple[Time, str]]:
         """The graphs of a piece of a file; `content` is all of the file where it was fetched already."""

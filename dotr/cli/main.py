@@ -47,6 +47,7 @@ VERBS = {
     "undeploy": "Take a rule out of a deployment.",
     "batch": "Detect over historical logs, locally or on Spark.",
     "convert": "Convert streams between formats.",
+    "times": "When things happened in sources: range, order, gaps, lateness.",
     "help": "The manual, offline.",
     "doctor": "What works on this machine, and how to mend the rest.",
 }

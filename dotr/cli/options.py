@@ -14,6 +14,7 @@ import click
 from dotr.errors import Diagnostic, UsageError
 from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE
 from dotr.io.files.sources import SourceOptions
+from dotr.io.local_time import TimeError, zone_of
 from dotr.io.output_formats import EVENT_FORMATS
 from dotr.io.timestamps import UNITS
 from dotr.ir import Program
@@ -93,8 +94,30 @@ def deployment_option(function: F) -> F:
     return option(function)
 
 
+_KEPT = "dotr.cli.options"
+
+
+def _kept(flag: str, name: str, parse: Callable[[Any], Any], **settings: Any) -> Callable[[F], F]:
+    """An option of sources that no verb looks at itself: it goes from here to `reading`."""
+
+    def keep(context: click.Context, _parameter: click.Parameter, value: Any) -> None:
+        if value is not None and value is not False and value != ():
+            context.meta.setdefault(_KEPT, {})[name] = parse(value)
+
+    return click.option(flag, f"_{name}", callback=keep, expose_value=False, **settings)
+
+
+def zone(value: str) -> str:
+    """The name of a time zone."""
+    try:
+        zone_of(value)
+    except TimeError as error:
+        raise click.BadParameter(f"{error.message}; {error.hint}") from None
+    return value
+
+
 def source_options(function: F) -> F:
-    """`--base --time-path --time-unit --max-document --on-error`."""
+    """`--base --time-path --time-unit --time-zone --max-document --on-error`."""
     options = (
         click.option(
             "--base", type=iri, metavar="IRI", default=STREAM_BASE, help="Resolve relative IRIs against this."
@@ -108,6 +131,7 @@ def source_options(function: F) -> F:
             default="s",
             help="What integer times count (default: s).",
         ),
+        _kept("--time-zone", "zone", zone, metavar="ZONE", help="The zone of dateTimes that say none."),
         click.option(
             "--max-document",
             type=size,
@@ -257,7 +281,10 @@ def _decorated(function: F, options: tuple[Callable[[F], F], ...]) -> F:
 
 def reading(base: str, time_path: str | None, time_unit: str, max_document: int) -> SourceOptions:
     """The options of sources from those of the command line."""
+    context = click.get_current_context(silent=True)
+    kept = {} if context is None else context.meta.get(_KEPT, {})
     return SourceOptions(
+        **kept,
         base=base,
         time_path=f"<{time_path}>" if time_path else None,
         unit=UNITS[time_unit],

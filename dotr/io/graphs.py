@@ -11,10 +11,10 @@ from typing import NamedTuple, TypeAlias
 
 from dotr.core.parts import Part
 from dotr.errors import DataError
-from dotr.events import Time
+from dotr.events import Clock, Time
 from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE
 from dotr.io.decode.quads import WHOLE
-from dotr.io.timestamps import UNITS
+from dotr.io.timestamps import UNITS, TimestampExtractor
 from dotr.rdf.terms import Term
 
 CACHE = 16 * 1024 * 1024
@@ -94,5 +94,11 @@ class SourceOptions:
     max_document: int = MAX_DOCUMENT
     cache: int = CACHE
     whole: int = WHOLE
+    zone: str = ""
+    """The zone of dateTimes that say none; "" refuses them."""
     growing: bool = False
     """Whether files are being written: then a JSON line without its end is left for the next reading."""
+
+    def extractor(self, clock: Clock | None = None) -> TimestampExtractor:
+        """What finds the times of one run's graphs. Raises TimeError D2110."""
+        return TimestampExtractor(self.time_path, self.unit, self.base, clock, zone=self.zone)

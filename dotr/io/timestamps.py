@@ -15,15 +15,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, tzinfo
 from os.path import basename
 
 from dotr.errors import DataError, Diagnostic
 from dotr.events import Clock, Time
 from dotr.io.decode.documents import plain_name
+from dotr.io.local_time import TimeError, to_instant, zone_of
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import (
     PROV_GENERATED_AT_TIME,
+    XSD,
     XSD_DATETIME,
     XSD_INTEGER,
     Term,
@@ -31,6 +33,17 @@ from dotr.rdf.terms import (
     is_literal,
     literal_parts,
 )
+
+__all__ = [
+    "UNITS",
+    "TimeError",
+    "TimestampExtractor",
+    "parse_datetime",
+    "parse_integer",
+    "parse_term",
+    "parse_text",
+    "time_in_name",
+]
 
 UNITS = {"s": 1_000_000, "ms": 1000, "us": 1}
 """`--time-unit`: microseconds of one unit of integer time."""
@@ -61,52 +74,46 @@ _DATETIME = re.compile(
 )
 _LIKE_A_TIME = re.compile(r'"(?:[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:|[0-9]{10}(?:[0-9]{3}){0,2}")')
 _DATE_ALONE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_ZONE = re.compile(r"(?:Z|[+-][0-9]{2}:[0-9]{2})?")
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _LARGEST = 2**63 - 1
 _DAY = 86_400_000_000
 
 
+XSD_DATE = XSD + "date"
 _INTEGER_TAIL = f'"^^<{XSD_INTEGER}>'
 _DATETIME_TAIL = f'"^^<{XSD_DATETIME}>'
 _MINUTE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T(?!24)[0-9]{2}:[0-9]{2}")
 _SECONDS = {f"{second:02}Z": second * 1_000_000 for second in range(60)}
 
 
-class TimeError(ValueError):
-    """A text that is no timestamp. `code` and `message` make the diagnostic."""
-
-    def __init__(self, code: str, message: str, hint: str) -> None:
-        super().__init__(message)
-        self.code, self.message, self.hint = code, message, hint
-
-
-def parse_datetime(text: str) -> Time:
+def parse_datetime(text: str, local: tzinfo | None = None) -> Time:
     """An xsd:dateTime with a zone as microseconds since 1970-01-01T00:00:00Z, exactly.
 
-    Also takes the form of file names, `-` for `:`. Raises TimeError: D2103 without a zone, D2105 for what is
-    no dateTime, is finer than a microsecond, or lies outside the years 1 to 9999.
+    Also takes the form of file names, `-` for `:`. `local` is the zone of those that say none. Raises
+    TimeError: D2103 without a zone, D2105 for what is not a dateTime, is finer than a microsecond, or lies
+    outside the years 1 to 9999; D2108, D2109 as to_instant.
     """
     plain = _plain_datetime(text)
     if plain is not None:
         return plain
     found = _DATETIME.fullmatch(text)
     if found is None:
-        if _DATE_ALONE.fullmatch(text):
-            raise TimeError(
-                "D2105", f"`{text}` is a day, not an instant", "write an xsd:dateTime with a zone"
-            )
+        if _DATE_ALONE.fullmatch(text[:10]) and _ZONE.fullmatch(text[10:]):
+            raise _a_day(text)
         raise TimeError("D2105", f"`{text}` is no timestamp", "write 2026-01-01T08:00:12Z, or an integer")
     year, month, day, hour, minute, second = (
         int(found[part]) for part in ("year", "month", "day", "hour", "minute", "second")
     )
     zone, fraction = found["zone"], found["fraction"] or ""
-    if zone is None:
-        raise TimeError("D2103", f"`{text}` has no time zone", f"write {text}Z if it is UTC")
+    if zone is None and local is None:
+        hint = f"write {text}Z if it is UTC, or say which zone it is in: --time-zone Europe/Berlin"
+        raise TimeError("D2103", f"`{text}` has no time zone", hint)
     if fraction[6:].strip("0"):
         raise TimeError("D2105", f"`{text}` is finer than a microsecond", "round it where it is written")
     micros = int(fraction[:6].ljust(6, "0"))
     shift = 0
-    if zone != "Z":
+    if zone is not None and zone != "Z":
         shift_hours, shift_minutes = int(zone[1:3]), int(zone[-2:])
         shift = (shift_hours * 60 + shift_minutes) * (-1 if zone[0] == "-" else 1)
         if shift_minutes > 59 or abs(shift) > 14 * 60:
@@ -119,9 +126,22 @@ def parse_datetime(text: str) -> Time:
     except ValueError as error:
         raise TimeError("D2105", f"`{text}` is no day: {error}", "years go from 0001 to 9999") from None
     time = days * _DAY + ((hour * 60 + minute - shift) * 60 + second) * 1_000_000 + micros
+    if zone is None and local is not None:
+        time = to_instant(time, local, text)
     if not _FIRST <= time <= _FINAL:
         raise TimeError("D2105", f"`{text}` lies outside the years 1 to 9999 of UTC", "check the year")
     return time
+
+
+def _a_day(text: str) -> TimeError:
+    """An xsd:date: the choice is the user's."""
+    day, zone = text[:10], text[10:] or "Z"
+    return TimeError(
+        "D2105",
+        f"`{text}` is a day, not an instant",
+        f"choose one and write it as an xsd:dateTime: its beginning {day}T00:00:00{zone}, "
+        f"its end {day}T24:00:00{zone}, or when the graph was known",
+    )
 
 
 def _plain_datetime(text: str) -> Time | None:
@@ -153,14 +173,14 @@ def parse_integer(text: str | int, unit: int) -> Time:
     return time
 
 
-def parse_text(text: str, unit: int) -> tuple[Time, bool]:
+def parse_text(text: str, unit: int, local: tzinfo | None = None) -> tuple[Time, bool]:
     """A timestamp written as bare text: (microseconds, whether it is an integer). Raises TimeError."""
     if _INTEGER.fullmatch(text):
         return parse_integer(text, unit), True
-    return parse_datetime(text), False
+    return parse_datetime(text, local), False
 
 
-def parse_term(term: Term, unit: int) -> tuple[Time, bool]:
+def parse_term(term: Term, unit: int, local: tzinfo | None = None) -> tuple[Time, bool]:
     """A timestamp literal: (microseconds, whether it is an integer). Raises TimeError."""
     if term.endswith(_INTEGER_TAIL):
         digits = term[1 : -len(_INTEGER_TAIL)]
@@ -176,13 +196,15 @@ def parse_term(term: Term, unit: int) -> tuple[Time, bool]:
     if datatype == XSD_INTEGER and _INTEGER.fullmatch(lexical):
         return parse_integer(lexical, unit), True
     if datatype in (XSD_DATETIME, XSD_DATETIME + "Stamp"):
-        return parse_datetime(lexical), False
+        return parse_datetime(lexical, local), False
+    if datatype == XSD_DATE and _DATE_ALONE.fullmatch(lexical[:10]):
+        raise _a_day(lexical)
     raise TimeError(
         "D2105", f"{term} is no timestamp", "a time is an xsd:dateTime with a zone, or an xsd:integer"
     )
 
 
-def time_in_name(name: str, unit: int) -> tuple[Time, bool] | None:
+def time_in_name(name: str, unit: int, local: tzinfo | None = None) -> tuple[Time, bool] | None:
     """The time that a file name carries (`12.ttl`, `smoke@12.ttl`, `2026-01-01T08-00-12Z.ttl`), or None.
 
     Raises TimeError for a dateTime without a zone and for one that does not exist.
@@ -193,7 +215,7 @@ def time_in_name(name: str, unit: int) -> tuple[Time, bool] | None:
     if _INTEGER.fullmatch(stem):
         return parse_integer(stem, unit), True
     if _DATETIME.fullmatch(stem):
-        return parse_datetime(stem), False
+        return parse_datetime(stem, local), False
     return None
 
 
@@ -209,6 +231,12 @@ class TimestampExtractor:
     base: str = "urn:dotr:stream"
     clock: Clock | None = None
     rungs: dict[str, int] = field(default_factory=dict)
+    zone: str = ""
+    """The zone of dateTimes that say none; "" refuses them."""
+    _local: tzinfo | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self._local = zone_of(self.zone) if self.zone else None
 
     def time(
         self,
@@ -288,14 +316,14 @@ class TimestampExtractor:
             rung, text = own
             if isinstance(text, int):
                 return rung, parse_integer(text, self.unit), True
-            return (rung, *parse_text(text, self.unit))
+            return (rung, *parse_text(text, self.unit, self._local))
         timely = [t for t in triples if t[1] in _TIMELY]
         if about:
             timely = [t for t in about if t[1] in _TIMELY] + timely
         elif len(timely) == 1:
             _s, property_, value = timely[0]
             if property_ in USUAL_PROPERTIES and value[0] == '"':
-                time, integer = parse_term(value, self.unit)
+                time, integer = parse_term(value, self.unit, self._local)
                 return USUAL_PROPERTIES[property_], time, integer
         looked: list[str] = []
         several: list[tuple[str, list[Term]]] = []
@@ -306,13 +334,13 @@ class TimestampExtractor:
                 return ("prov:generatedAtTime", *self._one(values, "prov:generatedAtTime", place))
             for iri, short in USUAL_PROPERTIES.items():
                 values = [o for _s, p, o in timely if (p == iri or _ALIASES.get(p) == iri) and o[0] == '"']
-                times = {parse_term(value, self.unit) for value in values}
+                times = {parse_term(value, self.unit, self._local) for value in values}
                 if len(times) == 1:
                     return (short, *times.pop())
                 if times:
                     several.append((short, values))
                 looked.append(f"{short}: {len(times)} different times" if times else f"{short}: none")
-        named = time_in_name(file, self.unit)
+        named = time_in_name(file, self.unit, self._local)
         if named is not None:
             return ("file name", *named)
         if several:
@@ -322,7 +350,7 @@ class TimestampExtractor:
         raise DataError(self._missing(looked, file, place, (*about, *triples)))
 
     def _one(self, values: Iterable[Term], what: str, place: str) -> tuple[Time, bool]:
-        times = {parse_term(value, self.unit) for value in values}
+        times = {parse_term(value, self.unit, self._local) for value in values}
         if len(times) > 1:
             raise DataError(
                 Diagnostic(

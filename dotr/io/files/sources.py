@@ -67,8 +67,7 @@ class Sources:
     ladder: TimestampExtractor = field(init=False)
 
     def __post_init__(self) -> None:
-        options = self.options
-        self.ladder = TimestampExtractor(options.time_path, options.unit, options.base)
+        self.ladder = self.options.extractor()
 
     @property
     def clock(self) -> Clock | None:

@@ -1,0 +1,88 @@
+"""Local times to instants: time zones by name, from the tz database that comes with dotr.
+
+Place:   under timestamps.py and the templates of tables; the option `--time-zone` names a zone here.
+Method:  a local time is tried with both folds of PEP 495. The offsets are equal for nearly all times; where
+         they differ the local time came twice (clocks went back), or never (they went forward).
+Why not: the zone files of the machine: they differ from machine to machine, and so would events.
+Bad input: D2108 a local time that came twice · D2109 one that never came · D2110 no such zone.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from functools import lru_cache
+from importlib.resources import files
+from zoneinfo import ZoneInfo
+
+from dotr.events import Time
+from dotr.lang.grammar.base import nearest
+
+_OFFSET = re.compile(r"([+-])([01][0-9]):?([0-5][0-9])")
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+)*")
+_EPOCH = datetime(1970, 1, 1)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+class TimeError(ValueError):
+    """A text that is not a timestamp. `code` and `message` make the diagnostic."""
+
+    def __init__(self, code: str, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.code, self.message, self.hint = code, message, hint
+
+
+@lru_cache(maxsize=64)
+def zone_of(name: str) -> tzinfo:
+    """The zone of a name of the tz database, of `UTC`, or of an offset (`+02:00`). Raises TimeError D2110."""
+    if name in ("Z", "UTC"):
+        return UTC
+    if found := _OFFSET.fullmatch(name):
+        minutes = int(found[2]) * 60 + int(found[3])
+        return timezone(timedelta(minutes=-minutes if found[1] == "-" else minutes))
+    try:
+        if not _NAME.fullmatch(name):
+            raise FileNotFoundError
+        with files("tzdata").joinpath("zoneinfo", *name.split("/")).open("rb") as file:
+            return ZoneInfo.from_file(file, key=name)
+    except (OSError, ValueError):
+        hint = nearest(name, _names()) or "write Europe/Berlin, UTC or +02:00"
+        raise TimeError("D2110", f"`{name}` is not a time zone", hint) from None
+
+
+@lru_cache(maxsize=1)
+def _names() -> tuple[str, ...]:
+    return tuple(files("tzdata").joinpath("zones").read_text("utf-8").split())
+
+
+def to_instant(local: Time, zone: tzinfo, text: str) -> Time:
+    """Microseconds since 1970 in UTC of a local time, which is given as if it were UTC.
+
+    `text` is how the data write it. Raises TimeError D2108, D2109, and D2105 outside the years 1 to 9999.
+    """
+    try:
+        naive = _EPOCH + timedelta(microseconds=local)
+        first = naive.replace(tzinfo=zone).utcoffset()
+        second = naive.replace(tzinfo=zone, fold=1).utcoffset()
+    except OverflowError:
+        raise TimeError("D2105", f"`{text}` lies outside the years 1 to 9999", "check the year") from None
+    assert first is not None
+    assert second is not None, "zones know their offsets"
+    if first == second:
+        return local - first // _MICROSECOND
+    if first > second:
+        raise TimeError(
+            "D2108",
+            f"`{text}` came twice in {zone}: clocks went back",
+            f"write its offset: {_signed(first)} before the change, {_signed(second)} after it",
+        )
+    raise TimeError(
+        "D2109",
+        f"`{text}` never came in {zone}: clocks went forward",
+        "check the zone, or write times with their offset",
+    )
+
+
+def _signed(offset: timedelta) -> str:
+    minutes = abs(offset // timedelta(minutes=1))
+    return f"{'-' if offset < timedelta() else '+'}{minutes // 60:02}:{minutes % 60:02}"
