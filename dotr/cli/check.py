@@ -60,7 +60,7 @@ def command(
     max_document: int,
     on_error: str,
 ) -> int:
-    """Check .dotr and .dlog files together: syntax, names, queries, windows, Datalog.
+    """Check .dotr, .dlog and .lars files together: syntax, names, queries, windows, Datalog.
 
     Prints all findings; the exit code is 1 when there are errors.
     """

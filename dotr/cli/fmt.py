@@ -30,7 +30,7 @@ from dotr.source import Source
 )
 @click.option("--stdout", "to_stdout", is_flag=True, help="Print the text instead of changing the file.")
 def command(rules: tuple[str, ...], only_check: bool, to_stdout: bool) -> int:
-    """Rewrite .dotr and .dlog files in canonical form. `-` is standard input, read as .dotr."""
+    """Rewrite .dotr, .dlog and .lars files in canonical form. `-` is standard input, read as .dotr."""
     errors: list[Diagnostic] = []
     changed = 0
     for path in rules:

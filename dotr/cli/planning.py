@@ -26,7 +26,8 @@ from dotr.ir import (
     Window,
     Within,
 )
-from dotr.lang.printer import datalog_rule_text, duration_text
+from dotr.lang.grammar.durations import duration_text
+from dotr.lang.printer import datalog_rule_text
 from dotr.rdf.terms import RDF_TYPE, Term
 from dotr.sparql.printing import Writer
 from dotr.tesla.conditions import equality, parts

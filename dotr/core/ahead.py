@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from dotr.errors import DataError, Diagnostic
 from dotr.events import Clock, Time
-from dotr.lang.printer import duration_text
+from dotr.lang.grammar.durations import duration_text
 from dotr.tesla.silence import ENDLESS, Silence
 
 TICKS = 1_000_000

@@ -1,8 +1,8 @@
 """Whether a program's lengths of time fit how a stream counts time.
 
 Place:   core/pipeline.py asks when the first graph has said how, batch/ before it parts a log.
-Method:  language.md: with integer time, EVERY and FOR are multiples of the unit. Else a tick or an end would
-         lie where no time is.
+Method:  language.md: with integer time, EVERY, FOR and STEP are multiples of the unit, or else a tick
+         or an end would lie where no time is.
 """
 
 from __future__ import annotations
@@ -16,8 +16,11 @@ from dotr.source import Span
 
 
 def check_units(program: Program, clock: Clock) -> None:
-    """Raise ProgramError D1409 with every length of time that is no multiple of the unit of integer time."""
+    """Raise ProgramError D1409 with every length of time that is no multiple of the unit of integer time,
+    D1609 where there are dates and LARS rules without a STEP.
+    """
     if not clock.integer:
+        _check_step(program)
         return
     found = [
         Diagnostic(
@@ -35,6 +38,19 @@ def check_units(program: Program, clock: Clock) -> None:
         raise ProgramError(found)
 
 
+def _check_step(program: Program) -> None:
+    if program.lars.rules and program.lars.step is None:
+        raise ProgramError(
+            Diagnostic(
+                "D1609",
+                "the times of this stream are dates, and these rules have no timeline",
+                program.lars.span,
+                hint="write `STEP 1 s` into a .lars file: how far apart its points are",
+                notes=("with integer times a point is one unit",),
+            )
+        )
+
+
 def _durations(program: Program) -> Iterator[tuple[str, Time, Span | None]]:
     for rule in program.rules:
         if isinstance(rule.trigger, Every):
@@ -42,3 +58,9 @@ def _durations(program: Program) -> Iterator[tuple[str, Time, Span | None]]:
     for hold in program.holds:
         if hold.duration is not None:
             yield "`FOR` of this HOLD", hold.duration, hold.span
+    if program.lars.step is not None:
+        yield "STEP", program.lars.step, program.lars.span
+    else:
+        for lars in program.lars.rules:
+            for duration, span in lars.durations:
+                yield "this", duration, span

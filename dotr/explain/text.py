@@ -32,7 +32,8 @@ from dotr.explain.proofs import (
     WhyNot,
 )
 from dotr.ir import Absent, Between, Choose, Conjunct, DatalogRule, Selection, Summarise, Within
-from dotr.lang.printer import datalog_rule_text, duration_text
+from dotr.lang.grammar.durations import duration_text
+from dotr.lang.printer import datalog_rule_text
 from dotr.rdf.terms import RDF_TYPE, XSD, Triple
 from dotr.sparql.printing import Writer
 

@@ -11,6 +11,21 @@ from dotr.ir.datalog import (
     NotAtom,
 )
 from dotr.ir.expressions import Aggregate, Attribute, Call, Const, Exists, Expression, TimeOf, Var
+from dotr.ir.lars import (
+    Argument,
+    FactWindow,
+    LarsHead,
+    LarsLayer,
+    LarsLiteral,
+    LarsProgram,
+    LarsRule,
+    LarsWindow,
+    Modality,
+    NamedAtom,
+    TimeWindow,
+    WindowAggregate,
+    WindowAtom,
+)
 from dotr.ir.lasting import Hold, RelationToStream, StandingQuery
 from dotr.ir.program import Entailment, Program
 from dotr.ir.queries import (
@@ -62,6 +77,7 @@ __all__ = [
     "AggregateAtom",
     "AggregateTerm",
     "Alternative",
+    "Argument",
     "Atom",
     "Attribute",
     "Between",
@@ -79,6 +95,7 @@ __all__ = [
     "Every",
     "Exists",
     "Expression",
+    "FactWindow",
     "Filter",
     "FilterAtom",
     "Fresh",
@@ -86,7 +103,15 @@ __all__ = [
     "GroupPattern",
     "Hold",
     "Inverse",
+    "LarsHead",
+    "LarsLayer",
+    "LarsLiteral",
+    "LarsProgram",
+    "LarsRule",
+    "LarsWindow",
     "Minus",
+    "Modality",
+    "NamedAtom",
     "NegatedSet",
     "Node",
     "NotAtom",
@@ -109,11 +134,14 @@ __all__ = [
     "TemplateTriple",
     "TemplateVar",
     "TimeOf",
+    "TimeWindow",
     "TriplePattern",
     "Triples",
     "Union",
     "Values",
     "Var",
     "Window",
+    "WindowAggregate",
+    "WindowAtom",
     "Within",
 ]

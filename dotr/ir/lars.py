@@ -43,17 +43,20 @@ class TimeWindow:
     """`WITHIN duration` (µs, a multiple of the step): the points of `[t − duration, t]` of the timeline."""
 
     duration: int
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class FactWindow:
     """`WITHIN count FACTS [OF (stream, …)]`: the `count` last distinct atoms of `streams`.
 
-    `streams` are queries or composite event rules; never empty (without OF, the atom's own).
+    `streams` are queries or composite event rules; never empty in a checked program (without OF, the atom's
+    own).
     """
 
     count: int
     streams: tuple[str, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 LarsWindow: TypeAlias = TimeWindow | FactWindow
@@ -103,6 +106,7 @@ class LarsHead:
     atom: NamedAtom
     at: str | None = None
     offset: int = 0
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +117,26 @@ class LarsRule:
     body: tuple[LarsLiteral, ...] = ()
     span: Span | None = field(default=None, compare=False, repr=False)
 
+    @property
+    def durations(self) -> list[tuple[int, Span | None]]:
+        """The lengths of its windows and offsets, in µs, with their places."""
+        windows = [b.window for b in self.body if isinstance(b, WindowAtom | WindowAggregate)]
+        found = [(window.duration, window.span) for window in windows if isinstance(window, TimeWindow)]
+        return [*found, (abs(self.head.offset), self.head.span)] if self.head.offset else found
+
+
+@dataclass(frozen=True, slots=True)
+class LarsLayer:
+    """Heads that are evaluated together: nothing that one of them negates or aggregates is among them.
+
+    `rules`: indices into `LarsProgram.rules`, in program order. `before`: how many of the composite event
+    rules, in the order of `Program.dependencies`, come before it.
+    """
+
+    names: tuple[str, ...]
+    rules: tuple[int, ...]
+    before: int = 0
+
 
 @dataclass(frozen=True, slots=True)
 class LarsProgram:
@@ -120,9 +144,24 @@ class LarsProgram:
 
     `step`: the timeline's, in µs; None where no file states it (one unit of integer time). `attributes`: name
     of a head → the attributes that its facts have for composite event rules: the variables of the first rule
-    for the name; `_k` for a constant or a repeated variable at place k, from 1.
+    for the name; `_k` for a constant or a repeated variable at place k, from 1. `layers`: in the order in
+    which they are evaluated at a point.
     """
 
     rules: tuple[LarsRule, ...] = ()
     step: int | None = None
     attributes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    layers: tuple[LarsLayer, ...] = ()
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The queries and composite event rules that the rules read, in order of first use."""
+        found: dict[str, None] = {}
+        for rule in self.rules:
+            for literal in rule.body:
+                if isinstance(literal, WindowAtom | WindowAggregate):
+                    found[literal.atom.name] = None
+                    if isinstance(literal.window, FactWindow):
+                        found.update(dict.fromkeys(literal.window.streams))
+        return tuple(name for name in found if name not in self.attributes)

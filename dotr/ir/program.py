@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from dotr.errors import Diagnostic
 from dotr.ir.datalog import DatalogRule
+from dotr.ir.lars import LarsProgram
 from dotr.ir.lasting import Hold, StandingQuery
 from dotr.ir.queries import Select
 from dotr.ir.rules import Rule
@@ -30,6 +31,7 @@ class Program:
     `dependencies`: rules in an order in which every non-strict reference comes first (indices into `rules`).
     `holds`: what the stream says that lasts, one line for each predicate and class. `standing`: stream name →
     its ISTREAM or DSTREAM ("ISTREAM Jam" where it is of a QUERY, whatever it is called where it is written).
+    `lars`: what holds, over windows.
     `warnings`: what the checks found that need not be an error; who deploys the program shows them.
     """
 
@@ -43,6 +45,7 @@ class Program:
     named: Mapping[str, Span] = field(default_factory=dict, compare=False, repr=False)
     holds: tuple[Hold, ...] = ()
     standing: Mapping[str, StandingQuery] = field(default_factory=dict)
+    lars: LarsProgram = field(default_factory=LarsProgram)
     warnings: tuple[Diagnostic, ...] = field(default=(), compare=False, repr=False)
 
     @property
@@ -56,6 +59,7 @@ class Program:
         alone matter to rules.
         """
         read = {position.stream for rule in self.rules for position in rule.positions}
+        read.update(self.lars.reads)
         named = {standing.query for standing in self.standing.values()} - read
         return {name: select for name, select in self.queries.items() if name not in named}
 

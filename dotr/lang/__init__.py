@@ -17,6 +17,7 @@ from dotr.ir import DatalogRule, Program, Select
 from dotr.lang.checks.advice import advise
 from dotr.lang.checks.comparisons import check_comparisons
 from dotr.lang.checks.impossible_rules import check_possible
+from dotr.lang.checks.lars_use import check_boxes
 from dotr.lang.checks.resolve import Resolver
 from dotr.lang.checks.single_choices import check_choices
 from dotr.lang.checks.unrelated_events import check_relations
@@ -148,6 +149,8 @@ def _finish(loader: Loader, found: Diagnostics, removed: bool = False) -> Progra
 def _advise(program: Program, found: Diagnostics, infos: bool = True) -> None:
     """Record what is not wrong and hardly meant."""
     advise(program, found, infos)
+    if infos:
+        check_boxes(program, found)
     sound = _sound(program, found.errors)
     for check in CHECKS:
         check(sound, found)

@@ -17,12 +17,14 @@ from dotr.ir import DatalogRule, Entailment
 from dotr.lang.grammar.base import Cursor, nearest
 from dotr.lang.grammar.dlog import DatalogParser
 from dotr.lang.grammar.dotr import DotrParser
+from dotr.lang.grammar.lars import LarsFile, LarsParser
 from dotr.lang.grammar.syntax import (
     BackgroundSyntax,
     EntailmentSyntax,
     FileSyntax,
     HoldSyntax,
     ImportSyntax,
+    LarsSyntax,
     Name,
     ParameterValue,
     PathSyntax,
@@ -39,6 +41,16 @@ Reader: TypeAlias = Callable[[str], str]
 
 SHIPPED = "dotr:"
 """Paths that begin so name files of the package: `dotr:patterns/lost.dotr`."""
+
+
+_KEYWORDS: Mapping[str, str] = {
+    ".dotr": "IMPORT",
+    ".ttl": "BACKGROUND",
+    ".nt": "BACKGROUND",
+    ".dlog": "RULES",
+    ".lars": "LARS",
+}
+"""Behind which keyword a file stands, by its ending."""
 
 
 @dataclass(slots=True, eq=False)
@@ -65,6 +77,7 @@ class Loaded:
     imports: list[tuple[LoadedFile, ImportSyntax]] = field(default_factory=list)
     holds: list[tuple[LoadedFile, HoldSyntax]] = field(default_factory=list)
     units: list[LoadedFile] = field(default_factory=list)
+    lars: list[tuple[LoadedFile, LarsFile]] = field(default_factory=list)
     datalog: list[DatalogRule] = field(default_factory=list)
     background: dict[str, Span] = field(default_factory=dict)
     entailment: Entailment = Entailment.NONE
@@ -97,6 +110,7 @@ class Loader:
         self._found = found
         self._stack: list[str] = []
         self._datalog_read: set[str] = set()
+        self._lars_read: set[tuple[str, str]] = set()  # (path, prefix)
         self._entailment: Span | None = None
         self._parsers: list[Cursor] = []
 
@@ -113,10 +127,12 @@ class Loader:
     # -- texts ------------------------------------------------------------
 
     def paths(self, paths: Sequence[str]) -> None:
-        """Read every file: .dlog as Datalog, anything else as .dotr."""
+        """Read every file: .dlog as Datalog, .lars as LARS, anything else as .dotr."""
         for path in dict.fromkeys(paths):
             if path.endswith(".dlog"):
                 self._datalog(path, None)
+            elif path.endswith(".lars"):
+                self._lars(LoadedFile(path, "", open=True), path, None)
             else:
                 text = self._text(path, None)
                 if text is not None:
@@ -169,6 +185,21 @@ class Loader:
         for prefix, value in parser.prefixes.items():
             self.loaded.prefixes.setdefault(prefix, value)
 
+    def _lars(self, unit: LoadedFile, path: str, span: Span | None) -> None:
+        """What holds, once under each prefix."""
+        if (path, unit.prefix) in self._lars_read:
+            return
+        self._lars_read.add((path, unit.prefix))
+        text = self._text(path, span)
+        if text is None:
+            return
+        parser = LarsParser(Source(path, text), self._found)
+        self.loaded.lars.append((unit, parser.file()))
+        self._parsers.append(parser)
+        if unit.parent is None:
+            for prefix, value in parser.prefixes.items():
+                self.loaded.prefixes.setdefault(prefix, value)
+
     # -- units ------------------------------------------------------------
 
     def _unit(self, unit: LoadedFile, source: Source, values: Mapping[str, ParameterValue]) -> None:
@@ -192,6 +223,9 @@ class Loader:
                 case RulesSyntax(paths):
                     for path in paths:
                         self._rules_path(unit, path)
+                case LarsSyntax(paths):
+                    for path in paths:
+                        self._lars_path(unit, path)
                 case EntailmentSyntax(name):
                     self._set_entailment(name)
                 case HoldSyntax():
@@ -202,17 +236,25 @@ class Loader:
                     pass
 
     def _rules_path(self, unit: LoadedFile, path: PathSyntax) -> None:
+        if self._is_of(path, "RULES", "Datalog"):
+            self._datalog(join(unit.path, path.text), path.span)
+
+    def _lars_path(self, unit: LoadedFile, path: PathSyntax) -> None:
+        if self._is_of(path, "LARS", "LARS"):
+            self._lars(unit, join(unit.path, path.text), path.span)
+
+    def _is_of(self, path: PathSyntax, keyword: str, what: str) -> bool:
+        """Whether a file may stand behind a keyword, as its name says."""
         lower = path.text.lower()
-        for ending, keyword in ((".dotr", "IMPORT"), (".ttl", "BACKGROUND"), (".nt", "BACKGROUND")):
-            if lower.endswith(ending):
-                self._found.error(
-                    "D1016",
-                    f"`{path.text}` is no Datalog",
-                    path.span,
-                    hint=f"write `{keyword} <{path.text}>`",
-                )
-                return
-        self._datalog(join(unit.path, path.text), path.span)
+        right = next((word for ending, word in _KEYWORDS.items() if lower.endswith(ending)), keyword)
+        if right != keyword:
+            self._found.error(
+                "D1016",
+                f"`{path.text}` is no {what}",
+                path.span,
+                hint=f"write `{right} <{path.text}>`",
+            )
+        return right == keyword
 
     def _set_entailment(self, name: Name) -> None:
         if name.text.lower() not in [e.value for e in Entailment]:

@@ -1,4 +1,4 @@
-"""Canonical text of .dotr and .dlog files.
+"""Canonical text of .dotr and .dlog files (.lars files: lars_printer.py).
 
 Place:   `dotr fmt`; the inverse of the parsers.
 Method:  the text is parsed with parameters as names, printed clause by clause, and parsed again: only a text
@@ -31,7 +31,7 @@ from dotr.ir import (
 )
 from dotr.lang.grammar.dlog import DatalogParser
 from dotr.lang.grammar.dotr import DotrParser
-from dotr.lang.grammar.durations import UNITS
+from dotr.lang.grammar.durations import duration_text
 from dotr.lang.grammar.layout import LayoutUnit, attach, render
 from dotr.lang.grammar.syntax import (
     AbsentSyntax,
@@ -49,6 +49,7 @@ from dotr.lang.grammar.syntax import (
     HeldRest,
     HoldSyntax,
     ImportSyntax,
+    LarsSyntax,
     Name,
     ParameterValue,
     PathSyntax,
@@ -64,6 +65,7 @@ from dotr.lang.grammar.syntax import (
     WithinSyntax,
 )
 from dotr.lang.grammar.tokens import comments
+from dotr.lang.lars_printer import format_lars
 from dotr.rdf.terms import RDF_TYPE, escape, is_iri
 from dotr.source import Source
 from dotr.sparql.printing import Writer
@@ -71,11 +73,14 @@ from dotr.sparql.printing import Writer
 WIDTH: Final = 100
 _STEP: Final = "  "
 _EMPTY_LINE: Final = re.compile(r"\n[ \t\r]*\n")
-_NAMES: Final = ("d", "h", "min", "s", "ms", "us")
 
 
 def format_text(source: Source) -> str:
-    """The canonical text of a file, .dlog or .dotr by its name. Raises ProgramError with all errors."""
+    """The canonical text of a file, .dlog, .lars or .dotr by its name. Raises ProgramError."""
+    if source.name.endswith(".lars"):
+        text = format_lars(source)
+        _assert_same_comments(source, text)
+        return text
     return _format_datalog(source) if source.name.endswith(".dlog") else _format_program(source)
 
 
@@ -154,14 +159,6 @@ def datalog_text(source: Source, rules: Sequence[DatalogRule], parser: DatalogPa
     return render([*units, *body], footer)
 
 
-def duration_text(micros: int) -> str:
-    """`5 min`: a duration in the largest unit that has a whole number of it."""
-    if micros == 0:
-        return "0 s"
-    unit = next(unit for unit in _NAMES if micros % UNITS[unit] == 0)
-    return f"{micros // UNITS[unit]} {unit}"
-
-
 def datalog_rule_text(rule: DatalogRule, prefixes: Mapping[str, str]) -> str:
     """A Datalog rule in one line."""
     return " ".join(line.strip() for line in _Printer(prefixes).datalog_rule(rule))
@@ -192,6 +189,8 @@ class _Printer:
                 return [f"BACKGROUND {', '.join(map(_path, paths))}"]
             case RulesSyntax(paths):
                 return [f"RULES {', '.join(map(_path, paths))}"]
+            case LarsSyntax(paths):
+                return [f"LARS {', '.join(map(_path, paths))}"]
             case EntailmentSyntax(name):
                 return [f"ENTAILMENT {name.text}"]
             case QueryParameter(name, variables):
@@ -324,7 +323,9 @@ class _Printer:
     def _event(self, before: str, event: EventSyntax, after: Sequence[str] = ()) -> list[str]:
         """An event behind `FROM` or `AND …`, with what follows it in the same line if that fits."""
         head = f"{before}{event.name.text}"
-        if event.query is None and event.alias is None:
+        if event.short:
+            lines = [f"{before}{event.operator} {event.name.text}"]
+        elif event.query is None and event.alias is None:
             lines = [head]
         else:
             lines = self._query(f"{head} := ", event.operator, event.alias, event.query)

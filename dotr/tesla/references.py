@@ -13,7 +13,7 @@ from typing import TypeAlias, assert_never
 
 from dotr.events import Fact, Time
 from dotr.ir.program import Program
-from dotr.ir.rules import Between, Every, Rule, Window, Within
+from dotr.ir.rules import Between, Every, Position, Rule, Window, Within
 
 
 def depths(rule: Rule) -> dict[str, Time]:
@@ -44,9 +44,14 @@ def references(rule: Rule) -> list[tuple[str, bool]]:
     Strict: the window, or one between it and the trigger, is BEFORE or BETWEEN, so that only earlier
     instants of that rule matter.
     """
-    found: list[tuple[str, bool]] = []
-    if not isinstance(rule.trigger, Every) and rule.trigger.chained:
-        found.append((rule.trigger.stream, False))
+    return [(position.stream, strict) for position, strict in strictness(rule) if position.chained]
+
+
+def strictness(rule: Rule) -> list[tuple[Position, bool]]:
+    """The rule's positions in the order written, each with whether it only looks at earlier instants."""
+    found: list[tuple[Position, bool]] = []
+    if not isinstance(rule.trigger, Every):
+        found.append((rule.trigger, False))
     strict = {rule.trigger.name: False}
     for conjunct in rule.conjuncts:
         match conjunct.window:
@@ -57,8 +62,7 @@ def references(rule: Rule) -> list[tuple[str, bool]]:
             case _:
                 assert_never(conjunct.window)
         strict[conjunct.position.name] = here
-        if conjunct.position.chained:
-            found.append((conjunct.position.stream, here))
+        found.append((conjunct.position, here))
     return found
 
 

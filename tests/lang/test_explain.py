@@ -25,6 +25,11 @@ FILES = {
     "lost.dotr": "PREFIX : <http://example.org/>\nPARAMETER QUERY Beat(?room)\nPARAMETER ?patience\n"
     "RULE Lost DEFINE { dotr_x a :Lost } FROM EVERY 1 min AS Tick AND NOT Beat WITHIN ?patience FROM Tick\n",
     "hold.dotr": "HOLD * FOR 10 s\n",
+    "cooling.lars": "alarm() :- temp(?v), FILTER(?v > 90) .\nquiet() :- NOT temp(?v) WITHIN 1 min .\n",
+    "circle.lars": "again() :- Alarm() WITHIN 1 min .\n",
+    "lars.dotr": "PREFIX : <http://example.org/>\nLARS <page.lars>\n"
+    "QUERY temp := { SELECT ?v WHERE { ?o :value ?v } }\n"
+    "QUERY seen := { SELECT ?room ?o WHERE { ?o :in ?room } }\n",
     "circle.dotr": "IMPORT <circle.dotr> AS Round\n",
 }
 RUNNABLE = [page for page in PAGES.values() if page.kind is not PageKind.OTHER]
@@ -44,7 +49,8 @@ def test_a_code_has_one_page() -> None:
 
 
 def findings_of(page: Page, text: str) -> list[Diagnostic]:
-    name = "page.dotr" if page.kind is PageKind.DOTR else "page.dlog"
+    name = {PageKind.DOTR: "page.dotr", PageKind.DLOG: "page.dlog", PageKind.LARS: "page.lars"}[page.kind]
+    path = "lars.dotr" if page.kind is PageKind.LARS else name
 
     def read(path: str) -> str:
         if path.startswith(SCHEME):
@@ -54,7 +60,7 @@ def findings_of(page: Page, text: str) -> list[Diagnostic]:
         except KeyError:
             raise FileNotFoundError(2, "no such file", path) from None
 
-    return check_program([name], read)[1]
+    return check_program([path], read)[1]
 
 
 def test_every_code_has_a_page() -> None:

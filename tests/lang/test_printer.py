@@ -13,10 +13,13 @@ from dotr.errors import Diagnostics
 from dotr.ir import Select
 from dotr.lang import parse_datalog, parse_query
 from dotr.lang.grammar.dotr import DotrParser
+from dotr.lang.grammar.durations import duration_text
+from dotr.lang.grammar.lars import LarsParser
 from dotr.lang.grammar.tokens import comments
-from dotr.lang.printer import duration_text, format_text
+from dotr.lang.printer import format_text
 from dotr.source import Source
 from dotr.sparql.printing import query_text
+from tests.lang.lars_texts import lars_files
 from tests.lang.programs import datalog, programs
 from tests.sparql.strategies import selects
 
@@ -25,8 +28,8 @@ ROOT = Path(__file__).parent.parent.parent
 FILES = sorted(
     file
     for folder in ("tests/golden", "examples", "patterns", "rules")
-    for file in (ROOT / folder).rglob("*.d*")
-    if file.suffix in (".dotr", ".dlog") and "rejected" not in file.parts
+    for file in (ROOT / folder).rglob("*.*")
+    if file.suffix in (".dotr", ".dlog", ".lars") and "rejected" not in file.parts
 )
 
 
@@ -57,6 +60,21 @@ def test_datalog_printed_and_parsed_is_the_same_datalog(text: str) -> None:
     assert parse_datalog(printed) == parse_datalog(text)
     assert remarks(printed) == remarks(text)
     assert format_text(Source("x.dlog", printed)) == printed
+
+
+@FEWER
+@given(lars_files())
+def test_what_holds_printed_and_parsed_is_the_same(text: str) -> None:
+    def tree(lars: str) -> object:
+        found = Diagnostics()
+        file = LarsParser(Source("x.lars", lars), found).file()
+        assert found.errors == []
+        return file.rules, file.steps
+
+    printed = format_text(Source("x.lars", text))
+    assert tree(printed) == tree(text)
+    assert remarks(printed) == remarks(text)
+    assert format_text(Source("x.lars", printed)) == printed
 
 
 @FEWER

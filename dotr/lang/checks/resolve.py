@@ -21,6 +21,7 @@ from dotr.ir import (
     Conjunct,
     Every,
     Expression,
+    LarsProgram,
     Position,
     Program,
     RelationToStream,
@@ -34,7 +35,10 @@ from dotr.ir import (
     Within,
 )
 from dotr.lang.checks.chaining import order
+from dotr.lang.checks.lars import LarsName, LarsResolver
+from dotr.lang.checks.lars_use import unread_heads
 from dotr.lang.checks.lasting import check_holds, check_standing
+from dotr.lang.checks.layers import layered
 from dotr.lang.grammar.base import nearest
 from dotr.lang.grammar.syntax import (
     AbsentSyntax,
@@ -58,7 +62,8 @@ class StreamNames:
     """What a name stands for in a deployment: a query or a rule. `variables` None: it could not be read.
 
     `operator`: the stream is one of changes; `select` is then the query that changes, as it is of a QUERY.
-    `definition`: the name under which a QUERY or rule defines it, where that is not `name`.
+    `definition`: the name under which a QUERY or rule defines it, where that is not `name`. `head`: of a
+    .lars file; its variables are its attributes.
     """
 
     name: str
@@ -68,6 +73,12 @@ class StreamNames:
     operator: RelationToStream | None = None
     select: Select | None = None
     definition: str = ""
+    head: bool = False
+
+    @property
+    def kind(self) -> str:
+        """What messages call it."""
+        return "rule" if self.chained else "head" if self.head else "query"
 
 
 class Resolver:
@@ -86,6 +97,10 @@ class Resolver:
         self._accepted: list[tuple[LoadedFile, QuerySyntax | RuleSyntax]] = []
         for unit, definition in loaded.definitions:
             self._define(unit, definition)
+        self._lars = LarsResolver(loaded.lars, found)
+        self._heads: dict[str, tuple[str, ...]] = {}
+        for name, attributes, place in self._lars.heads():
+            self._define_head(name, attributes, place)
         for unit, definition in self._accepted:
             if isinstance(definition, QuerySyntax) and definition.alias is not None:
                 self._define_changes(unit, definition, definition.alias)
@@ -96,7 +111,7 @@ class Resolver:
         name = unit.prefix + definition.name.text
         if name in self.streams:
             other = self.streams[name]
-            kind = "rule" if other.chained else "query"
+            kind = other.kind
             self._found.error(
                 "D1104",
                 f"`{name}` is defined twice",
@@ -120,6 +135,29 @@ class Resolver:
             names = tuple(b.variable.text for b in definition.bindings) if readable else None
             self.streams[name] = StreamNames(name, names, True, definition.name.span)
         self._accepted.append((unit, definition))
+
+    def _define_head(self, name: str, attributes: tuple[str, ...], span: Span) -> None:
+        other = self.streams.get(name)
+        if other is not None:
+            self._found.error(
+                "D1104",
+                f"`{name}` is defined twice",
+                span,
+                hint="rules, queries and heads have names of their own in a deployment",
+                notes=(f"the {other.kind} `{name}` stands at {other.span}",),
+            )
+            self.whole = False
+            return
+        self._heads[name] = attributes
+        self.streams[name] = StreamNames(name, attributes, False, span, head=True)
+
+    def _lars_name(self, unit: LoadedFile, name: str) -> LarsName | None:
+        stream = self.look_up(unit, name)
+        return None if stream is None else LarsName(stream.name, stream.variables, stream.head, stream.kind)
+
+    def _use(self, stream: str) -> None:
+        """A .lars file reads a stream."""
+        self.used.update(s.definition or s.name for s in self.streams.values() if s.name == stream)
 
     def _query(self, name: str, definition: QuerySyntax) -> StreamNames:
         select, operator, span = definition.select, definition.operator, definition.name.span
@@ -149,6 +187,10 @@ class Resolver:
             self.whole = False
             return None
         self.used.add(stream.definition or stream.name)
+        if stream.head:
+            return replace(
+                stream, name=f"{operator} {stream.name}", operator=operator, definition=stream.name
+            )
         if stream.chained or stream.operator is not None:
             what = "is a rule" if stream.chained else f"is the {stream.operator} of one"
             self._found.error(
@@ -229,9 +271,14 @@ class Resolver:
                 else:
                     self.whole = False
             seen.add(name)
+        lars = self._lars.program(self._lars_name, self.names, self._use, self._heads)
+        self.whole = self.whole and self._lars.whole
+        dependencies = order(rules, self._found)
+        if lars.rules and len(dependencies) == len(rules):
+            dependencies, lars = layered(rules, dependencies, lars, self._found)
         self._report_unknown()
         self._unused(bool(rules))
-        self._unread(rules)
+        self._unread(rules, lars)
         return Program(
             queries=self.queries,
             rules=tuple(rules),
@@ -239,7 +286,8 @@ class Resolver:
             background=tuple(self._loaded.background),
             entailment=self._loaded.entailment,
             prefixes=self._loaded.prefixes,
-            dependencies=order(rules, self._found),
+            dependencies=dependencies,
+            lars=lars,
             holds=check_holds(self._loaded.holds, self._found),
             standing=self.standing,
             named=self._loaded.background,
@@ -275,9 +323,12 @@ class Resolver:
                     hint="delete it, or name it in a rule",
                 )
 
-    def _unread(self, rules: Sequence[Rule]) -> None:
-        """Warn about the user's own private rules that no other rule reads; they do nothing."""
-        read = {p.stream for rule in rules for p in rule.positions if p.chained and p.stream != rule.name}
+    def _unread(self, rules: Sequence[Rule], lars: LarsProgram) -> None:
+        """Warn about the user's own private rules and heads that nothing reads; they do nothing."""
+        read = {p.stream for rule in rules for p in rule.positions if p.stream != rule.name}
+        read.update(lars.reads)
+        if self.whole and rules:
+            unread_heads(lars, self._loaded.lars, read, self._found)
         for unit, definition in self._accepted:
             name = unit.prefix + definition.name.text
             private = isinstance(definition, RuleSyntax) and definition.private and unit.parent is None
@@ -395,7 +446,7 @@ class _RuleResolver:
             return False
         stream = self._deployment.look_up(self._unit, name.text) if defined else None
         if stream is not None:
-            kind = "rule" if stream.chained else "query"
+            kind = stream.kind
             self._found.error(
                 "D1107",
                 f"`{name.text}` is a {kind} already",
@@ -410,7 +461,7 @@ class _RuleResolver:
     def _position(self, event: EventSyntax) -> Position | None:
         """The stream that an event ranges over; None when it is not known."""
         name = event.name
-        defined = event.query is not None or event.alias is not None or event.broken
+        defined = event.query is not None or (event.alias is not None and not event.short) or event.broken
         claimed = self._claim(name, defined=defined)
         if event.broken:
             return None
@@ -420,6 +471,8 @@ class _RuleResolver:
                 self._ask(stream, event.query, event.operator, name.span)
             return Position(name.text, stream, event.query.variables, False, name.span)
         if event.operator is not None and event.alias is not None:
+            if not claimed:
+                return None
             changes = self._deployment.changes(self._unit, event.operator, event.alias)
             return None if changes is None else self._over(name, changes)
         target = event.alias or name

@@ -130,6 +130,12 @@ class ClauseParser(TemplateParser):
         return self._event()
 
     def _event(self) -> EventSyntax:
+        changes = self.operator()
+        if changes is not None and self.key != "{":
+            name = self.name("the name of a query or of what holds")
+            return EventSyntax(name, alias=name, operator=changes, short=True)
+        if changes is not None:
+            raise self.fail("a name", f"name the event: `Name := {changes} {{ SELECT … }}`")
         hint = foreign_event(self.token, self.peek(), CLAUSES | {"WITHIN", "BETWEEN"})
         if hint:
             raise self.fail("the name of an event", hint)

@@ -28,6 +28,7 @@ from dotr.lang.grammar.syntax import (
     HeldRest,
     HoldSyntax,
     ImportSyntax,
+    LarsSyntax,
     Name,
     ParameterValue,
     PathSyntax,
@@ -145,6 +146,9 @@ class DotrParser(ClauseParser):
             case "RULES":
                 self.advance()
                 return RulesSyntax(self._paths())
+            case "LARS" if self.at_statement():
+                self.advance()
+                return LarsSyntax(self._paths())
             case "ENTAILMENT":
                 self.advance()
                 if self.token.kind != "name":
@@ -178,6 +182,8 @@ class DotrParser(ClauseParser):
             hint = foreign_word(token) or hint
         elif token.key in ("[",) or token.kind in ("pname", "iri"):
             hint = "Datalog stands in a file of its own: `RULES <file.dlog>`"
+        elif token.key == "STEP" or token.key == ":-":
+            hint = "what holds stands in a file of its own: `LARS <file.lars>`"
         elif token.key == ".":
             hint = "no dot ends a line here"
         raise self.fail("a rule, a query or a prologue line", hint)

@@ -39,6 +39,17 @@ _ISO: Final = re.compile(
 )
 
 
+_NAMES: Final = ("d", "h", "min", "s", "ms", "us")
+
+
+def duration_text(micros: int) -> str:
+    """`5 min`: a duration in the largest unit that has a whole number of it."""
+    if micros == 0:
+        return "0 s"
+    unit = next(unit for unit in _NAMES if micros % UNITS[unit] == 0)
+    return f"{micros // UNITS[unit]} {unit}"
+
+
 def micros(number: str, unit: str) -> int | None:
     """`("1.5", "min")` in microseconds; None when it is no whole number of them. `unit` is one of UNITS."""
     value = Decimal(number) * UNITS[unit.lower()]

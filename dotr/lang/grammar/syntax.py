@@ -34,7 +34,8 @@ class Duration:
 class EventSyntax:
     """`Name`, `Name := Other` or `Name := { SELECT … }`. `broken`: its query could not be read.
 
-    `operator`: the word before `Other` or `{`, if there is one.
+    `operator`: the word before `Other` or `{`, if there is one. `short`: `ISTREAM Name`, a position that is
+    called as what it is about.
     """
 
     name: Name
@@ -42,6 +43,7 @@ class EventSyntax:
     alias: Name | None = None
     broken: bool = False
     operator: RelationToStream | None = None
+    short: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +210,11 @@ class RulesSyntax:
 
 
 @dataclass(frozen=True, slots=True)
+class LarsSyntax:
+    paths: tuple[PathSyntax, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class HeldPredicate:
     """`:p` in HOLD."""
 
@@ -248,6 +255,7 @@ Statement: TypeAlias = (
     | RuleSyntax
     | BackgroundSyntax
     | RulesSyntax
+    | LarsSyntax
     | EntailmentSyntax
     | HoldSyntax
     | QueryParameter

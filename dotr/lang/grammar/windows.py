@@ -37,6 +37,7 @@ STATEMENTS: Final = (
 CONTEXTUAL: Final[Mapping[str, frozenset[str]]] = {
     "PRIVATE": frozenset(("RULE",)),
     "HOLD": frozenset(("*", "A", "iri", "pname")),
+    "LARS": frozenset(("iri", "string", "<")),
 }
 """Words that begin a statement before one of these tokens (`Token.key`), and are names everywhere else."""
 CLAUSES: Final = frozenset((*STATEMENTS, "AND", "WHERE", "WITH", "CONSUMING", "DEFINE", "end"))

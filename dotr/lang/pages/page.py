@@ -11,10 +11,11 @@ from textwrap import fill
 
 
 class PageKind(Enum):
-    """What the examples of a page are. Tests run those of the first two."""
+    """What the examples of a page are. Tests run those but OTHER."""
 
     DOTR = "a .dotr file"
     DLOG = "a .dlog file"
+    LARS = "a .lars file"
     OTHER = "data, a command or Python"
 
 
