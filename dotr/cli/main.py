@@ -40,6 +40,8 @@ VERBS = {
     "watch": "How the answers of a query change, as they begin and end.",
     "explain": "Why an event happened, or a rule did not fire.",
     "state": "What holds at one time, as RDF.",
+    "test": "Run tests of rules.",
+    "patterns": "The pattern libraries that travel with dotr.",
     "query": "SPARQL over the enriched state at one time, or over the background.",
     "deploy": "Check rules and register them in a deployment directory.",
     "feed": "Push sources into a deployment; resumes where it stopped, exactly once.",

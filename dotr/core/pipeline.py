@@ -21,7 +21,7 @@ from dotr.core.deployment import Deployment
 from dotr.core.detect import Detector
 from dotr.core.emit import Emission, Emitter
 from dotr.core.findings import Finding
-from dotr.core.instant import REFUSABLE, Known
+from dotr.core.instant import REFUSABLE, Facts, Known
 from dotr.core.jumps import Jumps
 from dotr.core.lasting_instants import LastingInstants, is_refusable
 from dotr.core.parts import Instant, Part, part_of, plain
@@ -40,6 +40,7 @@ VERSION = 2
 
 LateGraph = Callable[[Time, Part], None]
 Observer = Callable[[Time, Sequence[RawMatch]], None]
+FactsAt = Callable[[Time, Facts, bool], Facts]
 RefusedInstant = Callable[[Time, Sequence[Part], DotrError], None]
 
 TOGETHER = 256
@@ -60,7 +61,8 @@ class Pipeline:
     with what is to be said about an instant that is not in error. `verify` runs the literal reading beside.
     `max_jump` (µs): how far ahead of the last one a graph may lie. `pause` is called between two steps; what
     it raises ends the call there, the next goes on. `on_matches` is called with the matches of each instant
-    that has some, those of PRIVATE rules included.
+    that has some, those of PRIVATE rules included. `on_facts` is called with the facts of each instant and
+    whether a graph came, and returns those that are detected.
     """
 
     def __init__(
@@ -75,6 +77,7 @@ class Pipeline:
         max_jump: Time | None = None,
         pause: Callable[[], None] | None = None,
         on_matches: Observer | None = None,
+        on_facts: FactsAt | None = None,
     ) -> None:
         self.deployment = deployment
         self.program = deployment.program
@@ -93,6 +96,7 @@ class Pipeline:
         """Whether a `replace` has come to pass."""
         self._max_jump, self._pause = max_jump, pause
         self._on_matches = on_matches
+        self._on_facts = on_facts
         self._tick()
         self._in_order = lateness == 0
         self._graphs: list[Part] = []  # those of the latest instant, while it is open
@@ -528,6 +532,8 @@ class Pipeline:
         try:
             for time, came, facts, graph in known:
                 self._last = time
+                if self._on_facts is not None:
+                    facts = self._on_facts(time, facts, graph)
                 matches = detect(time, facts, graph)
                 if oracle is not None:
                     oracle.check(time, came, graph, matches)

@@ -15,6 +15,7 @@ from dotr.lang.pages import (
     names,
     outputs,
     queries,
+    rule_tests,
     running,
     samples,
     syntax,
@@ -36,4 +37,5 @@ GROUPS: Final = (
     outputs,
     budgets,
     explanations,
+    rule_tests,
 )

@@ -1,0 +1,163 @@
+"""`dotr test FILE…`: tests of rules, with what they cover.
+
+Place:   over dotr/testing. Dots and the summary go to standard error, failures and coverage to standard
+         output.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import click
+
+from dotr.cli import render
+from dotr.cli.options import file_name
+from dotr.errors import DataError, Diagnostic, UsageError
+from dotr.io.files.outputs import open_output
+from dotr.io.files.rule_texts import read_rules_text
+from dotr.source import Source, Span
+from dotr.testing.case_runs import Bench, Outcome
+from dotr.testing.recording import recorded
+from dotr.testing.reports import SuiteReport, coverage_text, failure_text, junit, run_suite
+from dotr.testing.suite_reader import read_suite
+from dotr.testing.suites import Scalar, Suite
+
+ENDINGS = (".test.yaml", ".test.yml")
+_PAUSE = 0.5
+
+
+@click.command(short_help="Run tests of rules.")
+@click.argument("files", metavar="FILE...", nargs=-1)
+@click.option("--coverage", is_flag=True, help="Say what of the rules no test made true, or false.")
+@click.option("--junit", "junit_", type=file_name, metavar="FILE", help="Write the results as JUnit XML.")
+@click.option("--overwrite", is_flag=True, help="Replace the --junit FILE if it exists.")
+@click.option("--watch", is_flag=True, help="Run again whenever a file changes, until Ctrl-C.")
+@click.option(
+    "--record",
+    type=file_name,
+    multiple=True,
+    metavar="SOURCE",
+    help="Print a test file that expects what the RULES given as FILE find in SOURCE now.",
+)
+@click.option("--time-unit", type=click.Choice(["s", "ms", "us"]), default="s", help="With --record.")
+def command(
+    files: tuple[str, ...],
+    coverage: bool,
+    junit_: str | None,
+    overwrite: bool,
+    watch: bool,
+    record: tuple[str, ...],
+    time_unit: str,
+) -> int:
+    """Run the tests of *.test.yaml files (in a folder: all below it); the exit code is 1 when one fails.
+
+    A failure says why what should not have come came, and why what should have did not.
+    """
+    if not files:
+        raise click.UsageError("name one or more test files, or a folder of them")
+    if record:
+        sys.stdout.write(_recorded(files, record, time_unit))
+        return 0
+    if junit_ is not None and not overwrite and os.path.exists(junit_):
+        open_output(junit_, overwrite=False)  # refuses it, before anything runs
+    while True:
+        reports, seen = _run(files, coverage)
+        if junit_ is not None:
+            out = open_output(junit_, overwrite=True)
+            out.write(junit(reports))
+            out.finish()
+        if not watch:
+            return 1 if any(report.failed for report in reports) else 0
+        render.note("waiting for a change; Ctrl-C ends")
+        _await_change(seen)
+
+
+def _recorded(rules: Sequence[str], sources: Sequence[str], unit: str) -> str:
+    source = Source("<record>", "rules: …")
+    span = Span(source, 0, 1)
+    units = {"s": 1_000_000, "ms": 1_000, "us": 1}
+    suite = Suite(source, tuple(Scalar(path, span) for path in rules), unit=units[unit])
+    return recorded(rules, sources, unit, suite, f"recorded from {', '.join(sources)}")
+
+
+def _run(files: Sequence[str], coverage: bool) -> tuple[list[SuiteReport], list[str]]:
+    """All suites, and every file that was read."""
+    reports: list[SuiteReport] = []
+    seen: list[str] = []
+    for path in test_files(files):
+        bench = Bench(read_suite(Source(path, _text(path))))
+        try:
+            reports.append(run_suite(bench, _dot))
+        finally:
+            seen += [path, *bench.read_files]
+    sys.stderr.write("\n")
+    for report in reports:
+        for outcome in report.outcomes:
+            if not outcome.passed:
+                sys.stdout.write(render.visible(failure_text(report.bench, outcome)) + "\n\n")
+    if coverage:
+        for report in reports:
+            sys.stdout.write(render.visible(coverage_text(report)) + "\n")
+    tests, failed = sum(len(r.outcomes) for r in reports), sum(r.failed for r in reports)
+    render.note(
+        f"{render.counted(tests, 'test')}, {failed} failed"
+        if failed
+        else f"{render.counted(tests, 'test')} passed"
+    )
+    return reports, seen
+
+
+def _dot(outcome: Outcome) -> None:
+    sys.stderr.write("." if outcome.passed else "E" if outcome.error is not None else "F")
+    sys.stderr.flush()
+
+
+def _text(path: str) -> str:
+    try:
+        return read_rules_text(path)
+    except OSError as error:
+        raise DataError(
+            Diagnostic(
+                "D2003", f"cannot read `{path}`: {error.strerror}", place=path, hint="name a test file"
+            )
+        ) from None
+
+
+def test_files(paths: Iterable[str]) -> list[str]:
+    """The test files that paths name, those below a folder in order of their names. Raises UsageError
+    D4404.
+    """
+    found: list[str] = []
+    for path in paths:
+        if not os.path.isdir(path):
+            found.append(path)
+            continue
+        below = sorted(str(file) for file in Path(path).rglob("*") if file.name.endswith(ENDINGS))
+        if not below:
+            raise UsageError(
+                Diagnostic(
+                    "D4404", f"there is no test file below `{path}`", hint="their names end in .test.yaml"
+                )
+            )
+        found += below
+    return list(dict.fromkeys(found))
+
+
+def _await_change(files: Iterable[str]) -> None:
+    """Return when one of the files has changed."""
+    watched = sorted(set(files))
+    before = [_stamp(path) for path in watched]
+    while [_stamp(path) for path in watched] == before:
+        time.sleep(_PAUSE)
+
+
+def _stamp(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size

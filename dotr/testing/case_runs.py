@@ -1,0 +1,432 @@
+"""A test run: its stream through the rules of its suite, and how what came differs from what was expected.
+
+Place:   driven by `dotr test` and the pytest plugin; because.py says why and why not.
+Method:  the pipeline that every runner drives. Rules that are PRIVATE are seen by tests. Facts that are given
+         take the place of graphs: the temporal part alone is tested then. What K(t) must have is asked for by
+         ground queries in a run of its own, so that what lasts is in it.
+Bad input: D4402 a name that the program does not have · D4403 a term, a graph or a time that cannot be read.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from dotr.core.deployment import Deployment, Settings
+from dotr.core.instant import Facts
+from dotr.core.parts import Part
+from dotr.core.pipeline import FactsAt, Pipeline
+from dotr.errors import DataError, Diagnostic, DotrError
+from dotr.events import Clock, Composite, Fact, Time
+from dotr.expressions.operators import equal
+from dotr.io.decode.parsing import parse_triples
+from dotr.io.files.background import read_background
+from dotr.io.files.rule_texts import RuleTexts
+from dotr.io.files.sources import SourceOptions, Sources
+from dotr.io.message_parts import message_of
+from dotr.io.timestamps import TimeError, parse_text
+from dotr.ir import Const, GroupPattern, Program, Projection, Select, TriplePattern, Triples, Var
+from dotr.lang import load_program
+from dotr.lang.grammar.base import nearest
+from dotr.rdf.terms import Term, Triple, literal
+from dotr.rdf.values import decode
+from dotr.source import Span
+from dotr.sparql.distribution import facts_of
+from dotr.testing.suites import (
+    Case,
+    ExpectedEvent,
+    FactsStep,
+    FilesStep,
+    GivenFact,
+    MessageStep,
+    Scalar,
+    Suite,
+)
+from dotr.testing.tracing import Tracer
+
+_FACT = Var("x")
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """What comes at a time. `place`: where it is written."""
+
+    time: Time
+    part: Part
+    place: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """An expected event, read: `time` None at any time; `values` by attribute."""
+
+    rule: str
+    time: Time | None
+    values: Mapping[str, Term]
+    span: Span
+
+    def fits(self, event: Composite) -> bool:
+        """Whether an event is as expected: numbers by value, other terms by identity."""
+        if event.rule != self.rule or self.time not in (None, event.time):
+            return False
+        bound = dict(event.bindings)
+        return all(same_value(bound[name], term) for name, term in self.values.items())
+
+
+@dataclass(frozen=True, slots=True)
+class WantedState:
+    """A triple that must hold at a time, or must not."""
+
+    time: Time
+    triple: Triple
+    holds: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a case gives and expects, read for its program."""
+
+    clock: Clock
+    stream: tuple[Timed, ...]
+    facts: Mapping[Time, Mapping[str, Sequence[Fact]]]
+    expect: tuple[Wanted, ...]
+    never: tuple[Wanted, ...]
+    states: tuple[WantedState, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Something that is not as expected: `event` came and should not have, or `missing` did not come."""
+
+    message: str
+    span: Span
+    event: Composite | None = None
+    missing: Wanted | None = None
+    state: WantedState | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a case ended. `tracer`: how far its rules came; `error`: what ended its run early."""
+
+    case: Case
+    given: Given | None
+    events: tuple[Composite, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    tracer: Tracer | None = None
+    error: DotrError | None = None
+
+    @property
+    def passed(self) -> bool:
+        return not self.failures and self.error is None
+
+
+@dataclass
+class Bench:
+    """Owns a suite's program, compiled once for its cases. Raises ProgramError, DataError."""
+
+    suite: Suite
+    read_files: list[str] = field(default_factory=list)
+
+    @cached_property
+    def program(self) -> Program:
+        """The rules under test, none of them private."""
+        suite, texts = self.suite, RuleTexts()
+        inline = f"{suite.path}#rules.dotr"
+
+        def read(path: str) -> str:
+            return suite.text.text if suite.text is not None and path == inline else texts(path)
+
+        paths = [inline] if suite.text is not None else [self.path(rules) for rules in suite.rules]
+        try:
+            program = load_program(paths, read)
+        finally:
+            self.read_files += texts.read_files
+        return replace(program, rules=tuple(replace(rule, private=False) for rule in program.rules))
+
+    @cached_property
+    def background(self) -> list[Triple]:
+        program = self.program
+        further = [self.path(path) for path in self.suite.background]
+        self.read_files += [*program.background, *further]
+        return read_background([*program.background, *further], named=program.named)
+
+    @cached_property
+    def prefixes(self) -> dict[str, str]:
+        return {**self.program.prefixes, **self.suite.prefixes}
+
+    @cached_property
+    def deployment(self) -> Deployment:
+        """What runs: facts of each query under its own name, so that tests can give and see them."""
+        return Deployment(self.program, self.background, Settings(apart=True))
+
+    def path(self, written: Scalar) -> str:
+        """A path of the file, relative to the file."""
+        if written.text.startswith("dotr:") or posixpath.isabs(written.text):
+            return written.text
+        return posixpath.normpath(posixpath.join(posixpath.dirname(self.suite.path), written.text))
+
+    def run(self, case: Case) -> Outcome:
+        """Run a case. Nothing that is wrong with it is raised: it is in the outcome."""
+        try:
+            given = CaseReader(self, case).given()
+        except DotrError as error:
+            return Outcome(case, None, error=error)
+        tracer = Tracer(self.program, given.clock)
+
+        def detected(time: Time, facts: Facts, graph: bool) -> Facts:
+            return tracer.see(time, _merged(facts, given.facts.get(time, {}), time), graph)
+
+        try:
+            events = run_all(self.deployment, given, self.suite.lateness, detected)
+            failures = [*compared(case, given, events), *self._states(given)]
+        except DotrError as error:
+            return Outcome(case, given, tracer=tracer, error=error)
+        return Outcome(case, given, tuple(events), tuple(failures), tracer)
+
+    def _states(self, given: Given) -> Iterable[Failure]:
+        """What must hold and does not, or holds and must not."""
+        states = given.states
+        if not states:
+            return []
+        queries = {f"_h{number}": _ground(state.triple) for number, state in enumerate(states)}
+        program = replace(self.program, rules=(), dependencies=(), queries=queries, standing={})
+        held: set[tuple[Time, str]] = set()
+
+        def look(time: Time, facts: Facts, _graph: bool) -> Facts:
+            held.update((time, stream) for stream, found in facts.items() if found)
+            return facts
+
+        asked = tuple(Timed(time, []) for time in dict.fromkeys(state.time for state in states))
+        stream = tuple(sorted((*given.stream, *asked), key=lambda timed: timed.time))
+        deployment = Deployment(program, self.background, Settings(apart=True))
+        run_all(deployment, replace(given, stream=stream), self.suite.lateness, look)
+        return [
+            Failure(_state_text(state, self.prefixes, given.clock), state.span, state=state)
+            for number, state in enumerate(states)
+            if ((state.time, f"_h{number}") in held) is not state.holds
+        ]
+
+
+def run_all(
+    deployment: Deployment, given: Given, lateness: Time, on_facts: FactsAt | None
+) -> list[Composite]:
+    """Everything that comes of a stream, in order."""
+    pipeline = Pipeline(deployment, lateness=lateness, on_facts=on_facts)
+    pipeline.begin(given.clock)
+    events: list[Composite] = []
+    for timed in given.stream:
+        pipeline.take(timed.time, timed.part)
+        for emission in pipeline.drain():
+            events += emission
+    pipeline.close_all()
+    for emission in pipeline.drain():
+        events += emission
+    return events
+
+
+def same_value(found: Term, wanted: Term) -> bool:
+    """Whether a term is what a test names: numbers and dateTimes by value, anything else by identity."""
+    return found == wanted or (found[0] == wanted[0] == '"' and equal(decode(found), decode(wanted)) is True)
+
+
+def _ground(triple: Triple) -> Select:
+    pattern = Triples((TriplePattern(*triple),))
+    one = Projection(_FACT, Const(literal("1", "http://www.w3.org/2001/XMLSchema#integer")))
+    return Select((one,), GroupPattern((pattern,)))
+
+
+def _merged(facts: Facts, given: Mapping[str, Sequence[Fact]], time: Time) -> Facts:
+    """Extracted and given facts together, in canonical order."""
+    if not given:
+        return facts
+    merged = dict(facts)
+    for stream, more in given.items():
+        rows = [fact[1] for fact in (*facts.get(stream, ()), *more)]
+        merged[stream] = facts_of(rows, time)
+    return merged
+
+
+def compared(case: Case, given: Given, events: Sequence[Composite]) -> list[Failure]:
+    """What was expected and did not come, and what came and was not to."""
+    pairs = paired(given.expect, events)
+    failures = [
+        Failure("expected, and it did not come", wanted.span, missing=wanted)
+        for number, wanted in enumerate(given.expect)
+        if number not in pairs
+    ]
+    taken = set(pairs.values())
+    for number, event in enumerate(events):
+        never = next((wanted for wanted in given.never if wanted.fits(event)), None)
+        if never is not None:
+            failures.append(Failure("came, and it never should", never.span, event=event))
+        elif case.only and number not in taken:
+            failures.append(Failure("came, and nothing expects it", case.span, event=event))
+    return failures
+
+
+def paired(wanted: Sequence[Wanted], events: Sequence[Composite]) -> dict[int, int]:
+    """Expectation → its event, each event for one expectation, as many as possible.
+
+    Augmenting paths (Kuhn); the outcome depends on the order of both alone.
+    """
+    fits = [[j for j, event in enumerate(events) if one.fits(event)] for one in wanted]
+    owner: dict[int, int] = {}
+
+    def place(number: int, tried: set[int]) -> bool:
+        for j in fits[number]:
+            if j in tried:
+                continue
+            tried.add(j)
+            if j not in owner or place(owner[j], tried):
+                owner[j] = number
+                return True
+        return False
+
+    for number in range(len(wanted)):
+        place(number, set())
+    return {number: j for j, number in owner.items()}
+
+
+def _state_text(state: WantedState, prefixes: Mapping[str, str], clock: Clock) -> str:
+    from dotr.io.term_formatting import TermFormatter  # noqa: PLC0415  # failures alone need it
+
+    terms = TermFormatter(prefixes)
+    s, p, o = state.triple
+    shown = f"{terms.term(s)} {terms.predicate(p)} {terms.term(o)}"
+    return f"{shown} {'does not hold' if state.holds else 'holds'} @ {clock.text(state.time)}"
+
+
+class CaseReader:
+    """Reads what a case says in the terms of its program."""
+
+    def __init__(self, bench: Bench, case: Case) -> None:
+        self.bench, self.case = bench, case
+        self.unit = bench.suite.unit
+        self._integer: bool | None = None
+        self._head = "".join(f"PREFIX {name}: <{iri}>\n" for name, iri in bench.prefixes.items())
+
+    def given(self) -> Given:
+        """Raises DataError D4402, D4403, and what reading a file raises."""
+        stream: list[Timed] = []
+        facts: dict[Time, dict[str, list[Fact]]] = {}
+        for step in self.case.stream:
+            match step:
+                case MessageStep():
+                    stream.append(self._message(step))
+                case FilesStep(path=path):
+                    stream += self._files(path)
+                case FactsStep(facts=given):
+                    for fact in given:
+                        time, values = self._fact(fact)
+                        facts.setdefault(time, {}).setdefault(fact.stream.text, []).append(
+                            (time, values, 0, "")
+                        )
+        came = {timed.time for timed in stream}
+        stream += [Timed(time, []) for time in facts if time not in came]
+        stream.sort(key=lambda timed: timed.time)
+        expect = tuple(map(self._wanted, self.case.expect))
+        never = tuple(map(self._wanted, self.case.never))
+        states = tuple(self._states())
+        return Given(
+            Clock(self._integer is not False, self.unit), tuple(stream), facts, expect, never, states
+        )
+
+    def time(self, written: Scalar) -> Time:
+        """The time that a scalar names, of the same kind as all others of the case."""
+        try:
+            time, integer = parse_text(written.text, self.unit)
+        except TimeError as error:
+            raise _unread(error.message, written.span, error.hint) from None
+        if self._integer not in (None, integer):
+            hint = "write all times of a test as integers, or all as dateTimes"
+            raise _unread("integers and dateTimes as times of one test", written.span, hint)
+        self._integer = integer
+        return time
+
+    def term(self, written: Scalar) -> Term:
+        """A term in Turtle, with the prefixes of the rules and of the test file."""
+        return self._triples(written, f"<urn:s> <urn:p> {written.text} .", "a term")[0][2]
+
+    def triples(self, written: Scalar) -> list[Triple]:
+        return self._triples(written, written.text, "a graph")
+
+    def _triples(self, written: Scalar, text: str, what: str) -> list[Triple]:
+        try:
+            found = parse_triples(f"{self._head}{text}", skipped=len(self.bench.prefixes))
+        except DataError as error:
+            first = error.diagnostics[0]
+            hint = first.hint or "write it in Turtle, with the prefixes of the rules"
+            raise _unread(f"{what} that cannot be read: {first.message}", written.span, hint) from None
+        if what == "a term" and len(found) != 1:
+            raise _unread(
+                "one term is needed here", written.span, 'write it in Turtle: `:room23`, `61.5`, `"text"`'
+            )
+        return found
+
+    def _message(self, step: MessageStep) -> Timed:
+        graph, insert, delete = (
+            None if part is None else self.triples(part) for part in (step.graph, step.insert, step.delete)
+        )
+        place = str(step.at.span)
+        return Timed(self.time(step.at), message_of(graph, insert, delete, place), place)
+
+    def _files(self, path: Scalar) -> list[Timed]:
+        reader = Sources([self.bench.path(path)], SourceOptions(unit=self.unit))
+        self.bench.read_files.append(self.bench.path(path))
+        found = [Timed(graph.time, graph.triples, graph.place) for graph in reader]
+        if reader.clock is not None:
+            if self._integer not in (None, reader.clock.integer):
+                hint = "write the times of the test as the file does"
+                raise _unread("integers and dateTimes as times of one test", path.span, hint)
+            self._integer = reader.clock.integer
+        return found
+
+    def _fact(self, fact: GivenFact) -> tuple[Time, tuple[Term | None, ...]]:
+        queries = self.bench.program.selects
+        name = fact.stream.text
+        if name not in queries:
+            raise _unknown("query", name, queries, fact.stream.span)
+        variables = queries[name].variables
+        values = self._attributes(fact.values, variables, name)
+        return self.time(fact.at), tuple(values.get(variable) for variable in variables)
+
+    def _wanted(self, event: ExpectedEvent) -> Wanted:
+        rules = {rule.name: rule for rule in self.bench.program.rules}
+        if event.rule.text not in rules:
+            raise _unknown("rule", event.rule.text, rules, event.rule.span)
+        values = self._attributes(event.values, rules[event.rule.text].variables, event.rule.text)
+        return Wanted(event.rule.text, None if event.at is None else self.time(event.at), values, event.span)
+
+    def _attributes(
+        self, values: Mapping[str, Scalar], variables: Sequence[str], name: str
+    ) -> dict[str, Term]:
+        found = {}
+        for attribute, value in values.items():
+            if attribute.lstrip("?") not in variables:
+                raise _unknown(f"attribute of {name}", attribute, variables, value.span)
+            found[attribute.lstrip("?")] = self.term(value)
+        return found
+
+    def _states(self) -> Iterable[WantedState]:
+        for state in self.case.holds:
+            time = self.time(state.at)
+            for written, holds in ((state.triples, True), (state.absent, False)):
+                for triple in () if written is None else self.triples(written):
+                    if triple[0][0] == "_" or triple[2][0] == "_":
+                        hint = "name nodes by IRI; what has no name cannot be asked for"
+                        raise _unread("a blank node in what must hold", written.span, hint)  # type: ignore[union-attr]  # it has triples
+                    yield WantedState(time, triple, holds, written.span)  # type: ignore[union-attr]  # likewise
+
+
+def _unread(message: str, span: Span, hint: str) -> DataError:
+    return DataError(Diagnostic("D4403", message, span, hint=hint))
+
+
+def _unknown(what: str, name: str, known: Iterable[str], span: Span) -> DataError:
+    names = list(known)
+    hint = nearest(name, names) or (f"there are: {', '.join(names)}" if names else "there is none")
+    return DataError(Diagnostic("D4402", f"there is no {what} named `{name}`", span, hint=hint))

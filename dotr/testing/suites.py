@@ -1,0 +1,114 @@
+"""A test file as values: what is given to the rules of which programs, and what must come.
+
+Place:   made by suite_reader.py, run by case_runs.py. Scalars are kept as text with their places: what a
+         term or a time is depends on the program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from dotr.events import Time
+from dotr.source import Source, Span
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A scalar of the file as written, without its quotes."""
+
+    text: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class MessageStep:
+    """`{ at, graph, insert, delete }`: one message."""
+
+    at: Scalar
+    graph: Scalar | None
+    insert: Scalar | None
+    delete: Scalar | None
+
+
+@dataclass(frozen=True, slots=True)
+class FilesStep:
+    """`{ from: PATH }`: everything of a source."""
+
+    path: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class GivenFact:
+    """A fact of a query, as the temporal part sees it, instead of a graph it would be extracted from."""
+
+    stream: Scalar
+    at: Scalar
+    values: Mapping[str, Scalar]
+
+
+@dataclass(frozen=True, slots=True)
+class FactsStep:
+    """`{ facts: { Query: [ { at, attribute: term, … } ] } }`."""
+
+    facts: tuple[GivenFact, ...]
+
+
+Step: TypeAlias = MessageStep | FilesStep | FactsStep
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedEvent:
+    """`{ rule, at, attribute: term, … }`: attributes that are not named may have any value; `at` None: at any
+    time.
+    """
+
+    rule: Scalar
+    at: Scalar | None
+    values: Mapping[str, Scalar]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedState:
+    """`{ at, triples, not }`: what K(at) has and what it has not, as Turtle."""
+
+    at: Scalar
+    triples: Scalar | None
+    absent: Scalar | None
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One test. `only`: nothing comes but what is expected."""
+
+    name: str
+    span: Span
+    stream: tuple[Step, ...] = ()
+    expect: tuple[ExpectedEvent, ...] = ()
+    never: tuple[ExpectedEvent, ...] = ()
+    only: bool = False
+    holds: tuple[ExpectedState, ...] = ()
+
+    @property
+    def gives_facts(self) -> bool:
+        return any(isinstance(step, FactsStep) for step in self.stream)
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """A test file. `rules`: paths as written; or `text`, the program. `unit` and `lateness` in µs."""
+
+    source: Source
+    rules: tuple[Scalar, ...]
+    text: Scalar | None = None
+    background: tuple[Scalar, ...] = ()
+    prefixes: Mapping[str, str] = field(default_factory=dict)
+    unit: Time = 1_000_000
+    lateness: Time = 0
+    cases: tuple[Case, ...] = ()
+
+    @property
+    def path(self) -> str:
+        return self.source.name

@@ -1,0 +1,123 @@
+"""What tests made true and false: rules followed literally, conjunct by conjunct, while a test runs.
+
+Place:   beside the engine of a run; coverage.py and because.py read what was seen.
+Method:  the literal reading of a rule (reference/tesla.py) with counters in it. Tests are small; the engine
+         has already said what comes, this says how far everything else came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from dotr.core.instant import Facts
+from dotr.events import Clock, Match, Time
+from dotr.ir import Choose, Conjunct, Expression, Program, Rule
+from dotr.reference.tesla import LiteralDetector, LiteralRule, Row
+
+ON, WHERE = "ON", "WHERE"
+
+Asked: TypeAlias = tuple[str, int]
+"""ON with the number of its conjunct, or WHERE with 0."""
+
+
+@dataclass(slots=True)
+class Trace:
+    """What was seen of a rule: `triggers`; matches that each conjunct left (`stages`), and how often it left
+    none of a match; conditions that were true and false; `events`.
+    """
+
+    rule: Rule
+    triggers: int = 0
+    stages: list[int] = field(default_factory=list)
+    stopped: list[int] = field(default_factory=list)
+    true: dict[Asked, int] = field(default_factory=dict)
+    false: dict[Asked, int] = field(default_factory=dict)
+    events: int = 0
+
+    def __post_init__(self) -> None:
+        self.stages = [0] * len(self.rule.conjuncts)
+        self.stopped = [0] * len(self.rule.conjuncts)
+
+    def add(self, other: Trace) -> None:
+        """Add what another test saw of the same rule."""
+        self.triggers += other.triggers
+        self.events += other.events
+        self.stages = [a + b for a, b in zip(self.stages, other.stages, strict=True)]
+        self.stopped = [a + b for a, b in zip(self.stopped, other.stopped, strict=True)]
+        for mine, theirs in ((self.true, other.true), (self.false, other.false)):
+            for asked, count in theirs.items():
+                mine[asked] = mine.get(asked, 0) + count
+
+
+class TracedRule(LiteralRule):
+    """A literal rule that counts."""
+
+    def __init__(self, rule: Rule, clock: Clock) -> None:
+        super().__init__(rule, clock)
+        self.trace = Trace(rule)
+        self._asked: Asked = (WHERE, 0)
+
+    def matches(
+        self, index: int, time: Time, left_out: Collection[tuple[int, object]]
+    ) -> tuple[list[Match], int]:
+        self.trace.triggers += len(self._trigger_facts(time))
+        found, dropped = super().matches(index, time, left_out)  # type: ignore[arg-type]  # handed on as it came
+        self.trace.events += len(found)
+        return found, dropped
+
+    def _extend(self, row: Row, conjunct: Conjunct) -> list[Row]:
+        number = next(i for i, own in enumerate(self.rule.conjuncts) if own is conjunct)
+        self._asked = (ON, number)
+        rows = super()._extend(row, conjunct)
+        self._asked = (WHERE, 0)
+        self.trace.stages[number] += len(rows)
+        self.trace.stopped[number] += not rows
+        return rows
+
+    def holds(self, condition: Expression, row: Row) -> bool:
+        held = super().holds(condition, row)
+        counts = self.trace.true if held else self.trace.false
+        counts[self._asked] = counts.get(self._asked, 0) + 1
+        return held
+
+
+class Tracer(LiteralDetector):
+    """Follows all rules of a program. Costs what enumeration costs."""
+
+    def __init__(self, program: Program, clock: Clock) -> None:
+        super().__init__(program, clock)
+        self.traced = [TracedRule(rule, clock) for rule in program.rules]
+        self._rules = list(self.traced)
+        self.answered: set[str] = set()
+        self.empty: set[str] = set()
+
+    def see(self, time: Time, facts: Facts, graph: bool) -> Facts:
+        """Take the facts of an instant; gives them back."""
+        for stream in self.program.selects:
+            (self.answered if facts.get(stream) else self.empty).add(stream)
+        self.at(time, facts, graph)
+        return facts
+
+
+def stages_text(trace: Trace) -> str:
+    """How far a rule came: `Smoke 2 → LAST Hot 1 → NOT Drill 0`."""
+    parts = [f"{trace.rule.trigger.name} {trace.triggers}"]
+    for conjunct, left in zip(trace.rule.conjuncts, trace.stages, strict=True):
+        parts.append(f"{conjunct_name(conjunct)} {left}")
+        if not left:
+            break
+    else:
+        if trace.rule.where is not None:
+            parts.append(f"WHERE {trace.true.get((WHERE, 0), 0)}")
+        parts.append(f"events {trace.events}")
+    return " → ".join(parts)
+
+
+def conjunct_name(conjunct: Conjunct) -> str:
+    """A conjunct as a reader names it: `LAST Hot`, `NOT Drill`, `COUNT OVER Beat`."""
+    if isinstance(conjunct, Choose):
+        return f"{conjunct.selection} {conjunct.position.name}"
+    name = getattr(conjunct, "function", None)
+    return f"NOT {conjunct.position.name}" if name is None else f"{name} OVER {conjunct.position.name}"

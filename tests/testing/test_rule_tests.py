@@ -1,0 +1,205 @@
+"""`dotr test`: what passes, what fails and with which words, and what is not a test file."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+
+from tests.cli.conftest import FIRE, ROOMS, Dotr
+
+HEAT = ":r1 a :TempReading ; :sensor :s1 ; :val 70 . :s1 :is_at_location :locA ."
+SMOKE = ":r2 a :SmokeReading ; :sensor :s2 . :s2 :is_at_location :locA ."
+HEAD = "rules: fire.dotr\ntests:\n"
+STREAM = f'    stream: [ {{ at: 10, graph: "{HEAT}" }}, {{ at: 12, graph: "{SMOKE}" }} ]\n'
+
+
+def case(folder: Path, *lines: str, name: str = "a") -> None:
+    body = "".join(f"    {line}\n" for line in lines)
+    (folder / "a.test.yaml").write_text(f"{HEAD}  - name: {name}\n{STREAM}{body}", encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ['expect: [ { rule: Fire, at: 12, room: ":roomA" } ]'],
+        ["expect: [ Fire ]", "only: true"],
+        ['expect: [ { rule: Fire, room: "<http://example.org/building#roomA>" } ]'],
+        ['never: [ { rule: Fire, at: 11 }, { rule: Fire, room: ":roomB" } ]'],
+        ['holds: [ { at: 12, triples: ":s2 :is_in_room :roomA .", not: ":s1 :is_in_room :roomA ." } ]'],
+    ],
+)
+def test_what_is_as_expected_passes(folder: Path, dotr: Dotr, lines: list[str]) -> None:
+    case(folder, *lines)
+    ran = dotr("test", "a.test.yaml")
+    assert (ran.code, ran.out) == (0, "")
+    assert "1 test passed" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        (["expect: [ { rule: Fire, at: 11 } ]"], ["- Fire @ 11", "it did not come", "instead: Fire @ 12"]),
+        (['expect: [ { rule: Fire, room: ":roomB" } ]'], ["- Fire  ?room :roomB", "instead: Fire @ 12"]),
+        (["expect: [ Fire, Fire ]"], ["- Fire", "did not come", "LAST HighTemp 1"]),
+        (["never: [ Fire ]"], ["+ Fire @ 12  ?room :roomA", "never should", "LAST HighTemp  @ 10"]),
+        (["expect: []", "only: true"], ["+ Fire @ 12", "nothing expects it"]),
+        (
+            ['holds: [ { at: 12, triples: ":s2 :is_in_room :roomB ." } ]'],
+            [":roomB does not hold @ 12", "lacks"],
+        ),
+        (['holds: [ { at: 12, not: ":s2 :is_in_room :roomA ." } ]'], [":roomA holds @ 12", "rooms.dlog"]),
+    ],
+)
+def test_what_is_not_fails_and_says_why(folder: Path, dotr: Dotr, lines: list[str], words: list[str]) -> None:
+    case(folder, *lines)
+    ran = dotr("test", "a.test.yaml")
+    assert ran.code == 1
+    assert "a.test.yaml:" in ran.out
+    for word in words:
+        assert word in ran.out, ran.out
+    assert "1 failed" in ran.err
+
+
+def test_facts_take_the_place_of_graphs(folder: Path, dotr: Dotr) -> None:
+    hot = '{ at: 0, room: ":r", v: 61 }'
+    (folder / "a.test.yaml").write_text(
+        f"{HEAD}  - name: a\n    stream:\n      - facts: {{ Fire.HighTemp: [ {hot} ], "
+        'Fire.Smoke: [ { at: 9, room: ":r" }, { at: 8, room: ":q" } ] }\n'
+        '    only: true\n    expect: [ { rule: Fire, at: 9, room: ":r" } ]\n',
+        encoding="utf-8",
+    )
+    assert dotr("test", "a.test.yaml").code == 0
+
+
+def test_expectations_are_paired_so_that_as_many_as_possible_are_met(folder: Path, dotr: Dotr) -> None:
+    facts = (
+        'facts: { Fire.HighTemp: [ { at: 0, room: ":a", v: 61 }, { at: 0, room: ":b", v: 61 } ], '
+        'Fire.Smoke: [ { at: 9, room: ":a" }, { at: 9, room: ":b" } ] }'
+    )
+    (folder / "a.test.yaml").write_text(
+        f"{HEAD}  - name: a\n    stream: [ {{ {facts} }} ]\n    only: true\n"
+        '    expect: [ Fire, { rule: Fire, room: ":a" } ]\n',
+        encoding="utf-8",
+    )
+    assert dotr("test", "a.test.yaml").code == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "words"),
+    [
+        ("", "D4401", "empty"),
+        ("rules: [", "D4401", "not YAML"),
+        ("[" * 3000, "D4401", "deep"),
+        ("rules: fire.dotr\ntests: 3\n", "D4401", "`tests` is a list"),
+        ("rules: fire.dotr\ntest: []\n", "D4401", "did you mean `tests`"),
+        (HEAD + "  - { name: a, expects: [ Fire ] }\n", "D4401", "did you mean `expect`"),
+        (HEAD + "  - { name: a, stream: [] }\n", "D4401", "expects nothing"),
+        (HEAD + "  - { name: a, only: yes }\n", "D4401", "neither true nor false"),
+        (HEAD + "  - { name: a, expect: [ Fier ] }\n", "D4402", "did you mean `Fire`"),
+        (HEAD + '  - { name: a, expect: [ { rule: Fire, rom: ":a" } ] }\n', "D4402", "did you mean `room`"),
+        (HEAD + "  - { name: a, expect: [ { rule: Fire, room: room23 } ] }\n", "D4403", "cannot be read"),
+        (HEAD + '  - { name: a, expect: [ { rule: Fire, room: ":a , :b" } ] }\n', "D4403", "one term"),
+        (HEAD + '  - { name: a, expect: [ { rule: Fire, room: ":a . :b :c :d" } ] }\n', "D4403", "one term"),
+        (HEAD + "  - { name: a, expect: [ { rule: Fire, at: 10:30 } ] }\n", "D4403", "a.test.yaml:3"),
+        (HEAD + '  - { name: a, holds: [ { at: 1, triples: "[] :p :o ." } ] }\n', "D4403", "blank node"),
+        (HEAD + "  - { name: a, stream: [ { at: 1 } ], only: true }\n", "D4401", "brings nothing"),
+        (
+            HEAD + "  - { name: a, stream: [ { facts: { Q: [ { at: 1 } ] } } ], only: true }\n",
+            "D4402",
+            "query",
+        ),
+        ("rules: nowhere.dotr\ntests: [ { name: a, only: true } ]\n", "D1310", "nowhere.dotr"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said_at_its_place(
+    folder: Path, dotr: Dotr, text: str, code: str, words: str
+) -> None:
+    (folder / "a.test.yaml").write_text(text, encoding="utf-8")
+    ran = dotr("test", "a.test.yaml")
+    assert ran.code in (1, 3)
+    assert words in ran.out + ran.err
+    assert code in ran.out + ran.err or code == "D1310"
+    assert "Traceback" not in ran.err
+
+
+def test_coverage_names_what_no_test_did(folder: Path, dotr: Dotr) -> None:
+    case(folder, "expect: [ Fire ]")
+    ran = dotr("test", "--coverage", "a.test.yaml")
+    assert "a.test.yaml: 6 of 8 covered" in ran.out
+    assert "rule Fire: LAST HighTemp: ON was never false" in ran.out
+    case(folder, "never: [ { rule: Fire, at: 1 } ]")
+    (folder / "rooms.dlog").write_text(ROOMS + ":never(?x, ?y) :- :nothing(?x, ?y) .\n", encoding="utf-8")
+    ran = dotr("test", "--coverage", "a.test.yaml")
+    assert "rooms.dlog:3:1  Datalog rule at line 3 derived nothing" in ran.out
+
+
+def test_junit_has_every_test(folder: Path, dotr: Dotr) -> None:
+    (folder / "a.test.yaml").write_text(
+        HEAD + "  - { name: good, only: true }\n  - { name: bad, expect: [ Fire ] }\n", encoding="utf-8"
+    )
+    assert dotr("test", "a.test.yaml", "--junit", "out.xml").code == 1
+    (suite,) = ElementTree.parse(folder / "out.xml").getroot()  # noqa: S314  # our own
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("2", "1", "0")
+    assert [(c.get("name"), [e.tag for e in c]) for c in suite] == [("good", []), ("bad", ["failure"])]
+    assert dotr("test", "a.test.yaml", "--junit", "out.xml").code == 5
+
+
+def test_what_is_recorded_passes_and_notices_a_change(folder: Path, dotr: Dotr) -> None:
+    (folder / "10.ttl").write_text(f"PREFIX : <http://example.org/building#>\n{HEAT}", encoding="utf-8")
+    (folder / "12.ttl").write_text(f"PREFIX : <http://example.org/building#>\n{SMOKE}", encoding="utf-8")
+    ran = dotr("test", "--record", "10.ttl", "--record", "12.ttl", "fire.dotr")
+    assert yaml.safe_load(ran.out)["tests"][0]["expect"] == [{"rule": "Fire", "at": 12, "room": ":roomA"}]
+    (folder / "a.test.yaml").write_text(ran.out, encoding="utf-8")
+    assert dotr("test", "a.test.yaml").code == 0
+    (folder / "fire.dotr").write_text(FIRE.replace("?v > 60", "?v > 80"), encoding="utf-8")
+    assert dotr("test", "a.test.yaml").code == 1
+
+
+def test_a_folder_stands_for_the_test_files_below_it(folder: Path, dotr: Dotr) -> None:
+    assert "D4404" in dotr("test", ".").err
+    case(folder, "expect: [ Fire ]")
+    assert dotr("test", ".").code == 0
+
+
+def test_pytest_collects_test_files_with_our_key_and_no_others(folder: Path) -> None:
+    case(folder, "expect: [ { rule: Fire, at: 11 } ]", name="early")
+    (folder / "other.test.yaml").write_text("a: 1\n", encoding="utf-8")
+    plugin = ["-p", "no:dotr", "-p", "dotr.testing.pytest_plugin", "-p", "no:cacheprovider"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *plugin, "-v", "."],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "1 failed" in done.stdout
+    assert "instead: Fire @ 12" in done.stdout
+    case(folder, "expect: [ Fire ]")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *plugin, "."],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("folder", ["examples", "patterns"])
+def test_everything_shipped_passes_its_tests(folder: str, dotr: Dotr) -> None:
+    ran = dotr("test", str(ROOT / folder))
+    assert ran.code == 0, ran.out + ran.err
+
+
+@pytest.mark.parametrize("library", sorted(p.name for p in (ROOT / "patterns").glob("*.dotr")))
+def test_every_pattern_library_has_tests(library: str) -> None:
+    assert (ROOT / "patterns" / library.replace(".dotr", ".test.yaml")).exists()
