@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, overload
 
 import pyoxigraph as ox
 
+from dotr.budget import BUDGET
 from dotr.core.counters import Counters
 from dotr.core.deployment import Deployment, Settings
 from dotr.core.emit import Emission
@@ -75,6 +76,13 @@ def duration(value: timedelta | str | None) -> int:
     )
 
 
+def checked_budget(budget: int) -> int:
+    """Units of work as given. Raises UsageError D4108 for anything but a positive number."""
+    if isinstance(budget, bool) or not isinstance(budget, int) or budget < 1:
+        raise UsageError(Diagnostic("D4108", f"{budget!r} is no budget", hint="a number of units, from 1 on"))
+    return budget
+
+
 class Engine:
     """Rules deployed in this process: push graphs, get composite events.
 
@@ -83,10 +91,12 @@ class Engine:
     count. `lateness`: how much out of order the stream may be. `late`: what happens to a graph for a closed
     instant: "drop" (counted), "fail" (DataError D2301), or a function of its time and triples. `max_jump`:
     how far ahead of the last graph the next one may be stamped (else DataError D2106). `base` is what
-    relative IRIs of documents are resolved against. `materialize`: "needed" or "all". `verify` runs the
-    literal reading of the language beside the engine and stops at the first difference. `snapshot` is what
-    an earlier engine's `snapshot()` returned. `diagnostics` has the warnings about the rules, and what
-    there was to say about instants that were not in error.
+    relative IRIs of documents are resolved against. `materialize`: "needed" or "all". `budget`: units of
+    work of an instant's Datalog, of a query at it, and of a rule for one fact that triggers it. More is
+    ProgramError D4003, D4132, D4010; the last of these comes behind its instant, whose other events come with
+    the next call. `verify` runs the literal reading of the language beside the engine and stops at the first
+    difference. `snapshot` is what an earlier engine's `snapshot()` returned. `diagnostics` has the warnings
+    about the rules, and what there was to say about instants that were not in error.
     Raises ProgramError for the rules, DataError for the background.
     """
 
@@ -101,12 +111,15 @@ class Engine:
         max_jump: timedelta | str | None = None,
         base: str | None = None,
         materialize: str = "needed",
+        budget: int = BUDGET,
         verify: bool = False,
         snapshot: bytes | None = None,
     ) -> None:
         paths = [str(rules)] if isinstance(rules, str | Path) else [str(path) for path in rules]
         program = load_program(paths, read_rules_text)
-        self._start(program, background, time_unit, lateness, late, max_jump, base, materialize, verify)
+        self._start(
+            program, background, time_unit, lateness, late, max_jump, base, materialize, budget, verify
+        )
         if snapshot is not None:
             self.restore(snapshot)
 
@@ -124,6 +137,7 @@ class Engine:
         max_jump: timedelta | str | None = None,
         base: str | None = None,
         materialize: str = "needed",
+        budget: int = BUDGET,
         verify: bool = False,
     ) -> Engine:
         """An engine for rules given as text, with Datalog as text. Files it names are relative to `name`."""
@@ -134,7 +148,9 @@ class Engine:
             list(given), lambda path: given[path] if path in given else read_rules_text(path)
         )
         engine = cls.__new__(cls)
-        engine._start(program, background, time_unit, lateness, late, max_jump, base, materialize, verify)
+        engine._start(
+            program, background, time_unit, lateness, late, max_jump, base, materialize, budget, verify
+        )
         return engine
 
     def _start(
@@ -147,6 +163,7 @@ class Engine:
         max_jump: timedelta | str | None,
         base: str | None,
         materialize: str,
+        budget: int,
         verify: bool,
     ) -> None:
         if time_unit not in UNITS:
@@ -165,7 +182,7 @@ class Engine:
         files = BackgroundFiles(program.background, self._base, named=program.named)
         self._more = further
         self.diagnostics = list(program.warnings)
-        settings = Settings(materialize_all=materialize == "all")
+        settings = Settings(materialize_all=materialize == "all", budget=checked_budget(budget))
         self.pipeline = Pipeline(
             Deployment(program, lambda: [*files(), *further()], settings),
             lateness=duration(lateness),

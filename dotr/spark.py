@@ -15,6 +15,8 @@ from datetime import timedelta
 from os import PathLike
 from typing import TYPE_CHECKING
 
+from dotr.budget import BUDGET
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -40,6 +42,8 @@ def detect(
     by: str = "auto",
     slice_length: timedelta | str | None = None,
     base: str | None = None,
+    max_jump: timedelta | str | None = None,
+    budget: int = BUDGET,
 ) -> DataFrame:
     """The composite events of a log: (time, rule, id, bindings, match, graph), in no order; see
     dataframe.py.
@@ -54,6 +58,8 @@ def detect(
         by=by,
         slice_length=slice_length,
         base=base,
+        max_jump=max_jump,
+        budget=budget,
     )
 
 

@@ -9,14 +9,19 @@ Memory:  one part's detector at a time.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
 
+from dotr.batch.extracting import PLAIN, Treatment
 from dotr.batch.fact_rows import FINDING, MARK, REFUSED, FactReader, FactRow, Layout
+from dotr.batch.findings import packed
 from dotr.batch.verifying import MatchOracle
 from dotr.core.deployment import Deployment
+from dotr.core.overwork import LeftOut
+from dotr.errors import Diagnostic, ProgramError
 from dotr.events import Clock, Composite, Fact, RawMatch, Time
 from dotr.tesla.partitioning import RuleComponentGroup
 from dotr.tesla.silence import silence
@@ -27,10 +32,14 @@ TickFacts = Callable[[Time], Mapping[str, Sequence[Fact]]]
 
 @dataclass(slots=True)
 class Detected:
-    """What one task did, and what was sent to it: findings, and dead letters of the instants `refused`."""
+    """What one task did, and what was sent to it: findings, and dead letters of the instants `refused`.
+
+    `left_out`: rule → trigger facts that took it too much work.
+    """
 
     events: int = 0
     dropped: int = 0
+    left_out: dict[str, int] = field(default_factory=dict)
     parts: int = 0
     letters: list[str] = field(default_factory=list)
     refused: set[Time] = field(default_factory=set)
@@ -47,9 +56,9 @@ class Detecting:
         clock: Clock,
         tick_facts: TickFacts,
         standing: Collection[str] = (),
-        verify: bool = False,
+        treatment: Treatment = PLAIN,
     ) -> None:
-        self._verify = verify
+        self._treatment = treatment
         self._layout = layout
         self._clock = clock
         self._reader = FactReader(deployment.program)
@@ -58,6 +67,8 @@ class Detecting:
         self._silences = [silence(part.program, standing) for part in self._deployments]
         self._emitters = [part.emitter for part in self._deployments]
         self.done = Detected()
+        self._left_out = LeftOut(self._overworked if treatment.forgiving else None, self._say)
+        self._time: Time = 0
 
     def events(self, rows: Iterable[FactRow]) -> Iterator[Composite]:
         """The composite events of all parts in `rows`, part by part, in time order within each.
@@ -88,19 +99,34 @@ class Detecting:
     ) -> Iterator[Sequence[RawMatch]]:
         """The matches that one part owns, those triggered inside its slice, instant by instant."""
         part = self._deployments[group.number]
-        detector = part.detector(self._clock)
-        oracle = MatchOracle(part.program, self._clock) if self._verify else None
+        left_out = self._left_out
+        detector = part.detector(self._clock, left_out.take)
+        oracle = MatchOracle(part.program, self._clock) if self._treatment.verify else None
         slices = self._layout.cuts[group.number].slices
         start, end = (None, None) if slices is None else slices.bounds(slice_)
         for time, facts, graph in self._instants(group, start, end, rows):
             before = detector.dropped
             matches = detector.detect(time, facts, graph)
             if oracle is not None:
-                oracle.check(time, facts, graph, matches)
-            if start is None or time >= start:
+                oracle.check(time, facts, graph, matches, left_out.facts)
+            if start is not None and time < start:
+                left_out.forget()  # the slice before tells of it
+            else:
+                if left_out.facts:
+                    self._time = time
+                    failed = left_out.settle(time, part.program.rules, self._clock)
+                    if failed is not None:
+                        raise failed
                 self.done.dropped += detector.dropped - before
                 if matches:
                     yield matches
+
+    def _overworked(self, rule: str, error: ProgramError) -> None:
+        counts = self.done.left_out
+        counts[rule] = counts.get(rule, 0) + 1
+
+    def _say(self, finding: Diagnostic) -> None:
+        self.done.findings.append((self._time, json.dumps(packed(finding))))
 
     def _instants(
         self, group: RuleComponentGroup, start: Time | None, end: Time | None, rows: Iterator[FactRow]

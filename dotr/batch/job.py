@@ -113,8 +113,8 @@ class Worker:
     def detecting(self) -> Detecting:
         """Fresh counters for each task; the rules are cheap to build beside the background."""
         job = self.job
-        facts, verify = self.extracting.tick_facts, job.treatment.verify
-        return Detecting(self.deployment, job.layout, job.clock, facts, job.standing, verify)
+        facts, treatment = self.extracting.tick_facts, job.treatment
+        return Detecting(self.deployment, job.layout, job.clock, facts, job.standing, treatment)
 
 
 @dataclass(frozen=True, slots=True)

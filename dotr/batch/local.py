@@ -31,7 +31,7 @@ from dotr.batch.job import RARELY, Shipped, make_job, ship
 from dotr.batch.line_splits import file_size
 from dotr.batch.log_splits import LogListing, ReadCounts, Split, read_split, spread
 from dotr.batch.output_parts import Written, write_events
-from dotr.batch.runs import PARTS, Report, Request, Tell, check_program, lay_out
+from dotr.batch.runs import PARTS, Report, Request, Tell, add_counts, check_program, lay_out
 from dotr.batch.time_gaps import Span, cutoff, gaps, spans_for
 from dotr.core.ahead import Ahead
 from dotr.errors import Diagnostic, EngineError
@@ -162,17 +162,19 @@ class _Run:
         done = self._round("extract", partial(_extract, shipped, self.scratch, tasks), list(range(buckets)))
         report.instants = sum(extracted.instants for extracted in done)
         report.letters += [letter for extracted in done for letter in extracted.letters]
-        report.findings = first_of_each(found for extracted in done for found in extracted.findings)
+        findings = [found for extracted in done for found in extracted.findings]
         firsts = [extracted.first for extracted in done if extracted.first is not None]
         _spill(self.scratch, tasks, "marks", marks(layout, min(firsts)) if firsts else [])
         work = partial(_detect, shipped, self.scratch, self.folder, request.format_)
         for written in self._round("detect", work, list(range(tasks))):
             report.parts += written.parts
             report.dropped += written.dropped
-            for rule, count in written.counts.items():
-                report.events[rule] = report.events.get(rule, 0) + count
+            add_counts(report.events, written.counts)
+            add_counts(report.left_out, written.left_out)
+            findings += written.findings
             if written.file:
                 report.files.append(written.file)
+        report.findings = first_of_each(findings)
 
     def _sum_up(self, found: Iterable[_Read]) -> list[Time]:
         """Add the counts of all reading tasks to the report; returns a sorted sample of the log's times."""
@@ -301,7 +303,9 @@ def _detect(shipped: Shipped, scratch: str, folder: str, format_: str, task: int
         worker.job.clock,
         detecting.events(fact_rows(table.to_batches(max_chunksize=8192))),
     )
-    written.dropped, written.parts = detecting.done.dropped, detecting.done.parts
+    done = detecting.done
+    written.dropped, written.parts = done.dropped, done.parts
+    written.left_out, written.findings = done.left_out, done.findings
     return written
 
 

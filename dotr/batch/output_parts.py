@@ -19,7 +19,7 @@ from typing import Protocol
 from uuid import uuid4
 
 from dotr.errors import Diagnostic, RefusedError
-from dotr.events import Clock, Composite
+from dotr.events import Clock, Composite, Time
 from dotr.io.event_table import ROWS, EventTableWriter
 from dotr.io.files.outputs import unwritable
 from dotr.io.output_formats import ENDINGS
@@ -43,6 +43,8 @@ class Written:
     file: str
     counts: dict[str, int] = field(default_factory=dict)
     dropped: int = 0
+    left_out: dict[str, int] = field(default_factory=dict)
+    findings: list[tuple[Time, str]] = field(default_factory=list)
     parts: int = 0
 
 

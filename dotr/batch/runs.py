@@ -72,12 +72,19 @@ class Report:
     last: Time | None = None
     events: dict[str, int] = field(default_factory=dict)
     dropped: int = 0
+    left_out: dict[str, int] = field(default_factory=dict)
     letters: list[str] = field(default_factory=list)
     findings: list[Diagnostic] = field(default_factory=list)
     rungs: dict[str, int] = field(default_factory=dict)
     files: list[str] = field(default_factory=list)
     parts: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
+
+
+def add_counts(total: dict[str, int], more: Mapping[str, int]) -> None:
+    """Add what a task counted by name."""
+    for name, count in more.items():
+        total[name] = total.get(name, 0) + count
 
 
 class Runner(Protocol):
@@ -178,6 +185,7 @@ def run_file(request: Request, report: Report, extra: Mapping[str, Any]) -> str:
         "last": stamp(report.last),
         "events": {r.name: report.events.get(r.name, 0) for r in request.program.rules if not r.private},
         "dropped": report.dropped,
+        "left_out": report.left_out,
         "refused": len(report.letters),
         "strategy": describe(request.program, plan),
         "parts": report.parts,

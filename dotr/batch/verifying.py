@@ -51,11 +51,18 @@ class MatchOracle:
         self._detect = LiteralDetector(program, clock)
 
     def check(
-        self, time: Time, facts: Mapping[str, Sequence[Fact]], graph: bool, found: Sequence[RawMatch]
+        self,
+        time: Time,
+        facts: Mapping[str, Sequence[Fact]],
+        graph: bool,
+        found: Sequence[RawMatch],
+        left_out: Collection[tuple[int, Fact]] = (),
     ) -> None:
-        """Raise EngineError D4090 unless `found` are the matches of the instant."""
+        """Raise EngineError D4090 unless `found` are the matches of the instant. `left_out`: (number of a
+        rule, trigger fact) that take too much work.
+        """
         engine = [(rule, *match[1:]) for rule, match in in_order(found)]
-        for right, ours in zip_longest(self._detect.at(time, facts, graph), engine):
+        for right, ours in zip_longest(self._detect.at(time, facts, graph, left_out), engine):
             if right != ours:
                 rule = self._program.rules[(right or ours)[0]].name
                 raise _difference(f"rule `{rule}` at {self._clock.text(time)}", "match", right, ours)

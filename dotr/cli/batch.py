@@ -27,6 +27,7 @@ from dotr.batch.output_parts import FORMATS, Folder, OutputFolder
 from dotr.batch.runs import Report, Request, Runner, run_file, warnings
 from dotr.cli import render
 from dotr.cli.options import (
+    budget_option,
     event_options,
     events_wanted,
     file_name,
@@ -99,6 +100,7 @@ from dotr.tesla.partitioning import By, describe
 @program_options
 @source_options
 @jump_option
+@budget_option
 @event_options
 def command(
     rules: str,
@@ -122,6 +124,7 @@ def command(
     max_document: int,
     on_error: str,
     max_jump: int | None,
+    budget: int,
     only_: tuple[str, ...],
     except_: tuple[str, ...],
 ) -> None:
@@ -145,7 +148,7 @@ def command(
     outputs_apart(_here([plain_path(out)]), [on_error], _here([*texts.read_files, *documents, *places]))
     render.say_all(program.warnings)
     triples = read_background(documents, base, max_document, named=program.named)
-    deployment = Deployment(program, triples, Settings(materialize_all=materialize == "all"))
+    deployment = Deployment(program, triples, Settings(materialize_all=materialize == "all", budget=budget))
     plan = deployment.partitioning(By(by))
     with closing(_runner(engine, master, [*places, plain_path(out)])) as runner:
         folder = _folder(runner, plain_path(out), format_, overwrite)
@@ -270,6 +273,8 @@ def _summary(report: Report, seconds: float) -> str:
         parts.append("time from " + ", ".join(sorted(report.rungs)))
     if report.letters:
         parts.append(f"{render.counted(len(report.letters), 'document')} refused")
+    if report.left_out:
+        parts.append(render.left_out(report.left_out))
     if report.dropped:
         parts.append(f"{render.counted(report.dropped, 'match', 'matches')} without a valid graph")
     rate = report.graphs / max(seconds, 1e-6)

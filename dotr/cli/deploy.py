@@ -9,7 +9,7 @@ import click
 
 from dotr.cli import render
 from dotr.cli.given import given_time
-from dotr.cli.options import deployment_option, iri, size
+from dotr.cli.options import budget_option, deployment_option, iri, size
 from dotr.core.replacing import refuse_closed
 from dotr.core.units import check_units
 from dotr.errors import DataError, Diagnostic
@@ -41,6 +41,7 @@ _SIGNS = {Change.ADDED: "+", Change.SAME: "=", Change.CHANGED: "~", Change.REMOV
 @click.option(
     "--max-document", type=size, metavar="SIZE", default=MAX_DOCUMENT, help="Largest compressed document."
 )
+@budget_option
 @click.option("--from", "since", metavar="TIME", help="Let it hold from this time of the stream on.")
 def command(
     rules: tuple[str, ...],
@@ -49,6 +50,7 @@ def command(
     background: tuple[str, ...],
     base: str,
     max_document: int,
+    budget: int,
     since: str | None,
 ) -> None:
     """Register RULES (.dotr and .dlog files) in a deployment; a file that is there already is replaced.
@@ -60,7 +62,7 @@ def command(
     with Journal.to_compare(folder) if dry_run else Journal(folder, create=True) as journal:
         if since is None:
             refuse_planned(journal)
-        proposal = propose(journal, rules, background, base, max_document)
+        proposal = propose(journal, rules, background, base, max_document, budget)
         render.say_all(proposal.warnings)
         for line in told(proposal, dry_run):
             click.echo(line)

@@ -19,6 +19,7 @@ import click
 from dotr.cli import render
 from dotr.cli.given import given_message, given_time
 from dotr.cli.options import (
+    budget_option,
     deployment_option,
     event_options,
     events_wanted,
@@ -78,6 +79,7 @@ _LOOK = 0.25
 @source_options
 @lateness_options(late="drop")
 @jump_option
+@budget_option
 @click.option(
     "--format",
     "format_",
@@ -119,6 +121,7 @@ def command(
     lateness: int,
     late: str,
     max_jump: int | None,
+    budget: int,
     format_: str | None,
     outputs: tuple[str, ...],
     overwrite: bool,
@@ -186,7 +189,9 @@ def command(
             lateness=lateness,
             on_late=lambda when, graph: feed.late(when, graph),
             on_refused=lambda when, graphs, error: feed.refused(when, graphs, error),
+            on_overworked=lambda rule, error: feed.overworked(rule, error),
             on_finding=found,
+            budget=budget,
             materialize_all=materialize == "all",
             verify=verify,
             max_jump=max_jump,
@@ -326,6 +331,8 @@ def summary(feed: Feed, seconds: float) -> str:
         parts.append(f"{totals.late:,} late")
     if totals.refused:
         parts.append(f"{render.counted(totals.refused, 'document')} refused")
+    if totals.left_out:
+        parts.append(render.left_out(totals.left_out))
     watermark, clock = feed.pipeline.watermark, feed.pipeline.clock
     if watermark is not None and clock is not None:
         parts.append(f"closed up to {clock.text(watermark)}")

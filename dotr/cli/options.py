@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import click
 
+from dotr.budget import BUDGET
 from dotr.errors import Diagnostic, UsageError
 from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE
 from dotr.io.files.sources import SourceOptions
@@ -178,6 +179,19 @@ def jump_option(function: F) -> F:
         type=micros,
         metavar="DURATION",
         help="Refuse a graph stamped further ahead of the last one than this (default: none is).",
+    )
+    return option(function)
+
+
+def budget_option(function: F) -> F:
+    """`--budget`."""
+    option = click.option(
+        "--budget",
+        type=number,
+        metavar="N",
+        default=BUDGET,
+        help="Units of work of an instant's Datalog, of a query at it, and of a rule for one fact that"
+        " triggers it (default: 10m).",
     )
     return option(function)
 

@@ -11,9 +11,10 @@ from collections.abc import Iterator, Sequence
 
 import click
 
+from dotr.cli.options import budget_option
 from dotr.cli.planning import Shown, overview
 from dotr.cli.render import visible
-from dotr.core.deployment import Deployment
+from dotr.core.deployment import Deployment, Settings
 from dotr.io.files.background import read_background
 from dotr.io.files.rule_texts import read_rules_text
 from dotr.lang import load_program
@@ -35,7 +36,10 @@ _SHOWN = 12
 @click.option(
     "--background", multiple=True, metavar="FILE", help="Background besides what the program names."
 )
-def command(rules: tuple[str, ...], format_: str, code: bool, background: tuple[str, ...]) -> int:
+@budget_option
+def command(
+    rules: tuple[str, ...], format_: str, code: bool, background: tuple[str, ...], budget: int
+) -> int:
     """Show what will run, without running it.
 
     Per rule its trigger, its windows with their ends, keys, horizon and what bounds its state; how each query
@@ -44,7 +48,7 @@ def command(rules: tuple[str, ...], format_: str, code: bool, background: tuple[
     """
     program = load_program(rules, read_rules_text)
     triples = read_background([*program.background, *background], named=program.named)
-    shown = overview(Deployment(program, triples), code=code)
+    shown = overview(Deployment(program, triples, Settings(budget=budget)), code=code)
     match format_:
         case "json":
             text = json.dumps(shown, ensure_ascii=False, indent=2)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import click
 import pyoxigraph as ox
 
-from dotr.cli.options import output_options, reading, rules_options, source_options
+from dotr.cli.options import budget_option, output_options, reading, rules_options, source_options
 from dotr.cli.render import counted, note
 from dotr.cli.run import DeadLetters, chosen_format, outputs_apart
 from dotr.core.deployment import Deployment, Settings
@@ -47,6 +47,7 @@ FORMATS = ("text", "jsonl")
 @click.option("--at", metavar="TIME", help="Which instant of the SOURCEs: 12, or 2026-01-01T08:00:12Z.")
 @rules_options
 @source_options
+@budget_option
 @output_options(FORMATS)
 def command(
     rules: str,
@@ -61,6 +62,7 @@ def command(
     time_unit: str,
     max_document: int,
     on_error: str,
+    budget: int,
     format_: str | None,
     output: str | None,
     overwrite: bool,
@@ -93,12 +95,12 @@ def command(
     if at is not None:
         with DeadLetters(on_error, overwrite) as dead:
             refusals = dead.refusals()
-            instant, triples = _instant(sources, at, options, refusals, program, triples)
+            instant, triples = _instant(sources, at, options, refusals, program, triples, budget)
         if refusals.count and not quiet:
             note(f"{counted(refusals.count, 'document')} refused")
         if instant.graphs == 0 and not quiet:
             note(f"no graph came at {instant.clock.text(instant.time)}: the answer is that of an empty one")
-    answer = _answer(program, triples, select, instant, verify)
+    answer = _answer(program, triples, select, instant, verify, budget)
     out = open_output(output, overwrite) if output else StreamOutput(sys.stdout.buffer)
     text = format_ == "text"
     if isinstance(answer, bool):
@@ -142,6 +144,7 @@ def _instant(
     refusals: ErrorPolicy,
     program: Program,
     background: list[Triple],
+    budget: int,
 ) -> tuple[Instant, list[Triple]]:
     """Everything of the sources at one time, and what is stated then beside it. Reads all of them: a stream
     need not be sorted.
@@ -169,7 +172,7 @@ def _instant(
             )
         )
     if lasting:
-        background = _stated(program, background, clock, came, time, refusals)
+        background = _stated(program, background, clock, came, time, refusals, budget)
     graphs = [message.graph for message in labelled(came.get(time, ()), time) if message.graph is not None]
     return Instant(
         time, clock, len(graphs), tuple(triple for graph in graphs for triple in graph)
@@ -183,6 +186,7 @@ def _stated(
     came: Mapping[Time, list[Part]],
     time: Time,
     refusals: ErrorPolicy,
+    budget: int,
 ) -> list[Triple]:
     """L(t): what the messages up to `time` leave stated; those of an instant in error never came."""
 
@@ -190,7 +194,7 @@ def _stated(
         refusals.count += len(parts)
         return error if refusals.fail else None
 
-    instants = LastingInstants(Jumps(program, background, clock), told, None)
+    instants = LastingInstants(Jumps(program, background, clock, budget=budget), told, None)
     for _, _, failed in instants.instants(sorted(came.items()), time + 1, lambda _: None, lambda _: False):
         if failed is not None:
             raise failed
@@ -203,6 +207,7 @@ def _answer(
     select: Select,
     instant: Instant | None,
     verify: bool,
+    budget: int,
 ) -> bool | list[Values]:
     query = FullQuery(select)
     if instant is None and query.text("1") != query.text("2"):
@@ -213,16 +218,16 @@ def _answer(
         )
     triples = instant.triples if instant is not None else ()
     store = ox.Store()
-    store.bulk_extend(quad(triple) for triple in _state(program, background, triples, verify))
+    store.bulk_extend(quad(triple) for triple in _state(program, background, triples, verify, budget))
     now = instant.clock.term(instant.time) if instant is not None else literal("")
     return query.ask(store, now) if select.ask else query.solutions(store, now)
 
 
 def _state(
-    program: Program, background: Sequence[Triple], triples: Sequence[Triple], verify: bool
+    program: Program, background: Sequence[Triple], triples: Sequence[Triple], verify: bool, budget: int
 ) -> Collection[Triple]:
     """K(t), everything derived. Raises ProgramError, DataError, EngineError D4090 if the oracle differs."""
-    materialiser = Deployment(program, background, Settings(materialize_all=True)).enrich
+    materialiser = Deployment(program, background, Settings(materialize_all=True, budget=budget)).enrich
     materialiser.instant(triples)
     state = list(materialiser.state())
     if verify:

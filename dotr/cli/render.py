@@ -114,3 +114,8 @@ def counted(number: int, one: str, many: str = "") -> str:
 def by_name(counts: Mapping[str, int]) -> str:
     """`Fire 2, Drill 1`, without those that are 0."""
     return ", ".join(f"{name} {count:,}" for name, count in counts.items() if count)
+
+
+def left_out(counts: Mapping[str, int]) -> str:
+    """Trigger facts that took a rule too much work, by rule."""
+    return f"{counted(sum(counts.values()), 'fact')} left out, too much work ({by_name(counts)})"

@@ -15,6 +15,7 @@ import click
 from dotr.cli import render
 from dotr.cli.given import given_time
 from dotr.cli.options import (
+    budget_option,
     event_options,
     events_wanted,
     jump_option,
@@ -27,7 +28,7 @@ from dotr.cli.options import (
 from dotr.core.deployment import Deployment, Settings
 from dotr.core.parts import Part
 from dotr.core.pipeline import Pipeline
-from dotr.errors import DataError, Diagnostic, DotrError, UsageError
+from dotr.errors import DataError, Diagnostic, DotrError, ProgramError, UsageError
 from dotr.events import Clock, Time
 from dotr.io.error_policy import ErrorPolicy
 from dotr.io.files.background import BackgroundFiles, read_background
@@ -53,6 +54,7 @@ from dotr.survey.sample import Sample
 @source_options
 @lateness_options(late="fail")
 @jump_option
+@budget_option
 @output_options()
 @event_options
 @click.option(
@@ -77,6 +79,7 @@ def command(
     lateness: int,
     late: str,
     max_jump: int | None,
+    budget: int,
     format_: str | None,
     output: str | None,
     overwrite: bool,
@@ -104,10 +107,11 @@ def command(
         replay = Replay(
             Sources(sources, options, dead.refusals()),
             Pipeline(
-                Deployment(program, triples, Settings(materialize_all=materialize == "all")),
+                Deployment(program, triples, Settings(materialize_all=materialize == "all", budget=budget)),
                 lateness=lateness,
                 on_late=lambda time, graph: replay.late(time, graph),
                 on_refused=lambda time, graphs, error: replay.refused(time, graphs, error),
+                on_overworked=lambda _rule, error: replay.overworked(error),
                 on_finding=lambda finding: replay.found(finding),
                 verify=verify,
                 max_jump=max_jump,
@@ -330,6 +334,11 @@ class Replay:
         self.sources.refusals.set_aside(self.origins.letters(time, graphs, error, clock))
         self.origins.settle(time)
 
+    def overworked(self, error: ProgramError) -> None:
+        """The policy for a fact that takes a rule too much work."""
+        if self.sources.refusals.fail:
+            raise error
+
     def found(self, finding: Diagnostic) -> None:
         """Say something about an instant that is not in error."""
         self._progress.clear()
@@ -373,6 +382,8 @@ class Replay:
         if counters.overlooked:
             overlooked = render.counted(counters.overlooked, "instant")
             parts.append(f"{overlooked} in error without a message")
+        if counters.left_out:
+            parts.append(render.left_out(counters.left_out))
         if counters.dropped:
             parts.append(f"{render.counted(counters.dropped, 'match', 'matches')} without a valid graph")
         return "; ".join(parts) + f"; {seconds:.1f} s"

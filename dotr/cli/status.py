@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from dotr.cli.options import deployment_option
+from dotr.cli.render import left_out
 from dotr.events import Clock, Time
 from dotr.ir import Program
 from dotr.service.deployment_directory import deployed_program
@@ -65,6 +66,7 @@ def reported(deployed: Deployed, program: Program, status: dict[str, Any]) -> di
         "instants": status.get("instants", 0),
         "late": status.get("late", 0),
         "refused": status.get("refused", 0),
+        "left_out": status.get("left_out", {}),
         "rules": rules,
     }
 
@@ -92,6 +94,8 @@ def shown(report: dict[str, Any]) -> str:
         lines.append(f"watermark   {report['watermark']}   ({lag})")
         lines.append(f"fed         {report['graphs']:,} graphs at {report['instants']:,} instants")
         lines.append(f"left out    {report['late']:,} late graphs, {report['refused']:,} refused documents")
+        if report["left_out"]:
+            lines.append(f"            {left_out(report['left_out'])}")
     lines += [
         f"output      {path}   {row['format']}, {row['length']:,} "
         + ("files" if row["format"] == "parquet" else "bytes")

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 class Counters:
     """What went through. `graphs`: all messages, with a graph or without; `instants`: those at which some
     came; `ticks`: those at which none came, and a rule looked all the same. `useless_deletes`: deletions of
-    what was not stated. `overlooked`: instants without a message that were in error.
+    what was not stated. `overlooked`: instants without a message that were in error. `left_out`: rule →
+    trigger facts that took it too much work.
     """
 
     graphs: int = 0
@@ -24,3 +25,4 @@ class Counters:
     useless_deletes: int = 0
     overlooked: int = 0
     events: dict[str, int] = field(default_factory=dict)
+    left_out: dict[str, int] = field(default_factory=dict)

@@ -29,6 +29,7 @@ from dotr.reference.oracle import Oracle
 from dotr.tesla.partitioning import By, Partitioning, plan_batch
 from dotr.tesla.plan import RulePlan
 from dotr.tesla.references import RuleReach, rule_reaches
+from dotr.tesla.refusals import RefusedTrigger, fail
 from dotr.tesla.silence import Silence, silence
 from dotr.tesla.thresholds import Filtered
 
@@ -134,13 +135,16 @@ class Deployment:
     def emitter(self) -> Emitter:
         return Emitter(self.program)
 
-    def detector(self, clock: Clock) -> Detector:
-        """A detector that remembers nothing yet, of the facts that `instants` finds."""
+    def detector(self, clock: Clock, on_refused: RefusedTrigger = fail) -> Detector:
+        """A detector that remembers nothing yet, of the facts that `instants` finds. `on_refused` is told of
+        trigger facts that take a rule more than the budget.
+        """
+        budget = self.settings.budget
         if self.settings.apart:
-            return self._engine.open(self.program, clock, {}, {})
+            return self._engine.open(self.program, clock, {}, {}, budget, on_refused)
         extract = self.instants.extract
         filtered = {stream: Filtered(*filter_) for stream, filter_ in extract.filtered.items()}
-        return self._engine.open(self.program, clock, extract.same, filtered)
+        return self._engine.open(self.program, clock, extract.same, filtered, budget, on_refused)
 
     def rule_plans(self) -> list[RulePlan]:
         """How each rule is detected, in program order."""

@@ -15,6 +15,7 @@ from dotr.ir import Program
 from dotr.sparql.distribution import Shares
 from dotr.tesla.detector import Filtered, Restored, TeslaDetector
 from dotr.tesla.plan import RulePlan
+from dotr.tesla.refusals import RefusedTrigger
 from dotr.tesla.thresholds import sizes
 
 
@@ -42,8 +43,11 @@ class Detector(Protocol):
         """Take over the parts of unchanged rules; says which kept their state, start empty, are gone."""
 
 
-Open: TypeAlias = Callable[[Program, Clock, Mapping[str, str], Mapping[str, Filtered]], Detector]
-"""(program, clock, stream → the one whose facts it has, stream → its base and the comparison it passes)."""
+Open: TypeAlias = Callable[
+    [Program, Clock, Mapping[str, str], Mapping[str, Filtered], int, RefusedTrigger], Detector
+]
+"""(program, clock, stream → the one whose facts it has, stream → its base and the comparison it passes, units
+of work of a rule at one trigger fact, who is told of those that take more)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +64,14 @@ class TemporalEngine:
 
 
 def _tesla(
-    program: Program, clock: Clock, same: Mapping[str, str], filtered: Mapping[str, Filtered]
+    program: Program,
+    clock: Clock,
+    same: Mapping[str, str],
+    filtered: Mapping[str, Filtered],
+    budget: int,
+    on_refused: RefusedTrigger,
 ) -> TeslaDetector:
-    return TeslaDetector(program, clock, same=same, filtered=filtered)
+    return TeslaDetector(program, clock, budget=budget, on_refused=on_refused, same=same, filtered=filtered)
 
 
 def _tesla_plans(detector: Detector) -> Sequence[RulePlan]:

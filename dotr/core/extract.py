@@ -74,8 +74,8 @@ class Extractor:
     Raises ProgramError D1290 for a query that neither engine can run, D4132 for one that takes too much work
     over the background. `limit`: answers of one query at one instant beyond which ProgramError D4130 is
     raised (those of a pattern alone are as few as the graph's triples, and not counted). `budget`: units of
-    work of one query; past a part of it (budget.py) ProgramError D4132 is raised, and canonical.py decides.
-    With `shares`, streams of one shape that differ in a comparison it takes have
+    work of one query; past a part of it (budget.py), or `patience`, ProgramError D4132 is raised, and
+    canonical.py decides. With `shares`, streams of one shape that differ in a comparison it takes have
     their facts under one name, each with what it measures: `filtered` says for each the name, operator and
     constant; and streams of equal queries have them under one of their names: see `same`. `filtered` has
     the last word. `kept`: the background changes through the overlay of this store (datalog/maintenance.py).
@@ -88,6 +88,7 @@ class Extractor:
         *,
         limit: int = ANSWER_LIMIT,
         budget: int = BUDGET,
+        patience: int | None = None,
         shares: Shares | None = None,
         kept: TripleIndex | None = None,
     ) -> None:
@@ -99,7 +100,9 @@ class Extractor:
         self._moment = store.moment
         self._touched = store.overlay.touched
         moment = store.moment
-        self._maker = UnitMaker(store, limit, budget, budget // SLACK, lambda: moment.time)
+        self._maker = UnitMaker(
+            store, limit, budget, budget // SLACK if patience is None else patience, lambda: moment.time
+        )
         self._woken: list[QueryUnit] = []
         self.units: list[QueryUnit] = []
         self.shapes: list[tuple[SharedQuery, Distribution]] = []

@@ -50,11 +50,12 @@ class Following:
                     self._fallbacks.setdefault(relation, []).append(unit)
 
     def moves(self) -> Moves:
-        """What the open change does."""
+        """What the open change does. Raises Exhausted, whose source is a unit."""
         touched = [changes.relation for changes in self._kept.overlay.touched]
         woken = {id(query): (unit, query) for r in touched for unit, query in self._views.get(r, ())}
         found = []
         for unit, query in woken.values():
+            query.meter.open()
             changes = query.changes()
             query.forget()
             if changes:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from dotr.budget import BUDGET
 from dotr.core.lasting import ENGINES, Facts, LastingKnowledge
 from dotr.core.parts import Part, labelled
 from dotr.core.periods import Entry, Periods, StatedChange
@@ -54,6 +55,7 @@ class Jumps:
         clock: Clock,
         *,
         materialize_all: bool = False,
+        budget: int = BUDGET,
         engine: str = "maintenance",
     ) -> None:
         self.program = program
@@ -63,12 +65,13 @@ class Jumps:
         """Whether the last M was one: not after `overlook`."""
         self._background = frozenset(background)
         self._periods = Periods(self._background, program.holds)
-        self.clock, self._all, self._engine = clock, materialize_all, engine
+        self.clock, self._all, self._budget, self._engine = clock, materialize_all, budget, engine
         self._knowledge: LastingKnowledge = self._opened()
         self._ahead: dict[Time, Replacement] = {}
 
     def _opened(self) -> LastingKnowledge:
-        return ENGINES[self._engine](self.program, list(self._periods), self.clock, self._all)
+        opened = ENGINES[self._engine]
+        return opened(self.program, list(self._periods), self.clock, self._all, self._budget)
 
     def replace(self, time: Time, program: Program, background: Collection[Triple]) -> None:
         """From `time` on, which lies ahead, this program holds, with this background."""

@@ -70,9 +70,9 @@ class LastingKnowledge(Protocol):
         """Take what `snapshot` gave, in an engine that is new."""
 
 
-Open: TypeAlias = Callable[[Program, Collection[Triple], Clock, bool], LastingKnowledge]
-"""(program, what is stated, clock, whether everything is materialised) → the engine. What is stated is closed
-when the first change is opened; that it contradicts itself is no error here."""
+Open: TypeAlias = Callable[[Program, Collection[Triple], Clock, bool, int], LastingKnowledge]
+"""(program, what is stated, clock, whether everything is materialised, units of work) → the engine. What is
+stated is closed when the first change is opened; that it contradicts itself is no error here."""
 
 ENGINES: Mapping[str, Open] = {"maintenance": Maintenance, "recomputation": Recomputation}
 """Engines of what lasts by name."""

@@ -10,14 +10,17 @@ Method:  language.md, "What lasts". A change is opened over the index, the stand
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
-from dotr.budget import BUDGET, SLACK
+from dotr.budget import BUDGET, Exhausted, Meter, at_deployment
 from dotr.core.enrich import wanted
 from dotr.core.extract import Extractor, needed
+from dotr.core.following import Moves
+from dotr.core.query_units import much_work_of
 from dotr.datalog.maintenance import Maintained
-from dotr.datalog.materialiser import Materialiser, clash_found
+from dotr.datalog.materialiser import Limits, Materialiser, clash_found
 from dotr.datalog.owl_lists import is_list_triple, rules_over
 from dotr.datalog.schema import SAME_AS, is_schema, schema_triples
 from dotr.errors import DataError
@@ -27,6 +30,7 @@ from dotr.joins.relations import ALL, Relation, class_relation, holding, relatio
 from dotr.rdf.terms import RDF_TYPE, Triple
 from dotr.sparql.operators import Change, Row
 from dotr.sparql.standing import StandingQuery, standing_query
+from dotr.sparql.units import QueryUnit
 
 Differences = dict[Select, Sequence[Change]]
 """Standing query → how its answers change, where they do."""
@@ -55,9 +59,15 @@ class LastingModel:
     """
 
     def __init__(
-        self, program: Program, stated: Collection[Triple], clock: Clock, materialize_all: bool
+        self,
+        program: Program,
+        stated: Collection[Triple],
+        clock: Clock,
+        materialize_all: bool,
+        budget: int = BUDGET,
     ) -> None:
         self.program = program
+        self._budget = budget
         self._checked = program.entailment is not Entailment.NONE
         self._clock = clock
         self._unions = needed(program.selects) & {ALL, RDF_TYPE}
@@ -69,6 +79,7 @@ class LastingModel:
             needed=wanted(program, materialize_all),
             changing=_declared(program),
             unions=self._unions,
+            limits=Limits(budget=budget),
         )
         self.aside = {triple for triple in stated if not self.kept.keeps(triple)}
         """What is stated and nothing reads."""
@@ -77,16 +88,28 @@ class LastingModel:
     def _make(self) -> None:
         """Plans over the index as it is."""
         kept = self.kept
-        self._instants = Materialiser((), closed=kept.closed, ground=kept.ground)
+        self._meter = Meter()
+        """Of the standing query that is asked."""
+        self._instants = Materialiser(
+            (), closed=kept.closed, ground=kept.ground, limits=Limits(budget=self._budget)
+        )
         self._instants.store.moment.clock = kept.store.moment.clock = self._clock
         self._extract = Extractor(
-            self.program.asked, self._instants.store, budget=BUDGET * SLACK, kept=kept.store
+            self.program.asked,
+            self._instants.store,
+            budget=self._budget,
+            patience=self._budget,
+            kept=kept.store,
         )
         self._standing: dict[Select, StandingQuery] = {}
         self._woken: dict[Relation, list[Select]] = {}
-        for standing in self.program.standing.values():
+        self._names: dict[Select, str] = {}
+        for name, standing in self.program.standing.items():
             if standing.select not in self._standing:
-                query = self._standing[standing.select] = standing_query(standing.select, kept.store)
+                self._names[standing.select] = name
+                query = self._standing[standing.select] = standing_query(
+                    standing.select, kept.store, meter=self._meter
+                )
                 for relation in query.relations:
                     self._woken.setdefault(relation, []).append(standing.select)
 
@@ -98,7 +121,19 @@ class LastingModel:
 
     def answers(self, select: Select) -> Counter[Row]:
         """All answers over M of a query without NOW()."""
-        return Counter(standing_query(select, self.kept.store).answers())
+        with self._working(select):
+            return Counter(standing_query(select, self.kept.store, meter=self._meter).answers())
+
+    @contextmanager
+    def _working(self, select: Select) -> Iterator[None]:
+        """A standing query is asked. Raises ProgramError D4132 for too much work."""
+        limit = at_deployment(self._budget, len(self.kept.index))
+        self._meter.open(limit)
+        try:
+            yield
+        except Exhausted as exhausted:
+            name = self._names.get(select, "")
+            raise much_work_of(exhausted, name, select, limit, "over what lasts") from None
 
     @property
     def over_schema(self) -> bool:
@@ -131,7 +166,7 @@ class LastingModel:
             if check:
                 self.check()
             differences = self._differences()
-            moves = self._extract.moves()
+            moves = self._moves()
         except BaseException:
             self._forget()
             kept.abandon()
@@ -157,7 +192,21 @@ class LastingModel:
         """Of every standing query that the open change may touch."""
         touched = [changes.relation for changes in self.kept.store.overlay.touched]
         woken = dict.fromkeys(select for r in touched for select in self._woken.get(r, ()))
-        return {select: self._standing[select].moved() for select in woken}
+        found: Differences = {}
+        for select in woken:
+            with self._working(select):
+                found[select] = self._standing[select].moved()
+        return found
+
+    def _moves(self) -> Moves:
+        """Of the standing answers of all other queries."""
+        try:
+            return self._extract.moves()
+        except Exhausted as exhausted:
+            unit = exhausted.source
+            assert isinstance(unit, QueryUnit), "followers say whose work it is"
+            limit = at_deployment(self._budget, len(self.kept.index))
+            raise much_work_of(exhausted, unit.name, unit.select, limit, "over what lasts") from None
 
     def _forget(self) -> None:
         for query in self._standing.values():

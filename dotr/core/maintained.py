@@ -14,6 +14,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from dotr.budget import BUDGET
 from dotr.core.lasting_model import LastingModel, SchemaChange
 from dotr.core.periods import StatedChange
 from dotr.datalog.schema import is_schema, stream_schema
@@ -48,9 +49,14 @@ class Maintenance:
     """Owns M, and how to take the open change back."""
 
     def __init__(
-        self, program: Program, stated: Collection[Triple], clock: Clock, materialize_all: bool = False
+        self,
+        program: Program,
+        stated: Collection[Triple],
+        clock: Clock,
+        materialize_all: bool = False,
+        budget: int = BUDGET,
     ) -> None:
-        self._clock, self._all = clock, materialize_all
+        self._clock, self._all, self._budget = clock, materialize_all, budget
         self._now = self._kept = _State(program, None, frozenset(stated))
         self._begun = False
         self._undo: Callable[[], None] | None = None
@@ -123,7 +129,7 @@ class Maintenance:
         if self._begun:
             return False
         now = self._now
-        model = LastingModel(now.program, now.stated, self._clock, self._all)
+        model = LastingModel(now.program, now.stated, self._clock, self._all, self._budget)
         self._begun = True
         self._now = self._kept = _State(now.program, model)
         return True
@@ -144,7 +150,7 @@ class Maintenance:
     def _close_anew(self, stated: StatedChange, program: Program, check: bool) -> Bags:
         """Another model; the answers of both are compared."""
         now = self._now
-        model = LastingModel(program, self._stated_after(stated), self._clock, self._all)
+        model = LastingModel(program, self._stated_after(stated), self._clock, self._all, self._budget)
         if check:
             model.check()
             self._refuse_derived(model, stated)
@@ -165,7 +171,7 @@ class Maintenance:
         found = {select: now.model.answers(select) for select in wanted if select in known}
         if now.consistent and len(found) < len(wanted):  # the old rules over what the new queries read
             mixed = replace(program, datalog=now.program.datalog, entailment=now.program.entailment)
-            model = LastingModel(mixed, now.model.stated(), self._clock, self._all)
+            model = LastingModel(mixed, now.model.stated(), self._clock, self._all, self._budget)
             found |= {select: model.answers(select) for select in wanted if select not in known}
         return found
 
@@ -200,7 +206,7 @@ class Maintenance:
         if not (stated.held and model.over_schema):
             return
         others = model.stated() - set(stated.held)
-        without = LastingModel(model.program, others, self._clock, self._all)
+        without = LastingModel(model.program, others, self._clock, self._all, self._budget)
         more = model.schema() ^ without.schema()
         if more:
             raise DataError(stream_schema(min(more), derived=True))

@@ -24,6 +24,7 @@ from dotr.core.findings import Finding
 from dotr.core.instant import REFUSABLE, Facts, Known
 from dotr.core.jumps import Jumps
 from dotr.core.lasting_instants import LastingInstants, is_refusable
+from dotr.core.overwork import LeftOut, Overworked
 from dotr.core.parts import Instant, Part, part_of, plain
 from dotr.core.periods import Entry
 from dotr.core.replacing import refuse_closed
@@ -57,8 +58,11 @@ class Pipeline:
     `deployment` is what runs. `lateness` is in microseconds. `on_late` is called with every late graph, which
     then is counted and forgotten. `on_refused` is called with an instant that is in error (REFUSABLE), or a
     graph that lies too far ahead (D2106, D2107): its time, its graphs and the error. Unless it raises, the
-    run goes on as if those graphs had never come; without it the error ends the run. `on_finding` is called
-    with what is to be said about an instant that is not in error. `verify` runs the literal reading beside.
+    run goes on as if those graphs had never come; without it the error ends the run. `on_overworked` is
+    called with a rule and what one of its trigger facts takes too much work for (D4010): unless it raises,
+    the run goes on without that rule's matches of it; without it the error is raised behind the instant.
+    `on_finding` is called with what is to be said about an instant that is not in error.
+    `verify` runs the literal reading beside.
     `max_jump` (µs): how far ahead of the last one a graph may lie. `pause` is called between two steps; what
     it raises ends the call there, the next goes on. `on_matches` is called with the matches of each instant
     that has some, those of PRIVATE rules included. `on_facts` is called with the facts of each instant and
@@ -72,6 +76,7 @@ class Pipeline:
         lateness: int = 0,
         on_late: LateGraph | None = None,
         on_refused: RefusedInstant | None = None,
+        on_overworked: Overworked | None = None,
         on_finding: Finding | None = None,
         verify: bool = False,
         max_jump: Time | None = None,
@@ -87,6 +92,7 @@ class Pipeline:
         self._on_late = on_late
         self._on_refused = on_refused
         self._on_finding = on_finding
+        self._left_out = LeftOut(on_overworked, on_finding)
         self._detect: Detector | None = None
         self._oracle = deployment.oracle() if verify else None
         self._emit = deployment.emitter
@@ -142,8 +148,8 @@ class Pipeline:
 
     def _new_detector(self, clock: Clock) -> Detector:
         if self._lasting is not None:
-            return self.deployment.detecting(self.program).detector(clock)
-        return self.deployment.detector(clock)
+            return self.deployment.detecting(self.program).detector(clock, self._left_out.take)
+        return self.deployment.detector(clock, self._left_out.take)
 
     @property
     def watermark(self) -> Time | None:
@@ -173,8 +179,14 @@ class Pipeline:
         counted = zip(self.program.rules, self._events, strict=True)
         events = {rule.name: count for rule, count in counted if count or not rule.private}
         useless = 0 if self._lasting is None else self._lasting.useless
-        events = {**self._retired, **events}
-        return replace(self._counts, dropped=dropped, useless_deletes=useless, events=events)
+        events, left_out = {**self._retired, **events}, dict(self._left_out.counts)
+        return replace(
+            self._counts,
+            dropped=dropped,
+            useless_deletes=useless,
+            events=events,
+            left_out=left_out,
+        )
 
     def _tally(self) -> None:
         for rules, count in self._fired.items():
@@ -358,7 +370,12 @@ class Pipeline:
             if len(known) == TOGETHER:
                 yield from self._found(known)
                 known = []
-        yield from self._found(known)
+        try:
+            yield from self._found(known)
+        except DotrError:
+            if failed is not None:  # it comes later, and is met again
+                self._failed.discard(instant[0])
+            raise
         if failed is not None:
             raise failed
 
@@ -405,6 +422,7 @@ class Pipeline:
         self._fired.clear()
         self._counts = Counters(**state["counters"])
         self._events = [self._counts.events.get(rule.name, 0) for rule in self.program.rules]
+        self._left_out.counts = dict(self._counts.left_out)
         self._open, self._latest, self._last = state["times"]
         self._heard = self._last  # or earlier: a few ticks more are stepped through then
         self._pending = {time: [part_of(value) for value in parts] for time, parts in state["pending"]}
@@ -453,6 +471,7 @@ class Pipeline:
             deployment.background,
             self.clock,
             materialize_all=deployment.settings.materialize_all,
+            budget=deployment.settings.budget,
         )
         self._lasting = LastingInstants(jumps, self._told, self._oracle)
         if self._detect is not None:
@@ -523,7 +542,7 @@ class Pipeline:
     def _found(self, known: Sequence[Known]) -> Iterator[Emission]:
         """Detect instants in order; the events of each that has some."""
         assert self._detect is not None, "begin() comes before the first graph"
-        detect, oracle = self._detect.detect, self._oracle
+        detect, oracle, left_out = self._detect.detect, self._oracle, self._left_out
         counts, fired, emitter = self._counts, self._fired, self._emit
         if len(fired) > _RUNS:
             self._tally()
@@ -536,7 +555,10 @@ class Pipeline:
                     facts = self._on_facts(time, facts, graph)
                 matches = detect(time, facts, graph)
                 if oracle is not None:
-                    oracle.check(time, came, graph, matches)
+                    oracle.check(time, came, graph, matches, left_out.facts)
+                failed = None
+                if left_out.facts:
+                    failed = left_out.settle(time, self.program.rules, self.clock)  # type: ignore[arg-type]  # begun
                 if matches and self._on_matches is not None:
                     self._on_matches(time, matches)
                 if hides:
@@ -554,5 +576,7 @@ class Pipeline:
                     counts.facts += seen
                     seen = 0
                     yield Emission(emitter, matches)
+                if failed is not None:
+                    raise failed
         finally:
             counts.facts += seen

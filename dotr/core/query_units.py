@@ -160,9 +160,12 @@ class UnitMaker:
         return IncrementalView(name, select, distribution, meter, query, builder.leaves)
 
     def follower(self, unit: IncrementalView, kept: TripleIndex) -> CompiledQuery:
-        """The unit's query over the overlay of what is kept, where its standing answers change."""
+        """The unit's query over the overlay of what is kept, where its standing answers change. Its meter has
+        what a deployment has, and the caller opens it.
+        """
         distribution = unit.distribution
-        builder = Builder(kept, checks=lambda branch: _checks(distribution, branch))
+        meter = Meter(self._budget, source=unit)
+        builder = Builder(kept, checks=lambda branch: _checks(distribution, branch), meter=meter)
         return CompiledQuery(unit.query.translated, builder)
 
     def many_answers(self, unit: QueryUnit | None, time: Time) -> ProgramError:
@@ -181,14 +184,15 @@ class UnitMaker:
     def much_work(self, exhausted: Exhausted, unit: QueryUnit, time: Time) -> ProgramError:
         """D4132 at an instant."""
         where = f"at {self.store.moment.clock.text(time)}"
-        return _much_work(exhausted, unit.name, unit.select, unit.meter.limit, where)
+        return much_work_of(exhausted, unit.name, unit.select, unit.meter.limit, where)
 
     def much_background(self, exhausted: Exhausted, shared: SharedQuery) -> ProgramError:
         """D4132 at deployment."""
-        return _much_work(exhausted, shared.name, shared.select, self._budget, "over the background alone")
+        return much_work_of(exhausted, shared.name, shared.select, self._budget, "over the background alone")
 
 
-def _much_work(exhausted: Exhausted, name: str, select: Select, budget: int, where: str) -> ProgramError:
+def much_work_of(exhausted: Exhausted, name: str, select: Select, budget: int, where: str) -> ProgramError:
+    """D4132: a query takes more than a budget."""
     return ProgramError(
         Diagnostic(
             MUCH_WORK,

@@ -14,10 +14,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from dotr.budget import BUDGET
 from dotr.core.enrich import wanted
 from dotr.core.extract import Extractor
 from dotr.core.periods import StatedChange
-from dotr.datalog.materialiser import Materialiser
+from dotr.datalog.materialiser import Limits, Materialiser
 from dotr.datalog.owl_lists import is_list_triple, rules_over
 from dotr.datalog.schema import SAME_AS, is_schema
 from dotr.errors import DataError
@@ -44,11 +45,16 @@ class _View:
     """Owns some queries over a closed base, and the overlay that is opened over it to ask them."""
 
     def __init__(
-        self, enrich: Materialiser, queries: Mapping[str, Select], clock: Clock, checked: bool
+        self,
+        enrich: Materialiser,
+        queries: Mapping[str, Select],
+        clock: Clock,
+        checked: bool,
+        budget: int,
     ) -> None:
         self._enrich, self._checked = enrich, checked
         enrich.store.moment.clock = clock
-        self._extract = Extractor(queries, enrich.store)
+        self._extract = Extractor(queries, enrich.store, budget=budget, patience=budget)
 
     def facts(self, triples: Iterable[Triple], time: Time) -> dict[str, list[Fact]]:
         """Over the base and `triples`. Raises DataError D3101 where that contradicts itself, and D2601."""
@@ -65,16 +71,22 @@ class _Model:
     """Owns a closed base: K over it for the queries of an instant, M for the standing ones."""
 
     def __init__(
-        self, program: Program, base: frozenset[Triple], clock: Clock, materialize_all: bool
+        self,
+        program: Program,
+        base: frozenset[Triple],
+        clock: Clock,
+        materialize_all: bool,
+        budget: int,
     ) -> None:
         self.program = program
         self.base = base
         rules, needed = rules_over(program, base), wanted(program, materialize_all)
         checked = program.entailment is not Entailment.NONE
-        enrich = Materialiser(rules, base, needed=needed)
-        self.instant = _View(enrich, program.asked, clock, checked)
-        again = Materialiser(rules, (), needed=needed, closed=enrich.closed)
-        self._standing = _View(again, _standing(program), clock, checked)
+        limits = Limits(budget=budget)
+        enrich = Materialiser(rules, base, needed=needed, limits=limits)
+        self.instant = _View(enrich, program.asked, clock, checked, budget)
+        again = Materialiser(rules, (), needed=needed, closed=enrich.closed, limits=limits)
+        self._standing = _View(again, _standing(program), clock, checked, budget)
 
     def answers(self, triples: Iterable[Triple], time: Time) -> Answers:
         found = self._standing.facts(triples, time)
@@ -88,9 +100,14 @@ class Recomputation:
     """Owns what is stated, the model that was made last, and the answers that were kept last."""
 
     def __init__(
-        self, program: Program, stated: Collection[Triple], clock: Clock, materialize_all: bool = False
+        self,
+        program: Program,
+        stated: Collection[Triple],
+        clock: Clock,
+        materialize_all: bool = False,
+        budget: int = BUDGET,
     ) -> None:
-        self._clock, self._all = clock, materialize_all
+        self._clock, self._all, self._budget = clock, materialize_all, budget
         self._kept = self._now = _Kept(program, frozenset(stated), frozenset(), None)
         self._model: _Model | None = None
         self._consistent = True
@@ -179,14 +196,17 @@ class Recomputation:
             closed = self._model is not None and self._model.base == kept.stated - kept.held
             if closed or error.diagnostics[0].code != "D2601":
                 raise
-        self._model = _Model(kept.program, kept.stated - kept.held, self._clock, self._all)  # schema follows
+        self._model = self._made(kept)  # schema follows
         return self._model.answers(self._overlay(self._model, kept), time)
 
     def _modelled(self, kept: _Kept, time: Time) -> _Model:
         model = self._model
         if model is None or model.program is not kept.program or not self._fits(model, kept):
-            model = self._model = _Model(kept.program, kept.stated - kept.held, self._clock, self._all)
+            model = self._model = self._made(kept)
         return model
+
+    def _made(self, kept: _Kept) -> _Model:
+        return _Model(kept.program, kept.stated - kept.held, self._clock, self._all, self._budget)
 
     def _fits(self, model: _Model, kept: _Kept) -> bool:
         """Whether what is stated and not in the base can be opened over it."""

@@ -76,7 +76,9 @@ class History:
         self.found: Event | None = None
         self.events: list[Event] = []
         deployment = Deployment(program, background, Settings(materialize_all=everything))
-        self.pipeline = Pipeline(deployment, lateness=lateness, on_matches=self._note)
+        self.pipeline = Pipeline(
+            deployment, lateness=lateness, on_overworked=lambda *_: None, on_matches=self._note
+        )
         self._wanted, self._first, self._until = wanted, first, until
         self._lateness = lateness
         self._reach = max(map(_reach, horizons(program), program.rules), default=0)

@@ -23,8 +23,8 @@ from dotr.reference.extract import LiteralExtractor
 from dotr.reference.lasting import Change, LiteralLasting
 from dotr.reference.tesla import LiteralDetector
 
-_UNSEEN = frozenset({"D4001", "D4130"})
-"""Errors of an instant that only an engine has: here nothing explodes."""
+_UNSEEN = frozenset({"D4001", "D4003", "D4130", "D4132"})
+"""Errors of an instant that only an engine has: here nothing explodes, and work is not counted."""
 
 
 class Oracle:
@@ -43,9 +43,11 @@ class Oracle:
         self._clock = clock
         self._detect = LiteralDetector(self.program, clock)
 
-    def matches(self, time: Time, triples: Sequence[Triple], graph: bool) -> list[Match]:
+    def matches(
+        self, time: Time, triples: Sequence[Triple], graph: bool, left_out: Collection[tuple[int, Fact]] = ()
+    ) -> list[Match]:
         """What the contract says happens at `time` where nothing lasts; `graph` False is a tick at which no
-        graph came.
+        graph came. `left_out`: (number of a rule, trigger fact) that take too much work.
         """
         assert self._detect is not None, "begin() comes first"
         store = self._enrich.open(triples)
@@ -53,19 +55,25 @@ class Oracle:
             facts = self._extract.facts(store, time, self._clock.term(time))
         finally:
             self._enrich.close()
-        return self._detect.at(time, facts, graph)
+        return self._detect.at(time, facts, graph, left_out)
 
     def check(
-        self, time: Time, came: Sequence[Triple] | Sequence[Message], graph: bool, found: Sequence[RawMatch]
+        self,
+        time: Time,
+        came: Sequence[Triple] | Sequence[Message],
+        graph: bool,
+        found: Sequence[RawMatch],
+        left_out: Collection[tuple[int, Fact]] = (),
     ) -> None:
         """Raise EngineError D4090 unless `found` is what the literal reading finds at `time`.
 
-        `came`: the triples of the instant's graphs, or its messages where something lasts.
+        `came`: the triples of the instant's graphs, or its messages where something lasts. `left_out`: what
+        takes too much work, which is not for it to know.
         """
         if self._lasting is None:
-            expected = self.matches(time, came, graph)  # type: ignore[arg-type]  # then these are triples
+            expected = self.matches(time, came, graph, left_out)  # type: ignore[arg-type]  # then these are triples
         else:
-            expected = self._lasting_matches(time, came, graph)  # type: ignore[arg-type]  # and then messages
+            expected = self._lasting_matches(time, came, graph, left_out)  # type: ignore[arg-type]  # and then messages
         engine = [(rule, *match[1:]) for rule, match in in_order(found)]
         for number, (right, ours) in enumerate(zip_longest(expected, engine)):
             if right != ours:
@@ -128,7 +136,9 @@ class Oracle:
             if found := self._detect.at(jumps[0], facts, graph=False):
                 self._differ(f"at {self._clock.text(jumps[0])}", f"literally: {found[0]}", "engine: nothing")
 
-    def _lasting_matches(self, time: Time, messages: Sequence[Message], graph: bool) -> list[Match]:
+    def _lasting_matches(
+        self, time: Time, messages: Sequence[Message], graph: bool, left_out: Collection[tuple[int, Fact]]
+    ) -> list[Match]:
         assert self._lasting is not None
         self._catch_up(time)
         facts: Mapping[str, Sequence[Fact]] = {}
@@ -136,7 +146,7 @@ class Oracle:
             facts = self._lasting.at(time, messages)
         self._take(self._lasting.program)
         assert self._detect is not None
-        return self._detect.at(time, facts, graph)
+        return self._detect.at(time, facts, graph, left_out)
 
     def _take(self, program: Program) -> None:
         """The program of the time; rules that are the same keep what they saw."""

@@ -16,7 +16,8 @@ from enum import StrEnum
 from hashlib import blake2b
 from pathlib import Path
 
-from dotr.core.deployment import Deployment
+from dotr.budget import BUDGET
+from dotr.core.deployment import Deployment, Settings
 from dotr.errors import DataError, Diagnostic, Diagnostics, ProgramError, RefusedError, Severity
 from dotr.events import Clock, Time
 from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE
@@ -87,6 +88,7 @@ def propose(
     more_background: Sequence[str] = (),
     base: str = STREAM_BASE,
     limit: int = MAX_DOCUMENT,
+    budget: int = BUDGET,
 ) -> Proposal:
     """Check and compile what a deployment would be with these rule files added or replaced.
 
@@ -120,7 +122,7 @@ def propose(
     paths = [_found(path, home) for path in program.background]
     named = {_found(path, home): span for path, span in program.named.items()}
     background = tuple(read_background([*paths, *more_background], base, limit, named=named))
-    compiled = Deployment(program, background)
+    compiled = Deployment(program, background, Settings(budget=budget))
     compiled.compile()  # what cannot run is reported now
     before = deployed_program(old)
     was, now = set(deployed_background(journal)), set(background)

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from dotr.core.emit import Emission
 from dotr.core.parts import Part
 from dotr.core.pipeline import Pipeline
-from dotr.errors import DataError, Diagnostic, DotrError, RefusedError
+from dotr.errors import DataError, Diagnostic, DotrError, ProgramError, RefusedError
 from dotr.events import Clock, Composite, Time
 from dotr.io.error_policy import ErrorPolicy, dead_letter
 from dotr.io.files.outputs import Output
@@ -80,6 +80,8 @@ class FeedTotals:
     events: int = 0
     late: int = 0
     refused: int = 0
+    left_out: dict[str, int] = field(default_factory=dict)
+    """Rule → trigger facts that took it too much work."""
     commits: int = 0
     saving: float = 0.0
     """Seconds that the commits took."""
@@ -328,6 +330,12 @@ class Feed:
                 self.letters.write(letter + "\n")
         self.origins.settle(time)
 
+    def overworked(self, rule: str, error: ProgramError) -> None:
+        """The policy for a fact that takes a rule too much work; the pipeline calls it."""
+        if self.fail_on_error:
+            raise error
+        self.totals.left_out[rule] = self.totals.left_out.get(rule, 0) + 1
+
     def pause(self) -> None:
         """Raise Stopped if that was asked; the pipeline calls it between two steps."""
         if self.stopping():
@@ -382,6 +390,7 @@ class Feed:
             "useless_deletes": counters.useless_deletes,
             "overlooked": counters.overlooked,
             "dropped": counters.dropped,
+            "left_out": counters.left_out,
             "events": dict(counters.events),
             "sizes": pipeline.sizes(),
             "origins": self.origins.save(),

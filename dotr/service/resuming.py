@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
+from dotr.budget import BUDGET
 from dotr.core.deployment import Deployment, Settings
 from dotr.core.enrich import wanted
 from dotr.core.pipeline import Pipeline
@@ -56,13 +57,14 @@ def resumed(
     added: Added = NOTHING_ADDED,
     *,
     materialize_all: bool = False,
+    budget: int = BUDGET,
     verify: bool = False,
     **more: Any,
 ) -> Pipeline:
     """The pipeline of a deployment before its state is restored; `more` is handed on to it. Raises
     ProgramError, DataError, EngineError.
     """
-    settings = Settings(materialize_all=materialize_all)
+    settings = Settings(materialize_all=materialize_all, budget=budget)
     return Pipeline(_compiled(journal, program, added, settings), verify=verify, **more)
 
 

@@ -25,7 +25,7 @@ class CompiledQuery:
 
     def __init__(self, translated: Translated, builder: Builder) -> None:
         self.translated = translated
-        self._meter = builder.meter
+        self.meter = builder.meter
         self._root = builder.root(translated.core)
         self.watched = self._root.watch()
         self._keep = _picker(self._root.schema, translated.kept)
@@ -117,7 +117,7 @@ class CompiledQuery:
         if self._late is None:
             return rows
         units = 1 + EXPRESSION * len(self.translated.late)
-        return self._late(counted(rows, self._meter, "rows that NOW() is looked at for", units))
+        return self._late(counted(rows, self.meter, "rows that NOW() is looked at for", units))
 
     def _ordered(self, rows: list[Row]) -> list[Row]:
         width, order = self._width, self.translated.order

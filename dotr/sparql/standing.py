@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Protocol
 
+from dotr.budget import Meter
 from dotr.ir import Select
 from dotr.joins.relations import Relation
 from dotr.joins.store import TripleIndex
@@ -48,22 +49,28 @@ class StandingQuery(Protocol):
         """All answers over what was committed last, as attributes of facts."""
 
 
-def standing_query(select: Select, store: TripleIndex, limit: int = NO_LIMIT) -> StandingQuery:
-    """A query without NOW(), by deltas if it is compiled, else by the full engine."""
+def standing_query(
+    select: Select, store: TripleIndex, limit: int = NO_LIMIT, meter: Meter | None = None
+) -> StandingQuery:
+    """A query without NOW(), by deltas if it is compiled, else by the full engine. Work is charged to
+    `meter`, which the caller opens, or else to that of the store.
+    """
     try:
         translated = translate(select)
     except Refused:
         return FullStanding(select, store, limit)
-    return CompiledStanding(translated, store, limit)
+    return CompiledStanding(translated, store, limit, meter)
 
 
 class CompiledStanding:
     """Owns the deltas of one query; its answers only where DISTINCT or an order asks for them."""
 
-    def __init__(self, translated: Translated, store: TripleIndex, limit: int) -> None:
+    def __init__(
+        self, translated: Translated, store: TripleIndex, limit: int, meter: Meter | None = None
+    ) -> None:
         self._cut = bool(translated.order) and (translated.limit is not None or translated.offset > 0)
         bag = translated if self._cut else replace(translated, order=())
-        self._query = CompiledQuery(bag, Builder(store, limit))
+        self._query = CompiledQuery(bag, Builder(store, limit, meter=meter))
         self.relations = frozenset(
             relation for watched in self._query.watched for relation in watched.sources
         )

@@ -85,7 +85,10 @@ class Probes:
 
         try:
             pipeline = Pipeline(
-                Deployment(probed, background, closed=closed), on_refused=lambda *_: None, on_matches=observe
+                Deployment(probed, background, closed=closed),
+                on_refused=lambda *_: None,
+                on_overworked=lambda *_: None,
+                on_matches=observe,
             )
             pipeline.begin(sample.clock)
             for number, (time, part) in enumerate(sample.graphs):

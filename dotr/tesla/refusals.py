@@ -25,15 +25,14 @@ def fail(rule: int, fact: Fact, error: ProgramError) -> NoReturn:
 def overworked(rule: Rule, fact: Fact, exhausted: Exhausted, clock: Clock, budget: int) -> ProgramError:
     """The error for one trigger fact."""
     values = ", ".join("unbound" if value is None else value for value in fact[1])
-    at = clock.text(fact[0])
     return ProgramError(
         Diagnostic(
             "D4010",
-            f"rule `{rule.name}` takes more than {budget} units of work for one fact of `{rule.trigger.name}`"
-            f" at {at}",
+            f"rule `{rule.name}` takes more than {budget} units of work for one fact of"
+            f" `{rule.trigger.name}`",
             rule.span,
             notes=(f"the fact: {rule.trigger.name}({values})", *exhausted.notes()),
             hint="narrow a window, equate a variable in ON, use LAST, or raise --budget",
-            place=f"@ {at}",
+            place=f"@ {clock.text(fact[0])}",
         )
     )

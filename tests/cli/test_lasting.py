@@ -236,3 +236,36 @@ def test_a_refused_instant_leaves_letters_with_all_parts(dotr: Dotr) -> None:
     letter = json.loads(Path("dead.jsonl").read_text())
     assert (letter["code"], letter["time"], letter["insert"]) == ("D2601", 10, "<urn:e> <urn:in> <urn:f> .\n")
     assert dotr("run", "in.dotr", "s.jsonl").code == 3
+
+
+MUCH = """PREFIX : <urn:>
+HOLD :in FOR 10 s
+QUERY Far := { SELECT ?x ?z WHERE { ?x :in ?y . ?z :in ?w FILTER(STR(?y) < STR(?w)) } }
+RULE Came DEFINE { dotr_c :x ?x ; :y ?y } FROM C := ISTREAM Far WITH ?x := C.?x, ?y := C.?z
+"""
+NOW = """PREFIX : <urn:>
+HOLD :in FOR 10 s
+QUERY Far := { SELECT ?x ?z WHERE { ?x :in ?y . ?z :in ?w FILTER(STR(?y) < STR(?w)) } }
+RULE Came DEFINE { dotr_c :x ?x ; :y ?y } FROM Far WITH ?x := Far.?x, ?y := Far.?z
+"""
+DERIVED = """PREFIX : <urn:>
+RULES <far.dlog>
+HOLD :in FOR 10 s
+QUERY Far := { SELECT ?x ?z WHERE { ?x :far ?z } }
+RULE Came DEFINE { dotr_c :x ?x ; :y ?y } FROM C := ISTREAM Far WITH ?x := C.?x, ?y := C.?z
+"""
+
+
+@pytest.mark.parametrize(("rules", "code"), [(MUCH, "D4132"), (NOW, "D4132"), (DERIVED, "D4003")])
+def test_what_lasts_keeps_to_the_budget(dotr: Dotr, rules: str, code: str) -> None:
+    Path("much.dotr").write_text(rules)
+    Path("far.dlog").write_text(
+        "PREFIX : <urn:>\n:far(?x, ?z) :- [?x, :in, ?y], [?z, :in, ?w], FILTER(STR(?y) < STR(?w)) ."
+    )
+    many = " ".join(a + b for a in "abcdefghij" for b in "klmnopqrst")
+    Path("m.jsonl").write_text(line(0, graph="ab cd") + line(3, graph=many) + line(30, graph="ab cd"))
+    ran = dotr("run", "much.dotr", "m.jsonl", "--on-error", "file=dead", "--budget", "5k", "--verify")
+    assert ran.code == 0, ran.err
+    assert {json.loads(one)["time"] for one in ran.out.splitlines()} == {0, 30}
+    assert [json.loads(letter)["code"] for letter in Path("dead").read_text().splitlines()] == [code]
+    assert dotr("run", "much.dotr", "m.jsonl").code == 0

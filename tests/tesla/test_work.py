@@ -239,7 +239,9 @@ def test_an_explosion_of_matches_names_rule_and_time() -> None:
         detector.at(t, {"Heat": [(t, (A, integer(t)), 0, "")]})
     assert len(detector.at(10, {"Smoke": [(10, (A, integer(1)), 0, "")]})) == 100
     detector.at(11, {"Heat": [(11, (A, integer(1)), 0, "")]})
-    with pytest.raises(ProgramError, match=r"D4010.*`Fire` takes more than 1000 units of .* `Smoke` at 12"):
+    with pytest.raises(
+        ProgramError, match=r"D4010.*`Fire` takes more than 1000 units of .* `Smoke`\n--> @ 12"
+    ):
         detector.at(12, {"Smoke": [(12, (A, integer(1)), 0, "")]})
 
 

@@ -22,7 +22,7 @@ from dotr.batch.findings import first_of_each
 from dotr.batch.job import Shipped, make_job, ship
 from dotr.batch.locations import is_remote
 from dotr.batch.log_splits import ARCHIVE_RUNG, absolute, spread
-from dotr.batch.runs import PARTS, Report, Request, Tell, check_program, lay_out
+from dotr.batch.runs import PARTS, Report, Request, Tell, add_counts, check_program, lay_out
 from dotr.batch.spark import stages as frames
 from dotr.batch.spark.archives import ExtractArchives, ReadGraphs, ReadTimes
 from dotr.batch.spark.read_tasks import READ_COLUMNS, ReadSplits
@@ -181,8 +181,8 @@ class _Run:
                 self.report.letters += note["letters"]
                 self.report.instants -= note["refused"]
                 findings += note["findings"]
-                for rule, count in note["counts"].items():
-                    self.report.events[rule] = self.report.events.get(rule, 0) + count
+                add_counts(self.report.events, note["counts"])
+                add_counts(self.report.left_out, note["left_out"])
             self.report.findings = first_of_each(findings)
         finally:
             found.unpersist()
@@ -197,6 +197,8 @@ class _Run:
         report.instants -= sum(row.refused for row in done)
         report.findings = first_of_each(found for row in done for found in json.loads(row.findings))
         report.files = sorted(row.file for row in done if row.file)
+        for row in done:
+            add_counts(report.left_out, json.loads(row.left_out))
 
     def _archives(self, cores: int, unit: int) -> None:
         """The run over Parquet files: tasks read row groups themselves."""

@@ -14,13 +14,14 @@ from datetime import timedelta
 from os import PathLike, fspath
 from typing import TYPE_CHECKING
 
-from dotr.api import duration
+from dotr.api import checked_budget, duration
 from dotr.batch.fact_rows import marks
 from dotr.batch.job import make_job, ship
 from dotr.batch.runs import PARTS, check_program, lay_out, warnings
 from dotr.batch.spark import stages as frames
 from dotr.batch.time_gaps import cutoff
-from dotr.core.deployment import Deployment
+from dotr.budget import BUDGET
+from dotr.core.deployment import Deployment, Settings
 from dotr.errors import Diagnostic, DotrError, UsageError
 from dotr.events import Clock
 from dotr.io.decode.documents import STREAM_BASE
@@ -48,6 +49,7 @@ def detect(
     slice_length: timedelta | str | None = None,
     base: str | None = None,
     max_jump: timedelta | str | None = None,
+    budget: int = BUDGET,
 ) -> DataFrame:
     """The composite events of `log`, as `dotr run` finds them, in no order.
 
@@ -57,6 +59,7 @@ def detect(
     "s". `rules` are paths of .dotr and .dlog files,
     `background` more RDF files, all on the driver. `by`: "auto", "key" or "time". `slice_length` replaces
     the chosen slices of time. `max_jump`: how far ahead of the time before it a time may lie.
+    `budget`: units of work, as `--budget`; what takes more is an error.
 
     Returns (time as in `log`, but bigint for every integer type; rule; id; bindings: WITH variable → term as
     N-Triples; match: JSON as in a JSON line; graph: sorted N-Triples).
@@ -75,7 +78,7 @@ def detect(
     check_program(program, clock)
     paths = [*program.background, *(fspath(path) for path in background)]
     triples = read_background(paths, base or STREAM_BASE, named=program.named)
-    deployment = Deployment(program, triples)
+    deployment = Deployment(program, triples, Settings(budget=checked_budget(budget)))
     plan = deployment.partitioning(By(by))
     for diagnostic in (*program.warnings, *warnings(program, plan)):
         python_warnings.warn(diagnostic.render(), UserWarning, stacklevel=3)

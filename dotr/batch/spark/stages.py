@@ -57,10 +57,10 @@ graphs.
 FACT_COLUMNS = "part bigint, time bigint, facts string"
 EVENT_COLUMNS = "rule string, id string, bindings map<string,string>, match string, graph string"
 LINE_COLUMNS = "value string, note string"
-WRITTEN = ["file", "counts", "dropped", "parts", "letters", "refused", "findings"]
+WRITTEN = ["file", "counts", "dropped", "parts", "letters", "refused", "findings", "left_out"]
 WRITTEN_COLUMNS = (
     "file string, counts string, dropped bigint, parts bigint, letters string, refused bigint"
-    ", findings string"
+    ", findings string, left_out string"
 )
 
 _WIDEST = 2**62
@@ -285,6 +285,7 @@ class _Write:
             texts([json.dumps(detecting.done.letters)]),
             integers([len(detecting.done.refused)]),
             texts([json.dumps(detecting.done.findings)]),
+            texts([json.dumps(detecting.done.left_out)]),
         ]
         yield pa.RecordBatch.from_arrays(arrays, names=WRITTEN)
 
@@ -320,6 +321,7 @@ class _Note:
         done = detecting.done
         note = {"counts": counts, "dropped": done.dropped, "parts": done.parts}
         note |= {"letters": done.letters, "refused": len(done.refused), "findings": done.findings}
+        note["left_out"] = done.left_out
         nothing = pa.RecordBatch.from_arrays([pa.nulls(1, f.type) for f in schema], schema=schema)
         yield batch(nothing, json.dumps(note))
 

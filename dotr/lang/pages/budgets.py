@@ -26,6 +26,17 @@ PAGES: Final = (
         PageKind.OTHER,
     ),
     Page(
+        "D4010",
+        "a rule that takes too much work for one fact",
+        f"{_UNITS}A rule has a budget for every fact that triggers it; every EACH multiplies the\n"
+        "matches by its candidates. With `--on-error skip` and `file=` the fact has no match of the rule:\n"
+        "what was found for it is left out, nothing is consumed, the run goes on, and the summary counts\n"
+        "such facts by rule. Otherwise the run ends behind the instant.",
+        "AND EACH A WITHIN 1 d FROM T\nAND EACH B WITHIN 1 d FROM T",
+        "AND EACH A WITHIN 1 d FROM T ON A.?room = T.?room\nAND EACH B WITHIN 1 d FROM T ON B.?x = T.?x",
+        PageKind.OTHER,
+    ),
+    Page(
         "D4132",
         "a query that takes too much work",
         f"{_UNITS}Every query has a budget of its own at every instant, as if it ran alone. What it\n"

@@ -325,6 +325,13 @@ PAGES: Final = (
         "Engine('fire.dotr', base='http://example.org/building')",
     ),
     _page(
+        "D4108",
+        "a budget that is no number of units",
+        "How much work may be done is a positive number; what it counts: dotr check --explain D4132.",
+        "Engine('fire.dotr', budget='1 s')",
+        "Engine('fire.dotr', budget=1_000_000)",
+    ),
+    _page(
         "D4110",
         "SOURCE and --at go together",
         "Without them a query sees the background alone.",
@@ -635,12 +642,5 @@ PAGES: Final = (
         "Every message begins with a code, as D1310.",
         "dotr check --explain D131",
         "dotr check --explain D1310",
-    ),
-    _page(
-        "D4010",
-        "a rule with too many matches at one instant",
-        "Every EACH multiplies the matches by its candidates.",
-        "AND EACH A WITHIN 1 d FROM T\nAND EACH B WITHIN 1 d FROM T",
-        "AND EACH A WITHIN 1 d FROM T ON A.?room = T.?room\nAND EACH B WITHIN 1 d FROM T ON B.?x = T.?x",
     ),
 )

@@ -1,0 +1,68 @@
+"""Trigger facts that take a rule too much work (D4010), from the detector to whoever says what happens then.
+
+Place:   core/pipeline.py and batch/detecting.py hold one beside their detector.
+Method:  the detector goes on without the matches of such a fact, and nothing is consumed. Once the instant is
+         over each is told: that is raised, and ends the run, or the fact is counted under its rule, and the
+         first of every rule is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+from dotr.core.findings import Finding, Findings
+from dotr.errors import DotrError, ProgramError, Severity
+from dotr.events import Clock, Fact, Time
+from dotr.ir.rules import Rule
+
+Overworked: TypeAlias = Callable[[str, ProgramError], None]
+"""(name of a rule, D4010). What it raises ends the run behind the instant."""
+
+
+class LeftOut:
+    """Owns the facts left out at the instant in progress, and how many there were by rule.
+
+    Without `told` the error is raised. `say` is called with the first of every rule that is not.
+    """
+
+    def __init__(self, told: Overworked | None = None, say: Finding | None = None) -> None:
+        self._told = told
+        self._findings = None if say is None else Findings(say)
+        self._errors: list[ProgramError] = []
+        self.facts: list[tuple[int, Fact]] = []
+        """(number of a rule, trigger fact), at this instant."""
+        self.counts: dict[str, int] = {}
+
+    def take(self, rule: int, fact: Fact, error: ProgramError) -> None:
+        """The detector leaves a fact out; see `RefusedTrigger`."""
+        self.facts.append((rule, fact))
+        self._errors.append(error)
+
+    def settle(self, time: Time, rules: Sequence[Rule], clock: Clock) -> DotrError | None:
+        """The instant is over; what is to be raised behind it, if anything."""
+        failed: DotrError | None = None
+        for (rule, _), error in zip(self.facts, self._errors, strict=True):
+            name = rules[rule].name
+            self.counts[name] = self.counts.get(name, 0) + 1
+            try:
+                self._tell(name, error, time, clock)
+            except DotrError as told:
+                failed = failed or told
+        self.forget()
+        return failed
+
+    def forget(self) -> None:
+        """Nobody is told: what was left out at this instant is somebody else's to tell."""
+        self.facts.clear()
+        self._errors.clear()
+
+    def _tell(self, name: str, error: ProgramError, time: Time, clock: Clock) -> None:
+        if self._told is None:
+            raise error
+        self._told(name, error)
+        if self._findings is not None:
+            found = error.diagnostics[0]
+            notes = (*found.notes, "it has no match of this rule; so have others, as the summary counts")
+            self._findings.found([replace(found, severity=Severity.WARNING, notes=notes)], time, clock)
