@@ -6,6 +6,7 @@ import pytest
 
 from dotr.events import Time
 from dotr.ir.lars import LarsProgram, Modality
+from dotr.lars.engine import LarsEngine
 from dotr.reference.lars import LiteralLars
 from tests.lars.building import (
     CLOCK,
@@ -22,7 +23,7 @@ from tests.lars.building import (
     window,
 )
 
-EVALUATED_BY = [LiteralLars]
+EVALUATED_BY = [LiteralLars, LarsEngine]
 
 FIGURE_1: Facts = {
     36: {"a": [row("x1", "y")]},

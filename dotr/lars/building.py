@@ -1,0 +1,291 @@
+"""From rules to tables, triggers and components.
+
+Place:   engine.py's constructor.
+Method:  window atoms over one name with one modality and length share a table. A component is standing if it
+         negates, aggregates, counts facts, reads what is standing, has a rule without a positive atom, or is
+         recursive through `WITHIN n` or AT LEAST.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+from dotr.events import Clock
+from dotr.ir.datalog import BindAtom, FilterAtom
+from dotr.ir.expressions import Var
+from dotr.ir.lars import (
+    Argument,
+    FactWindow,
+    LarsProgram,
+    LarsRule,
+    Modality,
+    NamedAtom,
+    TimeWindow,
+    WindowAggregate,
+    WindowAtom,
+)
+from dotr.joins.filters import Moment
+from dotr.lars.components import Lasting, Placing, Standing, Trigger, put_at
+from dotr.lars.emit import Item, Probe, Sink, compile_body, pattern
+from dotr.lars.fact_windows import FactLog, FactView
+from dotr.lars.relations import Relation
+from dotr.lars.strata import components, recursive
+from dotr.lars.tables import Agenda, Table
+from dotr.lars.totals import Totals
+from dotr.lars.views import EachPoint, Sometime, Spans, View
+from dotr.rdf.memo import Memo
+from dotr.rdf.terms import Term
+from dotr.rdf.values import DateTime, decode
+
+Component = Lasting | Standing
+
+
+@dataclass(slots=True, eq=False)
+class Net:
+    """Everything an engine owns, wired together."""
+
+    agenda: Agenda
+    placing: Placing
+    relations: dict[str, Relation] = field(default_factory=dict)
+    logs: dict[FactWindow, FactLog] = field(default_factory=dict)
+    logs_of: dict[str, list[FactLog]] = field(default_factory=dict)
+    fact_views: list[FactView] = field(default_factory=list)
+    others_of: dict[str, list[FactView]] = field(default_factory=dict)
+    totals: list[Totals] = field(default_factory=list)
+    strata: list[list[Component]] = field(default_factory=list)
+
+    @property
+    def components(self) -> list[Component]:
+        return [component for stratum in self.strata for component in stratum]
+
+
+class Builder:
+    """Owns what is shared while a net is built."""
+
+    def __init__(
+        self,
+        program: LarsProgram,
+        beginning: int,
+        step: int,
+        clock: Clock,
+        moment: Moment,
+        watched: Collection[str] | None,
+    ) -> None:
+        self._program, self._beginning, self._step = program, beginning, step
+        self._clock, self._moment = clock, moment
+        self._heads = {rule.head.atom.name for rule in program.rules}
+        self._scattered = {rule.head.atom.name for rule in program.rules if rule.head.at is not None}
+        self._watched = self._heads if watched is None else self._heads & set(watched)
+        self._standing: set[str] = set()
+        agenda = Agenda()
+        self._net = Net(agenda, Placing(agenda, beginning))
+        self._views: dict[tuple[object, ...], Table] = {}
+        self._fact_views: dict[tuple[object, ...], FactView] = {}
+        self._totals: dict[WindowAggregate, Totals] = {}
+        terms: Memo[int, Term] = Memo(lambda point: clock.term(point * step))
+        self._term = terms.__getitem__
+        self._points: Memo[Term, int] = Memo(self._point)
+
+    def _point(self, term: Term) -> int:
+        """The number of the point that a term of AT writes."""
+        value = decode(term)
+        if isinstance(value, DateTime):
+            return int(value.ticks // 10**12) // self._step
+        assert isinstance(value, int)
+        return value * self._clock.unit // self._step
+
+    def build(self, strata: Sequence[Sequence[int]]) -> Net:
+        rules = self._program.rules
+        split = [components(rules, numbers) for numbers in strata]
+        for numbers in (numbers for stratum in split for numbers in stratum):
+            own = [rules[number] for number in numbers]
+            if self._is_standing(own):
+                self._standing |= {rule.head.atom.name for rule in own}
+        for rule in rules:
+            self._relation(rule.head.atom)
+        for stratum in split:
+            self._net.strata.append(
+                [self._component([rules[number] for number in numbers]) for numbers in stratum]
+            )
+        self._net.totals = list(self._totals.values())
+        return self._net
+
+    def _is_standing(self, rules: Sequence[LarsRule]) -> bool:
+        own = {rule.head.atom.name for rule in rules}
+        for rule in rules:
+            atoms = [literal for literal in rule.body if isinstance(literal, WindowAtom)]
+            if not atoms or any(isinstance(literal, WindowAggregate) for literal in rule.body):
+                return True
+            for literal in atoms:
+                if literal.negated or isinstance(literal.window, FactWindow):
+                    return True
+                if literal.atom.name in self._standing:
+                    return True
+                grows = literal.modality in (Modality.SOMETIME, Modality.AT_LEAST)
+                if literal.atom.name in own and grows and literal.window != TimeWindow(0):
+                    return True
+        return False
+
+    # -- tables
+
+    def _relation(self, atom: NamedAtom) -> Relation:
+        relations = self._net.relations
+        name = atom.name
+        if name not in relations:
+            relations[name] = relation = Relation(name, len(atom.arguments))
+            if name in self._heads:
+                table = self._time_view(relation, Modality.SOMETIME, 0, 0)
+                if name in self._watched:
+                    table.timed = True
+                    table.journals.append(relation.journal)
+        return relations[name]
+
+    def _time_view(self, relation: Relation, modality: Modality, length: int, count: int) -> Table:
+        key = (relation.name, modality, length, count)
+        if key in self._views:
+            return self._views[key]
+        agenda = self._net.agenda
+        view: View
+        match modality:
+            case Modality.SOMETIME:
+                view = Sometime(agenda, length)
+                if length == 0:
+                    relation.present = view
+            case Modality.AT:
+                view = EachPoint(agenda, length, self._term, relation.name in self._standing)
+                relation.each_point.append(view)
+            case Modality.ALWAYS | Modality.AT_LEAST:
+                needed = count if modality is Modality.AT_LEAST else None
+                view = Spans(agenda, length, needed, self._beginning, relation.name in self._scattered)
+        relation.views.append(view)
+        self._views[key] = view.table
+        return view.table
+
+    def _fact_view(self, atom: NamedAtom, window: FactWindow, modality: Modality, count: int) -> FactView:
+        key = (atom.name, window, modality, count)
+        if key not in self._fact_views:
+            net = self._net
+            if window not in net.logs:
+                log = net.logs[window] = FactLog(window, self._beginning)
+                for name in window.streams:
+                    net.logs_of.setdefault(name, []).append(log)
+            counted = atom.name in window.streams
+            view = FactView(net.agenda, net.logs[window], atom.name, modality, count, self._term, counted)
+            if not counted:
+                net.others_of.setdefault(atom.name, []).append(view)
+            net.fact_views.append(view)
+            self._fact_views[key] = view
+        return self._fact_views[key]
+
+    def _table(
+        self, atom: NamedAtom, window: TimeWindow | FactWindow | None, modality: Modality, count: int
+    ) -> Table:
+        if isinstance(window, FactWindow):
+            return self._fact_view(atom, window, modality, count).table
+        length = 0 if window is None else window.duration // self._step
+        if length == 0 and modality is Modality.ALWAYS:
+            modality = Modality.SOMETIME
+        return self._time_view(self._relation(atom), modality, length, count)
+
+    def _total(self, literal: WindowAggregate) -> Totals:
+        if literal not in self._totals:
+            source = self._table(literal.atom, literal.window, Modality.AT, 0)
+            source.timed = True
+            columns = literal.atom.arguments
+            reading = pattern(columns, literal.group, literal.argument, self._moment)
+            self._totals[literal] = Totals(self._net.agenda, literal, source, reading)
+        return self._totals[literal]
+
+    # -- rules
+
+    def _component(self, rules: Sequence[LarsRule]) -> Component:
+        own = {rule.head.atom.name for rule in rules}
+        standing = bool(own & self._standing)
+        recurs = recursive(rules)
+        heads = [self._relation(rule.head.atom) for rule in rules]
+        heads = list(dict.fromkeys(heads))
+        watched = [relation for relation in heads if relation.name in self._watched]
+        found: dict[str, dict[tuple[Term, ...], None]] = {relation.name: {} for relation in heads}
+        triggers: list[Trigger] = []
+        whole = []
+        tables: dict[Table, None] = {}
+        fact_views: dict[FactView, None] = {}
+        totals: dict[Totals, None] = {}
+        for rule in rules:
+            items = self._items(rule, own, tables, fact_views, totals)
+            sink = self._sink(rule, standing, None if recurs else found[rule.head.atom.name])
+            if standing:
+                whole.append(compile_body(items, sink, self._moment))
+            for place, item in enumerate(items):
+                if isinstance(item, Probe) and not item.negated and (item.own or not standing):
+                    triggers.append(Trigger(item.table, compile_body(items, sink, self._moment, place)))
+        if not standing:
+            return Lasting(triggers, watched)
+        for table in tables:
+            table.timed = True
+        return Standing(
+            heads,
+            list(tables),
+            whole,
+            triggers,
+            list(found.values()),
+            recurs,
+            list(fact_views),
+            list(totals),
+            watched,
+        )
+
+    def _items(
+        self,
+        rule: LarsRule,
+        own: Collection[str],
+        tables: dict[Table, None],
+        fact_views: dict[FactView, None],
+        totals: dict[Totals, None],
+    ) -> list[Item]:
+        """The body over tables; those that it reads are noted."""
+        items: list[Item] = []
+        for literal in rule.body:
+            match literal:
+                case FilterAtom() | BindAtom():
+                    items.append(literal)
+                    continue
+                case WindowAggregate():
+                    total = self._total(literal)
+                    totals[total] = None
+                    if isinstance(literal.window, FactWindow):
+                        fact_views[self._fact_view(literal.atom, literal.window, Modality.AT, 0)] = None
+                    probe = Probe(total.table, (*literal.group, literal.variable))
+                case WindowAtom():
+                    modality = literal.modality or Modality.SOMETIME
+                    table = self._table(literal.atom, literal.window, modality, literal.count)
+                    if isinstance(literal.window, FactWindow):
+                        view = self._fact_view(literal.atom, literal.window, modality, literal.count)
+                        fact_views[view] = None
+                    columns: tuple[Argument, ...] = literal.atom.arguments
+                    if modality is Modality.AT:
+                        assert literal.at is not None
+                        columns = (*columns, Var(literal.at))
+                    probe = Probe(table, columns, literal.negated, literal.atom.name in own)
+            items.append(probe)
+            tables[probe.table] = None
+        return items
+
+    def _sink(self, rule: LarsRule, standing: bool, found: dict[tuple[Term, ...], None] | None) -> Sink:
+        head, relation = rule.head, self._relation(rule.head.atom)
+        columns = head.atom.arguments
+        if head.at is not None:
+            put = put_at(self._net.placing, relation, self._points, head.offset // self._step)
+            return Sink(put, columns, at=head.at)
+        if not standing:
+            assert relation.present is not None
+            return Sink(relation.hold, columns, annotated=True, known=relation.present.table.rows)
+        if found is None:
+            return Sink(relation.stand, columns)
+        kept = found
+
+        def keep(values: tuple[Term, ...]) -> None:
+            kept[values] = None
+
+        return Sink(keep, columns)

@@ -1,0 +1,314 @@
+"""A rule's body as one Python function: a join over tables, flat guards, a sink.
+
+Place:   engine.py makes one function a trigger; tables.py has what it reads.
+Method:  nested loops over hash indexes, as in joins/emit.py for triples: the atom with most bound columns is
+         next, guards stand where their variables are bound. The joined annotation is the least of the last
+         points of the rows (they all hold now). Everything, constants, tables, conditions, comes in through
+         the namespace: no text of a user is part of the source.
+Limits:  CPython refuses 20 nested blocks, so a long body goes on in a second function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from dotr.ir.datalog import BindAtom, FilterAtom
+from dotr.ir.expressions import Expression, Var
+from dotr.ir.lars import Argument
+from dotr.joins.emit import Names, make
+from dotr.joins.filters import Moment, positional_condition, positional_value
+from dotr.joins.variables import expression_variables
+from dotr.lars.tables import Table
+
+_DEEPEST = 15
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Probe:
+    """Rows of a table that fit. `own`: the rule's sink may add rows while they are read."""
+
+    table: Table
+    columns: tuple[Argument, ...]
+    negated: bool = False
+    own: bool = False
+
+    @property
+    def variables(self) -> set[str]:
+        return {column.name for column in self.columns if isinstance(column, Var)}
+
+
+Item: TypeAlias = Probe | FilterAtom | BindAtom
+
+
+@dataclass(frozen=True, slots=True)
+class Sink:
+    """What becomes of a solution: `call(values)`, `call(values, last point)` if `annotated`, or
+    `call(values, term of a point)` for a head AT `at`. `known`: rows that need no call if they last as long.
+    """
+
+    call: Callable[..., None]
+    columns: tuple[Argument, ...]
+    annotated: bool = False
+    at: str | None = None
+    known: dict[Any, int] | None = None
+
+
+def compile_body(
+    items: Sequence[Item], sink: Sink, moment: Moment, trigger: int | None = None
+) -> Callable[..., None]:
+    """A function over the rows of the `trigger`-th item, or without one over everything that holds."""
+    names = Names()
+    code = _Code(items, sink, moment, names)
+    if trigger is None:
+        code.write({}, None)
+        return make("run", "def run():\n" + code.text(), names)
+    code.write({}, trigger)
+    return make("run", "def run(delta):\n" + code.text(), names)
+
+
+class _Code:
+    """Owns the lines of one function, and what each variable is called in it."""
+
+    def __init__(self, items: Sequence[Item], sink: Sink, moment: Moment, names: Names) -> None:
+        self._left = list(items)
+        self._sink, self._moment, self._names = sink, moment, names
+        self._lines: list[str] = []
+        self._depth = 1
+        self._loops = 0
+        self._fresh = 0
+        self._env: dict[str, str] = {}
+        self._horizon = ""
+        self._never: set[str] = set()
+
+    def text(self) -> str:
+        return "\n".join(self._lines)
+
+    def write(self, env: dict[str, str], trigger: int | None, horizon: str = "") -> None:
+        self._env, self._horizon = dict(env), horizon
+        bindable = set(env)
+        for item in self._left:
+            if isinstance(item, Probe) and not item.negated:
+                bindable |= item.variables
+            elif isinstance(item, BindAtom):
+                bindable.add(item.variable.name)
+        self._bindable = bindable
+        if trigger is not None:
+            first = self._left.pop(trigger)
+            assert isinstance(first, Probe)
+            self._loop("delta", first, set())
+        else:
+            self._line(f"for _ in {self._names.bind(((),), 'ONCE')}:")
+            self._depth += 1
+        self._go_on()
+
+    def _line(self, text: str) -> None:
+        self._lines.append("    " * self._depth + text)
+
+    def _local(self) -> str:
+        self._fresh += 1
+        return f"v{self._fresh}"
+
+    def _go_on(self) -> None:
+        """Write what is left, guards as early as they can stand, then the sink."""
+        while self._left:
+            ready = next((item for item in self._left if self._is_ready(item)), None)
+            if ready is not None:
+                self._left.remove(ready)
+                self._guard(ready)
+                continue
+            probes = [item for item in self._left if isinstance(item, Probe) and not item.negated]
+            assert probes, "checked: every variable of a guard can be bound"
+            if self._loops >= _DEEPEST:
+                self._second_function()
+                return
+            best = max(probes, key=lambda probe: len(self._bound(probe)) / (len(probe.columns) or 1))
+            self._left.remove(best)
+            self._probe(best)
+        self._finish()
+
+    def _is_ready(self, item: Item) -> bool:
+        match item:
+            case Probe(negated=False):
+                return len(self._bound(item)) == len(item.columns)
+            case Probe():
+                needed = item.variables
+            case FilterAtom():
+                needed = set(expression_variables(item.condition))
+            case BindAtom():
+                needed = set(expression_variables(item.expression))
+        return needed & self._bindable <= self._env.keys()
+
+    def _bound(self, probe: Probe) -> list[int]:
+        """The columns that are known before the table is read."""
+        return [
+            place
+            for place, column in enumerate(probe.columns)
+            if not isinstance(column, Var) or column.name in self._env
+        ]
+
+    def _value(self, node: Argument) -> str:
+        return self._env[node.name] if isinstance(node, Var) else self._names.constant(node)
+
+    def _guard(self, item: Item) -> None:
+        match item:
+            case Probe(negated=True):
+                self._line(f"if {self._absence(item)}: continue")
+            case Probe():
+                row = self._key([self._value(column) for column in item.columns], always=True)
+                rows = self._names.bind(item.table.rows, "ROWS")
+                if self._sink.annotated:
+                    local = self._local()
+                    self._line(f"{local} = {rows}.get({row})")
+                    self._line(f"if {local} is None: continue")
+                    self._join(local)
+                else:
+                    self._line(f"if {row} not in {rows}: continue")
+            case FilterAtom():
+                used = expression_variables(item.condition)
+                test = self._names.bind(positional_condition(item.condition, used, self._moment), "G")
+                self._line(f"if not {test}({self._arguments(used)}): continue")
+            case BindAtom():
+                used = expression_variables(item.expression)
+                get = self._names.bind(positional_value(item.expression, used, self._moment), "F")
+                call = f"{get}({self._arguments(used)})"
+                if item.variable.name in self._env:
+                    self._line(f"if {call} != {self._env[item.variable.name]}: continue")
+                else:
+                    local = self._env[item.variable.name] = self._local()
+                    self._line(f"{local} = {call}")
+                    self._line(f"if {local} is None: continue")
+
+    def _arguments(self, names: Sequence[str]) -> str:
+        values = [self._env.get(name, "None") for name in names]
+        return values[0] if len(values) == 1 else f"({', '.join(values)})"
+
+    def _key(self, values: Sequence[str], always: bool = False) -> str:
+        """A key of an index, or (`always`) a row."""
+        if len(values) == 1 and not always:
+            return values[0]
+        return f"({', '.join(values)}{',' if len(values) == 1 else ''})"
+
+    def _rows(self, probe: Probe, bound: Sequence[int]) -> str:
+        """The rows that have the known values in the columns `bound`."""
+        if not bound:
+            return self._names.bind(probe.table.rows, "ROWS")
+        index = self._names.bind(probe.table.index(tuple(bound)), "INDEX")
+        key = self._key([self._value(probe.columns[place]) for place in bound])
+        return f"{index}.get({key}, ())"
+
+    def _absence(self, probe: Probe) -> str:
+        """Whether what is negated holds; variables that nothing binds stand for any value."""
+        bound = self._bound(probe)
+        if len(bound) == len(probe.columns):
+            row = self._key([self._value(column) for column in probe.columns], always=True)
+            return f"{row} in {self._names.bind(probe.table.rows, 'ROWS')}"
+        rows = self._rows(probe, bound)
+        places: dict[str, int] = {}
+        same = []
+        for place, column in enumerate(probe.columns):
+            if isinstance(column, Var) and column.name not in self._env:
+                first = places.setdefault(column.name, place)
+                if first != place:
+                    same.append(f"r[{first}] == r[{place}]")
+        if not same:
+            return rows
+        return f"{self._names.bind(any, 'ANY')}({' and '.join(same)} for r in {rows})"
+
+    def _probe(self, probe: Probe) -> None:
+        bound = self._bound(probe)
+        rows = self._rows(probe, bound)
+        if probe.own:
+            rows = f"{self._names.bind(list, 'LIST')}({rows})"
+        self._loop(rows, probe, set(bound))
+
+    def _loop(self, rows: str, probe: Probe, known: set[int]) -> None:
+        """A loop over rows whose columns `known` need no look."""
+        row = self._local()
+        self._line(f"for {row} in {rows}:")
+        self._depth += 1
+        self._loops += 1
+        if self._sink.annotated:
+            local = self._local()
+            self._line(f"{local} = {self._names.bind(probe.table.rows, 'ROWS')}[{row}]")
+        for place, column in enumerate(probe.columns):
+            if place in known:
+                continue
+            if isinstance(column, Var) and column.name not in self._env:
+                value = self._env[column.name] = self._local()
+                self._line(f"{value} = {row}[{place}]")
+            else:
+                self._line(f"if {row}[{place}] != {self._value(column)}: continue")
+        if self._sink.annotated:
+            self._join(local)
+
+    def _join(self, last: str) -> None:
+        """The least of the last points so far."""
+        if self._horizon:
+            joined = self._local()
+            self._line(f"{joined} = {last} if {last} < {self._horizon} else {self._horizon}")
+            self._horizon = joined
+        else:
+            self._horizon = last
+
+    def _finish(self) -> None:
+        sink = self._sink
+        values = self._key([self._value(column) for column in sink.columns], always=True)
+        call = self._names.bind(sink.call, "SINK")
+        if sink.at is not None:
+            self._line(f"{call}({values}, {self._env[sink.at]})")
+        elif sink.annotated and sink.known is not None:
+            row = self._local()
+            self._line(f"{row} = {values}")
+            self._line(f"if {self._names.bind(sink.known, 'KNOWN')}.get({row}, -1) < {self._horizon}:")
+            self._line(f"    {call}({row}, {self._horizon})")
+        elif sink.annotated:
+            self._line(f"{call}({values}, {self._horizon})")
+        else:
+            self._line(f"{call}({values})")
+
+    def _second_function(self) -> None:
+        """Go on in a function of everything known: this one is nested as deeply as is allowed."""
+        names = Names()
+        rest = _Code(self._left, self._sink, self._moment, names)
+        given = {name: f"g{place}" for place, name in enumerate(self._env)}
+        parameters = [*given.values(), *(["h"] if self._horizon else [])]
+        rest.write(given, None, "h" if self._horizon else "")
+        function = make("rest", f"def rest({', '.join(parameters)}):\n{rest.text()}", names)
+        values = [*self._env.values(), *([self._horizon] if self._horizon else [])]
+        self._line(f"{self._names.bind(function, 'REST')}({', '.join(values)})")
+
+
+def pattern(
+    columns: Sequence[Argument], group: Sequence[Var], argument: Expression | None, moment: Moment
+) -> Callable[[Any], tuple[Any, Any] | None]:
+    """How a row under a pattern is read: (values of `group`, value of `argument`); None where it fits not."""
+    places: dict[str, int] = {}
+    constants: list[tuple[int, str]] = []
+    same: list[tuple[int, int]] = []
+    for place, column in enumerate(columns):
+        if not isinstance(column, Var):
+            constants.append((place, column))
+        elif column.name in places:
+            same.append((place, places[column.name]))
+        else:
+            places[column.name] = place
+    key = [places[variable.name] for variable in group]
+    used = [] if argument is None else expression_variables(argument)
+    get = None if argument is None else positional_value(argument, used, moment)
+
+    def read(row: Any) -> tuple[Any, Any] | None:
+        for place, constant in constants:
+            if row[place] != constant:
+                return None
+        for place, other in same:
+            if row[place] != row[other]:
+                return None
+        value = None
+        if get is not None:
+            values = [row[places[name]] if name in places else None for name in used]
+            value = get(values[0] if len(values) == 1 else tuple(values))
+        return tuple([row[place] for place in key]), value
+
+    return read
