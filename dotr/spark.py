@@ -44,6 +44,7 @@ def detect(
     base: str | None = None,
     max_jump: timedelta | str | None = None,
     budget: int = BUDGET,
+    parallelism: int | None = None,
 ) -> DataFrame:
     """The composite events of a log: (time, rule, id, bindings, match, graph), in no order; see
     dataframe.py.
@@ -60,6 +61,7 @@ def detect(
         base=base,
         max_jump=max_jump,
         budget=budget,
+        parallelism=parallelism,
     )
 
 

@@ -76,6 +76,20 @@ class Layout:
         slice_, bucket = divmod(rest, self.cuts[group].buckets)
         return group, bucket, slice_
 
+    def numbered(self, first: Time) -> tuple[int, list[int]]:
+        """How many parts a log from `first` to `last` has, and per group what is added to a part's number
+        without its group (`part // groups`) so that all parts are numbered from 0 on.
+        """
+        total = 0
+        added: list[int] = []
+        for cut in self.cuts:
+            slices = range(1)
+            if cut.slices is not None:
+                slices = range(cut.slices.seen_by(first, 0).start, cut.slices.seen_by(self.last, 0).stop)
+            added.append(total - slices.start * cut.buckets)
+            total += len(slices) * cut.buckets
+        return total, added
+
     def parts_of_instant(
         self, group: RuleComponentGroup, buckets: Sequence[int], time: Time
     ) -> Iterator[tuple[int, int]]:

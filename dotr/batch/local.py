@@ -216,7 +216,7 @@ def _weight(split: Split) -> int:
     for piece in split.pieces:
         size = file_size(piece.file)
         if piece.file.lower().endswith(SUFFIX):
-            total += size * 8 // max(1, piece.end)
+            total += piece.size or size * 8 // max(1, piece.end)
         elif piece.end:
             total += piece.end - piece.first
         else:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from dotr.batch.arrow_batches import graph_text
@@ -28,18 +29,25 @@ ARCHIVE_RUNG = "the archive's own time"
 SPLIT = 32 * 1024 * 1024
 """Bytes of documents that one task reads, about."""
 
+PACK = 128 * 1024 * 1024
+"""Bytes of row groups, unpacked, that one task reads at most, if none is larger."""
+
+_FOOTERS = 16
+"""Files of an archive that are looked at together."""
+
 
 @dataclass(frozen=True, slots=True)
 class Piece:
     """A part `[first, end)` of a file: bytes, or row groups where it is Parquet; `end` 0 is all of it.
 
-    `graphs`: how many there are in it, where a file says that; 0 is unknown.
+    `graphs`: how many there are in it, where a file says that; `size`: bytes, unpacked; 0 is unknown.
     """
 
     file: str
     first: int = 0
     end: int = 0
     graphs: int = 0
+    size: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +133,13 @@ def clock_of(file: str, options: SourceOptions, fail: bool, content: bytes | Non
 def _splits(files: Sequence[str], options: SourceOptions, fail: bool) -> Iterator[Split]:
     together: list[Piece] = []
     size = 0
+    archives = [file for file in files if file.lower().endswith(SUFFIX)]
+    with ThreadPoolExecutor(min(_FOOTERS, max(1, len(archives)))) as pool:
+        footers = pool.map(lambda file: _row_groups(file, options, fail), archives)
+        row_groups = dict(zip(archives, footers, strict=True))
     for file in files:
-        if file.lower().endswith(SUFFIX):
-            yield from (Split((piece,)) for piece in _row_groups(file, options, fail))
+        if file in row_groups:
+            yield from (Split((piece,)) for piece in row_groups[file])
             continue
         bytes_ = file_size(file)
         at = cuts(file, bytes_, SPLIT)
@@ -144,15 +156,40 @@ def _splits(files: Sequence[str], options: SourceOptions, fail: bool) -> Iterato
         yield Split(tuple(together))
 
 
-def _row_groups(file: str, options: SourceOptions, fail: bool) -> Iterator[Piece]:
+def _row_groups(file: str, options: SourceOptions, fail: bool) -> list[Piece]:
     try:
         archive = ArchiveFile(file, options.unit)
-        counts = [archive.count(group) for group in range(archive.groups)]
+        groups = [(archive.count(group), archive.unpacked(group)) for group in range(archive.groups)]
     except DataError:
         if fail:
             raise
-        counts = [0]  # the task that reads it makes the dead letter
-    yield from (Piece(file, group, group + 1, count) for group, count in enumerate(counts))
+        groups = [(0, 0)]  # the task that reads it makes the dead letter
+    return [Piece(file, number, number + 1, *found) for number, found in enumerate(groups)]
+
+
+def packed(splits: Sequence[Split], tasks: int) -> tuple[Split, ...]:
+    """Splits of row groups, neighbours put together to about half of PACK to PACK bytes; to less where not
+    as many as `tasks` would be left. Row groups of one file that follow each other are one piece.
+    """
+    pieces = [piece for split in splits for piece in split.pieces]
+    goal = min(PACK, -(-sum(piece.size for piece in pieces) // max(1, tasks)))
+    found: list[Split] = []
+    waiting: list[Piece] = []
+    size = 0
+    for piece in pieces:
+        if waiting and (size >= goal or size + piece.size > PACK):
+            found.append(Split(tuple(waiting)))
+            waiting, size = [], 0
+        size += piece.size
+        last = waiting[-1] if waiting else None
+        if last is not None and last.file == piece.file and last.end == piece.first:
+            graphs, bytes_ = last.graphs + piece.graphs, last.size + piece.size
+            waiting[-1] = Piece(piece.file, last.first, piece.end, graphs, bytes_)
+        else:
+            waiting.append(piece)
+    if waiting:
+        found.append(Split(tuple(waiting)))
+    return tuple(found)
 
 
 def spread(splits: Sequence[Split], tasks: int) -> tuple[Split, ...]:

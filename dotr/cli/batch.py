@@ -25,6 +25,7 @@ from dotr.batch.locations import is_remote, plain_path
 from dotr.batch.log_splits import LogListing, open_log
 from dotr.batch.output_parts import FORMATS, Folder, OutputFolder
 from dotr.batch.runs import Report, Request, Runner, run_file, warnings
+from dotr.batch.spark.sessions import SparkOptions
 from dotr.cli import render
 from dotr.cli.options import (
     budget_option,
@@ -38,6 +39,7 @@ from dotr.cli.options import (
     source_options,
 )
 from dotr.cli.run import DeadLetters, outputs_apart
+from dotr.cli.spark_options import asked_of_spark, refuse_without_spark, spark_options
 from dotr.core.deployment import Deployment, Settings
 from dotr.errors import Diagnostic, UsageError
 from dotr.io.files.background import read_background
@@ -73,9 +75,7 @@ from dotr.tesla.partitioning import By, describe
     default="spark",
     help="Spark, or processes of this machine (default: spark).",
 )
-@click.option(
-    "--master", metavar="URL", help="Where Spark runs: local[4], spark://…, yarn (default: local[*])."
-)
+@spark_options
 @click.option(
     "--by",
     type=click.Choice([b.value for b in By]),
@@ -109,6 +109,11 @@ def command(
     out: str,
     engine: str,
     master: str | None,
+    conf: tuple[str, ...],
+    packages: tuple[str, ...],
+    py_files: tuple[str, ...],
+    archives: tuple[str, ...],
+    parallelism: int | None,
     by: str,
     slice_: int | None,
     format_: str | None,
@@ -150,7 +155,8 @@ def command(
     triples = read_background(documents, base, max_document, named=program.named)
     deployment = Deployment(program, triples, Settings(materialize_all=materialize == "all", budget=budget))
     plan = deployment.partitioning(By(by))
-    with closing(_runner(engine, master, [*places, plain_path(out)])) as runner:
+    spark = asked_of_spark(master, conf, packages, py_files, archives, parallelism)
+    with closing(_runner(engine, spark, [*places, plain_path(out)])) as runner:
         folder = _folder(runner, plain_path(out), format_, overwrite)
         with DeadLetters(on_error, overwrite) as dead:
             log = _log(runner, places, options, dead.fails)
@@ -171,10 +177,9 @@ def _here(places: Sequence[str]) -> list[str]:
     return [place for place in places if not is_remote(place)]
 
 
-def _runner(engine: str, master: str | None, places: Sequence[str]) -> Runner:
+def _runner(engine: str, spark: SparkOptions, places: Sequence[str]) -> Runner:
     if engine == "local":
-        if master is not None:
-            raise UsageError(Diagnostic("D4121", "--master is for --engine spark"))
+        refuse_without_spark(spark)
         for place in filter(is_remote, places):
             raise UsageError(
                 Diagnostic(
@@ -188,7 +193,7 @@ def _runner(engine: str, master: str | None, places: Sequence[str]) -> Runner:
         return LocalRunner()
     from dotr.batch.spark.cluster import SparkRunner  # noqa: PLC0415  # start-up: Spark takes seconds
 
-    return SparkRunner(master)
+    return SparkRunner(spark)
 
 
 def _folder(runner: Runner, out: str, format_: str, overwrite: bool) -> Folder:

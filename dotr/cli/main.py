@@ -48,6 +48,7 @@ VERBS = {
     "status": "What is deployed: watermark, state, counts.",
     "undeploy": "Take a rule out of a deployment.",
     "batch": "Detect over historical logs, locally or on Spark.",
+    "spark": "What spark-submit needs to run dotr.",
     "convert": "Convert streams between formats.",
     "times": "When things happened in sources: range, order, gaps, lateness.",
     "help": "The manual, offline.",

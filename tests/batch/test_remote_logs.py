@@ -16,6 +16,7 @@ from dotr.batch.runs import Report, Request
 from dotr.batch.spark.cluster import SparkRunner
 from dotr.batch.spark.remote_logs import list_files, open_remote
 from dotr.batch.spark.remote_output import RemoteFolder
+from dotr.batch.spark.sessions import SparkOptions
 from dotr.cli import batch as verb
 from dotr.core.deployment import Deployment
 from dotr.errors import DataError, EngineError, RefusedError
@@ -206,7 +207,7 @@ def test_the_local_engine_refuses_uris(store: Path, tmp_path: Path) -> None:
 
 
 def test_a_session_that_was_there_stays(spark: Any) -> None:
-    with closing(verb._runner("spark", None, ["hdfs://host/log"])) as runner:
+    with closing(verb._runner("spark", SparkOptions(), ["hdfs://host/log"])) as runner:
         assert isinstance(runner, SparkRunner)
         assert runner.session() is spark
     assert spark.range(3).count() == 3

@@ -10,17 +10,20 @@ import pytest
 
 import dotr.spark
 from dotr.batch.arrow_batches import graph_text
+from dotr.batch.fact_rows import REFUSED, Cut, Layout
 from dotr.batch.log_splits import open_log
 from dotr.batch.runs import Request
 from dotr.batch.spark.cluster import SparkRunner
-from dotr.batch.spark.stages import mended
+from dotr.batch.spark.placing import FACT_COLUMNS, by_part
+from dotr.batch.time_slices import Uneven
 from dotr.core.deployment import Deployment
-from dotr.errors import UsageError
+from dotr.errors import DataError, UsageError
 from dotr.events import Clock
 from dotr.io.decode.parquet import ArchiveWriter
 from dotr.io.files.rule_texts import read_rules_text
 from dotr.io.files.sources import SourceOptions, Sources
 from dotr.lang import load_program
+from dotr.tesla.partitioning import Partitioning
 from tests.batch.test_local import golden_cases, in_one_process, loaded, output, quiet
 
 pytestmark = pytest.mark.spark
@@ -211,9 +214,12 @@ def test_timestamps_stay_timestamps(spark: Any, tmp_path: Path) -> None:
 
 def test_a_bad_graph_is_told_as_a_diagnostic(story: Path, spark: Any) -> None:
     log = spark.createDataFrame([(1, "<urn:x:a> <urn:x:smoke> nonsense .")], "time bigint, graph string")
-    with pytest.raises(Exception, match="D2001") as raised:  # Spark's own exception, whichever it is
-        dotr.spark.detect(log, story / "rules.dotr").collect()
-    assert "the graph at 1000000" in str(mended(raised.value))
+    found = dotr.spark.detect(log, story / "rules.dotr")
+    for action in (found.collect, found.toArrow, found.count):
+        with pytest.raises(DataError, match="D2001") as raised:
+            action()
+        assert "the graph at 1000000" in raised.value.diagnostics[0].place
+        assert "dotr-error" not in str(raised.value)
 
 
 def test_an_empty_log_has_no_events(story: Path, spark: Any) -> None:
@@ -228,7 +234,7 @@ def test_wrong_columns_are_refused_before_anything_runs(story: Path, spark: Any)
 
 def test_a_row_without_time_is_refused(story: Path, spark: Any) -> None:
     log = spark.createDataFrame([(None, ""), (1, "")], "time bigint, graph string")
-    with pytest.raises(Exception, match="D2018"):  # Spark's own exception, whichever it is
+    with pytest.raises(DataError, match="D2018"):
         dotr.spark.detect(log, story / "rules.dotr").collect()
 
 
@@ -248,3 +254,30 @@ def test_what_breaks_while_ctrl_c_is_answered_is_ctrl_c(
     monkeypatch.setattr("dotr.batch.spark.stages.look", stopped)
     with pytest.raises(KeyboardInterrupt):
         SparkRunner().run(request, str(tmp_path), quiet)
+
+
+def test_parts_have_partitions_of_their_own(spark: Any) -> None:
+    """Some of 150 parts met in one of 200 partitions by their hash; adaptive execution joined small ones."""
+    layout = Layout(Partitioning((), ()), (Cut(25, Uneven((10, 20, 30))), Cut(50)), last=40)
+    parts = [layout.part(0, bucket, slice_) for slice_ in range(4) for bucket in range(25)]
+    parts += [layout.part(1, bucket, 0) for bucket in range(50)]
+    rows = [(part, time, "") for time in (3, 1, 2) for part in parts]
+    facts = spark.createDataFrame([*rows, (REFUSED, 5, "letter")], FACT_COLUMNS)
+    spark.conf.set("spark.sql.adaptive.enabled", "true")
+    try:
+        placed = by_part(facts, [], layout, 0, cores=100)
+        found = placed.selectExpr("spark_partition_id() AS task", "part", "time").collect()
+    finally:
+        spark.conf.set("spark.sql.adaptive.enabled", "false")
+    tasks: dict[int, list[int]] = {}
+    for row in found:
+        if row.part != REFUSED:
+            tasks.setdefault(row.task, []).append(row.part)
+    assert len(tasks) == 150
+    assert all(len(set(held)) == 1 for held in tasks.values())
+
+
+def test_a_setting_that_comes_too_late_is_refused(spark: Any) -> None:
+    with pytest.raises(UsageError, match="D4308"):
+        dotr.spark.session("local[7]")
+    assert dotr.spark.session() is spark

@@ -1,4 +1,4 @@
-"""Tasks over Parquet archives: a row of the task's frame is the number of a split, whose row groups it reads.
+"""Tasks over Parquet archives: a row of the task's frame names the row groups that it reads.
 
 Place:   cluster.py, for logs that are all Parquet.
 Method:  a first task reads the times alone. A second extracts what stands alone at its instant, where it was
@@ -17,7 +17,8 @@ import pyarrow as pa
 from dotr.batch.arrow_batches import Instant, extract, fact_batches
 from dotr.batch.job import Shipped
 from dotr.batch.log_splits import LogListing, other_time
-from dotr.batch.spark import stages as frames
+from dotr.batch.spark import failures
+from dotr.batch.spark.placing import pieces_of
 from dotr.events import Time
 from dotr.io.arrow_columns import integers, texts
 from dotr.io.decode.documents import Format
@@ -30,11 +31,9 @@ _ROWS = 8192
 
 
 def rows_of(log: LogListing, batches: Batches) -> Iterator[tuple[Time, str, str]]:
-    """(time in µs, N-Triples, place) of the splits whose numbers come. Raises DataError."""
-    for batch in batches:
-        for number in batch.column(0).to_pylist():
-            for piece in log.splits[number].pieces:
-                yield from _open(log, piece.file).rows(piece.first, piece.end or None)
+    """(time in µs, N-Triples, place) of the pieces that come. Raises DataError."""
+    for piece in pieces_of(batches):
+        yield from _open(log, piece.file).rows(piece.first, piece.end or None)
 
 
 def _open(log: LogListing, path: str) -> ArchiveFile:
@@ -51,14 +50,12 @@ class ReadTimes:
     log: LogListing
 
     def __call__(self, batches: Batches) -> Batches:
-        return frames.told(lambda: self._times(batches))
+        return failures.told(lambda: self._times(batches))
 
     def _times(self, batches: Batches) -> Batches:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                for piece in self.log.splits[number].pieces:
-                    for times in _open(self.log, piece.file).times(piece.first, piece.end or None):
-                        yield pa.RecordBatch.from_arrays([integers(times)], names=["time"])
+        for piece in pieces_of(batches):
+            for times in _open(self.log, piece.file).times(piece.first, piece.end or None):
+                yield pa.RecordBatch.from_arrays([integers(times)], names=["time"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +67,7 @@ class ExtractArchives:
     again: frozenset[Time]
 
     def __call__(self, batches: Batches) -> Batches:
-        return frames.told(lambda: fact_batches(extract(self.shipped.worker(), self._instants(batches))))
+        return failures.told(lambda: fact_batches(extract(self.shipped.worker(), self._instants(batches))))
 
     def _instants(self, batches: Batches) -> Iterator[Instant]:
         again, base = self.again, self.log.options.base
@@ -87,7 +84,7 @@ class ReadGraphs:
     again: frozenset[Time]
 
     def __call__(self, batches: Batches) -> Batches:
-        return frames.told(lambda: self._graphs(batches))
+        return failures.told(lambda: self._graphs(batches))
 
     def _graphs(self, batches: Batches) -> Batches:
         times: list[Time] = []

@@ -17,18 +17,22 @@ from dataclasses import dataclass, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from dotr.batch.fact_rows import REFUSED, FactRow, Layout, marks
+from dotr.batch.fact_rows import REFUSED, Layout, marks
 from dotr.batch.findings import first_of_each
 from dotr.batch.job import Shipped, make_job, ship
 from dotr.batch.locations import is_remote
-from dotr.batch.log_splits import ARCHIVE_RUNG, absolute, spread
+from dotr.batch.log_splits import ARCHIVE_RUNG, absolute, packed, spread
 from dotr.batch.runs import PARTS, Report, Request, Tell, add_counts, check_program, lay_out
+from dotr.batch.spark import failures
 from dotr.batch.spark import stages as frames
 from dotr.batch.spark.archives import ExtractArchives, ReadGraphs, ReadTimes
+from dotr.batch.spark.failures import shipped
+from dotr.batch.spark.placing import FACT_COLUMNS, by_part, one_task_each, parallelism
 from dotr.batch.spark.read_tasks import READ_COLUMNS, ReadSplits
 from dotr.batch.spark.remote_logs import read_remote, union
 from dotr.batch.spark.remote_output import write_remote
-from dotr.batch.spark.sessions import session
+from dotr.batch.spark.sessions import SparkOptions
+from dotr.batch.spark.sessions import start as start_session
 from dotr.batch.time_gaps import Cutoff, cutoff
 from dotr.errors import DotrError
 from dotr.events import Clock, Time
@@ -39,13 +43,19 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+PLAIN_SPARK = SparkOptions()
+
+MANY = 1024
+"""Quantiles of times that are asked for, at least."""
+
+
 class SparkRunner:
-    """Owns the session it starts at `master`, until `close`; uses the one that is there if there is one."""
+    """Owns the session that it starts, until `close`; uses the one that is there if there is one."""
 
     name = "spark"
 
-    def __init__(self, master: str | None = None) -> None:
-        self._master = master
+    def __init__(self, options: SparkOptions = PLAIN_SPARK) -> None:
+        self._options = options
         self._session: SparkSession | None = None
         self._own = False
         self._seconds = 0.0
@@ -57,7 +67,7 @@ class SparkRunner:
 
             start = monotonic()
             self._own = SparkSession.getActiveSession() is None
-            self._session = session(self._master)
+            self._session = start_session(self._options)
             self._seconds = monotonic() - start
         return self._session
 
@@ -78,13 +88,13 @@ class SparkRunner:
         report.seconds["start"] = self._seconds
         try:
             found = replace(request, log=absolute(request.log))
-            _Run(found, report, spark, request.log.clock, folder, tell).run()
+            _Run(found, report, spark, request.log.clock, folder, tell, self._options.parallelism).run()
         except DotrError:
             raise
         except Exception as error:  # Py4J and gRPC raise what they like
             if _interrupted(error):
                 raise KeyboardInterrupt from None
-            raise frames.mended(error) from None
+            raise failures.mended(error) from None
         return report
 
 
@@ -98,25 +108,25 @@ class _Run:
     clock: Clock
     folder: str
     tell: Tell
+    parallelism: int | None = None
 
     def run(self) -> None:
         request, report = self.request, self.report
-        cores = max(1, int(self.spark.conf.get("spark.sql.shuffle.partitions") or 8) // 8)
         unit = self.clock.unit if self.clock.integer else 1
         if self._only_archives():
-            self._archives(cores, unit)
+            self._archives(unit)
             return
-        log, kept = self._graphs(cores)
+        log, kept = self._graphs()
         try:
             with self._stage("read"):
                 self._notes(kept)
-                look = frames.look(log, unit, cores * PARTS)
+                look = frames.look(log, unit, self._pieces())
             report.graphs, report.instants = look.graphs, look.instants
             report.first, report.last = look.first, look.last
             if look.first is None or look.last is None:
                 return
             cut = self._cutoff(log.select("time"), unit)
-            job, layout = self._job(look, cores, cut)
+            job, layout = self._job(look, cut)
             instants = frames.instants(log, look.repeated)
             facts = frames.facts(instants, job, self.clock)
             first: Time | None = look.first
@@ -125,7 +135,7 @@ class _Run:
                 first = self._first_accepted(taken, job, look.first)
             rows = [] if first is None else marks(layout, first)
             with self._stage("detect"):
-                self._write(facts, rows, job)
+                self._write(by_part(facts, rows, layout, look.first, self._cores()), job)
         finally:
             kept.unpersist()
 
@@ -137,11 +147,13 @@ class _Run:
         found = frames.gaps(times, unit, ahead.stride)
         return cutoff(ahead, found, self.clock, self.request.treatment.forgiving)
 
-    def _job(self, look: frames.Look, cores: int, cut: Cutoff | None) -> tuple[Shipped, Layout]:
+    def _job(self, look: frames.Look, cut: Cutoff | None) -> tuple[Shipped, Layout]:
         """The job for a log."""
         assert look.last is not None
         request, last = self.request, look.last if cut is None else cut.last
-        layout = lay_out(request.plan(), cores, look.quantiles, last, request.slice_length)
+        cores = self._cores()  # by now all that come have come
+        quantiles = frames.thinned(look.quantiles, cores * PARTS)
+        layout = lay_out(request.plan(), cores, quantiles, last, request.slice_length)
         return ship(make_job(request.deployment, self.clock, layout, request.treatment, cut)), layout
 
     def _first_accepted(self, instants: DataFrame, job: Shipped, first: Time) -> Time | None:
@@ -162,15 +174,15 @@ class _Run:
         here = (p.file.lower().endswith(SUFFIX) for s in log.splits for p in s.pieces)
         return log.fail and log.remote is None and all(here)
 
-    def _write(self, facts: DataFrame, rows: Sequence[FactRow], job: Shipped) -> None:
+    def _write(self, placed: DataFrame, job: Shipped) -> None:
         """Detect and write: tasks write files themselves where they can, else Spark does."""
         format_ = self.request.format_
         if not is_remote(self.folder):
-            self._sum_up(frames.written(facts, rows, job, self.folder, format_).collect())
+            self._sum_up(frames.written(placed, job, self.folder, format_).collect())
             return
         from pyspark import StorageLevel  # noqa: PLC0415  # start-up
 
-        found = frames.noted(facts, rows, job, format_, self.clock).persist(StorageLevel.DISK_ONLY)
+        found = frames.noted(placed, job, format_, self.clock).persist(StorageLevel.DISK_ONLY)
         try:
             self.report.files = write_remote(found, self.folder, format_)
             findings: list[tuple[Time, str]] = []
@@ -200,13 +212,15 @@ class _Run:
         for row in done:
             add_counts(report.left_out, json.loads(row.left_out))
 
-    def _archives(self, cores: int, unit: int) -> None:
+    def _archives(self, unit: int) -> None:
         """The run over Parquet files: tasks read row groups themselves."""
-        request, report, splits = self.request, self.report, self.request.log.splits
-        tasks = self.spark.range(0, len(splits), 1, len(splits))
+        request, report = self.request, self.report
+        splits = packed(request.log.splits, self._cores() * PARTS)
+        log = replace(request.log, splits=())  # tasks carry their own pieces
+        tasks = one_task_each(self.spark, splits)
         with self._stage("read"):
-            times = tasks.mapInArrow(ReadTimes(request.log), "time bigint")
-            look = frames.look(times, 1, cores * PARTS)
+            times = tasks.mapInArrow(shipped(ReadTimes(log)), "time bigint")
+            look = frames.look(times, 1, self._pieces())
             few = look.repeated <= frames.FEW
             again = frozenset(frames.repeated_times(times)) if look.repeated and few else frozenset()
         report.graphs, report.instants = look.graphs, look.instants
@@ -214,27 +228,34 @@ class _Run:
         report.rungs = {ARCHIVE_RUNG: look.graphs}
         if look.first is None or look.last is None:
             return
-        job, layout = self._job(look, cores, self._cutoff(times, 1))
+        job, layout = self._job(look, self._cutoff(times, 1))
         clock = Clock(integer=True, unit=1)  # these tasks give times in microseconds
         if few:
-            facts = tasks.mapInArrow(ExtractArchives(request.log, job, again), frames.FACT_COLUMNS)
+            facts = tasks.mapInArrow(shipped(ExtractArchives(log, job, again)), FACT_COLUMNS)
         if look.repeated:
-            graphs = tasks.mapInArrow(ReadGraphs(request.log, again), "time bigint, graph string")
+            graphs = tasks.mapInArrow(shipped(ReadGraphs(log, again)), "time bigint, graph string")
             gathered = frames.facts(frames.gathered(graphs), job, clock, request.log.options.base)
             facts = facts.unionByName(gathered) if few else gathered
         with self._stage("detect"):
-            self._write(facts, marks(layout, look.first), job)
+            self._write(by_part(facts, marks(layout, look.first), layout, look.first, self._cores()), job)
 
-    def _graphs(self, cores: int) -> tuple[DataFrame, DataFrame]:
+    def _cores(self) -> int:
+        """Tasks that can run at once, as far as is known by now."""
+        return parallelism(self.spark, self.parallelism)
+
+    def _pieces(self) -> int:
+        """Quantiles that are asked for; a cluster's executors may come while they are looked for."""
+        return max(MANY, self._cores() * PARTS)
+
+    def _graphs(self) -> tuple[DataFrame, DataFrame]:
         """(time in the log's unit, graph), and the frame that is held on disk for it."""
         log = self.request.log
         from pyspark import StorageLevel  # noqa: PLC0415  # start-up
 
         made = read_remote(self.spark, log)
         if log.splits:
-            splits = spread(log.splits, cores * PARTS)
-            tasks = self.spark.range(0, len(splits), 1, len(splits))
-            made.append(tasks.mapInArrow(ReadSplits(replace(log, splits=splits)), READ_COLUMNS))
+            tasks = one_task_each(self.spark, spread(log.splits, self._cores() * PARTS))
+            made.append(tasks.mapInArrow(shipped(ReadSplits(replace(log, splits=()))), READ_COLUMNS))
         kept = union(made).persist(StorageLevel.DISK_ONLY)
         return kept.where("time IS NOT NULL").select("time", "graph"), kept
 

@@ -31,7 +31,7 @@ from pyspark.sql.types import StructType
 
 from dotr.batch.locations import is_remote, plain_path
 from dotr.batch.log_splits import LogListing, ReadCounts, Split, absolute, open_log, read_split, spread
-from dotr.batch.spark import stages as frames
+from dotr.batch.spark import failures
 from dotr.errors import Diagnostic, RefusedError, UsageError
 from dotr.events import Clock
 from dotr.io.arrow_columns import integers, texts
@@ -166,7 +166,7 @@ class LogReader(DataSourceReader):
         return [LogPartition(split) for split in spread(self._log.splits, _TASKS)]
 
     def read(self, partition: LogPartition) -> Iterator[pa.RecordBatch]:  # type: ignore[override]  # our own partitions come back
-        return frames.told(lambda: self._batches(partition.split))
+        return failures.told(lambda: self._batches(partition.split))
 
     def _batches(self, split: Split) -> Iterator[pa.RecordBatch]:
         clock = self._log.clock or Clock()

@@ -18,7 +18,9 @@ from dotr.api import checked_budget, duration
 from dotr.batch.fact_rows import marks
 from dotr.batch.job import make_job, ship
 from dotr.batch.runs import PARTS, check_program, lay_out, warnings
+from dotr.batch.spark import failures, placing
 from dotr.batch.spark import stages as frames
+from dotr.batch.spark.cluster import MANY
 from dotr.batch.time_gaps import cutoff
 from dotr.budget import BUDGET
 from dotr.core.deployment import Deployment, Settings
@@ -36,8 +38,6 @@ from dotr.tesla.silence import ENDLESS
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_MOST_CORES = 128
-
 
 def detect(
     log: DataFrame,
@@ -50,6 +50,7 @@ def detect(
     base: str | None = None,
     max_jump: timedelta | str | None = None,
     budget: int = BUDGET,
+    parallelism: int | None = None,
 ) -> DataFrame:
     """The composite events of `log`, as `dotr run` finds them, in no order.
 
@@ -67,6 +68,7 @@ def detect(
     (columns), D4123 (arguments). What is wrong with a graph is told when the result is read, as an exception
     of Spark's that quotes the diagnostic.
     """
+    failures.install()
     clock = _clock(log, time_unit)
     if by not in list(By):
         raise UsageError(Diagnostic("D4123", f"`{by}` is no way to part a log", hint="auto, key or time"))
@@ -82,24 +84,27 @@ def detect(
     plan = deployment.partitioning(By(by))
     for diagnostic in (*program.warnings, *warnings(program, plan)):
         python_warnings.warn(diagnostic.render(), UserWarning, stacklevel=3)
-    cores = _cores(log)
     unit = clock.unit if clock.integer else 1
     graphs = _graphs(log, clock)
     ahead = deployment.ahead(None if max_jump is None else duration(max_jump))
     try:
-        look = frames.look(graphs, unit, cores * PARTS)
+        cores = placing.parallelism(log.sparkSession, parallelism)
+        look = frames.look(graphs, unit, max(MANY, cores * PARTS))
         if look.first is not None and ahead.stride < ENDLESS:
             cutoff(ahead, frames.gaps(graphs.select("time"), unit, ahead.stride), clock, forgiving=False)
     except DotrError:
         raise
     except Exception as error:  # Py4J and gRPC raise what they like
-        raise frames.mended(error) from error
+        raise failures.mended(error) from error
     if look.first is None or look.last is None:
         return frames.no_events(log.sparkSession, clock)
-    layout = lay_out(plan, cores, look.quantiles, look.last, length)
+    cores = placing.parallelism(log.sparkSession, parallelism)  # by now all that come have come
+    quantiles = frames.thinned(look.quantiles, cores * PARTS)
+    layout = lay_out(plan, cores, quantiles, look.last, length)
     job = ship(make_job(deployment, clock, layout))
     facts = frames.facts(frames.instants(graphs, look.repeated), job, clock, base or STREAM_BASE)
-    return frames.events(facts, marks(layout, look.first), job, clock)
+    placed = placing.by_part(facts, marks(layout, look.first), layout, look.first, cores)
+    return frames.events(placed, job, clock)
 
 
 def _clock(log: DataFrame, time_unit: str | None) -> Clock:
@@ -144,9 +149,3 @@ def _graphs(log: DataFrame, clock: Clock) -> DataFrame:
 
     time = f.col("time").cast("bigint") if clock.integer else f.unix_micros("time")
     return log.select(time.alias("time"), "graph")
-
-
-def _cores(log: DataFrame) -> int:
-    """A guess at the cores of the cluster, from the number of partitions that its owner shuffles into."""
-    partitions = int(log.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200)
-    return min(_MOST_CORES, max(1, partitions // 8))

@@ -19,7 +19,9 @@ import pyarrow as pa
 
 from dotr.batch.arrow_batches import graph_text
 from dotr.batch.log_splits import LogListing, Piece, ReadCounts, Reading
+from dotr.batch.spark import failures
 from dotr.batch.spark import stages as frames
+from dotr.batch.spark.placing import pieces_of
 from dotr.core.parts import all_triples
 from dotr.errors import DataError
 from dotr.events import Clock, Time
@@ -63,18 +65,16 @@ def _batch(times: list[Any], graphs: list[Any], notes: list[Any]) -> pa.RecordBa
 
 @dataclass(frozen=True, slots=True)
 class ReadSplits:
-    """Reads the splits whose numbers come."""
+    """Reads the pieces that come."""
 
     log: LogListing
 
     def __call__(self, batches: Batches) -> Batches:
-        return frames.told(lambda: _noted(self.log, lambda reading: self._rows(reading, batches)))
+        return failures.told(lambda: _noted(self.log, lambda reading: self._rows(reading, batches)))
 
     def _rows(self, reading: Reading, batches: Batches) -> Rows:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                for piece in self.log.splits[number].pieces:
-                    yield from reading.rows(piece)
+        for piece in pieces_of(batches):
+            yield from reading.rows(piece)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class ReadContents:
     log: LogListing
 
     def __call__(self, batches: Batches) -> Batches:
-        return frames.told(lambda: _noted(self.log, lambda reading: self._rows(reading, batches)))
+        return failures.told(lambda: _noted(self.log, lambda reading: self._rows(reading, batches)))
 
     def _rows(self, reading: Reading, batches: Batches) -> Rows:
         for batch in batches:
@@ -103,7 +103,7 @@ class ReadLines:
     log: LogListing
 
     def __call__(self, batches: Batches) -> Batches:
-        return frames.told(lambda: _noted(self.log, lambda reading: self._rows(reading, batches)))
+        return failures.told(lambda: _noted(self.log, lambda reading: self._rows(reading, batches)))
 
     def _rows(self, reading: Reading, batches: Batches) -> Rows:
         block, number = ("", 0), 0
@@ -145,7 +145,7 @@ class ReadRows:
     file: str
 
     def __call__(self, batches: Batches) -> Batches:
-        return frames.told(lambda: _noted(self.log, lambda reading: self._rows(reading, batches)))
+        return failures.told(lambda: _noted(self.log, lambda reading: self._rows(reading, batches)))
 
     def _rows(self, reading: Reading, batches: Batches) -> Rows:
         clock = self.log.clock or Clock()

@@ -23,7 +23,8 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from dotr.batch.log_splits import LogListing, Remote, RemoteFile, clock_of, other_time
-from dotr.batch.spark import stages as frames
+from dotr.batch.spark import failures
+from dotr.batch.spark.failures import shipped
 from dotr.batch.spark.read_tasks import READ_COLUMNS, Batches, ReadContents, ReadLines, ReadRows
 from dotr.errors import DataError, Diagnostic, DotrError, EngineError
 from dotr.events import Clock
@@ -154,9 +155,9 @@ def _clocks(
     if heads:
         try:
             look = _Clocks(options, fail)
-            rows = union(heads).mapInArrow(look, "file string, unit bigint").collect()
+            rows = union(heads).mapInArrow(shipped(look), "file string, unit bigint").collect()
         except Exception as error:  # Py4J and gRPC raise what they like
-            raise frames.mended(error) from None
+            raise failures.mended(error) from None
         yield from ((row.file, Clock(bool(row.unit), row.unit or 1)) for row in rows)
     for file in kinds.archives:
         try:
@@ -174,7 +175,7 @@ class _Clocks:
     fail: bool
 
     def __call__(self, batches: Batches) -> Batches:
-        return frames.told(lambda: self._found(batches))
+        return failures.told(lambda: self._found(batches))
 
     def _found(self, batches: Batches) -> Batches:
         for batch in batches:
@@ -198,9 +199,9 @@ def read_remote(spark: SparkSession, log: LogListing) -> list[DataFrame]:
         contents.append(_small(spark, log.remote.places))
     if kinds.empty:
         contents.append(_nothing(spark, kinds.empty))
-    made = [frame.mapInArrow(ReadContents(log), READ_COLUMNS) for frame in contents]
+    made = [frame.mapInArrow(shipped(ReadContents(log)), READ_COLUMNS) for frame in contents]
     if kinds.lines:
-        made.append(_lines(spark, kinds.lines).mapInArrow(ReadLines(log), READ_COLUMNS))
+        made.append(_lines(spark, kinds.lines).mapInArrow(shipped(ReadLines(log)), READ_COLUMNS))
     for file in kinds.archives:
         try:
             frame = _archive(spark, file)
@@ -214,7 +215,7 @@ def read_remote(spark: SparkSession, log: LogListing) -> list[DataFrame]:
             continue
         time = "time" if log.clock.integer else "unix_micros(time) AS time"
         rows = frame.selectExpr(time, "graph")
-        made.append(rows.mapInArrow(ReadRows(log, file.file), READ_COLUMNS))
+        made.append(rows.mapInArrow(shipped(ReadRows(log, file.file)), READ_COLUMNS))
     return made
 
 

@@ -1,18 +1,24 @@
 """A Spark session that fits dotr's work, for those who do not bring their own.
 
 Place:   `dotr batch` and the example notebooks; `dotr.spark.detect` takes any session.
-Method:  everything that must be known before the JVM starts is set here: Java, the workers' Python, UTC.
+Method:  everything that must be known before the JVM starts is set here: Java, the workers' Python, UTC. What
+         spark-submit, spark-defaults.conf or the environment say stands, the master first of all.
+Bad input: D4128 a setting that Spark does not have · D4301 no Java · D4302 Spark does not start · D4308 an
+         option that comes too late.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dotr.batch.spark.configured import configured, has_logging, is_submitted
 from dotr.batch.spark.java import find_java
-from dotr.errors import Diagnostic, EngineError
+from dotr.errors import Diagnostic, EngineError, UsageError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,29 +28,90 @@ _LOCAL_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 
+_TIMES = {"spark.sql.session.timeZone": "UTC"}
+"""What holds whatever was configured: without it times would be other times."""
+
+
+@dataclass(frozen=True, slots=True)
+class SparkOptions:
+    """What was asked for when a session starts; all of it as spark-submit takes it.
+
+    `master` None: as Spark is configured, and all cores of this machine where it is not. `parallelism`: tasks
+    that can run at once, where Spark does not say (Connect), or says something else than what is wanted.
+    """
+
+    master: str | None = None
+    conf: Mapping[str, str] = field(default_factory=dict)
+    packages: Sequence[str] = ()
+    py_files: Sequence[str] = ()
+    archives: Sequence[str] = ()
+    parallelism: int | None = None
+
+    def settings(self) -> dict[str, str]:
+        """As settings of Spark. Raises UsageError D4128 for one that is none."""
+        for name in self.conf:
+            if not name.startswith("spark."):
+                raise UsageError(
+                    Diagnostic(
+                        "D4128",
+                        f"`{name}` is no setting of Spark",
+                        notes=("spark-submit would ignore it",),
+                        hint=f"did you mean `spark.{name}`?",
+                    )
+                )
+        found = dict(self.conf)
+        sent = (
+            ("spark.jars.packages", self.packages),
+            ("spark.submit.pyFiles", self.py_files),
+            ("spark.archives", self.archives),
+        )
+        for name, values in sent:
+            if values:
+                found[name] = ",".join([*filter(None, [found.get(name)]), *values])
+        return found
+
 
 def session(master: str | None = None, **conf: str) -> SparkSession:
-    """The running session if there is one, else a new one on `master` (default: all cores of this machine).
+    """The running session if there is one, else a new one on `master` (default: as Spark is configured, else
+    all cores of this machine).
 
     `conf`: Spark settings with `_` for `.`, such as `spark_driver_memory="4g"`. `sc://host` is Spark Connect.
-    Raises EngineError D4301 without Java, D4302 when Spark does not start.
+    Raises EngineError D4301 without Java, D4302 when Spark does not start; UsageError D4128, D4308.
     """
+    return start(SparkOptions(master, {name.replace("_", "."): value for name, value in conf.items()}))
+
+
+def start(options: SparkOptions) -> SparkSession:
+    """As `session`."""
     from pyspark.sql import SparkSession  # noqa: PLC0415  # half a second that other verbs do not need
 
     running = SparkSession.getActiveSession()
     if running is not None:
+        _refuse_late(options, running.conf.get("spark.master", None), "a session runs already")
         return running
-    master = master or "local[*]"
-    builder: Any = SparkSession.builder.appName("dotr")
-    if master.startswith("sc://"):
-        builder = builder.remote(master)
-    else:
-        java = find_java()
-        os.environ["JAVA_HOME"] = java.home
-        builder = builder.master(master)
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    asked = options.settings()
+    known = configured()
+    if is_submitted():
+        _refuse_late(options, known.get("spark.master"), "spark-submit has started Spark already")
+    place = (
+        options.master or asked.get("spark.master") or asked.get("spark.remote") or known.get("spark.remote")
+    )
+    place = place or known.get("spark.master") or "local[*]"
+    builder: Any = SparkSession.builder.appName(known.get("spark.app.name", "dotr"))
+    remote = place.startswith("sc://") or (
+        options.master is None and "spark.remote" in {**known, **asked} and "spark.master" not in asked
+    )
+    if remote:
+        builder = builder.remote(place)
+    elif options.master is not None:
+        builder = builder.master(options.master)
+    if not is_submitted() and not place.startswith("sc://"):
+        os.environ["JAVA_HOME"] = find_java().home
+    if "spark.pyspark.python" not in {**known, **asked}:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    for name, value in {**_settings(master), **{k.replace("_", "."): v for k, v in conf.items()}}.items():
+    ours = {name: value for name, value in settings_for(place).items() if name not in known}
+    for name, value in {**ours, **asked, **_TIMES}.items():
         builder = builder.config(name, value)
     try:
         return builder.getOrCreate()  # type: ignore[no-any-return]  # the builder is untyped
@@ -53,30 +120,53 @@ def session(master: str | None = None, **conf: str) -> SparkSession:
             Diagnostic(
                 "D4302",
                 f"Spark does not start: {str(error).splitlines()[0] if str(error) else type(error).__name__}",
-                label=master,
+                label=place,
                 hint="check --master; `--engine local` does the same work without Spark",
             )
         ) from None
 
 
-def _settings(master: str) -> dict[str, str]:
+def _refuse_late(options: SparkOptions, master: str | None, why: str) -> None:
+    """Raise UsageError D4308 for what only a Spark that is not there yet can be told."""
+    given = {
+        "master": options.master if options.master != master else None,
+        "packages": options.packages,
+        "py-files": options.py_files,
+        "archives": options.archives,
+    }
+    late = [name for name, value in given.items() if value]
+    if late:
+        raise UsageError(
+            Diagnostic(
+                "D4308",
+                f"--{late[0]} comes too late: {why}",
+                label=f"its master is {master}" if late[0] == "master" and master else "",
+                hint=f"give --{late[0]} to spark-submit, or stop the session first",
+            )
+        )
+
+
+def settings_for(place: str) -> dict[str, str]:
+    """What dotr would have on a master or remote, where nobody said otherwise."""
     common = {
-        "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",
     }
-    if not master.startswith("local"):
+    if place.startswith("sc://"):
         return common
-    cores = local_cores(master)
+    common["spark.ui.showConsoleProgress"] = "false"
+    logging = "" if has_logging() else f'"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"'
+    if not place.startswith("local"):
+        return {**common, "spark.driver.extraJavaOptions": logging} if logging else common
+    cores = local_cores(place)
     return {
         **common,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": str(cores * 8),
         "spark.sql.files.minPartitionNum": str(cores * 8),
-        "spark.driver.extraJavaOptions": f'{_LOCAL_JVM} "-Dlog4j2.configurationFile={_LOGGING.as_uri()}"',
+        "spark.driver.extraJavaOptions": f"{_LOCAL_JVM} {logging}".strip(),
         "spark.sql.warehouse.dir": "file:///nonexistent",
     }
 

@@ -9,9 +9,8 @@ Why not: group all graphs by time. They are by far the largest thing in the job.
 
 from __future__ import annotations
 
-import gc
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -19,22 +18,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from dotr.batch.arrow_batches import Instant, extract, fact_batches, fact_rows
-from dotr.batch.fact_rows import FactRow
-from dotr.batch.findings import packed, unpacked
-from dotr.batch.job import RARELY, Job, Shipped, split_lines
+from dotr.batch.job import Job, Shipped, split_lines
 from dotr.batch.output_parts import batched, write_events
+from dotr.batch.spark.failures import Batches, shipped, told
+from dotr.batch.spark.placing import FACT_COLUMNS
 from dotr.batch.time_gaps import Gap
-from dotr.errors import (
-    DataError,
-    Diagnostic,
-    DotrError,
-    EngineError,
-    ProgramError,
-    RefusedError,
-    Severity,
-    UnsupportedError,
-    UsageError,
-)
+from dotr.errors import DataError, Diagnostic
 from dotr.events import Clock, Composite, Time
 from dotr.io.arrow_columns import integers, texts
 from dotr.io.decode.documents import Format
@@ -47,14 +36,11 @@ from dotr.rdf.terms import Triple
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-Batches = Iterator[pa.RecordBatch]
-
 FEW = 100_000
 """Times that come more than once, up to which they are told to every worker instead of shuffling all
 graphs.
 """
 
-FACT_COLUMNS = "part bigint, time bigint, facts string"
 EVENT_COLUMNS = "rule string, id string, bindings map<string,string>, match string, graph string"
 LINE_COLUMNS = "value string, note string"
 WRITTEN = ["file", "counts", "dropped", "parts", "letters", "refused", "findings", "left_out"]
@@ -65,11 +51,6 @@ WRITTEN_COLUMNS = (
 
 _WIDEST = 2**62
 _EVENTS = 1024
-_MARK = "dotr-error:"
-_KINDS: dict[str, type[DotrError]] = {
-    kind.__name__: kind
-    for kind in (DataError, EngineError, ProgramError, RefusedError, UnsupportedError, UsageError)
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +90,12 @@ def look(frame: DataFrame, unit: int, pieces: int) -> Look:
         return Look(row.graphs or 0, 0, 0, None, None, ())
     quantiles = tuple(sorted({time * unit for time in row.quantiles}))
     return Look(row.graphs, row.instants, row.repeated, row["first"] * unit, row["last"] * unit, quantiles)
+
+
+def thinned(quantiles: Sequence[Time], pieces: int) -> list[Time]:
+    """So many of the quantiles, evenly."""
+    count = min(pieces, len(quantiles))
+    return [quantiles[i * len(quantiles) // count] for i in range(count)]
 
 
 def instants(frame: DataFrame, repeated: int) -> DataFrame:
@@ -156,14 +143,14 @@ def repeated_times(times: DataFrame) -> list[Time]:
     return [row.time for row in found]
 
 
-def facts(instants: DataFrame, shipped: Shipped, clock: Clock, base: str | None = None) -> DataFrame:
+def facts(instants: DataFrame, job: Shipped, clock: Clock, base: str | None = None) -> DataFrame:
     """Enrich and extract. `base` None: the graphs were written by dotr; else they are parsed as N-Triples."""
-    return instants.mapInArrow(_Extract(shipped, clock.unit if clock.integer else 1, base), FACT_COLUMNS)
+    return instants.mapInArrow(shipped(_Extract(job, clock.unit if clock.integer else 1, base)), FACT_COLUMNS)
 
 
-def events(facts: DataFrame, marks: Sequence[FactRow], shipped: Shipped, clock: Clock) -> DataFrame:
-    """Shuffle by part and detect: one row an event."""
-    return _by_part(facts, marks).mapInArrow(_Detect(shipped), _event_columns(clock))
+def events(placed: DataFrame, job: Shipped, clock: Clock) -> DataFrame:
+    """Detect in what `by_part` placed: one row an event."""
+    return placed.mapInArrow(shipped(_Detect(job)), _event_columns(clock))
 
 
 def no_events(spark: SparkSession, clock: Clock) -> DataFrame:
@@ -175,11 +162,9 @@ def _event_columns(clock: Clock) -> str:
     return f"time {'bigint' if clock.integer else 'timestamp'}, {EVENT_COLUMNS}"
 
 
-def written(
-    facts: DataFrame, marks: Sequence[FactRow], shipped: Shipped, folder: str, format_: str
-) -> DataFrame:
-    """Shuffle by part, detect, and write: one row a task, WRITTEN_COLUMNS."""
-    return _by_part(facts, marks).mapInArrow(_Write(shipped, folder, format_), WRITTEN_COLUMNS)
+def written(placed: DataFrame, job: Shipped, folder: str, format_: str) -> DataFrame:
+    """Detect in what `by_part` placed, and write: one row a task, WRITTEN_COLUMNS."""
+    return placed.mapInArrow(shipped(_Write(job, folder, format_)), WRITTEN_COLUMNS)
 
 
 def noted_columns(format_: str, clock: Clock) -> str:
@@ -187,20 +172,11 @@ def noted_columns(format_: str, clock: Clock) -> str:
     return f"{_event_columns(clock)}, note string" if format_ == "parquet" else LINE_COLUMNS
 
 
-def noted(
-    facts: DataFrame, marks: Sequence[FactRow], shipped: Shipped, format_: str, clock: Clock
-) -> DataFrame:
-    """Shuffle by part and detect: one row an event, as Spark's writers want it, and one a task with a note
-    (JSON: counts, dropped, parts), in which everything else is null.
+def noted(placed: DataFrame, job: Shipped, format_: str, clock: Clock) -> DataFrame:
+    """Detect in what `by_part` placed: one row an event, as Spark's writers want it, and one a task with a
+    note (JSON: counts, dropped, parts), in which everything else is null.
     """
-    return _by_part(facts, marks).mapInArrow(_Note(shipped, format_), noted_columns(format_, clock))
-
-
-def _by_part(facts: DataFrame, marks: Sequence[FactRow]) -> DataFrame:
-    if marks:
-        spark: SparkSession = facts.sparkSession
-        facts = facts.unionByName(spark.createDataFrame(list(marks), FACT_COLUMNS))
-    return facts.repartition("part").sortWithinPartitions("part", "time")
+    return placed.mapInArrow(shipped(_Note(job, format_)), noted_columns(format_, clock))
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,41 +316,6 @@ class _Lines:
             lines.insert(0, self._head[:-1])
             self._head = ""
         return lines
-
-
-def told(work: Callable[[], Batches]) -> Batches:
-    """The batches of `work`; an error a user can mend crosses to the driver as text that `mended` reads.
-
-    Meanwhile the worker's collector of cycles looks rarely: facts and events are many, and have none.
-    """
-    before = gc.get_threshold()
-    gc.set_threshold(*RARELY)
-    try:
-        yield from work()
-    except DotrError as error:
-        content = json.dumps([type(error).__name__, list(map(packed, error.diagnostics))])
-        raise RuntimeError(f"{_MARK}{content}{_MARK}\n{error}") from None
-    finally:
-        gc.set_threshold(*before)
-
-
-def mended(error: Exception) -> DotrError:
-    """What a worker told, out of the exception that Spark made of it; D4303 for everything else."""
-    text = str(error)
-    parts = text.split(_MARK)
-    if len(parts) >= 3:
-        kind, found = json.loads(parts[1])
-        return _KINDS.get(kind, DataError)(list(map(unpacked, found)))
-    first = next((line for line in text.splitlines() if line.strip()), type(error).__name__)
-    return EngineError(
-        Diagnostic(
-            "D4303",
-            f"the Spark job failed: {first[:500]}",
-            notes=tuple(line for line in text.splitlines()[-3:] if line.strip() and line != first),
-            hint="Spark's own log has the whole story; `--engine local` runs without it",
-            severity=Severity.ERROR,
-        )
-    )
 
 
 def counts_of(rows: Sequence[Any]) -> dict[str, int]:

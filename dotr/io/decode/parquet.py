@@ -139,6 +139,10 @@ class ArchiveFile:
         """How many rows a row group has, as the file says."""
         return int(self._file.metadata.row_group(group).num_rows)
 
+    def unpacked(self, group: int) -> int:
+        """Bytes of a row group without compression, as the file says."""
+        return int(self._file.metadata.row_group(group).total_byte_size)
+
     def rows(self, first: int = 0, end: int | None = None) -> Iterator[tuple[Time, str, str]]:
         """(time in µs, N-Triples, place) of the row groups `[first, end)`, in file order.
 

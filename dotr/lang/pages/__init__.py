@@ -6,6 +6,7 @@ from typing import Final
 
 from dotr.lang.pages import (
     budgets,
+    clusters,
     datalog,
     doubtful,
     explanations,
@@ -36,6 +37,7 @@ GROUPS: Final = (
     samples,
     outputs,
     budgets,
+    clusters,
     explanations,
     rule_tests,
 )

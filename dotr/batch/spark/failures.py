@@ -1,0 +1,160 @@
+"""What went wrong in a worker, told to whoever asked for the result: dotr's own exceptions, with their code.
+
+Place:   every function that Spark runs for dotr goes through `shipped`; `install` is called by all that hand
+         a frame to a user.
+Method:  an error that a user can mend crosses to the driver as text between two marks; `convert_exception`,
+         where PySpark makes exceptions of what the JVM or the Connect server said, makes dotr's error of it.
+         A function is shipped by value: first thing in every task it compares dotr's version there with the
+         driver's, before anything of dotr is imported or unpickled.
+Why not: leave it to the user to take Spark's exception apart. Its text is a traceback of three processes.
+Bad input: D4303 a job failed for a reason that is not dotr's · D4307 a worker without this dotr.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import pickle
+import sys
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from typing import Any
+
+import pyarrow as pa
+
+from dotr.batch.findings import packed, unpacked
+from dotr.batch.job import RARELY
+from dotr.errors import (
+    DataError,
+    Diagnostic,
+    DotrError,
+    EngineError,
+    ProgramError,
+    RefusedError,
+    UnsupportedError,
+    UsageError,
+)
+from dotr.version import __version__
+
+Batches = Iterator[pa.RecordBatch]
+Work = Callable[[Batches], Batches]
+
+_MARK = "dotr-error:"
+_OTHER = "dotr-worker:"
+_KINDS: dict[str, type[DotrError]] = {
+    kind.__name__: kind
+    for kind in (DataError, EngineError, ProgramError, RefusedError, UnsupportedError, UsageError)
+}
+_CONVERTERS = ("pyspark.errors.exceptions.captured", "pyspark.sql.connect.client.core")
+"""Modules whose `convert_exception` is called: with a JVM of one's own, and over Connect."""
+
+
+def told(work: Callable[[], Batches]) -> Batches:
+    """The batches of `work`; an error a user can mend crosses to the driver as text that `own` reads.
+
+    Meanwhile the worker's collector of cycles looks rarely: facts and events are many, and have none.
+    """
+    before = gc.get_threshold()
+    gc.set_threshold(*RARELY)
+    try:
+        yield from work()
+    except DotrError as error:
+        raise RuntimeError(crossing(error)) from None
+    finally:
+        gc.set_threshold(*before)
+
+
+def crossing(error: DotrError) -> str:
+    """An error as text that `own` finds in whatever Spark makes of it."""
+    content = json.dumps([type(error).__name__, list(map(packed, error.diagnostics))])
+    return f"{error}\n{_MARK}{content}{_MARK}"
+
+
+def shipped(work: Work, version: str = __version__) -> Work:
+    """`work` for Spark's workers, which it reaches only where dotr has the driver's version."""
+    content = pickle.dumps(work, pickle.HIGHEST_PROTOCOL)
+
+    def checked(batches: Any) -> Any:  # shipped by value: it names nothing of dotr
+        import json  # noqa: PLC0415
+        import pickle  # noqa: PLC0415
+        import platform  # noqa: PLC0415
+        import sys  # noqa: PLC0415
+
+        try:
+            from dotr.version import __version__ as found  # noqa: PLC0415
+        except ImportError:
+            found = ""
+        if found != version:
+            there = json.dumps([version, found, platform.node(), sys.executable])
+            raise RuntimeError(f"dotr-worker:{there}dotr-worker:")
+        yield from pickle.loads(content)(batches)  # noqa: S301  # our own driver's bytes, same release
+
+    return checked
+
+
+def own(text: str) -> DotrError | None:
+    """The error that a worker told, out of the text of an exception of Spark's; None if there is none."""
+    parts = text.split(_MARK)
+    if len(parts) >= 3:
+        kind, found = json.loads(parts[1])
+        return _KINDS.get(kind, DataError)(list(map(unpacked, found)))
+    parts = text.split(_OTHER)
+    if len(parts) >= 3:
+        return _other_worker(*json.loads(parts[1]))
+    if "No module named 'dotr" in text:
+        return _other_worker(__version__, "", "", "")
+    return None
+
+
+def _other_worker(wanted: str, found: str, host: str, python: str) -> EngineError:
+    has = f"has dotr {found}, the driver {wanted}" if found else "has no dotr"
+    return EngineError(
+        Diagnostic(
+            "D4307",
+            f"a Spark worker {has}",
+            place=host,
+            label=python,
+            notes=("the workers' Python is that of PYSPARK_PYTHON, or of the archive that was sent along",),
+            hint=f"install dotr {wanted} there, or send an environment: --archives env.tar.gz#environment "
+            "--conf spark.pyspark.python=./environment/bin/python",
+        )
+    )
+
+
+def mended(error: Exception) -> DotrError:
+    """What a worker told, out of the exception that Spark made of it; D4303 for everything else."""
+    if isinstance(error, DotrError):
+        return error
+    text = str(error)
+    found = own(text)
+    if found is not None:
+        return found
+    first = next((line for line in text.splitlines() if line.strip()), type(error).__name__)
+    return EngineError(
+        Diagnostic(
+            "D4303",
+            f"the Spark job failed: {first[:500]}",
+            notes=tuple(line for line in text.splitlines()[-3:] if line.strip() and line != first),
+            hint="Spark's own log has the whole story; `--engine local` runs without it",
+        )
+    )
+
+
+def install() -> None:
+    """From now on an action on any frame raises dotr's own error where a worker told one."""
+    for name in _CONVERTERS:
+        if name == _CONVERTERS[1] and name not in sys.modules:
+            continue  # no Connect session, and maybe none of the libraries that it needs
+        module: Any = import_module(name)
+        convert = module.convert_exception
+        if not getattr(convert, "of_dotr", False):
+            module.convert_exception = _converter(convert)
+
+
+def _converter(convert: Callable[..., Any]) -> Callable[..., Any]:
+    def converted(*given: Any, **named: Any) -> Any:
+        found = convert(*given, **named)
+        return own(str(found)) or found
+
+    converted.of_dotr = True  # type: ignore[attr-defined]  # marks what was installed already
+    return converted

@@ -1,0 +1,87 @@
+"""Which task gets what: parts of facts, pieces of a log, and how many hands there are.
+
+Place:   stages.py and cluster.py; nothing here looks at data.
+Method:  a part's number says its partition, which Spark takes as it is: no two heavy parts meet by the chance
+         of a hash, and adaptive execution, which would join small partitions, leaves such an exchange alone.
+         A task of a log's reading is a row that carries its own pieces.
+Why not: the list of all pieces in every task, and its number: of 10⁹ graphs every task would unpickle all.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from dotr.batch.fact_rows import FINDING, FactRow, Layout
+from dotr.batch.log_splits import Piece, Split
+from dotr.batch.runs import PARTS
+from dotr.events import Time
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+FACT_COLUMNS = "part bigint, time bigint, facts string"
+
+_GUESSED = 128
+"""Cores that a cluster is taken to have at most where nobody says how many."""
+
+
+def parallelism(spark: SparkSession, asked: int | None = None) -> int:
+    """Tasks that can run at once: what was asked for, else what Spark says.
+
+    Over Connect, which does not say, `spark.default.parallelism`, else a guess from the partitions that its
+    owner shuffles into.
+    """
+    if asked is not None:
+        return max(1, asked)
+    try:
+        return max(1, int(spark.sparkContext.defaultParallelism))
+    except Exception:  # Connect raises several kinds of its own
+        known = spark.conf.get("spark.default.parallelism", None)
+    if known is not None:
+        return max(1, int(known))
+    return min(_GUESSED, max(1, int(spark.conf.get("spark.sql.shuffle.partitions") or 200) // 8))
+
+
+def pieces_of(batches: Iterator[pa.RecordBatch]) -> Iterator[Piece]:
+    """The pieces of the rows of `one_task_each`."""
+    for batch in batches:
+        for text in batch.column(0).to_pylist():
+            yield from (Piece(*piece) for piece in json.loads(text))
+
+
+def one_task_each(spark: SparkSession, splits: Sequence[Split]) -> DataFrame:
+    """A row a split, each in a partition of its own: (pieces: JSON)."""
+    rows: list[Any] = [
+        (number, json.dumps([[p.file, p.first, p.end, p.graphs, p.size] for p in split.pieces]))
+        for number, split in enumerate(splits)
+    ]
+    frame = spark.createDataFrame(rows, "slot int, pieces string")
+    return frame.repartitionById(len(rows), "slot").select("pieces")
+
+
+def by_part(facts: DataFrame, marks: Sequence[FactRow], layout: Layout, first: Time, cores: int) -> DataFrame:
+    """Rows of facts, and marks, with those of a part together and in time order; parts are dealt out to tasks
+    in turn. `first`: the first instant of the log.
+    """
+    if marks:
+        spark: SparkSession = facts.sparkSession
+        facts = facts.unionByName(spark.createDataFrame(list(marks), FACT_COLUMNS))
+    parts, added = layout.numbered(first)
+    tasks = max(1, min(parts, cores * PARTS))
+    return facts.repartitionById(tasks, _slot(added, tasks)).sortWithinPartitions("part", "time")
+
+
+def _slot(added: Sequence[int], tasks: int) -> Column:
+    """The partition of a part; what is no part goes to the first."""
+    from pyspark.sql import functions as f  # noqa: PLC0415  # start-up
+
+    groups = len(added)
+    shift = (
+        f"element_at(array({', '.join(f'{number}L' for number in added)}), int(pmod(part, {groups}L)) + 1)"
+    )
+    number = f"(part - pmod(part, {groups}L)) DIV {groups}L"
+    return f.expr(f"IF(part <= {FINDING}L, 0, int(pmod({number} + {shift}, {tasks}L)))")

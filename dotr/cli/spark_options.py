@@ -1,0 +1,92 @@
+"""Options of verbs that start Spark: where it runs, its settings, and what is sent along.
+
+Place:   decorators for `batch` and `stream`; they are those of spark-submit, and mean the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import click
+
+from dotr.batch.spark.sessions import SparkOptions
+from dotr.errors import Diagnostic, UsageError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def spark_options(function: F) -> F:
+    """`--master --conf --packages --py-files --archives`."""
+    options = (
+        click.option(
+            "--master",
+            metavar="URL",
+            help="Where Spark runs: local[4], spark://…, yarn, sc://… (default: as Spark is configured, else "
+            "local[*]).",
+        ),
+        click.option("--conf", metavar="K=V", multiple=True, help="A setting of Spark; repeatable."),
+        click.option(
+            "--packages", metavar="G:A:V,…", multiple=True, help="Maven packages that Spark fetches."
+        ),
+        click.option("--py-files", metavar="FILE,…", multiple=True, help="Python files sent to workers."),
+        click.option(
+            "--parallelism",
+            type=click.IntRange(min=1),
+            metavar="N",
+            help="Tasks that can run at once (default: what Spark says; Spark Connect does not say).",
+        ),
+        click.option(
+            "--archives", metavar="FILE#NAME,…", multiple=True, help="Archives sent to workers, unpacked."
+        ),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def asked_of_spark(
+    master: str | None,
+    conf: Sequence[str],
+    packages: Sequence[str],
+    py_files: Sequence[str],
+    archives: Sequence[str],
+    parallelism: int | None = None,
+) -> SparkOptions:
+    """The options as a value. Raises UsageError D4128 for a setting that is none of Spark's."""
+    settings: dict[str, str] = {}
+    for given in conf:
+        name, equals, value = given.partition("=")
+        if not equals or not name.strip():
+            raise UsageError(
+                Diagnostic(
+                    "D4128", f"`{given}` is no setting of Spark", hint="--conf spark.executor.memory=4g"
+                )
+            )
+        settings[name.strip()] = value
+    asked = SparkOptions(
+        master, settings, _listed(packages), _listed(py_files), _listed(archives), parallelism
+    )
+    asked.settings()  # what is wrong with them is told before anything is read
+    return asked
+
+
+def refuse_without_spark(asked: SparkOptions) -> None:
+    """Raise UsageError D4121 for options of Spark where it does not run."""
+    given = {
+        "--master": asked.master,
+        "--conf": asked.conf,
+        "--packages": asked.packages,
+        "--py-files": asked.py_files,
+        "--archives": asked.archives,
+        "--parallelism": asked.parallelism,
+    }
+    for option, value in given.items():
+        if value:
+            raise UsageError(
+                Diagnostic("D4121", f"{option} is for --engine spark", hint=f"leave {option} out")
+            )
+
+
+def _listed(values: Sequence[str]) -> tuple[str, ...]:
+    return tuple(part.strip() for value in values for part in value.split(",") if part.strip())
