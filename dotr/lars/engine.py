@@ -22,6 +22,7 @@ from dotr.events import Clock, Time, Values
 from dotr.ir.lars import LarsProgram
 from dotr.joins.filters import Moment
 from dotr.lars.building import Builder
+from dotr.lars.reach import horizon, partition_keys
 from dotr.rdf.order import values_key
 
 VERSION = 1
@@ -44,7 +45,7 @@ class LarsEngine:
         clock: Clock,
         watched: Collection[str] | None = None,
     ) -> None:
-        self._step = step
+        self._program, self._step = program, step
         moment = Moment()
         moment.clock = clock
         self._net = Builder(program, beginning // step, step, clock, moment, watched).build(strata)
@@ -109,6 +110,14 @@ class LarsEngine:
         """The next point at which something may change without input; None if nothing ever does."""
         point = self._net.agenda.after(self._now)
         return None if point is None else point * self._step
+
+    def horizon(self) -> tuple[Time | None, Time]:
+        """How far back state reaches (None without bound) and how far ahead atoms are put, in µs."""
+        return horizon(self._program)
+
+    def partition_keys(self) -> dict[str, int] | None:
+        """Name → the place of its argument that every atom of all rules is joined on; None without one."""
+        return partition_keys(self._program)
 
     # -- state
 
