@@ -13,20 +13,21 @@ import click
 
 from dotr.cli.options import lateness_options, reading, rules_options, source_options
 from dotr.cli.run import DeadLetters
-from dotr.errors import DataError, Diagnostic, UnsupportedError, UsageError
-from dotr.events import Clock, Message, Time
+from dotr.errors import DataError, Diagnostic, UsageError
+from dotr.events import Clock, Time
 from dotr.explain.formats import Values, html, mermaid
-from dotr.explain.history import Event, Graph, History
+from dotr.explain.history import History
 from dotr.explain.matches import Explainer
-from dotr.explain.proofs import Derived, EventProof, InBackground, InStream, Missing, TripleProof, WhyNot
+from dotr.explain.proofs import Blocked, Missing, NoTrigger, TripleProof, Unopened, WhyNot
 from dotr.explain.provenance import provenance
+from dotr.explain.record import Event, Graph, Record
 from dotr.explain.solutions import Text
 from dotr.explain.text import Places, Renderer, drawn, pruned
 from dotr.io.decode.parsing import parse_triples
 from dotr.io.files.background import read_background
 from dotr.io.files.outputs import StreamOutput, open_output
 from dotr.io.files.rule_texts import RuleTexts
-from dotr.io.files.sources import SourceOptions, Sources, TimedGraph, resolve
+from dotr.io.files.sources import SourceOptions, Sources, resolve
 from dotr.io.places import place_in, place_of
 from dotr.io.timestamps import TimeError, parse_text
 from dotr.ir import Program
@@ -46,6 +47,7 @@ FORMATS = ("text", "json", "ttl", "mermaid", "html")
 @click.option("--at", metavar="TIME", help="The time of the event, or of what did not happen.")
 @click.option("--where", multiple=True, metavar="NAME=TERM", help="Only with this value: 'room=:room23'.")
 @click.option("--triple", metavar="'S P O'", help="Why this triple holds, or does not, at --at.")
+@click.option("--all", "every", is_flag=True, help="Every solution and derivation, not the smallest alone.")
 @click.option("--depth", type=click.IntRange(0), metavar="N", help="Show so many levels of a tree.")
 @click.option("--format", "format_", type=click.Choice(FORMATS), default="text", help="Default: text.")
 @click.option("-o", "--output", metavar="FILE", help="Write here instead of standard output.")
@@ -62,6 +64,7 @@ def command(
     at: str | None,
     where: tuple[str, ...],
     triple: str | None,
+    every: bool,
     depth: int | None,
     format_: str,
     output: str | None,
@@ -92,7 +95,6 @@ def command(
         )
     options = reading(base, time_path, time_unit, max_document)
     program = load_program([rules, *more_rules], RuleTexts())
-    refuse_lasting(program)
     documents = [*program.background, *background]
     triples = read_background(documents, base, max_document, named=program.named)
     time = None if at is None else instant_of(at, options.unit)
@@ -112,55 +114,35 @@ def command(
         until=time,
         lateness=lateness,
         everything=triple is not None,
+        reads_on=why_not is not None,
     )
     run_up_to(history, sources, options, on_error)
     writer = Writer(program.prefixes)
-    explainer = Explainer(history, Text(writer.term, writer.expression, writer.path))
+    explainer = Explainer(history, Text(writer.term, writer.expression, writer.path), every=every)
     places = _places(history, [file for path in documents for file in resolve([path])])
     found: Sequence[WhyNot | TripleProof | Missing]
     if triple is not None and time is not None:
-        found = [_triple_proof(explainer, _triple(triple, program), time)]
+        found = _triple_proofs(explainer, _triple(triple, program), time, every)
     elif why_not is not None and time is not None:
         found = explainer.why_not(why_not, time, values)
     else:
-        if history.found is None:
+        if history.wanted_event is None:
             raise DataError(
                 Diagnostic("D4173", _nothing(event_id, rule, at), hint="ask --why-not NAME --at TIME")
             )
-        found = [explainer.event(history.found)]
+        found = [explainer.event(history.wanted_event)]
     out = open_output(output, overwrite) if output else StreamOutput(sys.stdout.buffer)
     renderer = Renderer(program.prefixes, history.clock, places)
     out.write(_written(format_, found, renderer, history.clock, places, depth))
     out.finish()
-    return 0 if all(isinstance(one, EventProof | InStream | InBackground | Derived) for one in found) else 1
-
-
-def refuse_lasting(program: Program) -> None:
-    """Raise UnsupportedError D4175 for a program of which something lasts."""
-    if program.holds or program.standing:
-        raise UnsupportedError(
-            Diagnostic(
-                "D4175", "what lasts is not explained yet", hint="explain rules without HOLD and ISTREAM"
-            )
-        )
+    return 1 if any(isinstance(one, Blocked | NoTrigger | Missing | Unopened) for one in found) else 0
 
 
 def run_up_to(history: History, sources: Sequence[str], options: SourceOptions, on_error: str) -> None:
     """Run a history over sources, with the policy for documents that cannot be read."""
     with DeadLetters(on_error) as dead:
         reader = Sources(sources, options, dead.refusals())
-        history.run((Graph(g.time, _plain(g), g.place) for g in reader), lambda: reader.clock)
-
-
-def _plain(graph: TimedGraph) -> list[Triple]:
-    """The triples of a graph; a message that changes what lasts is not explained."""
-    if isinstance(graph.triples, Message):
-        raise UnsupportedError(
-            Diagnostic(
-                "D4175", "what lasts is not explained yet", place=graph.place, hint="explain over graphs"
-            )
-        )
-    return graph.triples
+        history.run((Graph(g.time, g.triples, g.place) for g in reader), lambda: reader.clock)
 
 
 def _written(
@@ -250,14 +232,16 @@ def _nothing(event_id: str | None, rule: str | None, at: str | None) -> str:
     return f"there is no event{of}" + (f" at {at}" if at is not None else "")
 
 
-def _triple_proof(explainer: Explainer, triple: Triple, time: Time) -> TripleProof | Missing:
+def _triple_proofs(
+    explainer: Explainer, triple: Triple, time: Time, every: bool
+) -> Sequence[TripleProof | Missing]:
     with explainer.instants.open(time) as derivations:
-        if derivations.holds(triple):
-            return derivations.proof(triple)
-        return derivations.why_absent(triple)
+        if not derivations.holds(triple):
+            return [derivations.why_absent(triple)]
+        return derivations.proofs(triple) if every else [derivations.proof(triple)]
 
 
-def _places(history: History, background: Sequence[str]) -> Places:
+def _places(history: Record, background: Sequence[str]) -> Places:
     """Where triples stand, looked up when it is asked for."""
 
     def place(triple: Triple, time: Time | None) -> str:

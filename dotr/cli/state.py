@@ -10,10 +10,11 @@ from collections.abc import Iterable
 
 import click
 
-from dotr.cli.explain import instant_of, refuse_lasting, run_up_to
+from dotr.cli.explain import instant_of, run_up_to
 from dotr.cli.options import reading, rules_options, source_options
 from dotr.errors import Diagnostic, UsageError
-from dotr.explain.history import History, KeptInstants
+from dotr.explain.history import History
+from dotr.explain.instants import KeptInstants
 from dotr.io.files.background import read_background
 from dotr.io.files.outputs import StreamOutput, open_output
 from dotr.io.files.rule_texts import RuleTexts
@@ -63,7 +64,6 @@ def command(
         )
     options = reading(base, time_path, time_unit, max_document)
     program = load_program([rules, *more_rules], RuleTexts())
-    refuse_lasting(program)
     documents = [*program.background, *background]
     triples = read_background(documents, base, max_document, named=program.named)
     time = instant_of(at, options.unit)

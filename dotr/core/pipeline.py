@@ -22,7 +22,7 @@ from dotr.core.detect import Detector
 from dotr.core.emit import Emission, Emitter
 from dotr.core.findings import Finding
 from dotr.core.instant import REFUSABLE, Facts, Known
-from dotr.core.jumps import Jumps
+from dotr.core.jumps import Jump, Jumps
 from dotr.core.lasting_instants import LastingInstants, is_refusable
 from dotr.core.overwork import LeftOut, Overworked
 from dotr.core.parts import Instant, Part, part_of, plain
@@ -66,7 +66,8 @@ class Pipeline:
     `max_jump` (µs): how far ahead of the last one a graph may lie. `pause` is called between two steps; what
     it raises ends the call there, the next goes on. `on_matches` is called with the matches of each instant
     that has some, those of PRIVATE rules included. `on_facts` is called with the facts of each instant and
-    whether a graph came, and returns those that are detected.
+    whether a graph came, and returns those that are detected. `on_jump` is called with each instant of what
+    lasts, before it is detected.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class Pipeline:
         pause: Callable[[], None] | None = None,
         on_matches: Observer | None = None,
         on_facts: FactsAt | None = None,
+        on_jump: Callable[[Time, Jump], None] | None = None,
     ) -> None:
         self.deployment = deployment
         self.program = deployment.program
@@ -101,7 +103,7 @@ class Pipeline:
         self.replaced = False
         """Whether a `replace` has come to pass."""
         self._max_jump, self._pause = max_jump, pause
-        self._on_matches = on_matches
+        self._on_matches, self._on_jump = on_matches, on_jump
         self._on_facts = on_facts
         self._tick()
         self._in_order = lateness == 0
@@ -383,6 +385,10 @@ class Pipeline:
         """The triples whose statements changed since this was last asked, as journals keep them."""
         return {} if self._lasting is None else self._lasting.changed()
 
+    def lasting(self) -> set[Triple]:
+        """Every triple that is stated now, where something lasts."""
+        return set() if self._lasting is None else set(self._lasting.stated())
+
     def snapshot(self, stated: bool = True) -> dict[str, Any]:
         """Everything that the next push depends on, as a JSON-able value, shared with nothing.
 
@@ -504,6 +510,8 @@ class Pipeline:
                 self._renew(jump.program)
                 self.replaced = True
             self._last = time
+            if self._on_jump is not None:
+                self._on_jump(time, jump)
             if jump.seen:
                 yield from self._found([(time, jump.messages, jump.facts, jump.graph)])
             if failed is not None:

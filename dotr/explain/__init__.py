@@ -1,7 +1,9 @@
 """Proofs: why an event happened, why a triple holds, and how far a rule came that did not fire.
 
 proofs.py      what an explanation is made of: values
-history.py     a run that keeps the horizon's graphs and composites
+record.py      what is kept of a run: the horizon's graphs and composites, statements.py what lasts
+history.py     a run up to what is explained
+instants.py    any instant that is kept, opened again
 derivations.py the smallest proof of a triple at an instant, backwards through the rules
 solutions.py   a solution of a query with the triples that it matched
 matches.py     a match with its choices, and what stopped one

@@ -10,6 +10,7 @@ Why not: trusting the search that made the proof: a proof is worth what can be c
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -18,16 +19,20 @@ import pyoxigraph as ox
 from dotr.datalog.owl_lists import rules_over
 from dotr.events import Clock, Fact, Time
 from dotr.explain.proofs import (
+    Changed,
     Chosen,
     ConjunctProof,
     Counted,
     Derived,
+    Ending,
     EventLeaf,
     EventProof,
     FactProof,
     InBackground,
     InStream,
+    Lasting,
     NothingThere,
+    Of,
     Solution,
     TripleProof,
     Unopened,
@@ -47,6 +52,7 @@ from dotr.ir import (
     Node,
     NotAtom,
     Program,
+    RelationToStream,
     Rule,
     Select,
     Selection,
@@ -56,22 +62,26 @@ from dotr.ir import (
     Within,
 )
 from dotr.rdf.terms import Term, Triple
-from dotr.reference.datalog import compute
+from dotr.reference.datalog import closure, compute
 from dotr.reference.enrich import LiteralEnricher, quad
+from dotr.reference.lasting import LiteralStatements
 from dotr.reference.tesla import LiteralRule, Row, fact_key
 from dotr.sparql.distribution import facts_of
 from dotr.sparql.full import FullQuery
 from dotr.tesla.identity import match_hash
-from dotr.tesla.references import ticks_seen
+from dotr.tesla.references import occasions_seen, ticks_seen
+
+_EVER: Time = -(2**127)
 
 
 @dataclass(slots=True)
 class Checker:
     """Owns the findings about proofs over one history: `found` is empty while every step follows.
 
-    `stated`: instants and the triples that the stream states then, labelled; those of the horizon are
-    needed to see that what is said to be absent is. `composites`: events of the program as facts, by rule;
-    `consumed`: (rule, position) → facts consumed, each with the trigger's fact of the event that did.
+    `stated`: instants at which a graph came and the triples that the stream states then, labelled; those of
+    the horizon are needed to see that what is said to be absent is. `statements`: where something lasts, all
+    that were ever made, as the literal reading makes them. `composites`: events of the program as facts, by
+    rule; `consumed`: (rule, position) → facts consumed, each with the trigger's fact of the event that did.
     """
 
     program: Program
@@ -80,9 +90,10 @@ class Checker:
     clock: Clock
     composites: Mapping[str, Sequence[Fact]] = field(default_factory=dict)
     consumed: Mapping[tuple[str, str], Sequence[tuple[Fact, Fact]]] = field(default_factory=dict)
+    statements: LiteralStatements | None = None
     found: list[str] = field(default_factory=list)
     _literal: LiteralEnricher | None = None
-    _states: dict[Time, frozenset[Triple]] = field(default_factory=dict)
+    _states: dict[tuple[Time, Of], frozenset[Triple]] = field(default_factory=dict)
     _facts: dict[tuple[str, Time], list[Fact]] = field(default_factory=dict)
 
     def event(self, proof: EventProof) -> None:
@@ -107,22 +118,35 @@ class Checker:
         values = tuple(literal.value(binding.expression, row) for binding in rule.bindings)
         self._claim(values == proof.values, f"WITH of {proof.id} has other values")
 
-    def triple(self, proof: TripleProof, time: Time) -> None:
-        """Check the proof of a triple at an instant."""
+    def triple(self, proof: TripleProof, time: Time, of: Of = Of.INSTANT) -> None:
+        """Check the proof of a triple at an instant: in K, in M, or in M before it."""
         match proof:
             case InStream(triple=triple, time=at):
-                self._claim(at == time, f"{triple} is of another instant")
+                self._claim(at == time and of is Of.INSTANT, f"{triple} is of another instant")
                 self._claim(triple in self.stated.get(time, ()), f"{triple} is not stated at {time}")
-            case InBackground(triple=triple):
+            case InBackground(triple=triple, until=until):
                 self._claim(triple in self.background, f"{triple} is not in the background")
+                if self.statements is not None:
+                    self._lasts(triple, _EVER, until, _moment(time, of))
+            case Lasting(triple=triple, start=start, until=until):
+                known = until if proof.ending in (Ending.REPLACED, Ending.DELETED) else None
+                self._lasts(triple, start, known, _moment(time, of))
             case Unopened(triple=triple):
-                self._claim(triple in self._state(time), f"{triple} does not hold at {time}")
+                self._claim(triple in self._state(time, of), f"{triple} does not hold at {time}")
             case Derived():
-                self._derived(proof, time)
+                self._derived(proof, time, of)
                 for premise in proof.premises:
-                    self.triple(premise, time)
+                    self.triple(premise, time, of)
 
-    def _derived(self, proof: Derived, time: Time) -> None:
+    def _lasts(self, triple: Triple, start: Time | None, until: Time | None, moment: Time) -> None:
+        """A statement from `start` holds then, and ends at `until`, where that is said."""
+        made = () if self.statements is None else self.statements.made
+        holding = [s for s in made if s.triple == triple and s.start == start and s.holds(moment)]
+        self._claim(bool(holding), f"{triple} is not a statement from {start} that holds at {moment}")
+        ends = until is None or any(s.until == until for s in holding)
+        self._claim(ends, f"{triple} does not end at {until}")
+
+    def _derived(self, proof: Derived, time: Time, of: Of) -> None:
         """One instance of a rule."""
         env = dict(proof.bindings)
         heads = [_instance(head, env) for head in proof.rule.heads]
@@ -133,7 +157,7 @@ class Checker:
                 case Atom():
                     self._claim(_instance(item, env) in premises, f"{proof.triple} lacks a premise")
                 case NotAtom(atom=atom):
-                    there = any(_matches(atom, env, triple) for triple in self._state(time))
+                    there = any(_matches(atom, env, triple) for triple in self._state(time, of))
                     self._claim(not there, f"{proof.triple}: what NOT excludes is there")
                 case FilterAtom(condition=condition):
                     holds = compile_condition(condition, _leaf, clock=Clock())(env)
@@ -142,7 +166,7 @@ class Checker:
                     value = compute(expression)(env)
                     self._claim(value == env.get(variable.name), f"{proof.triple}: a BIND has another value")
                 case _:
-                    self._claim(proof.triple in self._state(time), f"{proof.triple} does not hold")
+                    self._claim(proof.triple in self._state(time, of), f"{proof.triple} does not hold")
 
     # -- facts
 
@@ -162,19 +186,38 @@ class Checker:
             case EventLeaf(id=name):
                 self._claim(proof.fact[3] == name, f"{position} is another event")
             case Solution():
-                self._solution(streams[position].stream, proof, proof.why)
+                self._solution(streams[position].stream, proof, proof.why, Of.INSTANT)
+            case Changed() as change:
+                self._changed(streams[position].stream, proof, change)
 
-    def _solution(self, stream: str, proof: FactProof, why: Solution) -> None:
+    def _changed(self, stream: str, proof: FactProof, change: Changed) -> None:
+        """A stream of changes has the fact, and there are so many answers on both sides of it."""
+        standing, (time, values, _, _) = self.program.standing[stream], proof.fact
+        self._claim(change.operator is standing.operator, f"{proof.position} is of another stream")
+        for of, told in ((Of.BEFORE, change.before), (Of.LASTING, change.after)):
+            there = [
+                fact for fact in self._ask(standing.select, self._state(time, of), time) if fact[1] == values
+            ]
+            self._claim(
+                told is None or told == len(there), f"{proof.position}: {len(there)} answers, not {told}"
+            )
+        side = Of.LASTING if change.operator is RelationToStream.ISTREAM else Of.BEFORE
+        self._solution(stream, proof, change.solution, side)
+        for one in change.moved:
+            moved = one.until if change.operator is RelationToStream.ISTREAM else one.start
+            self._claim(moved == time, f"{proof.position}: {one.triple} did not change then")
+
+    def _solution(self, stream: str, proof: FactProof, why: Solution, of: Of) -> None:
         """The fact is an answer at its instant, and of the premises alone where nothing is left out."""
         time = proof.fact[0]
         self._claim(stream == proof.stream, f"{proof.position} is of another stream")
         self._claim(proof.fact in self.facts(stream, time), f"{proof.position}: {proof.fact} is not a fact")
         for premise in why.premises:
-            self.triple(premise, time)
+            self.triple(premise, time, of)
         if why.opaque or why.rows > 10:
             return
         triples = {premise.triple for premise in why.premises}
-        select = replace(self.program.queries[stream], limit=None, offset=0)
+        select = replace(self.program.selects[stream], limit=None, offset=0)
         answers = self._ask(select, triples, time)
         self._claim(
             proof.fact[1] in [fact[1] for fact in answers],
@@ -184,8 +227,19 @@ class Checker:
     def facts(self, stream: str, time: Time) -> list[Fact]:
         """The facts of a query at an instant, literally."""
         if (stream, time) not in self._facts:
-            self._facts[stream, time] = self._ask(self.program.queries[stream], self._state(time), time)
+            self._facts[stream, time] = self._found(stream, time)
         return self._facts[stream, time]
+
+    def _found(self, stream: str, time: Time) -> list[Fact]:
+        standing = self.program.standing.get(stream)
+        if standing is None:
+            return self._ask(self.program.queries[stream], self._state(time), time)
+        before, after = (
+            Counter(fact[1] for fact in self._ask(standing.select, self._state(time, of), time))
+            for of in (Of.BEFORE, Of.LASTING)
+        )
+        gained = after - before if standing.operator is RelationToStream.ISTREAM else before - after
+        return facts_of(gained.elements(), time)
 
     def _ask(self, select: Select, triples: Collection[Triple], time: Time) -> list[Fact]:
         store = ox.Store()
@@ -193,14 +247,20 @@ class Checker:
         query = FullQuery(select)
         return facts_of(query.rows(store, self.clock.term(time)), time)
 
-    def _state(self, time: Time) -> frozenset[Triple]:
-        """K(t), closed from nothing."""
-        if time not in self._states:
-            if self._literal is None:
-                rules = rules_over(self.program, self.background)
-                self._literal = LiteralEnricher(rules, self.background)
-            self._states[time] = self._literal.state(self.stated.get(time, ()))
-        return self._states[time]
+    def _state(self, time: Time, of: Of = Of.INSTANT) -> frozenset[Triple]:
+        """K(t), M(t) or M before t, closed from nothing."""
+        if (time, of) not in self._states:
+            graph = self.stated.get(time, ()) if of is Of.INSTANT else ()
+            if self.statements is not None:
+                lasting = self.statements.at(_moment(time, of))
+                rules = rules_over(self.program, lasting)
+                self._states[time, of] = frozenset(closure(rules, lasting | set(graph)))
+            else:
+                if self._literal is None:
+                    rules = rules_over(self.program, self.background)
+                    self._literal = LiteralEnricher(rules, self.background)
+                self._states[time, of] = self._literal.state(graph)
+        return self._states[time, of]
 
     # -- conjuncts
 
@@ -239,7 +299,7 @@ class Checker:
         if position.chained:
             known = list(self.composites.get(position.stream, ()))
         else:
-            times = {*self.stated, *self._ticks(rule, now)}
+            times = {*self.stated, *self._ticks(rule, now), *self._jumps(rule, now)}
             known = [
                 fact for time in times if inside_window(time) for fact in self.facts(position.stream, time)
             ]
@@ -260,12 +320,25 @@ class Checker:
         durations = ticks_seen(self.program)[self.program.rules.index(rule)]
         return [t for d in durations for t in range(-(-first // d) * d, now + 1, d)]
 
+    def _jumps(self, rule: Rule, now: Time) -> list[Time]:
+        """Instants without a graph at which a stream of changes that the rule sees has a fact."""
+        if self.statements is None:
+            return []
+        seen = occasions_seen(self.program)[self.program.rules.index(rule)]
+        streams = [stream for stream in self.program.standing if stream in seen]
+        ends = {time for s in self.statements.made for time in (s.start, s.until) if _EVER < time <= now}
+        return [time for time in sorted(ends) if any(self.facts(stream, time) for stream in streams)]
+
     def _claim(self, holds: bool, otherwise: str) -> None:
         if not holds:
             self._say(otherwise)
 
     def _say(self, what: str) -> None:
         self.found.append(what)
+
+
+def _moment(time: Time, of: Of) -> Time:
+    return time - 1 if of is Of.BEFORE else time
 
 
 def _window(rule: Rule, conjunct: Conjunct, row: Row) -> tuple[Callable[[Time], bool], Fact | None]:

@@ -11,14 +11,13 @@ Why not: the engine's order of derivation: it has none across strata that were c
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
 from dotr.datalog.clauses import Clause, Head
 from dotr.datalog.materialiser import Materialiser
-from dotr.events import Time
-from dotr.explain.proofs import Attempt, Derived, InBackground, InStream, Missing, TripleProof, Unopened
+from dotr.explain.proofs import Attempt, Derived, Missing, TripleProof, Unopened
 from dotr.ir import DatalogRule, Node, Var
 from dotr.joins.body import AbsentPattern, BodyPattern, View, bound_by
 from dotr.joins.interpreter import walk
@@ -41,21 +40,18 @@ class _Edge:
 
 
 class Derivations:
-    """Owns the proofs of one open instant. `stated`: the stream's triples of it, labelled."""
+    """Owns the proofs of one open instant. `leaf`: why a triple is stated, None where it is not."""
 
     def __init__(
         self,
         materialiser: Materialiser,
-        background: Collection[Triple],
-        stated: Collection[Triple],
-        time: Time,
+        leaf: Callable[[Triple], TripleProof | None],
         budget: int = BUDGET,
     ) -> None:
         self.store = materialiser.store
+        self.state = materialiser.state
         self._clauses = materialiser.closed.clauses.all
-        self._background = background
-        self._stated = frozenset(stated)
-        self._time = time
+        self._leaf = leaf
         self._budget = budget
         self._proofs: dict[Triple, TripleProof] = {}
         self._plans: dict[tuple[int, tuple[str, ...]], tuple[JoinPlan, tuple[str, ...]]] = {}
@@ -80,10 +76,18 @@ class Derivations:
             found = self._proofs.get(triple)
         return found or Unopened(triple, "no derivation was found within the search's budget")
 
-    def _leaf(self, triple: Triple) -> TripleProof | None:
-        if triple in self._stated:
-            return InStream(triple, self._time)
-        return InBackground(triple) if triple in self._background else None
+    def proofs(self, triple: Triple) -> list[TripleProof]:
+        """The smallest proof and, for every other way in which it is derived in one step, the one with the
+        smallest proofs of its premises; none has the triple among its own premises. Smaller ones first.
+        """
+        best = self.proof(triple)
+        found = [best]
+        for edge in self._derivations(triple):
+            premises = tuple(self.proof(premise) for premise in edge.premises)
+            made = _derived(edge, premises)
+            if made not in found and not any(_uses(premise, triple) for premise in premises):
+                found.append(made)
+        return found[:1] + sorted(found[1:], key=lambda one: (_size(one), one.triple))
 
     def _prove(self, goal: Triple) -> None:
         """Knuth's algorithm over the cone below `goal`."""
@@ -202,6 +206,16 @@ class Derivations:
                 item = patterns[length - 1]
                 return tuple(_bound(node, given) for node in _nodes(item))
         return ()
+
+
+def _size(proof: TripleProof) -> int:
+    return 1 + sum(map(_size, proof.premises)) if isinstance(proof, Derived) else 1
+
+
+def _uses(proof: TripleProof, triple: Triple) -> bool:
+    if proof.triple == triple:
+        return True
+    return isinstance(proof, Derived) and any(_uses(premise, triple) for premise in proof.premises)
 
 
 def _bound(node: Node, given: dict[str, Term]) -> Node:

@@ -13,6 +13,7 @@ from typing import Any, assert_never
 from dotr.events import Clock, Fact
 from dotr.explain.proofs import (
     Blocked,
+    Changed,
     Chosen,
     ConjunctProof,
     Counted,
@@ -22,6 +23,7 @@ from dotr.explain.proofs import (
     FactProof,
     InBackground,
     InStream,
+    Lasting,
     Missing,
     NothingThere,
     NoTrigger,
@@ -48,7 +50,7 @@ class Values:
     def of(self, found: WhyNot | TripleProof | Missing) -> Plain:
         """An explanation; `fired` says of a rule whether it is of an event."""
         match found:
-            case InStream() | InBackground() | Derived() | Unopened():
+            case InStream() | InBackground() | Lasting() | Derived() | Unopened():
                 return self.triple(found)
             case Missing(triple=triple, attempts=attempts):
                 tried = [{"rule": self._rule_text(one.rule), "lacks": _shown(one.lacks)} for one in attempts]
@@ -65,6 +67,7 @@ class Values:
                     "patterns": list(found.looked_for),
                     "matched": found.found,
                     "nearest": [list(triple) for triple in found.near],
+                    "left_out": list(found.left_out),
                 }
             case Blocked():
                 return self._blocked(found)
@@ -94,8 +97,14 @@ class Values:
                     "time": self._clock.text(time),
                     "place": place,
                 }
-            case InBackground(triple=triple):
-                return {"triple": list(triple), "stated": "background", "place": self._places(triple, None)}
+            case InBackground(triple=triple, until=until):
+                place = self._places(triple, None)
+                shown: Plain = {"triple": list(triple), "stated": "background", "place": place}
+                if until is not None:
+                    shown["until"] = self._clock.text(until)
+                return shown
+            case Lasting():
+                return self._lasting(proof)
             case Derived():
                 return {
                     "triple": list(proof.triple),
@@ -120,16 +129,40 @@ class Values:
             case EventLeaf(id=name):
                 found["event"] = {"id": name, "kept": False}
             case Solution() as why:
-                found["because"] = [self.triple(premise) for premise in why.premises]
-                if why.absent:
-                    found["absent"] = list(why.absent)
-                if why.rows:
-                    found["rows"] = why.rows
-                if why.opaque:
-                    found["engine"] = why.opaque
+                found |= self._solution(why)
+            case Changed() as change:
+                found |= self._solution(change.solution)
+                found["change"] = change.operator.value
+                if change.before is not None:
+                    found |= {"before": change.before, "after": change.after}
+                if change.moved:
+                    found["moved"] = [self._lasting(one) for one in change.moved]
             case _:
                 assert_never(proof.why)
         return found
+
+    def _solution(self, why: Solution) -> Plain:
+        found: Plain = {"because": [self.triple(premise) for premise in why.premises]}
+        if why.absent:
+            found["absent"] = list(why.absent)
+        if why.rows:
+            found["rows"] = why.rows
+        if why.opaque:
+            found["engine"] = why.opaque
+        if why.others:
+            found["others"] = [self._solution(other) for other in why.others]
+        return found
+
+    def _lasting(self, proof: Lasting) -> Plain:
+        """A statement with its period."""
+        return {
+            "triple": list(proof.triple),
+            "stated": "inserted" if proof.inserted else "held",
+            "since": None if proof.start is None else self._clock.text(proof.start),
+            "until": None if proof.until is None else self._clock.text(proof.until),
+            "ends": proof.ending.value,
+            "place": proof.place,
+        }
 
     def _values(self, fact: Fact, variables: Sequence[str]) -> Plain:
         pairs = zip(variables, fact[1], strict=True)

@@ -12,24 +12,45 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
-from dotr.events import Fact, Time
-from dotr.explain.history import Event, History, KeptInstants
+from dotr.events import Fact, Time, Values
+from dotr.explain.derivations import Derivations
+from dotr.explain.instants import KeptInstants
 from dotr.explain.proofs import (
     Blocked,
+    Changed,
     Chosen,
     ConjunctProof,
     Counted,
+    Derived,
     EventLeaf,
     EventProof,
     FactProof,
+    InBackground,
+    Lasting,
     NothingThere,
     NoTrigger,
+    Of,
     Solution,
+    TripleProof,
     WhyNot,
 )
-from dotr.explain.solutions import Text, longest_prefix, solution
+from dotr.explain.record import Event, Record
+from dotr.explain.solutions import Text, alternatives, count, longest_prefix, solution
 from dotr.expressions.aggregates import summarise
-from dotr.ir import Absent, Between, Choose, Conjunct, Every, Position, Rule, Selection, Summarise, Within
+from dotr.ir import (
+    Absent,
+    Between,
+    Choose,
+    Conjunct,
+    Every,
+    Position,
+    RelationToStream,
+    Rule,
+    Select,
+    Selection,
+    Summarise,
+    Within,
+)
 from dotr.rdf.terms import Term
 from dotr.reference.tesla import LiteralRule, Row, fact_key
 from dotr.tesla.conditions import parts
@@ -37,6 +58,9 @@ from dotr.tesla.references import ticks_seen
 
 DEPTH = 40
 """How many events are opened inside one another."""
+
+MOVED = 10
+"""How many statements are named that ended, or began, with an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +73,20 @@ class _Window:
 
 
 class Explainer:
-    """Owns the explanations of one history."""
+    """Owns the explanations of one record. `every`: of a fact all solutions are
+    given, not the smallest alone.
+    """
 
-    def __init__(self, history: History, text: Text) -> None:
+    def __init__(
+        self, history: Record, text: Text, instants: KeptInstants | None = None, every: bool = False
+    ) -> None:
         self.history = history
         self.text = text
-        self.instants = KeptInstants(history)
+        self.instants = instants or KeptInstants(history)
+        self._every = every
         self._rules = [LiteralRule(rule, history.clock) for rule in history.program.rules]
         self._ticks = ticks_seen(history.program)
-        self._solutions: dict[tuple[str, Fact], Solution] = {}
+        self._solutions: dict[tuple[str, Fact], Solution | Changed] = {}
 
     # -- why
 
@@ -102,16 +131,39 @@ class Explainer:
             return FactProof(position.name, "", (), fact, None)
         if position.chained:
             event = self.history.event(fact[3])
-            why: EventProof | EventLeaf | Solution = EventLeaf(position.stream, fact[3], fact[0])
+            why: EventProof | EventLeaf = EventLeaf(position.stream, fact[3], fact[0])
             if event is not None and depth > 0:
                 why = self.event(event, depth - 1)
             return FactProof(position.name, position.stream, position.variables, fact, why)
         key = position.stream, fact
         if key not in self._solutions:
-            select = self.history.program.queries[position.stream]
-            with self.instants.open(fact[0]) as derivations:
-                self._solutions[key] = solution(select, fact[1], derivations, self.text)
+            self._solutions[key] = self._why(position.stream, fact)
         return FactProof(position.name, position.stream, position.variables, fact, self._solutions[key])
+
+    def _why(self, stream: str, fact: Fact) -> Solution | Changed:
+        """The answer that a fact is, or the change of answers."""
+        program, (time, values, _, _) = self.history.program, fact
+        standing = program.standing.get(stream)
+        if standing is None:
+            with self.instants.open(time) as derivations:
+                return self._solution(program.queries[stream], values, derivations)
+        select, begins = standing.select, standing.operator is RelationToStream.ISTREAM
+        with self.instants.open(time, Of.BEFORE) as derivations:
+            before = count(select, values, derivations, self.text)
+            found = None if begins else self._solution(select, values, derivations)
+        with self.instants.open(time, Of.LASTING) as derivations:
+            after = count(select, values, derivations, self.text)
+            found = found or self._solution(select, values, derivations)
+        statements = self.history.statements
+        moved: tuple[Lasting, ...] = ()
+        if statements is not None and not any(_moves(p, time, begins) for p in found.premises):
+            moved = statements.moved(time, ended=begins)[:MOVED]
+        return Changed(standing.operator, found, before, after, moved)
+
+    def _solution(self, select: Select, values: Values, derivations: Derivations) -> Solution:
+        if self._every:
+            return alternatives(select, values, derivations, self.text)
+        return solution(select, values, derivations, self.text)
 
     # -- windows
 
@@ -137,7 +189,7 @@ class Explainer:
             return sorted(found, key=fact_key)
         first = max(start, self.history.first_instant or start)
         ticks = [t for d in sorted(self._ticks[index]) for t in range(-(-first // d) * d, end + 1, d)]
-        return self.instants.between(position.stream, start, end, ticks)
+        return self.instants.between(index, position.stream, start, end, ticks)
 
     def _consumer(self, index: int, conjunct: Conjunct, fact: Fact, row: Row) -> Event | None:
         rule = self.history.program.rules[index]
@@ -301,13 +353,18 @@ class Explainer:
 
     def _no_trigger(self, rule: Rule, time: Time) -> NoTrigger:
         """Why the trigger has no fact at an instant."""
+        program = self.history.program
         seen = bool(self.history.graphs(time))
+        left_out = tuple(graph.place or "a graph" for graph in self.history.left_out(time))
         if isinstance(rule.trigger, Every) or rule.trigger.chained:
-            return NoTrigger(rule, time, seen)
-        select = self.history.program.queries[rule.trigger.stream]
-        with self.instants.open(time) as derivations:
-            patterns, count, near = longest_prefix(select, derivations, self.text)
-        return NoTrigger(rule, time, seen, patterns, count, tuple(near))
+            return NoTrigger(rule, time, seen, left_out=left_out)
+        standing = program.standing.get(rule.trigger.stream)
+        select = program.selects[rule.trigger.stream]
+        operator = None if standing is None else standing.operator
+        looked = {None: Of.INSTANT, RelationToStream.DSTREAM: Of.BEFORE}.get(operator, Of.LASTING)
+        with self.instants.open(time, looked) as derivations:
+            patterns, found, near = longest_prefix(select, derivations, self.text)
+        return NoTrigger(rule, time, seen, patterns, found, tuple(near), operator, left_out)
 
 
 def _bounds(rule: Rule, conjunct: Conjunct, row: Row) -> tuple[Time, Time, Fact | None]:
@@ -323,6 +380,19 @@ def _bounds(rule: Rule, conjunct: Conjunct, row: Row) -> tuple[Time, Time, Fact 
             return row[start][0] + 1, row[end_name][0] - 1, None
         case _:
             assert_never(conjunct.window)
+
+
+def _moves(proof: TripleProof, time: Time, begins: bool) -> bool:
+    """Whether a statement below a proof begins, or ends, at a time."""
+    match proof:
+        case Lasting(start=start, until=until):
+            return (start if begins else until) == time
+        case InBackground(until=until):
+            return not begins and until == time
+        case Derived(premises=premises):
+            return any(_moves(premise, time, begins) for premise in premises)
+        case _:
+            return False
 
 
 def _agrees(values: Iterable[tuple[str, Term | None]], where: Mapping[str, Term]) -> bool:

@@ -9,11 +9,20 @@ Method:  a proof is a tree whose leaves are stated: triples of the stream at the
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 from typing import TypeAlias
 
 from dotr.events import Fact, Time
-from dotr.ir import Conjunct, DatalogRule, Node, Rule
+from dotr.ir import Conjunct, DatalogRule, Node, RelationToStream, Rule
 from dotr.rdf.terms import Term, Triple
+
+
+class Of(Enum):
+    """What is looked at: K(t), M(t), or M just before t."""
+
+    INSTANT = "K"
+    LASTING = "M"
+    BEFORE = "M-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +35,35 @@ class InStream:
 
 @dataclass(frozen=True, slots=True)
 class InBackground:
-    """The background states it."""
+    """The background states it, until it was deleted at `until`, where that is known."""
 
     triple: Triple
+    until: Time | None = None
+
+
+class Ending(Enum):
+    """How a statement ends: by time, by another value of its subject and predicate, by a deletion."""
+
+    OPEN = "until deleted"
+    NEXT_VALUE = "until another value"
+    TIME = "by time"
+    REPLACED = "replaced"
+    DELETED = "deleted"
+
+
+@dataclass(frozen=True, slots=True)
+class Lasting:
+    """A message stated it at `start`, and it lasts until `until` (None: no end is known). `start` None:
+    before what was kept. `inserted`: the message's insertion, else its graph, under a HOLD line. `place`: of
+    the message.
+    """
+
+    triple: Triple
+    start: Time | None
+    until: Time | None
+    ending: Ending
+    inserted: bool = False
+    place: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,31 +89,50 @@ class Unopened:
     reason: str
 
 
-TripleProof: TypeAlias = InStream | InBackground | Derived | Unopened
+TripleProof: TypeAlias = InStream | InBackground | Lasting | Derived | Unopened
 
 
 @dataclass(frozen=True, slots=True)
 class Solution:
     """Why a query has a solution. `premises`: the triples that its patterns matched. `absent`: patterns of
     MINUS, NOT EXISTS or an OPTIONAL that matched nothing, as text. `rows`: of an aggregate how many rows it
-    counted, 0 where there is none. `opaque`: the full engine answered; nothing is opened.
+    counted, 0 where there is none. `opaque`: the full engine answered; nothing is opened. `others`: further
+    solutions with the same values, where all are asked for.
     """
 
     premises: tuple[TripleProof, ...] = ()
     absent: tuple[str, ...] = ()
     rows: int = 0
     opaque: str = ""
+    others: tuple[Solution, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """Why a stream of changes has a fact: the answers with its values, over what lasts. `solution`: of the
+    query at the fact's time for ISTREAM, just before it for DSTREAM. `before`, `after`: how many there are,
+    None where the full engine answers. `moved`: where no premise begins, or ends, with the answer, the
+    statements that ended, or began, at that time.
+    """
+
+    operator: RelationToStream
+    solution: Solution
+    before: int | None
+    after: int | None
+    moved: tuple[Lasting, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class FactProof:
-    """A fact at a position. `why` is its solution, or the event that it is; None for a tick."""
+    """A fact at a position. `why` is its solution, the change of answers, or the event that it is; None for a
+    tick.
+    """
 
     position: str
     stream: str
     variables: tuple[str, ...]
     fact: Fact
-    why: Solution | EventProof | EventLeaf | None
+    why: Solution | Changed | EventProof | EventLeaf | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +216,8 @@ class Blocked:
 class NoTrigger:
     """No fact of the trigger at that time. `looked_for`: the query's patterns; `found`: how many of them, in
     the order written, have a common solution; `near`: triples that are nearest to the first that has none.
+    `operator`: of a stream of changes, whose patterns are looked for in what lasts. `left_out`: places of
+    graphs of that time that came too late or were refused.
     """
 
     rule: Rule
@@ -170,6 +226,8 @@ class NoTrigger:
     looked_for: tuple[str, ...] = ()
     found: int = 0
     near: tuple[Triple, ...] = ()
+    operator: RelationToStream | None = None
+    left_out: tuple[str, ...] = ()
 
 
 WhyNot: TypeAlias = Blocked | NoTrigger | EventProof

@@ -16,6 +16,7 @@ from rdflib.util import from_n3
 from dotr.events import Clock
 from dotr.explain.proofs import (
     Blocked,
+    Changed,
     Chosen,
     Derived,
     EventLeaf,
@@ -23,6 +24,7 @@ from dotr.explain.proofs import (
     FactProof,
     InBackground,
     InStream,
+    Lasting,
     Missing,
     NoTrigger,
     Solution,
@@ -62,7 +64,7 @@ class _Writer:
         match found:
             case EventProof():
                 self._event(found)
-            case InStream() | InBackground() | Derived() | Unopened():
+            case InStream() | InBackground() | Lasting() | Derived() | Unopened():
                 self._triple(found)
             case Blocked(rule=rule, reason=reason):
                 self._absence(number, f"{rule.name}: {reason}")
@@ -102,8 +104,9 @@ class _Writer:
             self.graph.add((node, RDFS.label, rdflib.Literal(f"{proof.position}")))
             self.graph.add((node, PROV.generatedAtTime, self._term(self._clock.term(proof.fact[0]))))
             activity = self._activity(node, proof.stream or "tick")
-            if isinstance(proof.why, Solution):
-                for premise in proof.why.premises:
+            why = proof.why.solution if isinstance(proof.why, Changed) else proof.why
+            if isinstance(why, Solution):
+                for premise in why.premises:
                     self.graph.add((activity, PROV.used, self._triple(premise)))
         return self._names[key]
 
@@ -119,6 +122,10 @@ class _Writer:
         self.graph.add((node, RDF.object, object_))
         if isinstance(proof, InStream):
             self.graph.add((node, PROV.generatedAtTime, self._term(self._clock.term(proof.time))))
+        if isinstance(proof, Lasting) and proof.start is not None:
+            self.graph.add((node, PROV.generatedAtTime, self._term(self._clock.term(proof.start))))
+        if isinstance(proof, Lasting | InBackground) and proof.until is not None:
+            self.graph.add((node, PROV.invalidatedAtTime, self._term(self._clock.term(proof.until))))
         if isinstance(proof, Derived):
             activity = self._activity(node, str(proof.rule.span or "rule"))
             for premise in proof.premises:

@@ -73,16 +73,45 @@ class Row:
 
 def solution(select: Select, values: Sequence[Term | None], derivations: Derivations, text: Text) -> Solution:
     """Why `select` has a solution with these values at the open instant."""
+    return replace(alternatives(select, values, derivations, text), others=())
+
+
+def alternatives(
+    select: Select, values: Sequence[Term | None], derivations: Derivations, text: Text
+) -> Solution:
+    """As `solution`, with all others that stand on other triples, the smaller ones first."""
     try:
-        translated = translate(select)
+        found = list(islice(_rows(select, values, derivations, text), MOST))
     except Refused as refused:
         return Solution(opaque=str(refused))
-    found = list(islice(_Evaluator(derivations, text).solutions(translated, values), MOST))
     if not found:
         return Solution(opaque="its solution was not found again")
-    best = min(found, key=lambda row: (sum(_size(derivations.proof(t)) for t in row.triples), row.triples))
-    premises = tuple(derivations.proof(triple) for triple in dict.fromkeys(best.triples))
-    return Solution(premises, best.absent, best.rows)
+    found.sort(key=lambda row: (sum(_size(derivations.proof(t)) for t in row.triples), row.triples))
+    made = [
+        Solution(tuple(derivations.proof(t) for t in dict.fromkeys(row.triples)), tuple(row.absent), row.rows)
+        for row in {row.triples: row for row in reversed(found)}.values()
+    ]
+    return replace(made[-1], others=tuple(reversed(made[:-1])))
+
+
+def count(select: Select, values: Sequence[Term | None], derivations: Derivations, text: Text) -> int | None:
+    """How many answers have these values at the open instant; None where the full engine would be asked, or
+    where an order cuts them.
+    """
+    if select.limit is not None or select.offset:
+        return None
+    try:
+        found = sum(1 for _ in islice(_rows(select, values, derivations, text), MOST))
+    except Refused:
+        return None
+    return min(found, 1) if select.distinct else found
+
+
+def _rows(
+    select: Select, values: Sequence[Term | None], derivations: Derivations, text: Text
+) -> Iterator[Row]:
+    """Raises Refused."""
+    return _Evaluator(derivations, text).solutions(translate(select), values)
 
 
 def longest_prefix(

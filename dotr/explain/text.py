@@ -14,15 +14,18 @@ from typing import TypeAlias, assert_never
 from dotr.events import Clock, Fact, Time
 from dotr.explain.proofs import (
     Blocked,
+    Changed,
     Chosen,
     ConjunctProof,
     Counted,
     Derived,
+    Ending,
     EventLeaf,
     EventProof,
     FactProof,
     InBackground,
     InStream,
+    Lasting,
     Missing,
     NothingThere,
     NoTrigger,
@@ -31,7 +34,17 @@ from dotr.explain.proofs import (
     Unopened,
     WhyNot,
 )
-from dotr.ir import Absent, Between, Choose, Conjunct, DatalogRule, Selection, Summarise, Within
+from dotr.ir import (
+    Absent,
+    Between,
+    Choose,
+    Conjunct,
+    DatalogRule,
+    RelationToStream,
+    Selection,
+    Summarise,
+    Within,
+)
 from dotr.lang.grammar.durations import duration_text
 from dotr.lang.printer import datalog_rule_text
 from dotr.rdf.terms import RDF_TYPE, XSD, Triple
@@ -66,7 +79,7 @@ class Renderer:
     def node(self, found: WhyNot | TripleProof | Missing) -> Node:
         """An explanation as a tree of lines."""
         match found:
-            case InStream() | InBackground() | Derived() | Unopened():
+            case InStream() | InBackground() | Lasting() | Derived() | Unopened():
                 return self.triple_node(found)
             case Missing(triple=triple, attempts=attempts):
                 node = Node(f"{self._shown(triple)} does not hold")
@@ -122,9 +135,26 @@ class Renderer:
                 node.children.append(Node(f"{rule}  {name}  @ {self._clock.text(time)}", right="not kept"))
             case Solution():
                 node.children += self._solution(proof.why)
+            case Changed():
+                node.children += self._changed(proof.why, fact[0])
             case _:
                 assert_never(proof.why)
         return node
+
+    def _changed(self, why: Changed, time: Time) -> Iterator[Node]:
+        begins = why.operator is RelationToStream.ISTREAM
+        told = Node(f"{why.operator}: the answer {'begins' if begins else 'ends'} @ {self._clock.text(time)}")
+        if why.before is not None and why.after is not None:
+            told.right = f"{_counted(why.before, 'such answer')} before, {why.after} from then on"
+        told.children += self._solution(why.solution)
+        for proof in why.moved:
+            word = "ended" if begins else "begun"
+            told.children.append(Node(f"{word} then: {self._shown(proof.triple)}", right=self.lasting(proof)))
+        yield told
+
+    def lasting(self, proof: Lasting) -> str:
+        """Since when a statement holds, until when, and why: `moves.jsonl:2   held since 60 until 660`."""
+        return "   ".join(filter(None, (proof.place, period_text(proof, self._clock))))
 
     def _solution(self, why: Solution) -> Iterator[Node]:
         if why.opaque:
@@ -133,6 +163,10 @@ class Renderer:
             yield self.triple_node(premise)
         for absent in why.absent:
             yield Node(absent)
+        for number, other in enumerate(why.others, 2):
+            node = Node(f"also, solution {number} of {len(why.others) + 1}:")
+            node.children += self._solution(other)
+            yield node
         if why.rows:
             shown = f", the first {min(why.rows, 10)} above" if why.rows > 10 else ""
             yield Node(f"aggregate of {_counted(why.rows, 'row')}{shown}")
@@ -214,8 +248,12 @@ class Renderer:
         match proof:
             case InStream(triple=triple, time=time):
                 node.right = self._places(triple, time) or f"stream @ {self._clock.text(time)}"
-            case InBackground(triple=triple):
+            case InBackground(triple=triple, until=until):
                 node.right = f"background  {self._places(triple, None)}".rstrip()
+                if until is not None:
+                    node.right += f"   until {self._clock.text(until)}: deleted"
+            case Lasting():
+                node.right = self.lasting(proof)
             case Derived(rule=rule, premises=premises, absent=absent):
                 place = str(rule.span).rsplit(":", 1)[0] if rule.span is not None else "rule"
                 node.right = f"{place}   {self.rule_text(rule)}"
@@ -247,6 +285,10 @@ class Renderer:
         node = Node(f"{found.rule.name} did not fire @ {when}: no {name} then")
         if not found.seen:
             node.children.append(Node(f"no graph came @ {when}"))
+        for graph in found.left_out:
+            node.children.append(Node("one came too late, or was refused", right=graph))
+        if found.operator is not None:
+            node.children.append(Node(f"{found.operator}: no answer over what lasts changes then"))
         for place, pattern in enumerate(found.looked_for):
             mark = "found" if place < found.found else "not found" if place == found.found else ""
             node.children.append(Node(pattern, right=mark))
@@ -289,6 +331,24 @@ class Renderer:
             failed.children.append(Node(f"nearest: {self._candidate(conjunct, found.nearest)}", right=why))
         node.children.append(failed)
         return node
+
+
+def period_text(proof: Lasting, clock: Clock) -> str:
+    """`held since 60 until another value, at most until 660`."""
+    since = "before what was kept" if proof.start is None else clock.text(proof.start)
+    text = f"{'inserted' if proof.inserted else 'held'} since {since}"
+    until = "" if proof.until is None else f" until {clock.text(proof.until)}"
+    match proof.ending:
+        case Ending.TIME:
+            return text + until
+        case Ending.REPLACED | Ending.DELETED:
+            return f"{text}{until}: {proof.ending.value}"
+        case Ending.NEXT_VALUE:
+            return f"{text} {proof.ending.value}" + (f", at most{until}" if until else "")
+        case Ending.OPEN:
+            return f"{text} {proof.ending.value}"
+        case _:
+            assert_never(proof.ending)
 
 
 def _apart(micros: Time) -> str:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dotr.core.parts import all_triples
 from dotr.errors import DotrError
-from dotr.events import Message, Time
-from dotr.explain.history import Event, Graph, History
+from dotr.events import Time
+from dotr.explain.history import History
 from dotr.explain.matches import Explainer
 from dotr.explain.proofs import Missing, TripleProof, WhyNot
+from dotr.explain.record import Event, Graph
 from dotr.explain.solutions import Text
 from dotr.explain.text import Renderer, drawn, pruned
 from dotr.rdf.terms import Triple
@@ -30,7 +30,7 @@ def because(bench: Bench, outcome: Outcome, failure: Failure) -> str:
     given = outcome.given
     if given is None:
         return ""
-    lines = [_explained(bench, given, outcome, failure)] if _is_explained(bench, outcome) else []
+    lines = [_explained(bench, given, outcome, failure)] if _is_explained(outcome) else []
     rule = failure.missing.rule if failure.missing is not None else ""
     for trace in [] if outcome.tracer is None else [t.trace for t in outcome.tracer.traced]:
         if trace.rule.name == rule:
@@ -38,11 +38,9 @@ def because(bench: Bench, outcome: Outcome, failure: Failure) -> str:
     return "\n".join(line.rstrip("\n") for line in lines if line)
 
 
-def _is_explained(bench: Bench, outcome: Outcome) -> bool:
-    """Whether what came was graphs, which alone are explained."""
-    assert outcome.given is not None
-    graphs = all(not isinstance(timed.part, Message) for timed in outcome.given.stream)
-    return graphs and not outcome.case.gives_facts and not bench.program.lasting
+def _is_explained(outcome: Outcome) -> bool:
+    """Whether what came was messages, which alone are explained."""
+    return outcome.given is not None and not outcome.case.gives_facts
 
 
 def _came(missing: Wanted, outcome: Outcome) -> bool:
@@ -56,7 +54,11 @@ def _explained(bench: Bench, given: Given, outcome: Outcome, failure: Failure) -
             wanted = failure.event.id
             history = _history(bench, given, lambda event: event.id == wanted)
             explainer, renderer = _explainer(history, bench)
-            return "" if history.found is None else _drawn(renderer, explainer.event(history.found))
+            return (
+                ""
+                if history.wanted_event is None
+                else _drawn(renderer, explainer.event(history.wanted_event))
+            )
         missing = failure.missing
         if missing is not None and missing.time is not None and not _came(missing, outcome):
             history = _history(bench, given, lambda event: False)
@@ -87,7 +89,7 @@ def _history(
         lateness=bench.suite.lateness,
         everything=everything,
     )
-    graphs = (Graph(timed.time, all_triples(timed.part), timed.place) for timed in given.stream)
+    graphs = (Graph(timed.time, timed.part, timed.place) for timed in given.stream)
     history.run(graphs, lambda: given.clock)
     return history
 

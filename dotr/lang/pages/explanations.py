@@ -46,12 +46,4 @@ PAGES: Final = (
         "dotr explain fire.dotr events/ --triple ':s1 is_in :room' --at 12",
         "dotr explain fire.dotr events/ --triple ':s1 :is_in :room' --at 12",
     ),
-    _page(
-        "D4175",
-        "what lasts is not explained yet",
-        "Proofs go down to graphs of the stream and to the background. HOLD, ISTREAM, DSTREAM and messages "
-        "that insert or delete are not opened yet.",
-        "dotr explain presence.dotr moves.jsonl",
-        "dotr explain fire.dotr events/",
-    ),
 )

@@ -1,0 +1,287 @@
+"""What is kept of a run for explanations: the horizon's graphs, facts of what lasts, composites, statements.
+
+Place:   a RecordedPipeline fills it while it runs; history.py drives one up to an event, `Engine(keep=…)` has
+         one that goes along; instants.py opens any instant that is kept.
+Method:  composites are given, never computed again: a horizon bounds what a rule remembers, not what has
+         influenced it. Where nothing lasts, facts are extracted again from the graphs, only where an
+         explanation looks; where something does, the facts of each instant are kept as they were found.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
+
+from dotr.core.deployment import Deployment
+from dotr.core.jumps import Jump
+from dotr.core.parts import Part
+from dotr.core.pipeline import LateGraph, Pipeline, RefusedInstant
+from dotr.errors import DotrError
+from dotr.events import Clock, Fact, Message, RawMatch, Time, in_order
+from dotr.explain.statements import Statements
+from dotr.ir import Program, Rule
+from dotr.rdf.terms import Term, Triple
+from dotr.reference.tesla import fact_key
+from dotr.tesla.detector import Restored
+from dotr.tesla.identity import match_hash
+from dotr.tesla.references import depths, horizons
+
+TRIM = 63
+"""What is too old is forgotten when so many graphs have come, and one more: a mask."""
+
+
+Item = TypeVar("Item")
+
+
+class Graph(NamedTuple):
+    """What came with one message and where it stands."""
+
+    time: Time
+    part: Part
+    place: str = ""
+
+    @property
+    def triples(self) -> list[Triple]:
+        """Those of its graph."""
+        return (self.part.graph or []) if isinstance(self.part, Message) else self.part
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A composite that was found: the place of its rule, what it matched, and the fact that it is."""
+
+    rule: int
+    id: str
+    facts: tuple[Fact, ...]
+    bindings: tuple[Term, ...]
+    fact: Fact
+
+    @property
+    def time(self) -> Time:
+        return self.fact[0]
+
+
+class _Kept(dict[Time, Item]):
+    """What is kept by time, in the order in which it came; and what is older and pinned."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pinned: dict[Time, Item] = {}
+
+    def trim(self, low: Time, pinned: tuple[Time, Time] | None) -> None:
+        """Drop what is older than `low` and not pinned."""
+        start, end = pinned or (low, low)
+        for time in [time for time in self.pinned if not start <= time <= end]:
+            del self.pinned[time]
+        while self and (time := next(iter(self))) < low:
+            item = self.pop(time)
+            if start <= time <= end:
+                self.pinned[time] = item
+
+    def at(self, time: Time) -> Item | None:
+        return self.get(time) or self.pinned.get(time)
+
+    def times(self) -> set[Time]:
+        return {*self, *self.pinned}
+
+
+class Record:
+    """Owns what is kept of one run. `reach`: how far back, in µs; None: the longest horizon."""
+
+    def __init__(self, program: Program, background: Collection[Triple], reach: Time | None = None) -> None:
+        self.program = program
+        self.background = frozenset(background)
+        self.events: list[Event] = []
+        self.statements: Statements | None = None
+        self.first_instant: Time | None = None
+        self.pipeline: Pipeline | None = None
+        self.reach = reach if reach is not None else reach_of(program)
+        self.pinned: tuple[Time, Time] | None = None
+        """What lies between these times, both inclusive, is not forgotten, however old."""
+        self.jumps: _Kept[Jump] = _Kept()
+        self._graphs: _Kept[list[Graph]] = _Kept()
+        self._left_out: _Kept[list[Graph]] = _Kept()
+
+    @property
+    def clock(self) -> Clock:
+        return (None if self.pipeline is None else self.pipeline.clock) or Clock()
+
+    # -- filled by a run
+
+    def note(self, graph: Graph) -> None:
+        """A graph came."""
+        self._graphs.setdefault(graph.time, []).append(graph)
+        if self.first_instant is None or graph.time < self.first_instant:
+            self.first_instant = graph.time
+
+    def leave_out(self, time: Time, parts: Sequence[Part]) -> None:
+        """Graphs were late or refused."""
+        gone = {id(part) for part in parts}
+        graphs = self._graphs.get(time, [])
+        self._left_out.setdefault(time, []).extend(graph for graph in graphs if id(graph.part) in gone)
+        self._graphs[time] = [graph for graph in graphs if id(graph.part) not in gone]
+        if not self._graphs[time]:
+            del self._graphs[time]
+
+    def come_too_late(self, graph: Graph) -> None:
+        """A graph comes for an instant that is closed."""
+        self._left_out.setdefault(graph.time, []).append(graph)
+
+    def note_jump(self, time: Time, jump: Jump) -> None:
+        """An instant of what lasts has its facts."""
+        if self.statements is None:
+            self.statements = Statements(self.background, self.program.holds)
+        if jump.program is not None:
+            self._renew(jump.program)
+        graphs = self._graphs.get(time, ())
+        self.statements.take(time, jump.messages, [graph.place for graph in graphs])
+        if jump.program is not None:
+            self._reconcile(time)
+        if jump.seen:
+            self.jumps[time] = jump
+
+    def note_matches(self, time: Time, matches: Sequence[RawMatch]) -> None:
+        counts: Counter[tuple[int, tuple[Term, ...]]] = Counter()
+        for rule, (_, _, facts, bindings) in in_order(matches):
+            name = f"urn:dotr:{self.program.rules[rule].name}:{match_hash(time, facts)}"
+            fact: Fact = (time, bindings, counts[rule, bindings], name)
+            counts[rule, bindings] += 1
+            self.found(Event(rule, name, facts, bindings, fact))
+
+    def found(self, event: Event) -> None:
+        self.events.append(event)
+
+    def resume(self, saved: Sequence[Sequence[Any]]) -> None:
+        """A snapshot was restored: what it says is stated began before what is kept."""
+        self.statements = Statements(self.background, self.program.holds)
+        self.statements.load(saved)
+
+    def _renew(self, program: Program) -> None:
+        """Another program holds: what was found under the one before is not opened any more."""
+        assert self.statements is not None
+        self.program = program
+        self.reach = max(self.reach, reach_of(program))
+        self.statements.declare(program.holds)
+        self.events, self.jumps = [], _Kept()
+
+    def _reconcile(self, time: Time) -> None:
+        """A change of rules has deleted and inserted the difference of the backgrounds."""
+        assert self.statements is not None
+        assert self.pipeline is not None
+        now = self.pipeline.lasting()
+        known = self.statements.basic(time) | self.statements.held(time)
+        for triple in known - now:
+            self.statements.delete(triple, time)
+        for triple in now - known:
+            self.statements.insert(triple, time, "BACKGROUND")
+
+    # -- what is forgotten
+
+    def trim(self) -> None:
+        """Forget what lies further back than can matter."""
+        settled = None if self.pipeline is None else self.pipeline.settled
+        if settled is None:
+            return
+        low, pinned = settled - self.reach, self.pinned
+        for kept in (self._graphs, self._left_out, self.jumps):
+            kept.trim(low, pinned)
+        start, end = pinned or (low, low)
+        if len(self.events) > 4096 and self.events[0].time < min(start, low):
+            self.events = [e for e in self.events if e.time >= low or start <= e.time <= end]
+        if self.statements is not None:
+            self.statements.forget(low, start, end)
+
+    # -- asked by explanations
+
+    def times(self) -> list[Time]:
+        """The instants that are kept, in order."""
+        return sorted(self._graphs.times() | self.jumps.times())
+
+    def graphs(self, time: Time) -> Sequence[Graph]:
+        """The graphs of an instant that is kept."""
+        return self._graphs.at(time) or ()
+
+    def left_out(self, time: Time) -> Sequence[Graph]:
+        """Those that were late or refused."""
+        return self._left_out.at(time) or ()
+
+    def facts(self, time: Time) -> Mapping[str, Sequence[Fact]] | None:
+        """The facts of an instant of what lasts; None where they are to be extracted again."""
+        if self.statements is None:
+            return None
+        jump = self.jumps.at(time)
+        return None if jump is None else jump.facts
+
+    def event(self, name: str) -> Event | None:
+        """The composite of that name, if it was kept."""
+        return next((event for event in reversed(self.events) if event.id == name), None)
+
+    def consumer(self, rule: int, position: int, fact: Fact, trigger: Fact) -> Event | None:
+        """The event that consumed a fact at a positive position before a trigger fact had its turn."""
+        turn = fact_key(trigger)
+        for event in self.events:
+            if event.rule == rule and event.facts[position] == fact and fact_key(event.facts[0]) < turn:
+                return event
+        return None
+
+
+class RecordedPipeline(Pipeline):
+    """A pipeline that keeps a record. `place`: where the graph that comes next stands."""
+
+    def __init__(
+        self,
+        deployment: Deployment,
+        record: Record,
+        *,
+        on_late: LateGraph | None = None,
+        on_refused: RefusedInstant | None = None,
+        **options: Any,
+    ) -> None:
+        self.record = record
+        self.place = ""
+        self._count = 0
+        record.pipeline = self
+
+        def late(time: Time, part: Part) -> None:
+            record.leave_out(time, [part])
+            if on_late is not None:
+                on_late(time, part)
+
+        def refused(time: Time, parts: Sequence[Part], error: DotrError) -> None:
+            record.leave_out(time, parts)
+            assert on_refused is not None
+            on_refused(time, parts, error)
+
+        super().__init__(
+            deployment,
+            on_late=late,
+            on_refused=None if on_refused is None else refused,
+            on_matches=record.note_matches,
+            on_jump=record.note_jump,
+            **options,
+        )
+
+    def accept(self, time: Time, graph: Part) -> None:
+        self.record.note(Graph(time, graph, self.place))
+        self._count += 1
+        if not self._count & TRIM:
+            self.record.trim()
+        super().accept(time, graph)
+
+    def restore(self, state: Mapping[str, Any]) -> Restored:
+        restored = super().restore(state)
+        if state.get("lasting") is not None:
+            self.record.resume(state["lasting"]["stated"])
+        return restored
+
+
+def reach_of(program: Program) -> Time:
+    """How far back explanations of a program's rules look, in µs."""
+    return max(map(_reach, horizons(program), program.rules), default=0)
+
+
+def _reach(horizon: Time | None, rule: Rule) -> Time:
+    """How far back an explanation of a rule looks; on a cycle of references, one turn of it."""
+    return horizon if horizon is not None else max(depths(rule).values())
