@@ -29,6 +29,9 @@ KEPT: Final = 10
 SLACK: Final = 16
 """Past this part of the budget work is abandoned and done again in the canonical way."""
 
+TEXT: Final = 1 << 20
+"""Characters of a text that an expression may make."""
+
 UNLIMITED: Final = 2**62
 
 
@@ -73,6 +76,30 @@ class Exhausted(Exception):  # noqa: N818  # becomes a diagnostic once the query
         step = (f"it had come to {self.step}",) if self.step else ()
         loops = " in a loop over ".join(map(str, self.largest))
         return (*step, f"in a loop over {loops}") if loops else step
+
+
+class Overlong(Exhausted):
+    """An expression would make a text of more than TEXT characters: of `length`, or so many at least.
+
+    Whoever gives up work that is too much gives this up alike; the diagnostic is another one, D4133.
+    """
+
+    def __init__(self, length: int) -> None:
+        super().__init__()
+        self.length = length
+
+    def notes(self) -> tuple[str, ...]:
+        return (f"it would have {self.length:,} characters or so",)
+
+
+OVERLONG: Final = "D4133"
+"""The code of what is Overlong."""
+
+
+def text_of(length: int) -> None:
+    """A text of so many characters is about to be made. Raises Overlong."""
+    if length > TEXT:
+        raise Overlong(length)
 
 
 class Meter:

@@ -117,5 +117,5 @@ def by_name(counts: Mapping[str, int]) -> str:
 
 
 def left_out(counts: Mapping[str, int]) -> str:
-    """Trigger facts that took a rule too much work, by rule."""
-    return f"{counted(sum(counts.values()), 'fact')} left out, too much work ({by_name(counts)})"
+    """Trigger facts that were too much for a rule, by rule."""
+    return f"{counted(sum(counts.values()), 'fact')} left out as too much ({by_name(counts)})"

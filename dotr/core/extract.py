@@ -28,7 +28,7 @@ from dotr.sparql.distribution import Distribution, Shares
 from dotr.sparql.full import Explosion
 from dotr.sparql.relations_read import read_by, relations_of
 from dotr.sparql.translate import Refused, translate
-from dotr.sparql.units import Alone, Fallback, MonotoneDelta, QueryUnit
+from dotr.sparql.units import Alone, Fallback, MonotoneDelta, QueryUnit, UnitReader
 
 ANSWER_LIMIT = 1_000_000
 """Answers of one query at one instant that are an explosion."""
@@ -104,6 +104,7 @@ class Extractor:
             store, limit, budget, budget // SLACK if patience is None else patience, lambda: moment.time
         )
         self._woken: list[QueryUnit] = []
+        self._readers: dict[int, QueryUnit] = {}
         self.units: list[QueryUnit] = []
         self.shapes: list[tuple[SharedQuery, Distribution]] = []
         for shared in shared_queries(queries):
@@ -135,10 +136,12 @@ class Extractor:
         result: dict[str, list[Fact]] = {}
         woken = self._woken
         unit: QueryUnit | None = None
+        reader: UnitReader | None = None
         try:
             for changes in self._touched:
                 for reader in changes.readers:
                     reader.run()
+            reader = None
             for unit in self._always:
                 if not unit.woken:
                     unit.facts(time, result)
@@ -149,7 +152,8 @@ class Extractor:
             raise self._maker.many_answers(explosion.source or unit, time) from explosion  # type: ignore[arg-type]  # a unit
         except Exhausted as exhausted:
             self._rest()
-            raise self._maker.much_work(exhausted, exhausted.source, time) from exhausted  # type: ignore[arg-type]  # a unit
+            source = exhausted.source or unit or self._reading(reader)
+            raise self._maker.much_work(exhausted, source, time) from exhausted  # type: ignore[arg-type]  # a unit
         finally:
             woken.clear()
             if self._full:
@@ -228,6 +232,11 @@ class Extractor:
         for relation, reader in unit.readers(self._woken):
             unit.relations.add(relation)
             self._store.changes(relation).readers.append(reader)
+            self._readers[id(reader)] = unit
+
+    def _reading(self, reader: UnitReader | None) -> QueryUnit | None:
+        """Whose reader it is."""
+        return self._readers.get(id(reader))
 
     def _rest(self) -> None:
         """The instant cannot go on."""

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from dotr.budget import BUDGET, SLACK
+from dotr.budget import BUDGET, OVERLONG, SLACK
 from dotr.core.canonical import CanonicalExtractor
 from dotr.core.enrich import wanted
 from dotr.core.extract import ANSWER_LIMIT, Extractor
@@ -38,7 +38,7 @@ Known: TypeAlias = tuple[Time, Sequence[Triple] | Sequence[Message], Facts, bool
 """(time, what came, stream → facts, whether a graph came) of an instant: triples, or messages where something
 lasts."""
 
-AGAIN = frozenset({MANY_FACTS, MUCH_DATALOG, MANY_ANSWERS, MUCH_WORK})
+AGAIN = frozenset({MANY_FACTS, MUCH_DATALOG, MANY_ANSWERS, MUCH_WORK, OVERLONG})
 """What the quick way finds wrong with an instant and the canonical way has the last word on."""
 
 REFUSABLE = AGAIN | {"D2106", "D2107", "D2601", "D3101"}

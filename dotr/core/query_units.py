@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from dotr.budget import Exhausted, Meter, at_deployment
+from dotr.budget import OVERLONG, TEXT, Exhausted, Meter, Overlong, at_deployment
 from dotr.errors import Diagnostic, ProgramError
 from dotr.events import Time
 from dotr.ir import Select
@@ -192,7 +192,17 @@ class UnitMaker:
 
 
 def much_work_of(exhausted: Exhausted, name: str, select: Select, budget: int, where: str) -> ProgramError:
-    """D4132: a query takes more than a budget."""
+    """D4132: a query takes more than a budget. D4133: it makes a text that is too long."""
+    if isinstance(exhausted, Overlong):
+        return ProgramError(
+            Diagnostic(
+                OVERLONG,
+                f"query `{name}` makes a text of more than {TEXT:,} characters {where}",
+                select.span,
+                notes=exhausted.notes(),
+                hint="make it of less",
+            )
+        )
     return ProgramError(
         Diagnostic(
             MUCH_WORK,

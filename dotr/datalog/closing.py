@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Container, Iterable, Iterator,
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 
-from dotr.budget import UNLIMITED, Exhausted
+from dotr.budget import OVERLONG, TEXT, UNLIMITED, Exhausted, Overlong
 from dotr.datalog.clauses import AggregateClause, Clause, Clauses, translate
 from dotr.datalog.dependency import atom_relation
 from dotr.datalog.equality import may_join_anything, replaces
@@ -383,7 +383,7 @@ def overflow(clauses: Clauses, limit: int) -> Callable[[Changes], None]:
 def exceeded(
     exhausted: Exhausted, clauses: Clauses, store: TripleIndex, budget: int, what: str
 ) -> Diagnostic:
-    """D4003: the rules of a program take more than a budget. `what` they were doing names the subject."""
+    """D4003, D4133: the rules of a program are over a budget. `what` they were doing names the subject."""
     derived = {head.pattern.relation for clause in clauses.all for head in clause.heads}
     touched = [c for c in store.overlay.touched if c.relation in derived or derived & {ALL, RDF_TYPE}]
     most = max(touched, key=lambda changes: len(changes.added), default=None)
@@ -393,10 +393,14 @@ def exceeded(
         if not isinstance(rule, DatalogRule):
             rule = next((c.rule for c in clauses.all if _derives(c, most.relation)), None)
         notes.append(f"it had derived {len(most.added)} facts of {relation_name(most.relation)}")
+    where = rule.span if isinstance(rule, DatalogRule) else None
+    if isinstance(exhausted, Overlong):
+        message = f"{what} make a text of more than {TEXT:,} characters"
+        return Diagnostic(OVERLONG, message, where, notes=tuple(notes), hint="make it of less")
     return Diagnostic(
         MUCH_DATALOG,
         f"{what} take more than {budget} units of work",
-        rule.span if isinstance(rule, DatalogRule) else None,
+        where,
         notes=tuple(notes),
         hint="join the atoms of the rule's body through shared variables, or raise --budget",
     )

@@ -20,6 +20,7 @@ from dotr.datalog.triple_set import TripleSet
 from dotr.errors import Diagnostic, Diagnostics
 from dotr.events import Clock
 from dotr.expressions.evaluate import compile_condition
+from dotr.expressions.functions import makes_text
 from dotr.ir import AggregateAtom, Atom, BodyAtom, DatalogRule, FilterAtom, NotAtom, Var
 from dotr.joins.relations import (
     ALL,
@@ -216,7 +217,8 @@ def instance(rule: DatalogRule, now: Sequence[Atom], values: dict[str, Term]) ->
         item = substitute_body(item, values)
         if isinstance(item, Atom) and not _possible(item):
             return None
-        if isinstance(item, FilterAtom) and not expression_variables(item.condition):
+        fixed = isinstance(item, FilterAtom) and not expression_variables(item.condition)
+        if isinstance(item, FilterAtom) and fixed and not makes_text(item.condition):
             if not compile_condition(item.condition, _no_leaf, clock=Clock())(()):
                 return None
             continue

@@ -66,7 +66,8 @@ def compile_expression(
     exists: Callable[[Exists], Condition] | None = None,
     dates: bool = True,
 ) -> Getter:
-    """A function from a row to the expression's term, None for unbound or an error. It never raises.
+    """A function from a row to the expression's term, None for unbound or an error. It raises
+    nothing but Overlong.
 
     `leaf` says how a variable is read from a row; its terms are canonical. `clock` tells what an integer
     time counts. `dates` False (ON, WHERE, WITH): arithmetic on dateTimes is an error, but for a difference of

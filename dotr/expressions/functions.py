@@ -17,11 +17,14 @@ from urllib.parse import quote
 
 import pyoxigraph as ox
 
+from dotr.budget import TEXT
+from dotr.budget import text_of as make_text
 from dotr.expressions import arithmetic
 from dotr.expressions.arithmetic import is_number
 from dotr.expressions.dialect import ask
 from dotr.expressions.operators import value_of
-from dotr.rdf.terms import RDF, literal, literal_parts
+from dotr.ir import Call, Expression
+from dotr.rdf.terms import RDF, Term, literal, literal_parts
 from dotr.rdf.values import DateTime, LanguageString, Opaque, Resource, Value, decode, encode
 
 Function: TypeAlias = Callable[..., Value | None]
@@ -174,6 +177,7 @@ def _concatenated(*values: Value) -> Value | None:
     texts = [_string(value) for value in values]
     if None in texts:
         return None
+    make_text(sum(len(t) for t in texts if t))
     text = "".join(t for t in texts if t)
     languages = {v.language if isinstance(v, LanguageString) else "" for v in values}
     if len(languages) == 1 and languages != {""}:
@@ -183,7 +187,12 @@ def _concatenated(*values: Value) -> Value | None:
 
 def _for_uri(value: Value) -> Value | None:
     text = _string(value)
-    return None if text is None else quote(text, safe="~")
+    if text is None:
+        return None
+    make_text(len(text))
+    made = quote(text, safe="~")
+    make_text(len(made))
+    return made
 
 
 def _language_matches(tag: Value, wanted: Value) -> Value | None:
@@ -206,8 +215,33 @@ def _matches(text: Value, pattern: Value, flags: Value = "") -> Value | None:
     return value_of(ask("REGEX(?a, ?b, ?c)", encode(text), encode(pattern), encode(flags)))
 
 
+TEXT_MAKERS = frozenset(("CONCAT", "REPLACE", "ENCODE_FOR_URI"))
+"""Functions whose text may be longer than what they are given; past TEXT characters they raise Overlong."""
+
+
+def makes_text(expression: Expression | None) -> bool:
+    """Whether it may raise Overlong."""
+    if not isinstance(expression, Call):
+        return False
+    return expression.function in TEXT_MAKERS or any(map(makes_text, expression.arguments))
+
+
 def _replaced(text: Value, pattern: Value, replacement: Value, flags: Value = "") -> Value | None:
     arguments = (encode(text), encode(pattern), encode(replacement), encode(flags))
+    whole, put = _string(text), _string(replacement)
+    if whole is not None and put is not None:
+        groups = put.count("$") * len(whole)  # what a group found is part of the text, once a place
+        if len(whole) + (len(whole) + 1) * len(put) + groups > TEXT:
+            rest, marked = (_replacing(*arguments[:2], encode(by), arguments[3]) for by in ("", "x"))
+            if rest is None or marked is None:
+                return None
+            left = len(_string(rest) or "")
+            places = len(_string(marked) or "") - left
+            make_text(left + places * len(put) + (groups if places else 0))
+    return _replacing(*arguments)
+
+
+def _replacing(*arguments: Term) -> Value | None:
     return value_of(ask("REPLACE(?a, ?b, ?c, ?d)", *arguments))
 
 

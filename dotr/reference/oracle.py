@@ -23,7 +23,7 @@ from dotr.reference.extract import LiteralExtractor
 from dotr.reference.lasting import Change, LiteralLasting
 from dotr.reference.tesla import LiteralDetector
 
-_UNSEEN = frozenset({"D4001", "D4003", "D4130", "D4132"})
+_UNSEEN = frozenset({"D4001", "D4003", "D4130", "D4132", "D4133"})
 """Errors of an instant that only an engine has: here nothing explodes, and work is not counted."""
 
 

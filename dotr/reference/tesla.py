@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, assert_never
 
+from dotr.budget import Overlong
 from dotr.errors import DataError, Diagnostic
 from dotr.events import Clock, Fact, Match, Time
 from dotr.expressions.aggregates import summarise
@@ -293,7 +294,10 @@ class LiteralRule:
             self._getters[expression] = compile_expression(
                 expression, self._leaf, clock=self.clock, now=self._now, dates=False
             )
-        return self._getters[expression](row)
+        try:
+            return self._getters[expression](row)
+        except Overlong:  # of a trigger fact that is not left out: nobody else had to look
+            return None
 
     def holds(self, condition: Expression, row: Row) -> bool:
         """Whether a condition is true of a partial match."""
@@ -301,7 +305,10 @@ class LiteralRule:
             self._tests[condition] = compile_condition(
                 condition, self._leaf, clock=self.clock, now=self._now, dates=False
             )
-        return self._tests[condition](row)
+        try:
+            return self._tests[condition](row)
+        except Overlong:
+            return False
 
     def snapshot(self) -> dict[str, Any]:
         return {

@@ -19,8 +19,9 @@ from typing import Any, TypeAlias, assert_never
 
 from dotr.budget import Exhausted
 from dotr.events import Clock, Fact, RawMatch, Time
+from dotr.expressions.functions import makes_text
 from dotr.ir.expressions import Const, Expression
-from dotr.ir.rules import Absent, Between, Binding, Choose, Selection, Summarise
+from dotr.ir.rules import Absent, Between, Binding, Choose, Rule, Selection, Summarise
 from dotr.rdf.terms import Term
 from dotr.tesla import aggregation, negation, selection
 from dotr.tesla.code import CodeSource
@@ -94,7 +95,7 @@ class _Writer:
         self.ranged = len(plans) > 1 or bool(self.plan.limits)
         variables = {position.name: position.variables for position in self.rule.positions}
         self.source = CodeSource()
-        self.work = RuleWork(self.source, budget) if _loops(self.plan) else None
+        self.work = RuleWork(self.source, budget) if _loops(self.plan) or _makes_text(self.rule) else None
         self.scope = Scope(self.source, clock, self.rule.trigger.name, variables, self.work)
         self.bound: dict[int, str] = {}  # number of a WITH binding → its source
         self.limits = _limits(plans)
@@ -338,6 +339,14 @@ class _Writer:
 def _loops(plan: RulePlan) -> bool:
     """Whether it looks at more than one fact of some conjunct."""
     return any(not isinstance(step.column.content, LastValue | RunningTotal) for step in plan.steps)
+
+
+def _makes_text(rule: Rule) -> bool:
+    """Whether an expression may make a text that is too long."""
+    on = [conjunct.on for conjunct in rule.conjuncts]
+    arguments = [c.argument for c in rule.conjuncts if isinstance(c, Summarise)]
+    given = [binding.expression for binding in rule.bindings]
+    return any(map(makes_text, [rule.where, *on, *arguments, *given]))
 
 
 def _limits(plans: Sequence[RulePlan]) -> dict[int, list[int]]:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 
+from dotr.expressions.functions import makes_text
 from dotr.ir.expressions import Attribute, Call, Const, Expression, TimeOf, Var
 from dotr.rdf.terms import TRUE, XSD_FLOAT
 
@@ -57,12 +58,13 @@ def equality(part: Expression, own: str) -> tuple[Expression, Expression] | None
     """(the candidate's side, the other side) of an equation that can be a key of `own`'s column.
 
     None where a side mixes both, or can be an xsd:float: a float equals many doubles, and nothing that
-    equal values share is known for it (language.md, section 1).
+    equal values share is known for it (language.md, section 1). Neither where the candidate's side makes a
+    text, which may be too long: that is for the trigger fact to meet.
     """
     if not (isinstance(part, Call) and part.function == "=" and len(part.arguments) == 2):
         return None
     left, right = part.arguments
-    if _casts_to_float(left) or _casts_to_float(right):
+    if makes_text(left if names(left) == {own} else right) or _casts_to_float(left) or _casts_to_float(right):
         return None
     in_left, in_right = names(left), names(right)
     if in_left == {own} and own not in in_right:

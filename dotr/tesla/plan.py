@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
 from dotr.events import Time
+from dotr.expressions.functions import makes_text
 from dotr.ir.expressions import Const, Expression
 from dotr.ir.rules import Absent, Between, Choose, Conjunct, Every, Rule, Selection, Summarise, Within
 from dotr.tesla.conditions import as_own, conjunction, equality, names, parts
@@ -296,7 +297,7 @@ def _split(
     residual: list[Expression] = []
     for part in parts(on):
         key = equality(part, own)
-        if names(part) <= {own}:
+        if names(part) <= {own} and not makes_text(part):
             filters.append(part)
         elif key is not None:
             keys.append(key)
@@ -335,9 +336,9 @@ def _content(
     match conjunct:
         case Choose(selection=Selection.LAST, k=1) | Absent():
             return LastValue()
-        case Summarise(window=Within(duration=duration), argument=argument) if argument is None or names(
-            argument
-        ) <= {conjunct.position.name}:
+        case Summarise(window=Within(duration=duration), argument=argument) if argument is None or (
+            names(argument) <= {conjunct.position.name} and not makes_text(argument)
+        ):
             own = None if argument is None else as_own(argument, conjunct.position.name, variables)
             return RunningTotal(conjunct.function, conjunct.distinct, own, duration)
         case _:

@@ -1,4 +1,4 @@
-"""Trigger facts that take a rule too much work: D4010.
+"""Trigger facts that take a rule too much work: D4010, or make a text that is too long: D4133.
 
 Place:   network.py makes the error; who drives the detector decides what happens then.
 """
@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NoReturn, TypeAlias
 
-from dotr.budget import Exhausted
+from dotr.budget import OVERLONG, TEXT, Exhausted, Overlong
 from dotr.errors import Diagnostic, ProgramError
 from dotr.events import Clock, Fact
 from dotr.ir.rules import Rule
+from dotr.rdf.terms import Term
 
 RefusedTrigger: TypeAlias = Callable[[int, Fact, ProgramError], None]
-"""(number of the rule, trigger fact, D4010)."""
+"""(number of the rule, trigger fact, D4010 or D4133)."""
 
 
 def fail(rule: int, fact: Fact, error: ProgramError) -> NoReturn:
@@ -22,17 +23,27 @@ def fail(rule: int, fact: Fact, error: ProgramError) -> NoReturn:
     raise error
 
 
+_SHOWN = 200
+
+
+def _cut(term: Term) -> str:
+    return term if len(term) <= _SHOWN else f"{term[:_SHOWN]}…"
+
+
 def overworked(rule: Rule, fact: Fact, exhausted: Exhausted, clock: Clock, budget: int) -> ProgramError:
-    """The error for one trigger fact."""
-    values = ", ".join("unbound" if value is None else value for value in fact[1])
+    """D4010 or D4133 for one trigger fact."""
+    values = ", ".join("unbound" if value is None else _cut(value) for value in fact[1])
+    code, much = "D4010", f"takes more than {budget} units of work"
+    hint = "narrow a window, equate a variable in ON, use LAST, or raise --budget"
+    if isinstance(exhausted, Overlong):
+        code, much, hint = OVERLONG, f"makes a text of more than {TEXT:,} characters", "make it of less"
     return ProgramError(
         Diagnostic(
-            "D4010",
-            f"rule `{rule.name}` takes more than {budget} units of work for one fact of"
-            f" `{rule.trigger.name}`",
+            code,
+            f"rule `{rule.name}` {much} for one fact of `{rule.trigger.name}`",
             rule.span,
             notes=(f"the fact: {rule.trigger.name}({values})", *exhausted.notes()),
-            hint="narrow a window, equate a variable in ON, use LAST, or raise --budget",
+            hint=hint,
             place=f"@ {clock.text(fact[0])}",
         )
     )

@@ -24,6 +24,7 @@ from typing import TypeAlias
 from dotr.events import Clock, Time
 from dotr.expressions.aggregates import summarise
 from dotr.expressions.evaluate import compile_condition, compile_expression
+from dotr.expressions.functions import makes_text
 from dotr.ir import Attribute, Every, Expression, Position, Program, Rule, Summarise, TimeOf, Var
 from dotr.rdf.terms import Term
 from dotr.tesla.conditions import names, parts
@@ -209,10 +210,10 @@ def _required(rule: Rule, totals: Mapping[str, Summarise]) -> list[list[str]]:
     required: list[list[str]] = []
     for part in parts(rule.where):
         used = variables(part)
-        if used is not None and not compile_condition(part, leaf, clock=clock)(()):
+        if used is not None and not makes_text(part) and not compile_condition(part, leaf, clock=clock)(()):
             required.append(used)
     for binding in rule.bindings:
-        used = variables(binding.expression)
+        used = None if makes_text(binding.expression) else variables(binding.expression)
         if used is not None and compile_expression(binding.expression, leaf, clock=clock)(()) is None:
             required.append(used)
     return required

@@ -72,7 +72,7 @@ def story(dotr: Dotr) -> tuple[list[str], str]:  # noqa: F811  # the fixture
 
 def left_out(err: str) -> str:
     """What a summary says was left out."""
-    found = re.search(r"; ([^;]* left out, too much work[^;]*);", err)
+    found = re.search(r"; ([^;]* left out as too much [^;]*);", err)
     assert found, err
     return found[1]
 
@@ -81,7 +81,7 @@ def test_rules_that_take_too_much_end_a_run_behind_their_instant(
     dotr: Dotr,  # noqa: F811  # the fixture
     story: tuple[list[str], str],
 ) -> None:
-    assert story[1] == "4 facts left out, too much work (Pairs 4)"
+    assert story[1] == "4 facts left out as too much (Pairs 4)"
     ran = dotr("run", "r.dotr", "log.jsonl", "--budget", BUDGET)
     assert ran.code == 3
     assert "error[D4010]" in ran.err
@@ -98,7 +98,7 @@ def test_a_feed_leaves_out_the_same_however_it_is_cut(dotr: Dotr, story: tuple[l
         fed = dotr("feed", f"{number}.jsonl", "-o", "out.jsonl", "--on-error", "skip", "--budget", BUDGET)
         assert fed.code == 0, fed.err
         if number == 1:
-            assert left_out(fed.err) == "1 fact left out, too much work (Pairs 1)"
+            assert left_out(fed.err) == "1 fact left out as too much (Pairs 1)"
     assert sorted(Path("out.jsonl").read_text().splitlines()) == story[0]
     status = json.loads(dotr("status", "--format", "json").out)
     assert status["left_out"] == {"Pairs": 4}

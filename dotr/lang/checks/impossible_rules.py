@@ -15,6 +15,7 @@ from typing import NamedTuple
 from dotr.errors import Diagnostics
 from dotr.events import Clock
 from dotr.expressions.evaluate import Getter, compile_condition
+from dotr.expressions.functions import makes_text
 from dotr.ir import (
     Attribute,
     Call,
@@ -173,7 +174,7 @@ def _is_false(condition: Expression) -> bool:
     """Whether a condition that looks at nothing is false or an error. One with a parameter is let be."""
     if names(condition) or not _constant(condition):
         return False
-    return not compile_condition(condition, _no_leaf, clock=Clock())(())
+    return not makes_text(condition) and not compile_condition(condition, _no_leaf, clock=Clock())(())
 
 
 def _constant(expression: Expression) -> bool:

@@ -1,4 +1,4 @@
-"""Pages of what takes too much work: D4003 (rules of Datalog), D4010 (rules), D4132 (queries).
+"""Pages of what takes too much work: D4003 (rules of Datalog), D4010 (rules), D4132 (queries), D4133 (texts).
 
 Place:   read by explain.py.
 """
@@ -34,6 +34,18 @@ PAGES: Final = (
         "such facts by rule. Otherwise the run ends behind the instant.",
         "AND EACH A WITHIN 1 d FROM T\nAND EACH B WITHIN 1 d FROM T",
         "AND EACH A WITHIN 1 d FROM T ON A.?room = T.?room\nAND EACH B WITHIN 1 d FROM T ON B.?x = T.?x",
+        PageKind.OTHER,
+    ),
+    Page(
+        "D4133",
+        "a text that is too long",
+        "What CONCAT, REPLACE and ENCODE_FOR_URI make has 1,048,576 characters at most, also where one is\n"
+        "made of another, step by step. (Texts of the data may be longer.) Past that the value is not\n"
+        "unbound, it is an error: of the instant in a query and in Datalog, and in a rule of the fact that\n"
+        "triggers it, which is left out then as one that takes too much work (D4010). In REPLACE each group\n"
+        "(`$1`) is taken to be as long as the text, once for all places.",
+        "SELECT ?s WHERE { ?x :log ?t BIND(REPLACE(?t, '', ?t) AS ?s) }",
+        "SELECT ?s WHERE { ?x :log ?t BIND(SUBSTR(?t, 1, 1000) AS ?s) }",
         PageKind.OTHER,
     ),
     Page(
