@@ -42,6 +42,7 @@ VERBS = {
     "state": "What holds at one time, as RDF.",
     "test": "Run tests of rules.",
     "patterns": "The pattern libraries that travel with dotr.",
+    "compare": "What two versions of rules find in one log.",
     "query": "SPARQL over the enriched state at one time, or over the background.",
     "deploy": "Check rules and register them in a deployment directory.",
     "feed": "Push sources into a deployment; resumes where it stopped, exactly once.",

@@ -67,11 +67,20 @@ def check_program(
     return program, _sorted(found.found)
 
 
-def load_program(paths: Sequence[str], read: Reader, removed: Collection[tuple[str, str]] = ()) -> Program:
-    """The program of all files together, without `removed`. Raises ProgramError with every error."""
+def load_program(
+    paths: Sequence[str],
+    read: Reader,
+    removed: Collection[tuple[str, str]] = (),
+    parameters: Mapping[str, str] | None = None,
+) -> Program:
+    """The program of all files together, without `removed`. Raises ProgramError with every error.
+
+    `parameters`: name → value as text, for value parameters that the files themselves declare.
+    """
     found = Diagnostics()
-    loader = Loader(read, found, removed)
+    loader = Loader(read, found, removed, parameters)
     loader.paths(paths)
+    loader.check_parameters()
     return _finish(loader, found, bool(removed))
 
 

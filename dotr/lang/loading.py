@@ -98,13 +98,20 @@ class Loader:
     """Owns what has been read so far, and the stack of imports that are being read.
 
     `removed`: (file, name) of rules to pass over, as a deployment has them that were taken out of it; the
-    file is the one given by the user, whichever library the rule stands in.
+    file is the one given by the user, whichever library the rule stands in. `parameters`: value parameters of
+    the user's own files, as text, instead of their defaults.
     """
 
     def __init__(
-        self, read: Reader | None, found: Diagnostics, removed: Collection[tuple[str, str]] = ()
+        self,
+        read: Reader | None,
+        found: Diagnostics,
+        removed: Collection[tuple[str, str]] = (),
+        parameters: Mapping[str, str] | None = None,
     ) -> None:
         self.loaded = Loaded()
+        self._values = {} if parameters is None else dict(parameters)
+        self._declared: set[str] = set()
         self._removed = removed
         self._read = read
         self._found = found
@@ -142,8 +149,35 @@ class Loader:
         """One .dotr text of the user's own."""
         unit = LoadedFile(source.name, "", open=True)
         self._stack.append(source.name)
-        self._unit(unit, source, {})
+        self._unit(unit, source, {name: value for name in self._values if (value := self._given(name))})
         self._stack.pop()
+
+    def check_parameters(self) -> None:
+        """Report values that were given to parameters which no file of the user's own declares."""
+        for name in self._values:
+            if name not in self._declared:
+                hint = nearest(name, self._declared, "?") or f"declare it: `PARAMETER ?{name} := …`"
+                place = f"--param {name}={self._values[name]}"
+                self._found.found.append(
+                    Diagnostic("D1118", f"there is no parameter `?{name}`", place=place, hint=hint)
+                )
+
+    def _given(self, name: str) -> ParameterValue | None:
+        """The value given to a parameter, read as PARAMETER reads its default."""
+        text = f"PARAMETER ?{name} := {self._values[name]}"
+        found = Diagnostics()
+        statements = DotrParser(Source("--param", text), found, {}).file().statements
+        if not found.errors and len(statements) == 1 and isinstance(statements[0], ValueParameter):
+            return statements[0].default
+        self._found.found.append(
+            Diagnostic(
+                "D1118",
+                f"`{self._values[name]}` is not a value of a parameter",
+                place=f"--param {name}={self._values[name]}",
+                hint='write a number, a duration such as "5 min", a "text" or an <IRI>',
+            )
+        )
+        return None
 
     def _text(self, path: str, span: Span | None) -> str | None:
         """The text of a file, or None and a finding."""
@@ -282,6 +316,8 @@ class Loader:
         for statement in file.statements:
             if not isinstance(statement, QueryParameter | ValueParameter):
                 continue
+            if unit.parent is None and isinstance(statement, ValueParameter):
+                self._declared.add(statement.name.text)
             query = isinstance(statement, QueryParameter)
             key = statement.name.text if query else f"?{statement.name.text}"
             if key in seen:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dotr.lang.pages.page import Page
+from dotr.lang.pages.page import Page, PageKind
 
 _PREFIX = "PREFIX : <http://example.org/>\n"
 _SMOKE = _PREFIX + "QUERY Smoke := { SELECT ?room WHERE { ?o a :Smoke ; :room ?room } }\n"
@@ -137,6 +137,16 @@ PAGES: Final = (
         "QUERY Hot := { SELECT ?val WHERE { ?o :val ?val FILTER(?val > ?limit) } }",
         _PREFIX
         + "PARAMETER ?limit := 60\nQUERY Hot := { SELECT ?val WHERE { ?o :val ?val FILTER(?val > ?limit) } }",
+    ),
+    Page(
+        "D1118",
+        "a value for a parameter that is not there",
+        "`--param` gives a value to a PARAMETER that the rule file itself declares, instead of its default: "
+        "a number, a duration, a text or an IRI. Parameters of libraries get theirs from IMPORT, which may "
+        "hand on one of the file.",
+        "dotr compare fire.dotr log.jsonl --param limt=60,70",
+        "dotr compare fire.dotr log.jsonl --param limit=60,70",
+        PageKind.OTHER,
     ),
     Page(
         "D1117",

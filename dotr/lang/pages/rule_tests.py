@@ -55,4 +55,12 @@ PAGES: Final = (
         "dotr patterns show hold",
         "dotr patterns show held",
     ),
+    _page(
+        "D4406",
+        "a comparison of nothing",
+        "`dotr compare` takes two rule files and a log, or one rule file, a log, and `--param` with the "
+        "values of a parameter that are compared.",
+        "dotr compare fire.dotr log.jsonl",
+        "dotr compare fire.dotr fire2.dotr log.jsonl",
+    ),
 )

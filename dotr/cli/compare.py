@@ -1,0 +1,181 @@
+"""`dotr compare OLD NEW LOG…`: what two versions of rules, or several values of a parameter, find in one log.
+
+Place:   over dotr/testing. Exit code 1 when two versions differ, as diff has it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+
+import click
+
+from dotr.cli import render
+from dotr.cli.options import lateness_options, reading, source_options
+from dotr.cli.run import DeadLetters
+from dotr.errors import Diagnostic, UsageError
+from dotr.events import Clock
+from dotr.io.files.background import read_background
+from dotr.io.files.outputs import StreamOutput, open_output
+from dotr.io.files.rule_texts import read_rules_text
+from dotr.io.files.sources import SourceOptions, Sources
+from dotr.lang import load_program
+from dotr.testing.batch_comparison import compared_batches
+from dotr.testing.comparing import Comparing, Comparison, Difference, Version
+from dotr.testing.comparison_reasons import reasons
+from dotr.testing.comparison_reports import as_json, html, text
+
+
+@click.command(short_help="What two versions of rules find in one log.")
+@click.argument("arguments", metavar="OLD NEW LOG...", nargs=-1, required=True)
+@click.option(
+    "--param",
+    "params",
+    multiple=True,
+    metavar="NAME=A,B,…",
+    help="Compare values of a PARAMETER of one rule file (RULES LOG… instead of OLD NEW LOG…).",
+)
+@click.option("--engine", type=click.Choice(["local", "spark"]), default="local", help="Default: local.")
+@click.option("--master", metavar="URL", help="Where Spark runs (with --engine spark).")
+@click.option(
+    "--format", "format_", type=click.Choice(["text", "json", "html"]), default="text", help="Default: text."
+)
+@click.option(
+    "--show",
+    type=click.IntRange(0),
+    default=10,
+    metavar="N",
+    help="Differences that are shown (default: 10).",
+)
+@click.option(
+    "--explain",
+    "explained",
+    type=click.IntRange(0),
+    default=2,
+    metavar="N",
+    help="Of these, explained (default: 2).",
+)
+@click.option("-o", "--output", metavar="FILE", help="Write here instead of standard output.")
+@click.option("--overwrite", is_flag=True, help="Replace FILE if it exists.")
+@source_options
+@lateness_options(late="drop")
+def command(
+    arguments: tuple[str, ...],
+    params: tuple[str, ...],
+    engine: str,
+    master: str | None,
+    format_: str,
+    show: int,
+    explained: int,
+    output: str | None,
+    overwrite: bool,
+    base: str,
+    time_path: str | None,
+    time_unit: str,
+    max_document: int,
+    on_error: str,
+    lateness: int,
+    late: str,
+) -> int:
+    """Run OLD and NEW rules over LOGs, and say which events appear (+) and disappear (−).
+
+    Events are matched by rule, time and values. With --param, one rule file and several values of a
+    parameter: a table of counts, to choose a threshold on last year's log. The exit code is 1 when OLD
+    and NEW differ.
+    """
+    del late  # versions leave out the same graphs
+    rules, sources, values = _asked(arguments, params)
+    options = reading(base, time_path, time_unit, max_document)
+    versions = [
+        _version(path, given, options, max_document) for path, given in zip(rules, values, strict=True)
+    ]
+    if engine == "spark":
+        found = _by_spark(versions, rules, values, sources, master)
+    else:
+        found = _here(versions, sources, options, on_error, lateness)
+    why: list[tuple[Difference, str]] = []
+    if explained and engine == "local" and len(versions) == 2 and "-" not in sources:
+        why = reasons(found, found.differences[: min(explained, show)], sources, options, lateness)
+    out = open_output(output, overwrite) if output else StreamOutput(sys.stdout.buffer)
+    match format_:
+        case "json":
+            out.write(as_json(found, why))
+        case "html":
+            out.write(html(found, why, show))
+        case _:
+            out.write(text(found, why, show))
+    out.finish()
+    render.note(f"{render.counted(found.graphs, 'graph')}, {render.counted(found.changed, 'difference')}")
+    return 1 if len(versions) == 2 and not params and found.changed else 0
+
+
+def _asked(
+    arguments: Sequence[str], params: Sequence[str]
+) -> tuple[list[str], list[str], list[dict[str, str]]]:
+    """Rule files, logs, and the parameters of each version. Raises UsageError D4406."""
+    if not params:
+        if len(arguments) < 3:
+            raise _usage("two rule files and a log are needed", "dotr compare OLD.dotr NEW.dotr LOG…")
+        return list(arguments[:2]), list(arguments[2:]), [{}, {}]
+    if len(arguments) < 2 or arguments[1].endswith(".dotr"):
+        raise _usage(
+            "--param compares values of one rule file", "dotr compare RULES.dotr LOG… --param NAME=A,B"
+        )
+    values: list[dict[str, str]] = [{}]
+    for param in params:
+        name, equals, given = param.partition("=")
+        parts = [part.strip() for part in given.split(",")]
+        if not equals or not name.strip() or not all(parts):
+            raise _usage(f"`--param {param}` is not a list of values", "--param patience=5min,10min,20min")
+        values = [{**one, name.strip().lstrip("?"): part} for one in values for part in parts]
+    return [arguments[0]] * len(values), list(arguments[1:]), values
+
+
+def _usage(message: str, hint: str) -> UsageError:
+    return UsageError(Diagnostic("D4406", message, hint=hint))
+
+
+def _version(path: str, given: dict[str, str], options: SourceOptions, max_document: int) -> Version:
+    program = load_program([path], read_rules_text, parameters=given)
+    background = read_background(program.background, options.base, max_document, named=program.named)
+    name = ", ".join(f"{key}={value}" for key, value in given.items()) or os.path.basename(path)
+    return Version(name, program, background)
+
+
+def _here(
+    versions: Sequence[Version], sources: Sequence[str], options: SourceOptions, on_error: str, lateness: int
+) -> Comparison:
+    with DeadLetters(on_error) as dead:
+        reader = Sources(sources, options, dead.refusals())
+
+        def clock() -> Iterator[Clock]:
+            assert reader.clock is not None, "there was a graph"
+            yield reader.clock
+
+        graphs = ((graph.time, graph.triples) for graph in reader)
+        return Comparing(versions, lateness).run(graphs, clock())
+
+
+def _by_spark(
+    versions: Sequence[Version],
+    rules: Sequence[str],
+    values: Sequence[dict[str, str]],
+    sources: Sequence[str],
+    master: str | None,
+) -> Comparison:
+    if any(values):
+        raise _usage("--param is compared in this process", "leave --engine spark out")
+    from dotr.cli.batch import command as batch  # noqa: PLC0415  # start-up
+
+    with tempfile.TemporaryDirectory(prefix="dotr-compare-") as folder:
+        outs = []
+        for number, path in enumerate(rules):
+            out = os.path.join(folder, str(number))
+            arguments = [path, *sources, "--out", out, "--engine", "spark", "--quiet"]
+            batch.main(
+                [*arguments, *(["--master", master] if master else [])], "dotr batch", standalone_mode=False
+            )
+            outs.append(out)
+        return compared_batches(versions, outs)

@@ -1,0 +1,138 @@
+"""`dotr compare`: what appears and disappears, counted and explained; values of a parameter side by side."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dotr.events import Clock
+from dotr.lang import parse_program
+from dotr.rdf.terms import Triple
+from dotr.testing.comparing import Comparing, Version
+from tests.cli.conftest import FIRE, Dotr
+
+SMOKE = """PREFIX : <http://example.org/building#>
+PARAMETER ?limit := 60
+QUERY Hot := { SELECT ?s ?v WHERE { ?r :sensor ?s ; :val ?v FILTER(?v > ?limit) } }
+RULE Heat DEFINE { dotr_h a :Heat ; :of ?s } FROM Hot WITH ?s := Hot.?s
+"""
+
+
+def test_rules_that_are_the_same_do_not_differ(folder: Path, dotr: Dotr) -> None:
+    (folder / "same.dotr").write_text(FIRE.replace("\n", "\n\n"), encoding="utf-8")
+    ran = dotr("compare", "fire.dotr", "same.dotr", "events")
+    assert ran.code == 0
+    assert ran.out.splitlines()[1].split() == ["Fire", "day", "0", "1", "1", "0", "0"]
+    assert "2 graphs, 0 differences" in ran.err
+
+
+def test_what_disappears_is_counted_and_explained(folder: Path, dotr: Dotr) -> None:
+    (folder / "new.dotr").write_text(FIRE.replace("?v > 60", "?v > 80"), encoding="utf-8")
+    ran = dotr("compare", "fire.dotr", "new.dotr", "events")
+    assert ran.code == 1
+    assert "− Fire @ 12  ?room :roomA" in ran.out
+    assert "LAST HighTemp  @ 10" in ran.out  # why it came
+    assert "✗ LAST HighTemp" in ran.out  # why it comes no more
+    back = dotr("compare", "new.dotr", "fire.dotr", "events", "--explain", "0")
+    assert "+ Fire @ 12  ?room :roomA" in back.out
+    assert "LAST" not in back.out
+
+
+def test_a_rule_that_is_gone_is_named(folder: Path, dotr: Dotr) -> None:
+    (folder / "new.dotr").write_text(FIRE.replace("RULE Fire", "RULE Blaze"), encoding="utf-8")
+    ran = dotr("compare", "fire.dotr", "new.dotr", "events")
+    assert "new.dotr has no rule Fire" in ran.out
+    assert "+ Blaze @ 12" in ran.out
+
+
+def test_json_and_html_have_the_same_figures(folder: Path, dotr: Dotr) -> None:
+    (folder / "new.dotr").write_text(FIRE.replace("?v > 60", "?v > 80"), encoding="utf-8")
+    found = json.loads(dotr("compare", "fire.dotr", "new.dotr", "events", "--format", "json").out)
+    assert found["versions"] == ["fire.dotr", "new.dotr"]
+    assert found["days"] == [
+        {"rule": "Fire", "day": "day 0", "events": [1, 0], "added": [0, 0], "removed": [0, 1]}
+    ]
+    assert found["differences"][0]["because"]
+    page = dotr("compare", "fire.dotr", "new.dotr", "events", "--format", "html", "-o", "c.html")
+    assert page.code == 1
+    text = (folder / "c.html").read_text(encoding="utf-8")
+    assert "<svg" in text
+    assert "http://" not in text.replace("http://www.w3.org/2000/svg", "").replace("http://example.org", "")
+
+
+def test_values_of_a_parameter_stand_side_by_side(folder: Path, dotr: Dotr) -> None:
+    (folder / "heat.dotr").write_text(SMOKE, encoding="utf-8")
+    ran = dotr("compare", "heat.dotr", "events", "--param", "limit=60,70,50")
+    assert ran.code == 0
+    assert ran.out.splitlines()[0].split() == ["rule", "limit=60", "limit=70", "limit=50"]
+    assert ran.out.splitlines()[1].split() == ["Heat", "1", "0", "1"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["fire.dotr", "events"], "D4406", "two rule files"),
+        (["fire.dotr", "new.dotr", "events", "--param", "a=1"], "D4406", "one rule file"),
+        (["heat.dotr", "events", "--param", "limit"], "D4406", "list of values"),
+        (["heat.dotr", "events", "--param", "limt=1"], "D1118", "did you mean `?limit`"),
+        (["heat.dotr", "events", "--param", "limit=1) . }"], "D1118", "not a value"),
+    ],
+)
+def test_what_is_not_a_comparison_is_refused(
+    folder: Path, dotr: Dotr, arguments: list[str], code: str, words: str
+) -> None:
+    (folder / "heat.dotr").write_text(SMOKE, encoding="utf-8")
+    (folder / "new.dotr").write_text(FIRE, encoding="utf-8")
+    ran = dotr("compare", *arguments)
+    assert ran.code in (2, 3)
+    assert code in ran.err
+    assert words in ran.err
+
+
+@pytest.mark.spark
+def test_spark_finds_the_same_differences(folder: Path, dotr: Dotr) -> None:
+    (folder / "new.dotr").write_text(FIRE.replace("?v > 60", "?v > 80"), encoding="utf-8")
+    arguments = ["compare", "fire.dotr", "new.dotr", "events", "--format", "json", "--explain", "0"]
+    here, there = dotr(*arguments), dotr(*arguments, "--engine", "spark", "--master", "local[1]")
+    assert there.code == 1
+    assert json.loads(there.out) == json.loads(here.out)
+
+
+PROGRAM = """PREFIX : <http://e#>
+QUERY A := {{ SELECT ?k WHERE {{ ?x :a ?k }} }}
+QUERY B := {{ SELECT ?k WHERE {{ ?x :b ?k }} }}
+RULE R DEFINE {{ dotr_r a :R ; :k ?k }}
+FROM B AND EACH A WITHIN {window} s FROM B ON A.?k = B.?k WITH ?k := B.?k
+RULE S DEFINE {{ dotr_s a :S ; :k ?k }}
+FROM A AND NOT B WITHIN {window} s FROM A ON B.?k = A.?k WITH ?k := A.?k
+"""
+
+
+@given(
+    st.tuples(st.integers(1, 4), st.integers(1, 4)),
+    st.lists(st.tuples(st.integers(0, 3), st.sampled_from("ab"), st.sampled_from("kl")), max_size=12),
+)
+def test_counts_are_those_of_two_runs(windows: tuple[int, int], steps: list[tuple[int, str, str]]) -> None:
+    time, graphs = 0, []
+    for number, (wait, predicate, key) in enumerate(steps):
+        time += wait * 1_000_000
+        graph: list[Triple] = [(f"<http://e#x{number}>", f"<http://e#{predicate}>", f"<http://e#{key}>")]
+        graphs.append((time, graph))
+    versions = [Version(str(w), parse_program(PROGRAM.format(window=w)), ()) for w in windows]
+
+    def found(some: list[Version]) -> Counter[tuple[str, str]]:
+        counts = Comparing(some).run(graphs, iter([Clock()])).counts
+        return Counter({key: values[0] for key, values in counts.items()})
+
+    both = Comparing(versions).run(graphs, iter([Clock()]))
+    old, new = found(versions[:1]), found(versions[1:])
+    for key in {*old, *new}:
+        assert both.counts[key] == [old[key], new[key]]
+        gained = both.added.get(key, [0, 0])[1] - both.removed.get(key, [0, 0])[1]
+        assert gained == new[key] - old[key]
+    assert (both.changed == 0) is (windows[0] == windows[1]) or not steps or old == new
