@@ -22,6 +22,7 @@ from dotr.version import __version__
 
 if TYPE_CHECKING:
     from dotr.api import Engine, Event, Events
+    from dotr.knowledge_base import KnowledgeBase
 
 __all__ = [
     "DataError",
@@ -31,6 +32,7 @@ __all__ = [
     "EngineError",
     "Event",
     "Events",
+    "KnowledgeBase",
     "ProgramError",
     "RefusedError",
     "UnsupportedError",
@@ -45,4 +47,8 @@ def __getattr__(name: str) -> object:
         from dotr import api as engine  # noqa: PLC0415  # start-up time
 
         return getattr(engine, name)
+    if name == "KnowledgeBase":
+        from dotr.knowledge_base import KnowledgeBase  # noqa: PLC0415  # start-up time
+
+        return KnowledgeBase
     raise AttributeError(f"module 'dotr' has no attribute {name!r}")

@@ -13,9 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, overload
-
-import pyoxigraph as ox
+from typing import TYPE_CHECKING, Final, overload
 
 from dotr.budget import BUDGET
 from dotr.core.counters import Counters
@@ -25,34 +23,27 @@ from dotr.core.parts import Part
 from dotr.core.pipeline import LateGraph, Pipeline
 from dotr.errors import DataError, Diagnostic, DotrError, EngineError, UsageError
 from dotr.events import Clock, Composite, Message, Time
-from dotr.io.decode.documents import Format, decode
+from dotr.io.decode.documents import Format
 from dotr.io.decode.parsing import parse_triples
 from dotr.io.files.background import BackgroundFiles, read_background
 from dotr.io.files.rule_texts import read_rules_text
 from dotr.io.files.sources import SourceOptions, Sources, live
 from dotr.io.message_parts import message_of
+from dotr.io.python_graphs import IRI, GraphLike, rdflib_term, triples_of
 from dotr.io.sinks import format_jsonl, nquads
 from dotr.io.timestamps import UNITS, TimeError, parse_datetime
 from dotr.ir import Program
 from dotr.lang import load_program
 from dotr.lang.grammar.durations import duration as parse_duration
-from dotr.rdf.canonical import canonical
-from dotr.rdf.terms import Term, Triple, is_blank, is_iri, literal_parts
+from dotr.rdf.terms import Triple
 from dotr.tesla.detector import Restored
 
 if TYPE_CHECKING:
     import rdflib
 
-GraphLike: TypeAlias = Any
-"""An rdflib.Graph, Turtle text (str or bytes), or an iterable of pyoxigraph quads or triples, or of ours."""
-
 AHEAD = 64
 """How many graphs of a file, or of `push_all`, are taken before they are run."""
 
-_IRI = r"<[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]*>"
-_BLANK = r"_:[^\s<>\"]+"
-_LITERAL = rf'"(?:[^"\\\n\r]|\\.)*"(?:@[A-Za-z]+(?:-[A-Za-z0-9]+)*|\^\^{_IRI})?'
-_TRIPLE = tuple(map(re.compile, (rf"{_IRI}|{_BLANK}", _IRI, rf"{_IRI}|{_BLANK}|{_LITERAL}")))
 _LEAST, _MOST = -(2**63), 2**63
 """Times are at most so many microseconds away from 0."""
 
@@ -174,7 +165,7 @@ class Engine:
             )
         self._options = SourceOptions(unit=UNITS[time_unit])
         if base is not None:
-            if not re.fullmatch(_IRI, f"<{base}>"):
+            if not re.fullmatch(IRI, f"<{base}>"):
                 raise UsageError(Diagnostic("D4107", f"`{base}` is no absolute IRI", hint="give a whole IRI"))
             self._options = replace(self._options, base=base)
         self._unit, self._base = self._options.unit, self._options.base
@@ -428,16 +419,7 @@ class Engine:
             raise DataError(Diagnostic(error.code, error.message, hint=error.hint)) from None
 
     def _triples(self, graph: GraphLike) -> list[Triple]:
-        if isinstance(graph, bytes):
-            graph = decode(graph, "<bytes>")
-        if isinstance(graph, str):
-            return parse_triples(graph, base=self._options.base)
-        if hasattr(graph, "serialize") and hasattr(graph, "triples"):
-            return parse_triples(_ntriples(graph), Format.NTRIPLES)
-        if not isinstance(graph, Iterable):
-            raise _no_triple(graph)
-        triples = [_own_triple(item) for item in graph]
-        return list(dict.fromkeys(triples))
+        return triples_of(graph, self._options.base)
 
     def _late_policy(self, late: str | LateGraph) -> LateGraph | None:
         if callable(late):
@@ -468,15 +450,6 @@ class Engine:
         return Events(composites, clock) if clock is not None else NO_EVENTS
 
 
-def _own_triple(item: Any) -> Triple:
-    if isinstance(item, tuple) and len(item) == 3 and all(isinstance(term, str) for term in item):
-        if all(form.fullmatch(term) for form, term in zip(_TRIPLE, item, strict=True)):
-            return item[0], item[1], canonical(item[2])
-    elif isinstance(item, ox.Quad | ox.Triple):
-        return str(item.subject), str(item.predicate), canonical(str(item.object))
-    raise _no_triple(item)
-
-
 def _no_pair(item: object) -> UsageError:
     return UsageError(
         Diagnostic(
@@ -485,26 +458,6 @@ def _no_pair(item: object) -> UsageError:
             hint='push_all takes pairs like (12, "<a> <b> <c> .")',
         )
     )
-
-
-def _no_triple(item: Any) -> UsageError:
-    return UsageError(
-        Diagnostic(
-            "D4105",
-            f"{item!r} is no triple",
-            hint="push Turtle text, an rdflib.Graph, or pyoxigraph quads or triples",
-        )
-    )
-
-
-def _ntriples(graph: rdflib.Graph) -> str:
-    """Raises DataError D2001 for terms that rdflib takes and N-Triples does not know."""
-    try:
-        return graph.serialize(format="nt", encoding="utf-8").decode()
-    except Exception as error:  # rdflib raises just this
-        raise DataError(
-            Diagnostic("D2001", f"rdflib cannot write this graph: {error}", hint="mend the term")
-        ) from None
 
 
 def _too_far(at: object) -> DataError:
@@ -622,18 +575,3 @@ class Events(Sequence[Event]):
 
 
 NO_EVENTS: Final = Events((), Clock())
-
-
-def rdflib_term(term: Term) -> rdflib.term.Node:
-    """A term of ours as rdflib's, its lexical form untouched."""
-    import rdflib  # noqa: PLC0415  # see above
-
-    if is_iri(term):
-        return rdflib.URIRef(term[1:-1])
-    if is_blank(term):
-        return rdflib.BNode(term[2:])
-    lexical, datatype, language = literal_parts(term)
-    if language:
-        return rdflib.Literal(lexical, lang=language)
-    plain = datatype == "http://www.w3.org/2001/XMLSchema#string"
-    return rdflib.Literal(lexical, datatype=None if plain else rdflib.URIRef(datatype), normalize=False)

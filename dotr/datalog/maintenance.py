@@ -10,15 +10,15 @@ Method:  a change is an overlay over the index: new statements and what they der
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from dotr.budget import Exhausted, at_deployment
-from dotr.datalog.clauses import Clauses
+from dotr.datalog.clauses import Clause, Clauses
 from dotr.datalog.closing import Closed, close_background, closing_program, exceeded, overflow, triples_of
 from dotr.datalog.components import affected, relations_read
 from dotr.datalog.materialiser import Ground, Limits, clashes_of
-from dotr.datalog.statements import Statements, place_of, row_of, triple_of
+from dotr.datalog.statements import Marks, Statements, place_of, row_of, triple_of
 from dotr.datalog.stratum_evaluation import StratumEvaluator
 from dotr.errors import ProgramError
 from dotr.ir import DatalogRule
@@ -66,6 +66,7 @@ class Maintained:
 
     `rules`: all rules. `stated`: canonical triples. `needed`: relations that queries read, None for all; what
     none of them reaches is not kept. `changing`: relations of which statements may come and go, None for all.
+    `closed` and `marks`: what `saved` gave, instead of what is stated.
     `unions`: which of ALL and RDF_TYPE are to be kept in the overlay beside those that rules read.
     Raises ProgramError for rules that are unsafe, not stratifiable, need not end, or derive too much (D4001).
     """
@@ -76,6 +77,7 @@ class Maintained:
         stated: Collection[Triple] = (),
         *,
         closed: Closed | None = None,
+        marks: Mapping[Relation, bytes] | None = None,
         needed: Iterable[Relation] | None = None,
         changing: Iterable[Relation] | None = None,
         unions: Iterable[Relation] = (),
@@ -94,9 +96,12 @@ class Maintained:
         self._limits, self._counting = limits, counting
         self._unions = frozenset(unions) | _unions_read(clauses)
         self._tables = {relation: Table(rows) for relation, rows in closed.tables.items()}
-        self._statements: dict[Relation, Statements] = {}
+        self._statements = Marks(closed.index, marks)
         self._opened: dict[Relation, Statements] = {}
-        self._note_derived(clauses, stated, closed.clashes)
+        for subject, predicate, object_ in closed.clashes:
+            self._tables.setdefault(predicate, Table()).insert((subject, object_))
+        if marks is None:
+            self._note_derived(clauses, stated)
         self._changing = None if changing is None else set(changing)
         self._make()
 
@@ -135,7 +140,24 @@ class Maintained:
             self._changing.update(relations)
         self._make()
 
-    def _note_derived(self, clauses: Clauses, stated: Collection[Triple], clashes: Iterable[Triple]) -> None:
+    def unite(self, relations: Iterable[Relation]) -> None:
+        """From now on these of ALL and RDF_TYPE are kept in the overlay, too. Whoever has plans makes them
+        anew.
+        """
+        self._unions |= frozenset(relations)
+        self._make()
+
+    def plan_anew(self) -> None:
+        """Make plans for the sizes of now. Whoever has plans makes them anew."""
+        self._make()
+
+    def saved(self) -> tuple[Closed, dict[Relation, bytes]]:
+        """What a new one over the same rules goes on from without closing again; no change is open."""
+        tables = {a.relation: list(self._tables[a.relation].rows) for a in self._clauses.all_aggregations}
+        closed = replace(self.closed, tables=tables, clashes=tuple(self.clashes()), explicit=frozenset())
+        return closed, self._statements.save()
+
+    def _note_derived(self, clauses: Clauses, stated: Collection[Triple]) -> None:
         heads = {head.pattern.relation for clause in clauses.all for head in clause.heads}
         if not heads:
             return
@@ -146,8 +168,6 @@ class Maintained:
             derivable = everything or relation in heads or (is_class(relation) and RDF_TYPE in heads)
             if derivable and triple not in told:
                 self._of(relation).derived.add(key)
-        for subject, predicate, object_ in clashes:
-            self._tables.setdefault(predicate, Table()).insert((subject, object_))
 
     # -- what holds
 
@@ -166,6 +186,13 @@ class Maintained:
         known = self._statements.get(relation)
         return triple in self.index and (known is None or key not in known.derived)
 
+    def states_now(self, triple: Triple) -> bool:
+        """Whether the triple is stated, with the change that is open."""
+        relation, key = place_of(triple)
+        if triple in self.index:
+            return self.stated(relation)(key)
+        return key in self._of(relation).begun
+
     def statements(self) -> Iterator[Triple]:
         """The triples that are stated, of those that anything reads; before the change that is open."""
         for triple in self.index:
@@ -173,6 +200,16 @@ class Maintained:
             known = self._statements.get(relation)
             if known is None or key not in known.derived:
                 yield triple
+
+    @property
+    def clauses(self) -> Sequence[Clause]:
+        """The rules as they run."""
+        return self._clauses.all
+
+    @property
+    def tables(self) -> dict[Relation, Table]:
+        """The rows of aggregates and clashes, but for those of the change that is open."""
+        return self._tables
 
     def clashes(self) -> list[Triple]:
         """What inconsistency rules find, with the change that is open; sorted."""
@@ -252,10 +289,7 @@ class Maintained:
         layers.run_all()
 
     def _of(self, relation: Relation) -> Statements:
-        found = self._statements.get(relation)
-        if found is None:
-            found = self._statements[relation] = Statements(relation)
-        return found
+        return self._statements.of(relation)
 
     def _open(self, relation: Relation) -> Statements:
         """The statements of a relation that the open change touches."""

@@ -7,10 +7,11 @@ Method:  per relation the rows of the index that are only derived, so that what 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from dotr.joins.relations import Relation, class_relation, is_class
+from dotr.rdf.background import Background, many
 from dotr.rdf.overlay import Row
 from dotr.rdf.terms import RDF_TYPE, Term, Triple
 
@@ -50,3 +51,62 @@ def triple_of(relation: Relation, key: Row) -> Triple:
 def row_of(key: Row) -> tuple[Term, ...]:
     """The columns of a row from its key."""
     return key if isinstance(key, tuple) else (key,)
+
+
+class Marks:
+    """Owns the statements of every relation of an index, and reads what was saved of them when a relation is
+    first asked for.
+
+    `saved`: relation → a bit for each of its rows, in the order of `rows_in_order`: whether it is derived.
+    """
+
+    def __init__(self, index: Background, saved: Mapping[Relation, bytes] | None = None) -> None:
+        self._index = index
+        self._known: dict[Relation, Statements] = {}
+        self._saved = dict(saved or {})
+
+    def get(self, relation: Relation) -> Statements | None:
+        """The statements of a relation of which anything is known; before its rows change."""
+        found = self._known.get(relation)
+        if found is None and relation in self._saved:
+            return self.of(relation)
+        return found
+
+    def of(self, relation: Relation) -> Statements:
+        """The statements of a relation, the same object for ever; before its rows change."""
+        found = self._known.get(relation)
+        if found is None:
+            found = self._known[relation] = Statements(relation)
+            bits = self._saved.pop(relation, None)
+            if bits is not None:
+                rows = rows_in_order(self._index, relation)
+                found.derived.update(row for i, row in enumerate(rows) if bits[i >> 3] >> (i & 7) & 1)
+        return found
+
+    def save(self) -> dict[Relation, bytes]:
+        """What `saved` is to be."""
+        found = dict(self._saved)
+        for relation, statements in self._known.items():
+            if statements.derived:
+                derived = statements.derived
+                found[relation] = _bits(row in derived for row in rows_in_order(self._index, relation))
+        return found
+
+
+def rows_in_order(index: Background, relation: Relation) -> list[Row]:
+    """The keys of a relation's rows, in an order that saving and loading the index keeps: subjects with one
+    value as they came, then those with several.
+    """
+    if is_class(relation):
+        return sorted(many(index.backward.get(RDF_TYPE, {}).get(relation[2:])))
+    column = index.forward.get(relation, {})
+    found: list[Row] = [(key, value) for key, value in column.items() if value.__class__ is str]
+    for key, values in column.items():
+        if values.__class__ is not str:
+            found += [(key, value) for value in sorted(values)]
+    return found
+
+
+def _bits(flags: Iterable[bool]) -> bytes:
+    text = "".join("1" if flag else "0" for flag in flags)
+    return int(text[::-1] or "0", 2).to_bytes((len(text) + 7) // 8, "little")

@@ -11,18 +11,18 @@ Why not: the engine's order of derivation: it has none across strata that were c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
 from dotr.datalog.clauses import Clause, Head
-from dotr.datalog.materialiser import Materialiser
 from dotr.explain.proofs import Attempt, Derived, Missing, TripleProof, Unopened
 from dotr.ir import DatalogRule, Node, Var
 from dotr.joins.body import AbsentPattern, BodyPattern, View, bound_by
 from dotr.joins.interpreter import walk
 from dotr.joins.planner import JoinPlan, plan
 from dotr.joins.relations import ALL, Relation, holding, is_aggregate, is_class
+from dotr.joins.store import TripleIndex
 from dotr.rdf.terms import RDF_TYPE, Term, Triple
 
 BUDGET = 20_000
@@ -40,17 +40,19 @@ class _Edge:
 
 
 class Derivations:
-    """Owns the proofs of one open instant. `leaf`: why a triple is stated, None where it is not."""
+    """Owns the proofs of one open instant, by the clauses that ran over its store. `leaf`: why a triple is
+    stated, None where it is not.
+    """
 
     def __init__(
         self,
-        materialiser: Materialiser,
+        store: TripleIndex,
+        clauses: Sequence[Clause],
         leaf: Callable[[Triple], TripleProof | None],
         budget: int = BUDGET,
     ) -> None:
-        self.store = materialiser.store
-        self.state = materialiser.state
-        self._clauses = materialiser.closed.clauses.all
+        self.store = store
+        self._clauses = clauses
         self._leaf = leaf
         self._budget = budget
         self._proofs: dict[Triple, TripleProof] = {}

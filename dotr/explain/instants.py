@@ -78,7 +78,7 @@ class KeptInstants:
             return InBackground(triple) if triple in background else None
 
         try:
-            yield Derivations(materialiser, leaf)
+            yield Derivations(materialiser.store, materialiser.closed.clauses.all, leaf)
         finally:
             materialiser.forget()
 
@@ -137,8 +137,9 @@ class KeptInstants:
         stated: Collection[Triple] = self._record.background
         if statements is not None:
             stated = statements.basic(time) | statements.held(time)
-        with self.open(time) as derivations:
-            holds = set(derivations.state())
+        with self.open(time):
+            assert self._base is not None, "an instant is open"
+            holds = set(self._base.materialiser.state())
         stated = {*stated, *self.triples(time)}
         return sorted(stated), sorted(holds - stated)
 

@@ -68,8 +68,13 @@ class Renderer:
     """Owns what has been printed of one explanation."""
 
     def __init__(
-        self, prefixes: Mapping[str, str], clock: Clock, places: Places = lambda triple, time: ""
+        self,
+        prefixes: Mapping[str, str],
+        clock: Clock,
+        places: Places = lambda triple, time: "",
+        background: str = "background",
     ) -> None:
+        self._background = background
         self._prefixes = prefixes
         self._writer = Writer({"xsd": XSD, **prefixes})
         self._clock = clock
@@ -249,7 +254,7 @@ class Renderer:
             case InStream(triple=triple, time=time):
                 node.right = self._places(triple, time) or f"stream @ {self._clock.text(time)}"
             case InBackground(triple=triple, until=until):
-                node.right = f"background  {self._places(triple, None)}".rstrip()
+                node.right = f"{self._background}  {self._places(triple, None)}".rstrip()
                 if until is not None:
                     node.right += f"   until {self._clock.text(until)}: deleted"
             case Lasting():

@@ -206,7 +206,7 @@ class TripleIndex:
             return self.paths[relation].values(column)
         if relation == ALL:
             forward = self.background.forward
-            return len(forward) if column == 1 else max(map(len, forward.values()), default=0)
+            return len(forward) if column == 1 else max(map(len, list(forward.values())), default=0)
         return len(self.column(relation, column) or ())
 
     def find(self, relation: Relation, values: Sequence[Term | None], view: View) -> list[Columns]:
@@ -265,7 +265,7 @@ class TripleIndex:
         elif object_ is not None:
             predicates = self.background.predicates_into(object_)
         else:
-            predicates = self.background.forward
+            predicates = list(self.background.forward)  # other readers may make empty columns
         return [(s, p, o) for p in predicates for s, o in _pairs(self, p, subject, object_)]
 
 

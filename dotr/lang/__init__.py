@@ -93,20 +93,32 @@ def parse_program(text: str, name: str = "<text>", read: Reader | None = None) -
 
 
 def parse_query(
-    text: str, name: str = "<query>", prefixes: Mapping[str, str] | None = None, base: str | None = None
+    text: str,
+    name: str = "<query>",
+    prefixes: Mapping[str, str] | None = None,
+    base: str | None = None,
+    *,
+    canonical: bool = False,
 ) -> Select:
-    """One SELECT or ASK. `prefixes` hold unless the query declares its own. Raises ProgramError."""
-    return parse_query_and_prefixes(text, name, prefixes, base)[0]
+    """One SELECT or ASK. `prefixes` hold unless the query declares its own. `canonical`: whoever answers it
+    orders answers canonically, so that LIMIT needs no ORDER BY. Raises ProgramError.
+    """
+    return parse_query_and_prefixes(text, name, prefixes, base, canonical=canonical)[0]
 
 
 def parse_query_and_prefixes(
-    text: str, name: str = "<query>", prefixes: Mapping[str, str] | None = None, base: str | None = None
+    text: str,
+    name: str = "<query>",
+    prefixes: Mapping[str, str] | None = None,
+    base: str | None = None,
+    *,
+    canonical: bool = False,
 ) -> tuple[Select, dict[str, str]]:
     """As `parse_query`, with the prefixes that hold in the query."""
     found = Diagnostics()
     parser = SparqlParser(Source(name, text), found)
     parser.prefixes.update(prefixes or {})
-    parser.base = base
+    parser.base, parser.canonical = base, canonical
     parser.code = "D1201"
     select: Select | None = None
     try:
@@ -120,10 +132,16 @@ def parse_query_and_prefixes(
     return select, parser.held
 
 
-def parse_datalog(text: str, name: str = "<rules>") -> tuple[DatalogRule, ...]:
-    """The rules of one .dlog text, not yet checked for safety and strata. Raises ProgramError."""
+def parse_datalog(
+    text: str, name: str = "<rules>", prefixes: Mapping[str, str] | None = None
+) -> tuple[DatalogRule, ...]:
+    """The rules of one .dlog text, not yet checked for safety and strata. `prefixes` hold unless the text
+    declares its own. Raises ProgramError.
+    """
     found = Diagnostics()
-    rules = DatalogParser(Source(name, text), found).rules()
+    parser = DatalogParser(Source(name, text), found)
+    parser.prefixes.update(prefixes or {})
+    rules = parser.rules()
     found.raise_errors()
     return rules
 

@@ -184,7 +184,7 @@ class Background:
 
     def __iter__(self) -> Iterator[Triple]:
         """All triples, by predicate and subject as first seen."""
-        for predicate, column in self.forward.items():
+        for predicate, column in list(self.forward.items()):  # other readers may make empty columns
             for subject, values in column.items():
                 for object_ in many(values):
                     yield subject, predicate, object_

@@ -8,14 +8,16 @@ Method:  answers(K(t)) = answers(background) + Δ, Δ from the operators; projec
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from dotr.budget import EXPRESSION
 from dotr.ir import Bind
 from dotr.joins.body import View
 from dotr.rdf.order import term_key, values_key
+from dotr.rdf.terms import Term
 from dotr.sparql.building import Builder
 from dotr.sparql.full import widened
+from dotr.sparql.leaves import Leaf
 from dotr.sparql.operators import Change, Row, consolidated, counted, gained
 from dotr.sparql.translate import Translated
 
@@ -63,6 +65,23 @@ class CompiledQuery:
             _settle(self._static, changes)
         if self._outputs is not None:
             _settle(self._outputs, consolidated((self._output(row), n) for row, n in changes))
+
+    def renew(self) -> None:
+        """The background has changed, nobody knows how."""
+        self._static = self._changes = self._outputs = None
+
+    def looked_up(self, values: Mapping[str, Term]) -> list[Row] | None:
+        """`solutions` of the background alone that have these values; None where that is no look-up."""
+        root = self._root
+        if self._late is not None or not isinstance(root, Leaf) or not root.binds(values):
+            return None
+        return self._ordered(list(map(self._output, map(self._keep, root.rows(View.OLD, values)))))
+
+    def any(self) -> bool:
+        """Whether the background alone has an answer."""
+        if self._late is None and isinstance(self._root, Leaf):
+            return self._root.any()
+        return bool(self.solutions())
 
     @property
     def timeless(self) -> bool:

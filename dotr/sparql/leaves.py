@@ -146,6 +146,7 @@ class Leaf:
         blank = [i for i, name in enumerate(wide) if name not in self._bound and name not in constants]
         self.finish = _behind(later, wide, blank, len(self.schema), Scalars(store), self.meter)
         self._finders: dict[tuple[View, tuple[str, ...]], Lazy] = {}
+        self._any: Lazy | None = None
         self.certain = self._bound.union(constants).intersection(self.schema)
         self.barren = not self._fruitful()
         self.deltas = [*self._plans(View.ADDED, delta_views), *self._plans(View.REMOVED, withdrawn_views)]
@@ -248,6 +249,19 @@ class Leaf:
             if columns:
                 found = [row for row in found if agrees(row, columns, seed)]
         return found
+
+    def binds(self, names: Iterable[str]) -> bool:
+        """Whether its patterns bind all of these."""
+        return self._bound.issuperset(names)
+
+    def any(self) -> bool:
+        """Whether the background has a solution. The first one ends the search."""
+        if self.finish is not None:
+            return bool(self.rows(View.OLD, {}))
+        if self._any is None:
+            made = plan(self.items, (), self.store, view=View.OLD, as_set=True)
+            self._any = Lazy(made, self.store, Found(), self.meter)
+        return bool(self._any.run())
 
     def changes(self) -> list[Change]:
         found: list[Change] = []

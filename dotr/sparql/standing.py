@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from dotr.budget import Meter
 from dotr.ir import Select
@@ -29,6 +29,13 @@ from dotr.sparql.operators import Change, Row, consolidated
 from dotr.sparql.relations_read import relations_of
 from dotr.sparql.translate import Refused, Translated, translate
 
+Shown: TypeAlias = Callable[[Row], Row]
+
+
+def as_it_is(row: Row) -> Row:
+    """The answer itself, where `attributes` makes that of a fact."""
+    return row
+
 
 class StandingQuery(Protocol):
     """One query over a state that changes. `relations`: those whose changes may change its answers."""
@@ -37,7 +44,7 @@ class StandingQuery(Protocol):
     def relations(self) -> frozenset[Relation]: ...
 
     def moved(self) -> list[Change]:
-        """How the answers, as attributes of facts, change by the open change; consolidated."""
+        """How the answers, as `shown` makes them, change by the open change; consolidated."""
 
     def settle(self, added: Iterable[Triple], removed: Iterable[Triple]) -> Callable[[], None]:
         """The open change, whose triples these are, is committed. What takes that back."""
@@ -46,28 +53,39 @@ class StandingQuery(Protocol):
         """The open change is abandoned."""
 
     def answers(self) -> list[Row]:
-        """All answers over what was committed last, as attributes of facts."""
+        """All answers over what was committed last, as `shown` makes them."""
 
 
 def standing_query(
-    select: Select, store: TripleIndex, limit: int = NO_LIMIT, meter: Meter | None = None
+    select: Select,
+    store: TripleIndex,
+    limit: int = NO_LIMIT,
+    meter: Meter | None = None,
+    *,
+    shown: Shown = attributes,
 ) -> StandingQuery:
     """A query without NOW(), by deltas if it is compiled, else by the full engine. Work is charged to
-    `meter`, which the caller opens, or else to that of the store.
+    `meter`, which the caller opens, or else to that of the store. `shown`: what is made of an answer.
     """
     try:
         translated = translate(select)
     except Refused:
-        return FullStanding(select, store, limit)
-    return CompiledStanding(translated, store, limit, meter)
+        return FullStanding(select, store, limit, shown)
+    return CompiledStanding(translated, store, limit, meter, shown)
 
 
 class CompiledStanding:
     """Owns the deltas of one query; its answers only where DISTINCT or an order asks for them."""
 
     def __init__(
-        self, translated: Translated, store: TripleIndex, limit: int, meter: Meter | None = None
+        self,
+        translated: Translated,
+        store: TripleIndex,
+        limit: int,
+        meter: Meter | None = None,
+        shown: Shown = attributes,
     ) -> None:
+        self._shown = shown
         self._cut = bool(translated.order) and (translated.limit is not None or translated.offset > 0)
         bag = translated if self._cut else replace(translated, order=())
         self._query = CompiledQuery(bag, Builder(store, limit, meter=meter))
@@ -85,7 +103,7 @@ class CompiledStanding:
                 changes: Iterable[Change] = now.items()
             else:
                 changes = query.moved()
-            self._moved = consolidated((attributes(row), n) for row, n in changes)
+            self._moved = consolidated((self._shown(row), n) for row, n in changes)
         return self._moved
 
     def settle(self, added: Iterable[Triple], removed: Iterable[Triple]) -> Callable[[], None]:
@@ -101,13 +119,14 @@ class CompiledStanding:
 
     def answers(self) -> list[Row]:
         rows = self._query.standing()
-        return list(map(attributes, dict.fromkeys(rows) if self._query.translated.distinct else rows))
+        return list(map(self._shown, dict.fromkeys(rows) if self._query.translated.distinct else rows))
 
 
 class FullStanding:
     """Owns the answers of a query that only the full engine runs: it is asked again when it is touched."""
 
-    def __init__(self, select: Select, store: TripleIndex, limit: int) -> None:
+    def __init__(self, select: Select, store: TripleIndex, limit: int, shown: Shown = attributes) -> None:
+        self._shown = shown
         self._query = FullQuery(select)
         self._state = FullState(store)
         self._limit = limit
@@ -154,4 +173,4 @@ class FullStanding:
 
     def _ask(self) -> list[Row]:
         now: Term = self._state.now
-        return list(map(attributes, self._query.solutions(self._state.store, now, self._limit)))
+        return list(map(self._shown, self._query.solutions(self._state.store, now, self._limit)))

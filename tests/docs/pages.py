@@ -68,7 +68,7 @@ def run(page: str, folder: Path) -> int:
 
 
 def _command(command: str, output: str, folder: Path) -> None:
-    line = f'dotr() {{ "{sys.executable}" -m dotr "$@"; }}; {command}'
+    line = f'python() {{ "{sys.executable}" "$@"; }}; dotr() {{ python -m dotr "$@"; }}; {command}'
     ran = subprocess.run(["bash", "-c", line], cwd=folder, capture_output=True, text=True, check=False)
     assert ran.returncode in (0, 1), f"$ {command}\n{ran.stderr}"
     assert pattern(output).fullmatch(ran.stdout), f"$ {command}\n{ran.stdout}\n--- the page says\n{output}"

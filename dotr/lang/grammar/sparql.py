@@ -77,6 +77,7 @@ class SparqlParser(ExpressionParser):
         self._blanks = 0
         self._pattern = 0  # number of the basic graph pattern: a label may stand in one only
         self._patterns = 0
+        self.canonical = False  # whether answers that nobody orders have an order all the same
 
     # -- whole queries ------------------------------------------------------------
 
@@ -225,7 +226,8 @@ class SparqlParser(ExpressionParser):
                 limit = value
             else:
                 offset = value
-        if (limit is not None or offset is not None) and not (ordered and outermost):
+        fixed = outermost and (ordered or self.canonical)
+        if (limit is not None or offset is not None) and not fixed:
             where = "in a subquery" if not outermost else "without ORDER BY"
             self.error(
                 "D1207",

@@ -1,4 +1,4 @@
-"""Pages of D15xx, D220x and D416x: what lasts.
+"""Pages of D15xx, D220x, D416x, D418x and D510x: what lasts.
 
 Place:   read by explain.py.
 """
@@ -150,5 +150,75 @@ PAGES: Final = (
         "what is planned can be taken back or planned anew, not changed by a deploy that holds at once.",
         "dotr deploy rooms.dotr --from 2026-03-01T00:00:00Z; dotr deploy doors.dotr",
         "dotr undeploy --planned; dotr deploy doors.dotr",
+    ),
+    _page(
+        "D4180",
+        "a value for a variable that the query has not",
+        "`kb.query(text, room=term)` gives values to variables that stand in the query.",
+        'kb.query("SELECT ?x WHERE { ?x a :Room }", room=term)',
+        'kb.query("SELECT ?x WHERE { ?x :in ?room }", room=term)',
+    ),
+    _page(
+        "D4181",
+        "no text of rules",
+        "Rules are added and removed as Datalog text, or as a pathlib.Path of a file.",
+        "kb.add_rules(42)",
+        'kb.add_rules("[?x, :within, ?y] :- [?x, :in, ?y] .")',
+    ),
+    _page(
+        "D4182",
+        "no such entailment",
+        "A knowledge base derives by its own rules alone (none), or also by those of RDFS or OWL 2 RL.",
+        'KnowledgeBase(entailment="owl")',
+        'KnowledgeBase(entailment="owl2rl")',
+    ),
+    _page(
+        "D4183",
+        "time went back",
+        "What ended has ended: advance goes on to the same time or a later one.",
+        "kb.advance(10); kb.advance(9)",
+        "kb.advance(9); kb.advance(10)",
+    ),
+    _page(
+        "D4184",
+        "a statement that would have ended",
+        "A statement until a time that has come would hold at no time.",
+        "kb.advance(10); kb.insert(triples, until=10)",
+        "kb.advance(10); kb.insert(triples, until=11)",
+    ),
+    _page(
+        "D4185",
+        "a transaction inside of `with kb.reading():`",
+        "Inside of that block the state stays as it is: a transaction there would wait for its own thread.",
+        "with kb.reading(): kb.insert(triples)",
+        "with kb.reading(): rows = kb.query(text)\nkb.insert(triples)",
+    ),
+    _page(
+        "D4186",
+        "an ASK has no rows",
+        "`query` gives the rows of a SELECT, `ask` whether there is an answer.",
+        'kb.query("ASK { ?x a :Room }")',
+        'kb.ask("ASK { ?x a :Room }")',
+    ),
+    _page(
+        "D4187",
+        "an argument that is none of the possible ones",
+        "Some arguments of a knowledge base are one of a few words; the message has them.",
+        'KnowledgeBase(terms="text")',
+        'KnowledgeBase(terms="canonical")',
+    ),
+    _page(
+        "D5103",
+        "no saved knowledge base, or a damaged one",
+        "The file does not begin as `kb.save` begins one, or its bytes are not those its checksum is of.",
+        'KnowledgeBase.open("building.ttl")',
+        'KnowledgeBase("building.ttl").save("building.kb")\nKnowledgeBase.open("building.kb")',
+    ),
+    _page(
+        "D5104",
+        "a knowledge base saved in another version",
+        "The format of saved knowledge bases has changed between the two versions of dotr.",
+        'KnowledgeBase.open("saved-by-another-version.kb")',
+        'KnowledgeBase("building.ttl").save("building.kb")',
     ),
 )

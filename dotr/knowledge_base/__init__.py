@@ -1,0 +1,20 @@
+"""Knowledge that lasts, as a library: an incremental RDF reasoner, `dotr.KnowledgeBase`."""
+
+from dotr.knowledge_base.changes import Change, Watch
+from dotr.knowledge_base.contradictions import Contradiction, ContradictionError
+from dotr.knowledge_base.knowledge_base import KnowledgeBase
+from dotr.knowledge_base.prepared import PreparedQuery
+from dotr.knowledge_base.proofs import Proof
+from dotr.knowledge_base.queries import Answers, Solution
+
+__all__ = [
+    "Answers",
+    "Change",
+    "Contradiction",
+    "ContradictionError",
+    "KnowledgeBase",
+    "PreparedQuery",
+    "Proof",
+    "Solution",
+    "Watch",
+]

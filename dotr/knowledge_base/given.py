@@ -1,0 +1,116 @@
+"""What a caller gives: files, texts and graphs, and rules, read into triples and rules.
+
+Place:   under knowledge_base.py. Reads files through io/, texts through lang/ and io/decode/.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from dotr.errors import Diagnostic, UsageError
+from dotr.io.decode.documents import STREAM_BASE
+from dotr.io.decode.parsing import parse_triples
+from dotr.io.files.background import read_background
+from dotr.io.files.rule_texts import read_rules_text
+from dotr.io.python_graphs import GraphLike, triples_of
+from dotr.ir import DatalogRule, Entailment
+from dotr.knowledge_base.rule_sets import form, shipped_rules
+from dotr.lang import load_program, parse_datalog
+from dotr.rdf.terms import Triple
+
+Paths: TypeAlias = str | PathLike[str] | Sequence[str | PathLike[str]]
+
+
+@dataclass(slots=True)
+class Part:
+    """Triples of one scope of blank nodes. `is_text`: its labels can mean nobody else's; `is_file`: they are
+    labelled already.
+    """
+
+    triples: list[Triple] = field(default_factory=list)
+    is_text: bool = False
+    is_file: bool = False
+
+
+def background_parts(sources: Iterable[Any], base: str = STREAM_BASE) -> list[Part]:
+    """The parts of what a knowledge base begins with: paths, rdflib graphs, iterables of triples.
+
+    Raises DataError for what cannot be read, UsageError D4105 for what is no graph.
+    """
+    found = []
+    for source in sources:
+        if isinstance(source, str | PathLike):
+            source = [source]
+        if isinstance(source, list | tuple) and source and all(isinstance(s, str | PathLike) for s in source):
+            found.append(Part(read_background([str(path) for path in source], base), is_file=True))
+        else:
+            found.append(Part(triples_of(source, base)))
+    return found
+
+
+def part_of(given: GraphLike | None, base: str, prefixes: Mapping[str, str]) -> Part:
+    """What is to be inserted or deleted: Turtle text, a Path, or a graph. Raises as `background_parts`."""
+    if given is None:
+        return Part()
+    if isinstance(given, Path):
+        return Part(read_background([str(given)], base), is_text=True, is_file=True)
+    if isinstance(given, str):
+        return Part(read_text(given, base, prefixes), is_text=True)
+    return Part(triples_of(given, base), isinstance(given, bytes))
+
+
+def read_text(text: str, base: str, prefixes: Mapping[str, str]) -> list[Triple]:
+    """The triples of Turtle text, in which these prefixes hold. Raises DataError."""
+    head = "".join(f"PREFIX {name}: <{iri}>\n" for name, iri in prefixes.items())
+    return parse_triples(head + text, base=base, skipped=len(prefixes))
+
+
+@dataclass(slots=True)
+class Rules:
+    """What files of rules say: rules, prefixes, and of .dotr files the prologue."""
+
+    rules: tuple[DatalogRule, ...] = ()
+    prefixes: dict[str, str] = field(default_factory=dict)
+    entailment: Entailment = Entailment.NONE
+    background: tuple[str, ...] = ()
+
+
+def rules_of_files(paths: Paths) -> Rules:
+    """Rules from .dlog files, and from the prologue of .dotr files. Raises ProgramError."""
+    names = [str(paths)] if isinstance(paths, str | PathLike) else [str(path) for path in paths]
+    if not names:
+        return Rules()
+    program = load_program(names, read_rules_text)
+    shipped = set(map(form, shipped_rules(program.entailment.value)))
+    own = tuple(rule for rule in program.datalog if form(rule) not in shipped)
+    return Rules(own, dict(program.prefixes), program.entailment, tuple(program.background))
+
+
+def rules_of_text(
+    text: str | PathLike[str] | None, name: str, prefixes: Mapping[str, str]
+) -> tuple[DatalogRule, ...]:
+    """Datalog text, or the file of a Path. Raises ProgramError."""
+    if text is None:
+        return ()
+    if isinstance(text, PathLike):
+        return rules_of_files(text).rules
+    if not isinstance(text, str):
+        raise UsageError(
+            Diagnostic("D4181", f"{text!r} is no text of rules", hint="give Datalog text, or a pathlib.Path")
+        )
+    return parse_datalog(text, name, prefixes)
+
+
+def entailment_of(name: str) -> Entailment:
+    """Raises UsageError D4182."""
+    try:
+        return Entailment(str(name).lower())
+    except ValueError:
+        known = ", ".join(one.value for one in Entailment)
+        raise UsageError(
+            Diagnostic("D4182", f"`{name}` is no entailment", hint=f"write one of {known}")
+        ) from None

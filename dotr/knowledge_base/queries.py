@@ -1,0 +1,262 @@
+"""Queries over what holds: compiled, else by the full engine; prepared once, asked often.
+
+Place:   under knowledge_base.py, which lets several threads in.
+Method:  a prepared query keeps its plans over the index until that is another one, or has grown to several
+         times of what it was planned for. The full engine has a copy of everything, made when the first query
+         needs it and kept up to date by transactions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from threading import Lock
+from typing import Any, overload
+
+from dotr.errors import Diagnostic, UsageError
+from dotr.events import Clock, Time
+from dotr.io.python_graphs import rdflib_term
+from dotr.ir import Const, GroupPattern, Projection, Select, Values, Var
+from dotr.joins.relations import ALL
+from dotr.joins.store import TripleIndex
+from dotr.knowledge_base.model import Model
+from dotr.rdf.terms import TRUE, Term, Triple
+from dotr.sparql.building import Builder
+from dotr.sparql.compiled import CompiledQuery
+from dotr.sparql.full import FullQuery
+from dotr.sparql.full_state import FullState
+from dotr.sparql.operators import Row
+from dotr.sparql.scope import names
+from dotr.sparql.translate import Refused, translate
+
+_GROWTH = 4
+_LEAST = 1000
+"""A query is planned anew for so many times the triples, and more."""
+
+
+_NO_VALUES: Mapping[str, Term] = {}
+
+
+class Solution(tuple[Any, ...]):
+    """One row of answers: by place, by variable (`row["room"]`, `row.room`), None where it is unbound."""
+
+    _names: tuple[str, ...]
+
+    def __new__(cls, terms: Sequence[Any], variables: tuple[str, ...]) -> Solution:
+        made = super().__new__(cls, terms)
+        made._names = variables
+        return made
+
+    def __getitem__(self, place: Any) -> Any:
+        if isinstance(place, str):
+            try:
+                return super().__getitem__(self._names.index(place.lstrip("?")))
+            except ValueError:
+                raise KeyError(place) from None
+        return super().__getitem__(place)
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getitem__(self._names.index(name))
+        except ValueError:
+            raise AttributeError(f"this row has no variable {name!r}") from None
+
+    def asdict(self) -> dict[str, Any]:
+        """Variable → term, without those that are unbound."""
+        return {name: term for name, term in zip(self._names, self, strict=True) if term is not None}
+
+
+class Answers(Sequence[Solution]):
+    """The answers of a query, in canonical order unless it has one. `rows` has canonical terms; iterating
+    gives what the knowledge base was told to give.
+    """
+
+    def __init__(self, variables: tuple[str, ...], rows: list[Row], as_rdflib: bool) -> None:
+        self.variables = variables
+        self.rows = rows
+        self._as_rdflib = as_rdflib
+
+    def _made(self, row: Row) -> Solution:
+        return shown(row, self.variables, self._as_rdflib)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[Solution]:
+        return map(self._made, self.rows)
+
+    @overload
+    def __getitem__(self, place: int) -> Solution: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Solution]: ...
+    def __getitem__(self, place: int | slice) -> Solution | list[Solution]:
+        if isinstance(place, slice):
+            return list(map(self._made, self.rows[place]))
+        return self._made(self.rows[place])
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Answers):
+            return (self.variables, self.rows) == (other.variables, other.rows)
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]  # a sequence of values
+
+    def __repr__(self) -> str:
+        return (
+            f"<{len(self.rows)} answers over {' '.join('?' + name for name in self.variables) or 'nothing'}>"
+        )
+
+
+def shown(row: Row, variables: tuple[str, ...], as_rdflib: bool) -> Solution:
+    """A row of canonical terms as a user gets it."""
+    if as_rdflib:
+        return Solution([None if term is None else rdflib_term(term) for term in row], variables)
+    return Solution(row, variables)
+
+
+class FullCopy:
+    """Owns everything that holds, for the full engine. Many may ask; one settles, when nobody asks."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._state: FullState | None = None
+
+    def state(self, model: Model) -> FullState:
+        """The copy, made when it is first asked for."""
+        with self._lock:
+            if self._state is None:
+                self._state = FullState(model.reader())
+                self._state.look_at([ALL])
+                _ = self._state.store
+            return self._state
+
+    def settle(self, added: Sequence[Triple], removed: Sequence[Triple]) -> None:
+        """What holds has changed."""
+        if self._state is not None:
+            self._state.settle(added, removed)
+
+    def forget(self) -> None:
+        """What holds is in another index."""
+        self._state = None
+
+
+class Query:
+    """Owns the plans of one query. Threads may share it: they wait for each other."""
+
+    def __init__(self, select: Select) -> None:
+        self.select = select
+        self.variables = () if select.ask else select.variables
+        self._plain = as_select(select) if select.ask else select
+        self._lock = Lock()
+        self._index: object = None
+        self._planned = 0
+        self._compiled: CompiledQuery | None = None
+        self._full: FullQuery | None = None
+        try:
+            self._translated = translate(self._plain)
+        except Refused:
+            self._full = FullQuery(select)
+
+    def rows(
+        self,
+        model: Model,
+        copy: FullCopy,
+        now: tuple[Time, Clock] | None,
+        values: Mapping[str, Term] = _NO_VALUES,
+    ) -> list[Row]:
+        """All answers with these values of variables; of ASK an empty row, if there is one.
+
+        Raises UsageError D4112 for NOW() before there is a time, D4180 for a variable that is not there.
+        """
+        if values:
+            return self._rows_with(values, model, copy, now)
+        with self._lock:
+            if self._full is not None:
+                return self._all(self._full, model, copy, now)
+            query = self._planned_for(model)
+            if not query.timeless:
+                time, clock = now or _no_time()
+                self._store.moment.now = clock.term(time)
+            query.renew()
+            if self.select.ask:
+                return [()] if query.any() else []
+            return self._cut(query.solutions())
+
+    def refuse_time(self) -> None:
+        """Raise UsageError D4112 where it asks for NOW(): what is watched changes with what holds alone."""
+        timeless = self._full.timeless if self._full is not None else not self._translated.late
+        if not timeless:
+            _no_time()
+
+    def _cut(self, rows: list[Row]) -> list[Row]:
+        """LIMIT and OFFSET of answers in canonical order; with ORDER BY they are cut already."""
+        if self.select.order_by:
+            return rows
+        end = None if self.select.limit is None else self.select.offset + self.select.limit
+        return rows[self.select.offset : end]
+
+    def _rows_with(
+        self, values: Mapping[str, Term], model: Model, copy: FullCopy, now: tuple[Time, Clock] | None
+    ) -> list[Row]:
+        """The answers with some variables given: looked up, where the query is one conjunction; else the
+        values join it.
+        """
+        if self._full is None and not self.select.ask:
+            with self._lock:
+                found = self._planned_for(model).looked_up(values)
+            if found is not None:
+                return self._cut(found)
+        return self._with(values).rows(model, copy, now)
+
+    def _with(self, values: Mapping[str, Term]) -> Query:
+        unknown = sorted(values.keys() - names(self.select))
+        if unknown:
+            raise UsageError(
+                Diagnostic(
+                    "D4180",
+                    f"the query has no variable `?{unknown[0]}`",
+                    hint="give values to variables that stand in the query",
+                )
+            )
+        given = Values(tuple(map(Var, values)), (tuple(values.values()),))
+        where = GroupPattern((given, *self.select.where.elements))
+        return Query(replace(self.select, where=where))
+
+    def _planned_for(self, model: Model) -> CompiledQuery:
+        index, size = model.kept.index, len(model.kept)
+        fits = self._planned // _GROWTH <= size <= _GROWTH * self._planned + _LEAST
+        if self._compiled is None or index is not self._index or not fits:
+            self._store: TripleIndex = model.reader()
+            self._compiled = CompiledQuery(self._translated, Builder(self._store))
+            self._index, self._planned = index, size
+        return self._compiled
+
+    def _all(
+        self, full: FullQuery, model: Model, copy: FullCopy, now: tuple[Time, Clock] | None
+    ) -> list[Row]:
+        term = '""'
+        if not full.timeless:
+            time, clock = now or _no_time()
+            term = clock.term(time)
+        store = copy.state(model).store
+        if self.select.ask:
+            return [()] if full.ask(store, term) else []
+        return full.solutions(store, term)
+
+
+def as_select(select: Select) -> Select:
+    """An ASK as a query with at most one answer."""
+    name = "ask"
+    while name in names(select):
+        name += "_"
+    return replace(select, ask=False, distinct=True, projection=(Projection(Var(name), Const(TRUE)),))
+
+
+def _no_time() -> tuple[Time, Clock]:
+    raise UsageError(
+        Diagnostic(
+            "D4112",
+            "this query asks for NOW(), and there is no time",
+            hint="call advance(time), and do not watch it",
+        )
+    )
