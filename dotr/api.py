@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, overload
+from typing import TYPE_CHECKING, Any, Final, overload
 
 from dotr.budget import BUDGET
 from dotr.core.counters import Counters
@@ -27,10 +27,11 @@ from dotr.io.decode.documents import Format
 from dotr.io.decode.parsing import parse_triples
 from dotr.io.files.background import BackgroundFiles, read_background
 from dotr.io.files.rule_texts import read_rules_text
-from dotr.io.files.sources import SourceOptions, Sources, live
+from dotr.io.files.sources import SourceOptions, Sources, live, resolve
 from dotr.io.message_parts import message_of
 from dotr.io.python_graphs import IRI, GraphLike, rdflib_term, triples_of
 from dotr.io.sinks import format_jsonl, nquads
+from dotr.io.term_reading import read_term
 from dotr.io.timestamps import UNITS, TimeError, parse_datetime
 from dotr.ir import Program
 from dotr.lang import load_program
@@ -40,6 +41,8 @@ from dotr.tesla.detector import Restored
 
 if TYPE_CHECKING:
     import rdflib
+
+    from dotr.explain.explanation import Explaining, Explanation
 
 AHEAD = 64
 """How many graphs of a file, or of `push_all`, are taken before they are run."""
@@ -86,8 +89,9 @@ class Engine:
     work of an instant's Datalog, of a query at it, and of a rule for one fact that triggers it. More is
     ProgramError D4003, D4132, D4010; the last of these comes behind its instant, whose other events come with
     the next call. `verify` runs the literal reading of the language beside the engine and stops at the first
-    difference. `snapshot` is what an earlier engine's `snapshot()` returned. `diagnostics` has the warnings
-    about the rules, and what there was to say about instants that were not in error.
+    difference. `keep`: how much of the run is kept for `Event.explain()` and `why_not`, "horizon" or a time
+    that may be longer. `snapshot` is what an earlier engine's `snapshot()` returned. `diagnostics` has the
+    warnings about the rules, and what there was to say about instants that were not in error.
     Raises ProgramError for the rules, DataError for the background.
     """
 
@@ -104,12 +108,13 @@ class Engine:
         materialize: str = "needed",
         budget: int = BUDGET,
         verify: bool = False,
+        keep: timedelta | str | None = None,
         snapshot: bytes | None = None,
     ) -> None:
         paths = [str(rules)] if isinstance(rules, str | Path) else [str(path) for path in rules]
         program = load_program(paths, read_rules_text)
         self._start(
-            program, background, time_unit, lateness, late, max_jump, base, materialize, budget, verify
+            program, background, time_unit, lateness, late, max_jump, base, materialize, budget, verify, keep
         )
         if snapshot is not None:
             self.restore(snapshot)
@@ -130,6 +135,7 @@ class Engine:
         materialize: str = "needed",
         budget: int = BUDGET,
         verify: bool = False,
+        keep: timedelta | str | None = None,
     ) -> Engine:
         """An engine for rules given as text, with Datalog as text. Files it names are relative to `name`."""
         given = {name: text}
@@ -140,7 +146,7 @@ class Engine:
         )
         engine = cls.__new__(cls)
         engine._start(
-            program, background, time_unit, lateness, late, max_jump, base, materialize, budget, verify
+            program, background, time_unit, lateness, late, max_jump, base, materialize, budget, verify, keep
         )
         return engine
 
@@ -156,6 +162,7 @@ class Engine:
         materialize: str,
         budget: int,
         verify: bool,
+        keep: timedelta | str | None,
     ) -> None:
         if time_unit not in UNITS:
             raise UsageError(Diagnostic("D4102", f"`{time_unit}` is no time unit", hint="use s, ms or us"))
@@ -174,14 +181,47 @@ class Engine:
         self._more = further
         self.diagnostics = list(program.warnings)
         settings = Settings(materialize_all=materialize == "all", budget=checked_budget(budget))
-        self.pipeline = Pipeline(
-            Deployment(program, lambda: [*files(), *further()], settings),
+        self.explaining: Explaining | None = None
+        deployment = Deployment(program, lambda: [*files(), *further()], settings)
+        make: Callable[..., Pipeline] = Pipeline
+        if keep is not None:
+            make = self._recorded(program, deployment, keep)
+        self.pipeline = make(
+            deployment,
             lateness=duration(lateness),
             on_finding=self.diagnostics.append,
             on_late=self._late_policy(late),
             max_jump=None if max_jump is None else duration(max_jump),
             verify=verify,
         )
+
+    def _recorded(
+        self, program: Program, deployment: Deployment, keep: timedelta | str
+    ) -> Callable[..., Pipeline]:
+        """What makes a pipeline that keeps what explanations need."""
+        from dotr.explain.explanation import Explaining  # noqa: PLC0415  # start-up: few engines explain
+        from dotr.explain.record import Record, RecordedPipeline, reach_of  # noqa: PLC0415  # see above
+        from dotr.io.places import places_of  # noqa: PLC0415  # see above
+
+        longest = 0 if keep == "horizon" else duration(keep)
+        record = Record(program, deployment.background, max(longest, reach_of(program)))
+        self.explaining = Explaining(record, places_of(record, resolve(program.background)))
+        return lambda deployment, **options: RecordedPipeline(deployment, record, **options)
+
+    def why_not(self, rule: str, *, at: int | datetime | str, **where: Any) -> Explanation:
+        """How far a rule came at an instant, for each trigger fact; the proof of its event where it fired.
+
+        `where`: only with these values of attributes: rdflib terms, numbers, or text as in Turtle with the
+        program's prefixes (room=":room23"). Raises UsageError D4172 for a rule that is not there, D4174, and
+        D4176 for an engine that keeps nothing.
+        """
+        time, _ = self._time(at)
+        prefixes = self.program.prefixes
+        terms = {name: read_term(_turtle(value), prefixes, name) for name, value in where.items()}
+        return self._explains().why_not(rule, time, terms)
+
+    def _explains(self) -> Explaining:
+        return keeps(self.explaining)
 
     def _further(self, background: Sequence[str | Path] | GraphLike) -> Callable[[], list[Triple]]:
         if isinstance(background, Path):
@@ -271,7 +311,7 @@ class Engine:
         if not events:
             return NO_EVENTS
         assert self.pipeline.clock is not None
-        return Events(events, self.pipeline.clock)
+        return Events(events, self.pipeline.clock, self.explaining)
 
     def _push_message(
         self,
@@ -327,7 +367,7 @@ class Engine:
     def _drained(self) -> Iterator[Events]:
         for emission in self.pipeline.drain():
             assert self.pipeline.clock is not None
-            yield Events(emission, self.pipeline.clock)
+            yield Events(emission, self.pipeline.clock, self.explaining)
 
     def _taken(self, graph: GraphLike, at: int | datetime | str) -> tuple[Time, list[Triple]]:
         """A graph and its stamp, as the pipeline wants them, which has begun afterwards."""
@@ -369,6 +409,7 @@ class Engine:
                 if sources.clock is not pipeline.clock:
                     assert sources.clock is not None
                     self._begin(sources.clock)
+                pipeline.place = graph.place
                 pipeline.take(graph.time, graph.triples)
                 waiting += 1
                 if waiting == ahead:
@@ -447,7 +488,7 @@ class Engine:
 
     def _events(self, composites: Sequence[Composite]) -> Events:
         clock = self.pipeline.clock
-        return Events(composites, clock) if clock is not None else NO_EVENTS
+        return Events(composites, clock, self.explaining) if clock is not None else NO_EVENTS
 
 
 def _no_pair(item: object) -> UsageError:
@@ -469,11 +510,12 @@ def _too_far(at: object) -> DataError:
 class Event:
     """A composite event, with its terms as rdflib's. `composite` has it in dotr's own form."""
 
-    __slots__ = ("_clock", "composite")
+    __slots__ = ("_clock", "_explaining", "composite")
 
-    def __init__(self, composite: Composite, clock: Clock) -> None:
+    def __init__(self, composite: Composite, clock: Clock, explaining: Explaining | None = None) -> None:
         self.composite = composite
         self._clock = clock
+        self._explaining = explaining
 
     @property
     def rule(self) -> str:
@@ -512,6 +554,13 @@ class Event:
             graph.add((rdflib_term(subject), rdflib_term(predicate), rdflib_term(object_)))
         return graph
 
+    def explain(self) -> Explanation:
+        """Why it happened, down to stated triples, while it is kept: by an engine made with `keep="horizon"`.
+
+        Raises UsageError D4176 where nothing is kept, D4173 where it is not kept any more.
+        """
+        return keeps(self._explaining).event(self.id)
+
     def to_json(self) -> str:
         """The JSON line of this event, without a newline."""
         return format_jsonl(self.composite, self._clock)
@@ -524,16 +573,19 @@ class Event:
 class Events(Sequence[Event]):
     """Events in output order; each is made when it is asked for. `+` makes lists of them."""
 
-    __slots__ = ("_clock", "_composites", "_made")
+    __slots__ = ("_clock", "_composites", "_explaining", "_made")
 
-    def __init__(self, composites: Sequence[Composite], clock: Clock) -> None:
+    def __init__(
+        self, composites: Sequence[Composite], clock: Clock, explaining: Explaining | None = None
+    ) -> None:
         self._composites = composites
+        self._explaining = explaining
         self._clock = clock
         self._made: list[Event] | None = None
 
     def _events(self) -> list[Event]:
         if self._made is None:
-            self._made = [Event(composite, self._clock) for composite in self._composites]
+            self._made = [Event(composite, self._clock, self._explaining) for composite in self._composites]
         return self._made
 
     def __bool__(self) -> bool:
@@ -572,6 +624,26 @@ class Events(Sequence[Event]):
 
     def __repr__(self) -> str:
         return repr(self._events())
+
+
+def keeps(explaining: Explaining | None) -> Explaining:
+    """What explains, where something was kept. Raises UsageError D4176."""
+    if explaining is None:
+        raise UsageError(
+            Diagnostic(
+                "D4176",
+                "this engine keeps nothing to explain with",
+                hint='make it with Engine(…, keep="horizon")',
+            )
+        )
+    return explaining
+
+
+def _turtle(value: Any) -> str:
+    """A value of `why_not` as Turtle: text is that already."""
+    if isinstance(value, str) and not hasattr(value, "n3"):
+        return value
+    return str(value.n3()) if hasattr(value, "n3") else json.dumps(value)
 
 
 NO_EVENTS: Final = Events((), Clock())

@@ -20,15 +20,15 @@ from dotr.explain.history import History
 from dotr.explain.matches import Explainer
 from dotr.explain.proofs import Blocked, Missing, NoTrigger, TripleProof, Unopened, WhyNot
 from dotr.explain.provenance import provenance
-from dotr.explain.record import Event, Graph, Record
+from dotr.explain.record import Event, Graph
 from dotr.explain.solutions import Text
 from dotr.explain.text import Places, Renderer, drawn, pruned
-from dotr.io.decode.parsing import parse_triples
 from dotr.io.files.background import read_background
 from dotr.io.files.outputs import StreamOutput, open_output
 from dotr.io.files.rule_texts import RuleTexts
 from dotr.io.files.sources import SourceOptions, Sources, resolve
-from dotr.io.places import place_in, place_of
+from dotr.io.places import places_of
+from dotr.io.term_reading import read_term, read_triple
 from dotr.io.timestamps import TimeError, parse_text
 from dotr.ir import Program
 from dotr.lang import load_program
@@ -119,10 +119,10 @@ def command(
     run_up_to(history, sources, options, on_error)
     writer = Writer(program.prefixes)
     explainer = Explainer(history, Text(writer.term, writer.expression, writer.path), every=every)
-    places = _places(history, [file for path in documents for file in resolve([path])])
+    places = places_of(history, [file for path in documents for file in resolve([path])])
     found: Sequence[WhyNot | TripleProof | Missing]
     if triple is not None and time is not None:
-        found = _triple_proofs(explainer, _triple(triple, program), time, every)
+        found = _triple_proofs(explainer, read_triple(triple, program.prefixes, "--triple"), time, every)
     elif why_not is not None and time is not None:
         found = explainer.why_not(why_not, time, values)
     else:
@@ -176,29 +176,9 @@ def instant_of(text: str, unit: int) -> Time:
         raise UsageError(Diagnostic("D4111", f"--at: {error.message}", hint=error.hint)) from None
 
 
-def _read(text: str, program: Program, what: str) -> Triple:
-    """A triple in Turtle, with the program's prefixes."""
-    head = "".join(f"PREFIX {name}: <{iri}>\n" for name, iri in program.prefixes.items())
-    try:
-        (found,) = parse_triples(f"{head}{text} .", name=what, skipped=len(program.prefixes))
-    except (DataError, ValueError):
-        raise UsageError(
-            Diagnostic(
-                "D4174",
-                f"{what} cannot be read: `{text}`",
-                hint="write terms as in Turtle, with the program's prefixes",
-            )
-        ) from None
-    return found
-
-
-def _triple(text: str, program: Program) -> Triple:
-    return _read(text, program, "--triple")
-
-
 def _pair(text: str, program: Program) -> tuple[str, Term]:
     name, _, term = text.partition("=")
-    return name.strip().lstrip("?"), _read(f"<urn:s> <urn:p> {term}", program, "--where")[2]
+    return name.strip().lstrip("?"), read_term(term, program.prefixes, "--where")
 
 
 def _rules_of(program: Program) -> str:
@@ -239,17 +219,3 @@ def _triple_proofs(
         if not derivations.holds(triple):
             return [derivations.why_absent(triple)]
         return derivations.proofs(triple) if every else [derivations.proof(triple)]
-
-
-def _places(history: Record, background: Sequence[str]) -> Places:
-    """Where triples stand, looked up when it is asked for."""
-
-    def place(triple: Triple, time: Time | None) -> str:
-        if time is None:
-            return place_of(triple, background)
-        for graph in history.graphs(time):
-            if triple in graph.triples or len(history.graphs(time)) == 1:
-                return place_in(triple, graph.place)
-        return ""
-
-    return place

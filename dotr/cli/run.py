@@ -39,7 +39,7 @@ from dotr.io.files.rule_texts import RuleTexts
 from dotr.io.files.sources import Mark, Sources, TimedGraph, live
 from dotr.io.lineage import Lineage, told_of
 from dotr.io.output_formats import EVENT_FORMATS, format_of_name, refused
-from dotr.io.sinks import formatter, late_line
+from dotr.io.sinks import Formatter, formatter, late_line
 from dotr.ir import Program
 from dotr.ir.private_rules import needed
 from dotr.lang import load_program
@@ -64,6 +64,7 @@ from dotr.survey.sample import Sample
     metavar="TIME RULES",
     help="From TIME on these RULES hold, and their background; may be repeated.",
 )
+@click.option("--explain", is_flag=True, help='Put the proof of each event into its JSON line: "because".')
 def command(
     rules: str,
     sources: tuple[str, ...],
@@ -87,6 +88,7 @@ def command(
     only_: tuple[str, ...],
     except_: tuple[str, ...],
     then: tuple[tuple[str, str], ...],
+    explain: bool,
 ) -> None:
     """Replay SOURCEs in time order through RULES and print composite events.
 
@@ -103,11 +105,20 @@ def command(
         program = needed(events_wanted(program, only_, except_))
     render.say_all(program.warnings)
     triples = BackgroundFiles(documents, base, max_document, named=program.named)
+    deployment = Deployment(program, triples, Settings(materialize_all=materialize == "all", budget=budget))
+    make: Callable[..., Pipeline] = Pipeline
+    write: Formatter | None = None
+    if explain:
+        from dotr.cli import because  # noqa: PLC0415  # start-up: most runs explain nothing
+
+        because.refuse_format(format_)
+        record = because.Recording(documents)
+        make, write = record.pipeline, record.write
     with DeadLetters(on_error, overwrite) as dead, DeadLetters(late, overwrite) as delayed:
-        replay = Replay(
+        replay: Replay = Replay(
             Sources(sources, options, dead.refusals()),
-            Pipeline(
-                Deployment(program, triples, Settings(materialize_all=materialize == "all", budget=budget)),
+            make(
+                deployment,
                 lateness=lateness,
                 on_late=lambda time, graph: replay.late(time, graph),
                 on_refused=lambda time, graphs, error: replay.refused(time, graphs, error),
@@ -125,7 +136,7 @@ def command(
                 again = events_wanted(again, only_, except_)
             told = read_background([*again.background, *background], base, max_document, named=again.named)
             replay.replace(when, clock, again, told)
-        replay.run(open_sink(format_, output, overwrite, program), output, quiet)
+        replay.run(open_sink(format_, output, overwrite, program, write), output, quiet)
 
 
 def chosen_format(format_: str | None, output: str | None, can: Sequence[str], verb: str) -> str:
@@ -143,15 +154,17 @@ def chosen_format(format_: str | None, output: str | None, can: Sequence[str], v
     return format_of_name(output, can, verb) or "jsonl"
 
 
-def open_sink(format_: str, output: str | None, overwrite: bool, program: Program) -> TextSink | ParquetSink:
-    """Where the events of a run go, opened, with what stands at its head."""
+def open_sink(
+    format_: str, output: str | None, overwrite: bool, program: Program, own: Formatter | None = None
+) -> TextSink | ParquetSink:
+    """Where the events of a run go, opened, with what stands at its head; `own` writes them instead."""
     if format_ == "parquet":
         assert output is not None, "chosen_format asks for a file"
         return ParquetSink(FileOutput(output, overwrite))
     head, write = formatter(format_, program.prefixes, program.rules)
     out = open_output(output, overwrite) if output else StreamOutput(sys.stdout.buffer)
     out.write(head)
-    return TextSink(write, out)
+    return TextSink(own or write, out)
 
 
 def _stdout() -> int | None:
@@ -299,6 +312,7 @@ class Replay:
                     assert clock is not None
                     pipeline.begin(clock)
                 origins.note(graph)
+                pipeline.place = graph.place
                 pipeline.take(graph.time, graph.triples)
                 if not sample.full:
                     sample.add(graph.time, graph.triples)

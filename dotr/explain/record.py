@@ -228,7 +228,7 @@ class Record:
 
 
 class RecordedPipeline(Pipeline):
-    """A pipeline that keeps a record. `place`: where the graph that comes next stands."""
+    """A pipeline that keeps a record."""
 
     def __init__(
         self,
@@ -240,7 +240,6 @@ class RecordedPipeline(Pipeline):
         **options: Any,
     ) -> None:
         self.record = record
-        self.place = ""
         self._count = 0
         record.pipeline = self
 

@@ -12,6 +12,9 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from dotr.errors import DataError
+from dotr.events import Time
+from dotr.explain.record import Record
+from dotr.explain.text import Places
 from dotr.io.decode.documents import read_bytes
 from dotr.rdf.terms import RDF_TYPE, Term, Triple, literal_parts
 
@@ -80,3 +83,18 @@ def _spelled(term: Term) -> re.Pattern[str]:
     iri = term[1:-1]
     local = re.split(r"[#/:]", iri)[-1]
     return re.compile(rf"<{re.escape(iri)}>|<[^>\s]*{re.escape(local)}>|[\w.-]*:{re.escape(local)}(?![\w-])")
+
+
+def places_of(record: Record, background: Sequence[str]) -> Places:
+    """Where triples of a run's record stand, looked up when it is asked for; `background`: its files."""
+
+    def place(triple: Triple, time: Time | None) -> str:
+        if time is None:
+            return place_of(triple, background)
+        graphs = record.graphs(time)
+        for graph in graphs:
+            if graph.place and (triple in graph.triples or len(graphs) == 1):
+                return place_in(triple, graph.place)
+        return ""
+
+    return place

@@ -134,3 +134,17 @@ def test_all_solutions_are_numbered(dotr: Dotr) -> None:
     assert "also, solution 2 of 2:" in out
     assert ":b :in :r" in out
     assert ":b :in :r" not in dotr("explain", "two.dotr", "two.jsonl").out
+
+
+def test_changes_since_an_instant(dotr: Dotr) -> None:
+    ran = dotr("state", "in.dotr", "s.jsonl", "--at", "9", "--changes-since", "3")
+    assert ran.code == 0, ran.err
+    assert ran.out.split("<urn:dotr:ended>")[1] == (
+        " {\n    :ann :in :r .\n    :b a :Bell .\n    :bob :in :hall .\n    :r :noise :drill .\n}\n"
+        "<urn:dotr:begun> {\n    :ann :in :hall .\n}\n"
+    )
+    assert dotr("state", "in.dotr", "s.jsonl", "--at", "3", "--changes-since", "9").code == 2
+    assert (
+        dotr("state", "in.dotr", "s.jsonl", "--at", "9", "--changes-since", "3", "--format", "turtle").code
+        == 2
+    )

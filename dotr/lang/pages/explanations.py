@@ -46,4 +46,20 @@ PAGES: Final = (
         "dotr explain fire.dotr events/ --triple ':s1 is_in :room' --at 12",
         "dotr explain fire.dotr events/ --triple ':s1 :is_in :room' --at 12",
     ),
+    _page(
+        "D4176",
+        "nothing is kept to explain with",
+        "An engine keeps what explanations need only when it is asked to: the graphs and events of the "
+        "longest horizon of its rules, or of a longer time.",
+        'engine = dotr.Engine("fire.dotr"); …; event.explain()',
+        'engine = dotr.Engine("fire.dotr", keep="horizon"); …; event.explain()',
+    ),
+    _page(
+        "D4177",
+        "proofs in a format without a place for them",
+        "`dotr run --explain` puts the proof of each event into its JSON line. The other formats have no "
+        "place for it.",
+        "dotr run fire.dotr events/ --explain --format trig",
+        "dotr run fire.dotr events/ --explain --format jsonl",
+    ),
 )
