@@ -26,12 +26,13 @@ from dotr.ir.lars import (
     WindowAtom,
 )
 from dotr.joins.filters import Moment
-from dotr.lars.components import Lasting, Placing, Standing, Trigger, put_at
+from dotr.lars.components import Lasting, Standing, Trigger
 from dotr.lars.emit import Item, Probe, Sink, compile_body, pattern
 from dotr.lars.fact_windows import FactLog, FactView
 from dotr.lars.relations import Relation
+from dotr.lars.sinks import Kept, Placing, Scattered, Through, Upright
 from dotr.lars.strata import components, recursive
-from dotr.lars.tables import Agenda, Table
+from dotr.lars.tables import Agenda, Net, Row, Table
 from dotr.lars.totals import Totals
 from dotr.lars.views import EachPoint, Sometime, Spans, View
 from dotr.rdf.memo import Memo
@@ -42,7 +43,7 @@ Component = Lasting | Standing
 
 
 @dataclass(slots=True, eq=False)
-class Net:
+class Wiring:
     """Everything an engine owns, wired together."""
 
     agenda: Agenda
@@ -79,7 +80,7 @@ class Builder:
         self._watched = self._heads if watched is None else self._heads & set(watched)
         self._standing: set[str] = set()
         agenda = Agenda()
-        self._net = Net(agenda, Placing(agenda, beginning))
+        self._net = Wiring(agenda, Placing(agenda, beginning))
         self._views: dict[tuple[object, ...], Table] = {}
         self._fact_views: dict[tuple[object, ...], FactView] = {}
         self._totals: dict[WindowAggregate, Totals] = {}
@@ -95,7 +96,7 @@ class Builder:
         assert isinstance(value, int)
         return value * self._clock.unit // self._step
 
-    def build(self, strata: Sequence[Sequence[int]]) -> Net:
+    def build(self, strata: Sequence[Sequence[int]]) -> Wiring:
         rules = self._program.rules
         split = [components(rules, numbers) for numbers in strata]
         for numbers in (numbers for stratum in split for numbers in stratum):
@@ -138,7 +139,7 @@ class Builder:
                 table = self._time_view(relation, Modality.SOMETIME, 0, 0)
                 if name in self._watched:
                     table.timed = True
-                    table.journals.append(relation.journal)
+                    table.net = Net()
         return relations[name]
 
     def _time_view(self, relation: Relation, modality: Modality, length: int, count: int) -> Table:
@@ -154,11 +155,10 @@ class Builder:
                     relation.present = view
             case Modality.AT:
                 view = EachPoint(agenda, length, self._term, relation.name in self._standing)
-                relation.each_point.append(view)
             case Modality.ALWAYS | Modality.AT_LEAST:
                 needed = count if modality is Modality.AT_LEAST else None
                 view = Spans(agenda, length, needed, self._beginning, relation.name in self._scattered)
-        relation.views.append(view)
+        relation.add(view)
         self._views[key] = view.table
         return view.table
 
@@ -206,7 +206,7 @@ class Builder:
         heads = [self._relation(rule.head.atom) for rule in rules]
         heads = list(dict.fromkeys(heads))
         watched = [relation for relation in heads if relation.name in self._watched]
-        found: dict[str, dict[tuple[Term, ...], None]] = {relation.name: {} for relation in heads}
+        found: dict[str, dict[Row, None]] = {relation.name: {} for relation in heads}
         triggers: list[Trigger] = []
         whole = []
         tables: dict[Table, None] = {}
@@ -216,10 +216,11 @@ class Builder:
             items = self._items(rule, own, tables, fact_views, totals)
             sink = self._sink(rule, standing, None if recurs else found[rule.head.atom.name])
             if standing:
-                whole.append(compile_body(items, sink, self._moment))
+                whole.append((compile_body(items, sink, self._moment), sink.target))
             for place, item in enumerate(items):
                 if isinstance(item, Probe) and not item.negated and (item.own or not standing):
-                    triggers.append(Trigger(item.table, compile_body(items, sink, self._moment, place)))
+                    run = compile_body(items, sink, self._moment, place)
+                    triggers.append(Trigger(item.table, run, sink.target))
         if not standing:
             return Lasting(triggers, watched)
         for table in tables:
@@ -272,20 +273,14 @@ class Builder:
             tables[probe.table] = None
         return items
 
-    def _sink(self, rule: LarsRule, standing: bool, found: dict[tuple[Term, ...], None] | None) -> Sink:
+    def _sink(self, rule: LarsRule, standing: bool, found: dict[Row, None] | None) -> Sink:
+        """Where the solutions of a rule go."""
         head, relation = rule.head, self._relation(rule.head.atom)
         columns = head.atom.arguments
         if head.at is not None:
-            put = put_at(self._net.placing, relation, self._points, head.offset // self._step)
-            return Sink(put, columns, at=head.at)
+            offset = head.offset // self._step
+            put = Scattered(self._net.placing, relation, self._points, offset)
+            return Sink(columns, put, at=head.at)
         if not standing:
-            assert relation.present is not None
-            return Sink(relation.hold, columns, annotated=True, known=relation.present.table.rows)
-        if found is None:
-            return Sink(relation.stand, columns)
-        kept = found
-
-        def keep(values: tuple[Term, ...]) -> None:
-            kept[values] = None
-
-        return Sink(keep, columns)
+            return Sink(columns, Through(relation), annotated=True)
+        return Sink(columns, Upright(relation) if found is None else Kept(found))

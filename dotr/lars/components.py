@@ -11,27 +11,9 @@ from dataclasses import dataclass, field
 
 from dotr.lars.fact_windows import FactView
 from dotr.lars.relations import Relation
-from dotr.lars.tables import Agenda, Buckets, Row, Table
+from dotr.lars.sinks import Pile
+from dotr.lars.tables import Row, Table
 from dotr.lars.totals import Totals
-from dotr.rdf.terms import Term
-
-
-class Placing:
-    """Owns atoms that are put ahead, and puts the others where they belong."""
-
-    def __init__(self, agenda: Agenda, beginning: int) -> None:
-        self._agenda = agenda
-        self.beginning = beginning
-        self.now = beginning - 1
-        self.pending = Buckets()
-
-    def put(self, relation: Relation, values: Row, point: int) -> None:
-        """Put an atom at a point: before the first it is dropped, after now it waits."""
-        if point > self.now:
-            self.pending.add(point, (relation.name, values))
-            self._agenda.add(point)
-        elif point >= self.beginning:
-            relation.put(values, point)
 
 
 @dataclass(slots=True, eq=False)
@@ -40,6 +22,7 @@ class Trigger:
 
     table: Table
     run: Callable[[list[Row]], None]
+    sink: Pile
     done: int = 0
 
 
@@ -70,6 +53,7 @@ def run_all(triggers: Sequence[Trigger]) -> None:
                 new = delta[trigger.done :]
                 trigger.done = len(delta)
                 trigger.run(new)
+                trigger.sink.empty()
                 moved = True
 
 
@@ -83,7 +67,7 @@ class Standing:
 
     heads: Sequence[Relation]
     tables: Sequence[Table]
-    whole: Sequence[Callable[[], None]]
+    whole: Sequence[tuple[Callable[[], None], Pile]]
     triggers: Sequence[Trigger]
     found: Sequence[dict[Row, None]]
     recursive: bool
@@ -117,13 +101,11 @@ class Standing:
     def _by_difference(self) -> None:
         for found in self.found:
             found.clear()
-        for run in self.whole:
-            run()
+        self._run_whole()
         for relation, found in zip(self.heads, self.found, strict=True):
             for values in [values for values in relation.standing if values not in found]:
                 relation.stop(values)
-            for values in found:
-                relation.stand(values)
+            relation.stand(found)
 
     def _from_nothing(self) -> None:
         """What stood is stopped first, so that nothing supports itself."""
@@ -132,15 +114,10 @@ class Standing:
                 relation.stop(values)
         for trigger in self.triggers:
             trigger.done = len(trigger.table.delta)
-        for run in self.whole:
-            run()
+        self._run_whole()
         run_all(self.triggers)
 
-
-def put_at(placing: Placing, relation: Relation, points: dict[Term, int], offset: int) -> Callable[..., None]:
-    """The sink of a head AT: values, and the term of the point that its variable is."""
-
-    def put(values: Row, term: Term) -> None:
-        placing.put(relation, values, points[term] + offset)
-
-    return put
+    def _run_whole(self) -> None:
+        for run, sink in self.whole:
+            run()
+            sink.empty()

@@ -20,6 +20,7 @@ from dotr.ir.lars import Argument
 from dotr.joins.emit import Names, make
 from dotr.joins.filters import Moment, positional_condition, positional_value
 from dotr.joins.variables import expression_variables
+from dotr.lars.sinks import Pile
 from dotr.lars.tables import Table
 
 _DEEPEST = 15
@@ -27,7 +28,7 @@ _DEEPEST = 15
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Probe:
-    """Rows of a table that fit. `own`: the rule's sink may add rows while they are read."""
+    """Rows of a table that fit. `own`: of a head of the rule's component."""
 
     table: Table
     columns: tuple[Argument, ...]
@@ -44,15 +45,14 @@ Item: TypeAlias = Probe | FilterAtom | BindAtom
 
 @dataclass(frozen=True, slots=True)
 class Sink:
-    """What becomes of a solution: `call(values)`, `call(values, last point)` if `annotated`, or
-    `call(values, term of a point)` for a head AT `at`. `known`: rows that need no call if they last as long.
+    """What becomes of a solution, the row `columns`: it goes to the pile of `target`, under its last point if
+    `annotated`, under the term of a point for a head AT `at`, else as a key.
     """
 
-    call: Callable[..., None]
     columns: tuple[Argument, ...]
+    target: Pile
     annotated: bool = False
     at: str | None = None
-    known: dict[Any, int] | None = None
 
 
 def compile_body(
@@ -80,7 +80,7 @@ class _Code:
         self._fresh = 0
         self._env: dict[str, str] = {}
         self._horizon = ""
-        self._never: set[str] = set()
+        self._whole: dict[tuple[Argument, ...], str] = {}  # columns → the name of a row that has them
 
     def text(self) -> str:
         return "\n".join(self._lines)
@@ -219,8 +219,6 @@ class _Code:
     def _probe(self, probe: Probe) -> None:
         bound = self._bound(probe)
         rows = self._rows(probe, bound)
-        if probe.own:
-            rows = f"{self._names.bind(list, 'LIST')}({rows})"
         self._loop(rows, probe, set(bound))
 
     def _loop(self, rows: str, probe: Probe, known: set[int]) -> None:
@@ -229,6 +227,7 @@ class _Code:
         self._line(f"for {row} in {rows}:")
         self._depth += 1
         self._loops += 1
+        self._whole[probe.columns] = row
         if self._sink.annotated:
             local = self._local()
             self._line(f"{local} = {self._names.bind(probe.table.rows, 'ROWS')}[{row}]")
@@ -254,19 +253,16 @@ class _Code:
 
     def _finish(self) -> None:
         sink = self._sink
-        values = self._key([self._value(column) for column in sink.columns], always=True)
-        call = self._names.bind(sink.call, "SINK")
-        if sink.at is not None:
-            self._line(f"{call}({values}, {self._env[sink.at]})")
-        elif sink.annotated and sink.known is not None:
-            row = self._local()
-            self._line(f"{row} = {values}")
-            self._line(f"if {self._names.bind(sink.known, 'KNOWN')}.get({row}, -1) < {self._horizon}:")
-            self._line(f"    {call}({row}, {self._horizon})")
-        elif sink.annotated:
-            self._line(f"{call}({values}, {self._horizon})")
-        else:
-            self._line(f"{call}({values})")
+        pile = self._names.bind(sink.target.pile, "PILE")
+        row = self._whole.get(sink.columns) or self._key([self._value(c) for c in sink.columns], always=True)
+        if sink.at is None and not sink.annotated:
+            self._line(f"{pile}[{row}] = None")
+            return
+        key = self._horizon if sink.at is None else self._env[sink.at]
+        rows = self._local()
+        self._line(f"{rows} = {pile}.get({key})")
+        self._line(f"if {rows} is None: {pile}[{key}] = [{row}]")
+        self._line(f"else: {rows}.append({row})")
 
     def _second_function(self) -> None:
         """Go on in a function of everything known: this one is nested as deeply as is allowed."""

@@ -70,9 +70,8 @@ class LarsEngine:
             total.begin(now, since)
         for component in net.components:
             component.begin()
-        for _, placed in net.placing.pending.before(now + 1, since):
-            for name, values in dict.fromkeys(placed):
-                net.relations[name].put(values, now)
+        for name, atoms in net.placing.pending.pop(now, {}).items():
+            net.relations[name].put(list(atoms), now)
 
     def facts(self, name: str, facts: Iterable[tuple[Time, Values]]) -> None:
         """Facts of a query or a composite event rule whose point this is."""
@@ -84,18 +83,19 @@ class LarsEngine:
             view.add(self._now, given)
         relation = net.relations.get(name)
         if relation is not None and relation.views:
-            hold, now = relation.hold, self._now
-            for _, values in given:
-                if None not in values:
-                    hold(values, now)  # type: ignore[arg-type]  # every attribute is bound
+            bound: list[Any] = [values for _, values in given if None not in values]
+            relation.hold(bound, self._now)
 
-    def evaluate(self, stratum: int) -> dict[str, tuple[list[Values], list[Values]]]:
-        """Rules of a stratum to their fixpoint. Watched heads → (began, ended), each in canonical order."""
+    def evaluate(self, stratum: int, ordered: bool = True) -> dict[str, tuple[list[Values], list[Values]]]:
+        """Rules of a stratum to their fixpoint. Watched heads → (began, ended), in canonical order.
+
+        `ordered` False: in no order that means anything, which saves 2 µs an atom.
+        """
         changes = {}
         for component in self._net.strata[stratum]:
             component.evaluate(self._now)
             for relation in component.watched:
-                changes[relation.name] = relation.changes()
+                changes[relation.name] = relation.changes(ordered)
         return changes
 
     def holding(self, name: str) -> list[Values]:
@@ -131,8 +131,8 @@ class LarsEngine:
             "logs": [log.dump() for log in net.logs.values()],
             "facts": [view.dump() for view in net.fact_views],
             "pending": [
-                [point, [[name, list(values)] for name, values in dict.fromkeys(placed)]]
-                for point, placed in sorted(net.placing.pending.lists.items())
+                [point, [[name, [list(values) for values in atoms]] for name, atoms in placed.items()]]
+                for point, placed in sorted(net.placing.pending.items())
             ],
             "evaluated": [component.evaluated for component in net.components],
             "agenda": net.agenda.dump(),
@@ -151,8 +151,7 @@ class LarsEngine:
         for total in net.totals:
             total.load()
         for point, placed in state["pending"]:
-            for name, values in placed:
-                net.placing.pending.add(point, (name, tuple(values)))
+            net.placing.pending[point] = {name: {tuple(v): None for v in atoms} for name, atoms in placed}
         for component, evaluated in zip(net.components, state["evaluated"], strict=True):
             component.evaluated = evaluated
         net.agenda.load(state["agenda"])

@@ -106,8 +106,7 @@ class FactView:
         table = self.table
         for row in [row for row in table.rows if row not in rows]:
             table.assign(row, None)
-        for row in rows:
-            table.extend(row, FOREVER)
+        table.extend(list(rows), FOREVER)
         if rows and self._modality is Modality.ALWAYS:
             self._agenda.add(now + 1)
 

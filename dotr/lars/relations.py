@@ -5,11 +5,11 @@ Place:   rules.py puts derived atoms here, engine.py facts; the views of the nam
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from dotr.events import Values
-from dotr.lars.tables import FOREVER, Row
+from dotr.lars.tables import FOREVER, Net, Row
 from dotr.lars.views import EachPoint, Sometime, View
 from dotr.rdf.order import values_key
 
@@ -23,11 +23,19 @@ class Relation:
         self.name, self.arity = name, arity
         self.present: Sometime | None = None
         self.views: list[View] = []
+        self._others: list[View] = []  # all but `present`
         self.each_point: list[EachPoint] = []
         self.standing: dict[Row, None] = {}
         self.put_now: set[Row] = set()
-        self.journal: list[tuple[Row, bool]] = []
         self.now = 0
+
+    def add(self, view: View) -> None:
+        """Tell a view from now on."""
+        self.views.append(view)
+        if view is not self.present:
+            self._others.append(view)
+        if isinstance(view, EachPoint):
+            self.each_point.append(view)
 
     def begin(self, now: int, since: int) -> None:
         self.now = now
@@ -36,27 +44,29 @@ class Relation:
         for view in self.views:
             view.begin(now, since)
 
-    def hold(self, values: Row, until: int) -> None:
-        """The atom holds now and through `until`."""
-        if self.present is not None and self.present.table.rows.get(values, -1) >= until:
-            return
-        for view in self.views:
-            view.hold(values, until)
+    def hold(self, atoms: Sequence[Row], until: int) -> None:
+        """Atoms hold now and through `until`; what holds as long already is not looked at."""
+        if self.present is not None:
+            atoms = self.present.table.extend(atoms, until)
+        if atoms:
+            for view in self._others:
+                view.hold(atoms, until)
 
-    def put(self, values: Row, point: int) -> None:
-        """The atom holds at `point`, now or before."""
+    def put(self, atoms: Sequence[Row], point: int) -> None:
+        """Atoms hold at `point`, now or before."""
         if point == self.now:
-            self.put_now.add(values)
-            self.hold(values, point)
+            self.put_now.update(atoms)
+            self.hold(atoms, point)
         else:
             for view in self.views:
-                view.put(values, point)
+                view.put(atoms, point)
 
-    def stand(self, values: Row) -> None:
-        """The atom holds from now on, until it is stopped."""
-        if values not in self.standing:
-            self.standing[values] = None
-            self.hold(values, FOREVER)
+    def stand(self, atoms: Iterable[Row]) -> None:
+        """Atoms hold from now on, until they are stopped."""
+        new = [values for values in atoms if values not in self.standing]
+        if new:
+            self.standing.update(dict.fromkeys(new))
+            self.hold(new, FOREVER)
 
     def stop(self, values: Row) -> None:
         """The atom stood, and is not derived now."""
@@ -70,15 +80,19 @@ class Relation:
         for view in self.each_point:
             view.settle()
 
-    def changes(self) -> tuple[list[Values], list[Values]]:
-        """What began and what ended to hold at this point, in canonical order."""
-        net: dict[Row, int] = {}
-        for row, began in self.journal:
-            net[row] = net.get(row, 0) + (1 if began else -1)
-        self.journal.clear()
-        began_now: list[Values] = [row for row, change in net.items() if change > 0]
-        ended: list[Values] = [row for row, change in net.items() if change < 0]
-        return sorted(began_now, key=values_key), sorted(ended, key=values_key)
+    def changes(self, ordered: bool) -> tuple[list[Values], list[Values]]:
+        """What began and what ended to hold at this point; `ordered`: in canonical order."""
+        assert self.present is not None
+        table = self.present.table
+        net = table.net
+        assert net is not None, "it is watched"
+        began: list[Values] = list(net.began)
+        ended: list[Values] = list(net.ended)
+        table.net = Net()
+        if ordered:
+            began.sort(key=values_key)
+            ended.sort(key=values_key)
+        return began, ended
 
     def holding(self) -> Iterable[Row]:
         """What holds now, in no particular order."""
@@ -94,4 +108,3 @@ class Relation:
         for view, part in zip(self.views, views, strict=True):
             view.load(part)
         self.standing = {tuple(values): None for values in standing}
-        self.journal.clear()

@@ -11,15 +11,20 @@ Points are numbered here and everywhere in this room: time // step.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
+from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
 from dotr.rdf.terms import Term
 
 Row: TypeAlias = tuple[Term, ...]
-Index: TypeAlias = dict[Any, dict[Row, None]]
-"""Key (a term, or a tuple of several) → rows."""
+Index: TypeAlias = dict[Any, tuple[Row, ...] | dict[Row, None]]
+"""Key (a term, or a tuple of several) → rows: a few, or many. Most keys have one row, and a dict for each of
+them costs five times what a tuple does.
+"""
+
+_FEW = 8
 
 FOREVER: Final = 1 << 60
 """From here on: no end is known."""
@@ -86,11 +91,11 @@ class Table:
     """Owns rows and their last points.
 
     `delta`: rows that began or were extended at this point, in order, also twice. `changed`: a row began or
-    ended at this point. `timed`: somebody must be told when a row ends. `journals`: (row, began) is appended
-    to each.
+    ended at this point. `timed`: somebody must be told when a row ends. `net`: what began and what ended at
+    this point, where somebody asks. `journals`: (row, began) is appended to each.
     """
 
-    __slots__ = ("_agenda", "_buckets", "changed", "delta", "indexes", "journals", "rows", "timed")
+    __slots__ = ("_agenda", "_buckets", "changed", "delta", "indexes", "journals", "net", "rows", "timed")
 
     def __init__(self, agenda: Agenda) -> None:
         self.rows: dict[Row, int] = {}
@@ -99,53 +104,56 @@ class Table:
         self.timed = False
         self.indexes: dict[tuple[int, ...], Index] = {}
         self.journals: list[list[tuple[Row, bool]]] = []
+        self.net: Net | None = None
         self._buckets: dict[int, list[Row]] = {}
         self._agenda = agenda
 
     def index(self, columns: tuple[int, ...]) -> Index:
         """Rows by the values of these columns, kept up from now on; made before there are rows."""
-        if columns not in self.indexes:
-            self.indexes[columns] = {}
-            for row in self.rows:
-                self._enter(row)
-        return self.indexes[columns]
+        return self.indexes.setdefault(columns, {})
 
-    def extend(self, row: Row, until: int) -> None:
-        """The row holds now and through `until`, and through whatever it held before."""
-        rows = self.rows
-        before = rows.get(row)
-        if before is None:
-            rows[row] = until
-            self.changed = True
-            if self.indexes:
-                self._enter(row)
-            for journal in self.journals:
-                journal.append((row, True))
-        elif until <= before:
-            return
+    def extend(self, rows: Sequence[Row], until: int) -> list[Row]:
+        """The rows hold now and through `until`, and through whatever they held before.
+
+        Returns those for which that is new, each once.
+        """
+        known = self.rows
+        given = dict.fromkeys(rows, until)
+        if known.keys().isdisjoint(given):
+            known.update(given)
+            new = fresh = list(given)
         else:
-            rows[row] = until
-        self.delta.append(row)
+            new, fresh = [], []
+            for row in given:
+                before = known.get(row)
+                if before is None:
+                    new.append(row)
+                elif before >= until:
+                    continue
+                fresh.append(row)
+                known[row] = until
+        if not fresh:
+            return fresh
+        if new:
+            self.changed = True
+            self._began(new)
+        self.delta += fresh
         if until < FOREVER:
-            bucket = self._buckets.get(until)
-            if bucket is None:
-                self._open(until)
-                bucket = self._buckets[until]
-            bucket.append(row)
+            self._ends(fresh, until)
+        return fresh
 
     def assign(self, row: Row, until: int | None) -> None:
         """The row holds through `until`, however long it was to hold before; None: not at all."""
         before = self.rows.get(row)
         if until is None:
             if before is not None:
-                self._leave(row)
+                del self.rows[row]
+                self._ended([row])
         elif before is None or until > before:
-            self.extend(row, until)
+            self.extend((row,), until)
         elif until < before:
             self.rows[row] = until
-            if until not in self._buckets:
-                self._open(until)
-            self._buckets[until].append(row)
+            self._ends((row,), until)
 
     def expire(self, now: int, since: int) -> None:
         """Go on to point `now` from `since`: rows that ended before it leave."""
@@ -159,51 +167,99 @@ class Table:
         else:
             due = sorted(point for point in buckets if point < now)
         rows = self.rows
-        plain = not self.indexes and not self.journals
         for point in due:
             bucket = buckets.pop(point, None)
-            if bucket is None:
-                continue
-            for row in bucket:
-                if rows.get(row) == point:
-                    if plain:
+            if bucket is not None:
+                ended = [row for row in bucket if rows.get(row) == point]
+                if ended:
+                    ended = list(dict.fromkeys(ended))
+                    for row in ended:
                         del rows[row]
-                        self.changed = True
-                    else:
-                        self._leave(row)
+                    self._ended(ended)
 
     def dump(self) -> list[list[Any]]:
         return [[list(row), until] for row, until in self.rows.items()]
 
     def load(self, rows: Iterable[tuple[list[Term], int]]) -> None:
         for row, until in rows:
-            self.extend(tuple(row), until)
+            self.extend((tuple(row),), until)
         self.delta = []
         self.changed = False
+        if self.net is not None:
+            self.net = Net()
         for journal in self.journals:
             journal.clear()
 
-    def _open(self, until: int) -> None:
-        self._buckets[until] = []
-        if self.timed:
-            self._agenda.add(until + 1)
+    def _ends(self, rows: Iterable[Row], until: int) -> None:
+        bucket = self._buckets.get(until)
+        if bucket is None:
+            self._buckets[until] = list(rows)
+            if self.timed:
+                self._agenda.add(until + 1)
+        else:
+            bucket += rows
 
-    def _enter(self, row: Row) -> None:
+    def _began(self, rows: Sequence[Row]) -> None:
         for columns, index in self.indexes.items():
-            key = row[columns[0]] if len(columns) == 1 else tuple([row[column] for column in columns])
-            if key in index:
-                index[key][row] = None
-            else:
-                index[key] = {row: None}
+            key = itemgetter(*columns)
+            for row in rows:
+                at = key(row)
+                there = index.get(at)
+                if there is None:
+                    index[at] = (row,)
+                elif isinstance(there, dict):
+                    there[row] = None
+                elif len(there) < _FEW:
+                    index[at] = (*there, row)
+                else:
+                    index[at] = dict.fromkeys((*there, row))
+        if self.net is not None:
+            self.net.begin(rows)
+        for journal in self.journals:
+            journal += [(row, True) for row in rows]
 
-    def _leave(self, row: Row) -> None:
-        del self.rows[row]
+    def _ended(self, rows: Sequence[Row]) -> None:
         self.changed = True
         for columns, index in self.indexes.items():
-            key = row[columns[0]] if len(columns) == 1 else tuple([row[column] for column in columns])
-            rows = index[key]
-            del rows[row]
-            if not rows:
-                del index[key]
+            key = itemgetter(*columns)
+            for row in rows:
+                at = key(row)
+                there = index[at]
+                if len(there) == 1:
+                    del index[at]
+                elif isinstance(there, dict):
+                    del there[row]
+                else:
+                    index[at] = tuple([other for other in there if other != row])
+        if self.net is not None:
+            self.net.end(rows)
         for journal in self.journals:
-            journal.append((row, False))
+            journal += [(row, False) for row in rows]
+
+
+class Net:
+    """Owns what began and what ended at a point, net: what did both did neither."""
+
+    __slots__ = ("began", "ended")
+
+    def __init__(self) -> None:
+        self.began: dict[Row, None] = {}
+        self.ended: dict[Row, None] = {}
+
+    def begin(self, rows: Sequence[Row]) -> None:
+        _move(rows, self.ended, self.began)
+
+    def end(self, rows: Sequence[Row]) -> None:
+        _move(rows, self.began, self.ended)
+
+
+def _move(rows: Sequence[Row], there: dict[Row, None], to: dict[Row, None]) -> None:
+    """Take rows out of one table, those that are not in it into the other."""
+    if not there:
+        to.update(dict.fromkeys(rows))
+        return
+    for row in rows:
+        if row in there:
+            del there[row]
+        else:
+            to[row] = None

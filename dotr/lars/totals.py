@@ -128,7 +128,7 @@ class Totals:
             self.table.assign(before, None)
             del self._shown[key]
         if row is not None:
-            self.table.extend(row, FOREVER)
+            self.table.extend((row,), FOREVER)
             self._shown[key] = row
 
     def load(self) -> None:

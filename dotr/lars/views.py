@@ -6,8 +6,8 @@ Method:  an atom that holds through h makes, at once, the row of `WITHIN n` thro
          `AT ?t` one row (values, t) a point, through t + n; of `AT LEAST k` the span in which the count of
          its points in the window reaches k. Spans that begin later are waited for (`wakes`).
 
-Times are numbers of points. `hold`: from now through `until`; `put`: at one point in the past; `stop`: what
-held without known end held last at `last`, now or the point before.
+Times are numbers of points. `hold`: atoms hold from now through `until`; `put`: they do at one point in the
+past; `stop`: what held without known end held last at `last`, now or the point before.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class View(Protocol):
     table: Table
 
     def begin(self, now: int, since: int) -> None: ...
-    def hold(self, values: Row, until: int) -> None: ...
-    def put(self, values: Row, point: int) -> None: ...
+    def hold(self, atoms: Sequence[Row], until: int) -> None: ...
+    def put(self, atoms: Sequence[Row], point: int) -> None: ...
     def stop(self, values: Row, last: int) -> None: ...
     def settle(self) -> None: ...
     def dump(self) -> Any: ...
@@ -48,12 +48,12 @@ class Sometime:
         self._now = now
         self.table.expire(now, since)
 
-    def hold(self, values: Row, until: int) -> None:
-        self.table.extend(values, until + self._length)
+    def hold(self, atoms: Sequence[Row], until: int) -> None:
+        self.table.extend(atoms, until + self._length)
 
-    def put(self, values: Row, point: int) -> None:
+    def put(self, atoms: Sequence[Row], point: int) -> None:
         if point + self._length >= self._now:
-            self.table.extend(values, point + self._length)
+            self.table.extend(atoms, point + self._length)
 
     def stop(self, values: Row, last: int) -> None:
         until = last + self._length
@@ -98,24 +98,24 @@ class EachPoint:
             if self.lasting:
                 self._agenda.add(now + 1)
 
-    def hold(self, values: Row, until: int) -> None:
-        now = self._now
-        self.table.extend((*values, self._term(now)), now + self._length)
-        if until > now and until > self.lasting.get(values, 0):
-            self.lasting[values] = until
+    def hold(self, atoms: Sequence[Row], until: int) -> None:
+        now, lasting = self._now, self.lasting
+        self.put(atoms, now)
+        if until > now:
+            lasting.update((values, until) for values in atoms if until > lasting.get(values, 0))
             self._agenda.add(now + 1)
 
-    def put(self, values: Row, point: int) -> None:
+    def put(self, atoms: Sequence[Row], point: int) -> None:
         if point + self._length >= self._now:
-            self.table.extend((*values, self._term(point)), point + self._length)
+            term = self._term(point)
+            self.table.extend([(*values, term) for values in atoms], point + self._length)
 
     def stop(self, values: Row, last: int) -> None:
         self.lasting.pop(values, None)
 
     def settle(self) -> None:
-        term, until = self._term(self._now), self._now + self._length
-        for values in self.lasting:
-            self.table.extend((*values, term), until)
+        if self.lasting:
+            self.put(list(self.lasting), self._now)
 
     def dump(self) -> Any:
         lasting = [[list(values), until] for values, until in self.lasting.items()]
@@ -165,20 +165,22 @@ class Spans:
             if values in self._runs:
                 self._look(values, self._runs[values])
 
-    def hold(self, values: Row, until: int) -> None:
-        runs = self._runs.get(values)
-        if runs is None:
-            self._runs[values] = runs = [[self._now, until]]
-        else:
-            _enter(runs, self._now, until)
-        self._changed(values, runs, until)
+    def hold(self, atoms: Sequence[Row], until: int) -> None:
+        for values in atoms:
+            runs = self._runs.get(values)
+            if runs is None:
+                self._runs[values] = runs = [[self._now, until]]
+            else:
+                _enter(runs, self._now, until)
+            self._changed(values, runs, until)
 
-    def put(self, values: Row, point: int) -> None:
+    def put(self, atoms: Sequence[Row], point: int) -> None:
         if point + self._length < self._now:
             return
-        runs = self._runs.setdefault(values, [])
-        _enter(runs, point, point)
-        self._changed(values, runs, point)
+        for values in atoms:
+            runs = self._runs.setdefault(values, [])
+            _enter(runs, point, point)
+            self._changed(values, runs, point)
 
     def stop(self, values: Row, last: int) -> None:
         runs = self._runs[values]

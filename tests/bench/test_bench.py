@@ -11,9 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from dotr.events import Clock
 from dotr.lang import parse_datalog
+from dotr.lars.engine import LarsEngine
+from dotr.lars.strata import strata
+from dotr.reference.lars import LiteralLars
 
-from . import citybench, formats, peers, peers_flink, report, runners, workloads
+from . import citybench, formats, lars, peers, peers_flink, report, runners, workloads
 from .harness import DifferenceError, same
 from .peers_closure import derives_schema
 from .peers_environment import Environment, Peer, PeerError
@@ -52,6 +56,27 @@ def test_citybench_is_the_same_for_all(query: str, data: Path, monkeypatch: pyte
     same("dotr", found, "floor", runners.prepare_floor_citybench(workload)(workload.documents))
     naive = runners.prepare_naive(workload, citybench.PREFIXES)
     same("dotr", found, "naive", naive(workload.documents))
+
+
+@pytest.mark.parametrize("case", lars.CASES, ids=lambda case: str(case.name))
+def test_lars_programs_are_what_they_mean(case: lars.Case) -> None:
+    program = case.program(3)
+    layers = strata(program)
+    engine = LarsEngine(program, layers, 0, lars.SECOND, Clock())
+    literal = LiteralLars(program, layers, 0, lars.SECOND, Clock())
+    stream = case.atoms(20)
+    changes = 0
+    for number in range(8):
+        given = next(stream)
+        changes += lars.visit(engine, len(layers), number * lars.SECOND, case.stream, given)
+        literal.begin(number * lars.SECOND)
+        literal.facts(case.stream, [(number * lars.SECOND, values) for values in given])
+        for stratum in range(len(layers)):
+            literal.evaluate(stratum)
+        for name in {rule.head.atom.name for rule in program.rules}:
+            assert engine.holding(name) == literal.holding(name)
+        literal.end()
+    assert changes > 20
 
 
 def test_rules_of_different_shape_all_fire() -> None:
