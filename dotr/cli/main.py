@@ -33,6 +33,7 @@ from dotr.io.files.outputs import unwritable
 
 VERBS = {
     "demo": "A building on fire: runs offline in seconds.",
+    "init": "A folder to begin with: rules, a stream, tests.",
     "check": "All diagnostics of rule files.",
     "fmt": "Canonical text of rule files.",
     "plan": "What will run: queries, joins, horizons, state bounds.",

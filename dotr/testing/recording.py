@@ -41,8 +41,11 @@ def recorded(rules: Sequence[str], sources: Sequence[str], unit: str, suite: Sui
 
 def _event(event: Composite, time: str, terms: TermFormatter) -> str:
     pairs = [("rule", event.rule), ("at", time)]
-    pairs += [(name, terms.term(term)) for name, term in event.bindings if term[0] != "_"]
-    return ", ".join(f"{name}: {_text(value)}" for name, value in pairs)
+    own = {"rule", "at"}  # keys of an expectation itself; a variable of that name is written with its `?`
+    for name, term in event.bindings:
+        if term[0] != "_":
+            pairs.append((f"?{name}" if name in own else name, terms.term(term)))
+    return ", ".join(f"{_text(name)}: {_text(value)}" for name, value in pairs)
 
 
 def _list(values: Sequence[str]) -> str:
