@@ -70,8 +70,9 @@ class KnowledgeBase:
     as well (dt-* of owl2rl). `contradictions`: "refuse" raises ContradictionError for what contradicts
     itself, "keep" takes it in. `terms`: what is handed out, "rdflib" or "canonical" (N-Triples text).
     `prefixes` hold in queries, rules and triples given as text; those of rule files do, too. `base`: what
-    relative IRIs are resolved against. `time_unit` ("s", "ms", "us"): what integer times count. `budget`:
-    units of work of one transaction's rules; more is an explosion.
+    relative IRIs are resolved against. `time_unit` ("s", "ms", "us"): what integer times count.
+    `blank_nodes`: a label means a node of the "call" it is in, or wherever it stands the same ("label").
+    `budget`: units of work of one transaction's rules; more is an explosion.
     Raises ProgramError for the rules, DataError for the data, UsageError for the call.
 
     Any number of threads may read while one writes; each read sees whole transactions.
@@ -88,14 +89,16 @@ class KnowledgeBase:
         prefixes: Mapping[str, str] | None = None,
         base: str = STREAM_BASE,
         time_unit: str = "s",
+        blank_nodes: str = "call",
         budget: int = BUDGET,
     ) -> None:
+        exact = _one_of(blank_nodes, "blank_nodes", ("call", "label")) == "label"
         found = rules_of_files(rules)
         kind = entailment_of(entailment)
         if kind is Entailment.NONE:
             kind = found.entailment
         rule_set, _ = RuleSet((), kind, datatypes).changed(found.rules, ())
-        self._begin(terms, {**found.prefixes, **(prefixes or {})}, base, time_unit, Scopes())
+        self._begin(terms, {**found.prefixes, **(prefixes or {})}, base, time_unit, Scopes(exact=exact))
         strict = _one_of(contradictions, "contradictions", ("refuse", "keep")) == "refuse"
         self._limits = Limits(budget=budget)
         stated: dict[Triple, None] = {}
@@ -119,7 +122,7 @@ class KnowledgeBase:
         self._turn = RLock()
         self._thinking = Lock()
         self._copy = FullCopy()
-        self._queries: OrderedDict[str, Query] = OrderedDict()
+        self._queries: OrderedDict[tuple[object, ...], Query] = OrderedDict()
         self._remembering = Lock()
         self._watches: dict[int, Watch] = {}
 
@@ -265,16 +268,20 @@ class KnowledgeBase:
         """Whether an ASK is true, or a SELECT has an answer. Raises ProgramError."""
         return self.prepare(query).ask(**values)
 
-    def prepare(self, query: str) -> PreparedQuery:
-        """A query to be asked again and again, by `prepared(room=term)`; it is planned once."""
+    def prepare(self, query: str, prefixes: Mapping[str, str] | None = None) -> PreparedQuery:
+        """A query to be asked again and again, by `prepared(room=term)`; it is planned once. `prefixes` hold
+        in it beside those of this object.
+        """
+        known = {**self.prefixes, **(prefixes or {})}
+        key = (query, *sorted(known.items()))
         with self._remembering:
-            found = self._queries.get(query)
+            found = self._queries.get(key)
             if found is not None:
-                self._queries.move_to_end(query)
+                self._queries.move_to_end(key)
                 return PreparedQuery(self, found)
-        made = Query(parse_query(query, "<query>", self.prefixes, canonical=True))
+        made = Query(parse_query(query, "<query>", known, canonical=True))
         with self._remembering:
-            self._queries[query] = made
+            self._queries[key] = made
             if len(self._queries) > _REMEMBERED:
                 self._queries.popitem(last=False)
         return PreparedQuery(self, made)
@@ -440,6 +447,7 @@ class KnowledgeBase:
                 "integer": None if clock is None else clock.integer,
                 "now": self._now,
                 "calls": self._scopes.calls,
+                "exact": self._scopes.exact,
                 "until": [[*triple, end] for triple, end in sorted(self._expiry.until.items())],
             }
             saved = saving.Saved(header, closed.save(), marks, sorted(self._scopes.known))
@@ -456,7 +464,7 @@ class KnowledgeBase:
         own = parse_datalog("\n".join(header["rules"]), fspath(path))
         rules = RuleSet(own, Entailment(header["entailment"]), header["datatypes"])
         found = cls.__new__(cls)
-        scopes = Scopes(saved.labels, header["calls"])
+        scopes = Scopes(saved.labels, header["calls"], header["exact"])
         found._begin(terms, header["prefixes"], header["base"], header["time_unit"], scopes)
         found._limits, found._strict = Limits(budget=budget), header["strict"]
         try:

@@ -24,6 +24,10 @@ class PreparedQuery:
     def variables(self) -> tuple[str, ...]:
         return self._query.variables
 
+    @property
+    def is_ask(self) -> bool:
+        return self._query.select.ask
+
     def __call__(self, **values: Any) -> Answers:
         """The answers of now. Raises UsageError: D4180 no such variable, D4186 an ASK."""
         if self._query.select.ask:

@@ -1,0 +1,239 @@
+"""A store for rdflib that reasons: `Graph(store="dotr")`.
+
+Place:   found by rdflib through the entry point `rdf.plugins.store`; everything is a KnowledgeBase's.
+Method:  what a program adds and removes waits, and is one transaction when the program next looks at the
+         graph, or commits: a document that rdflib parses triple by triple costs one. Queries go to the
+         knowledge base; what its SPARQL has not (CONSTRUCT, DESCRIBE, updates) rdflib evaluates over the
+         same triples. Literals come back as they were written, though the index has their canonical form;
+         two spellings of one value are one triple.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from typing import Any
+
+from rdflib.plugins.sparql.sparql import Query as ParsedQuery
+from rdflib.query import Result
+from rdflib.store import NO_STORE, VALID_STORE
+from rdflib.store import Store as RdflibStore
+from rdflib.term import Literal, Node, URIRef, Variable
+
+from dotr.errors import DataError, EngineError, ProgramError, UsageError
+from dotr.io.python_graphs import own_term, own_triple, rdflib_term
+from dotr.knowledge_base import KnowledgeBase
+from dotr.rdf.terms import Term, Triple
+
+_OPTIONS: Mapping[str, Any] = {"entailment": "owl2rl", "contradictions": "keep"}
+
+
+class Store(RdflibStore):
+    """Owns a knowledge base, and the changes that are not in it yet.
+
+    `configuration`, here or in `Graph.open`: options of KnowledgeBase as a dict, or the path of a saved one.
+    By default OWL 2 RL is entailed, and contradictions are kept (`store.knowledge_base.contradictions()`).
+    A triple that only follows cannot be removed: it goes when what it follows from goes. `commit` makes a
+    transaction of what waits, `rollback` forgets it; both are those of Graph. What a transaction raises
+    (ContradictionError, where they are refused) leaves the graph as it was.
+    """
+
+    context_aware = False
+    formula_aware = False
+    transaction_aware = True
+    graph_aware = False
+
+    def __init__(self, configuration: Any = None, identifier: Any = None) -> None:
+        self._path: str | None = None
+        self._waiting: dict[Triple, bool] = {}
+        self._spelled: dict[Term, Literal] = {}
+        self._nodes: dict[Term, Node] = {}
+        self._prefixes: dict[str, URIRef] = {}
+        self._namespaces: dict[URIRef, str] = {}
+        self._kb = _fresh({})
+        super().__init__(configuration, identifier)
+
+    @classmethod
+    def over(cls, knowledge_base: KnowledgeBase) -> Store:
+        """A store over a knowledge base that is there; the program that has both sees the same triples."""
+        store = cls()
+        store._kb = knowledge_base
+        return store
+
+    @property
+    def knowledge_base(self) -> KnowledgeBase:
+        """Everything that rdflib has no words for: rules, proofs, watches, time."""
+        self.commit()
+        return self._kb
+
+    def open(self, configuration: Any, create: bool = False) -> int | None:
+        """Begin with options (a dict) or a saved knowledge base (a path); with `create` it may be new."""
+        if isinstance(configuration, Mapping):
+            self._kb = _fresh(configuration)
+            return VALID_STORE
+        try:
+            self._kb = KnowledgeBase.open(str(configuration), terms="canonical")
+        except EngineError:
+            raise
+        except Exception:
+            if not create:
+                return NO_STORE
+            self._kb = _fresh({})
+        self._path = str(configuration)
+        return VALID_STORE
+
+    def close(self, commit_pending_transaction: bool = False) -> None:
+        """End; where it was opened at a path, what was committed is saved there."""
+        if commit_pending_transaction:
+            self.commit()
+        else:
+            self.rollback()
+        if self._path is not None:
+            self._kb.save(self._path)
+
+    def destroy(self, configuration: str) -> None:
+        """Forget everything."""
+        self._waiting.clear()
+        self._kb = _fresh({})
+
+    # -- changes
+
+    def commit(self) -> None:
+        """Make one transaction of what waits."""
+        if not self._waiting:
+            return
+        waiting, self._waiting = self._waiting, {}
+        self._kb.update(
+            insert=[triple for triple, added in waiting.items() if added],
+            delete=[triple for triple, added in waiting.items() if not added],
+        )
+
+    def rollback(self) -> None:
+        """Forget what waits."""
+        self._waiting.clear()
+
+    def add(self, triple: tuple[Node, Node, Node], context: Any = None, quoted: bool = False) -> None:
+        """State a triple, when the graph is next looked at."""
+        own = self._own(triple)
+        super().add(triple, context, quoted)  # tells whoever listens
+        self._waiting[own] = True
+
+    def addN(self, quads: Iterable[tuple[Node, Node, Node, Any]]) -> None:  # noqa: N802  # rdflib's name
+        """State many."""
+        for subject, predicate, object_, context in quads:
+            self.add((subject, predicate, object_), context)
+
+    def remove(self, triple: tuple[Node | None, Node | None, Node | None], context: Any = None) -> None:
+        """Take back every statement that matches."""
+        super().remove(triple, context)
+        if None not in triple:
+            self._waiting[self._own(triple)] = False
+            return
+        self.commit()
+        for found in self._kb.triples(*triple, which="stated"):
+            self._waiting[found] = False
+
+    def _own(self, triple: Any) -> Triple:
+        own = own_triple(tuple(triple))
+        for node, term in zip(triple, own, strict=True):
+            if isinstance(node, Literal) and term not in self._nodes and rdflib_term(term) != node:
+                self._spelled[term] = self._nodes[term] = node
+        return own
+
+    # -- looking
+
+    def triples(
+        self, triple_pattern: tuple[Node | None, Node | None, Node | None], context: Any = None
+    ) -> Iterator[tuple[tuple[Node, Node, Node], Iterator[Any]]]:
+        """The triples that hold and match, stated or derived; of one state."""
+        self.commit()
+        if any(isinstance(node, Literal) for node in triple_pattern[:2]):
+            return
+        try:
+            found = self._kb.triples(*triple_pattern)
+        except (UsageError, DataError):
+            return  # what is no term of RDF is in no triple
+        node = self._node
+        for subject, predicate, object_ in found:
+            yield (node(subject), node(predicate), node(object_)), iter((context,))
+
+    def __len__(self, context: Any = None) -> int:
+        """How many triples hold, stated or derived."""
+        self.commit()
+        return len(self._kb)
+
+    def query(
+        self,
+        query: ParsedQuery | str,
+        initNs: Mapping[str, Any],  # noqa: N803  # rdflib's names
+        initBindings: Mapping[str, Node],  # noqa: N803
+        queryGraph: Any,  # noqa: N803
+        **kwargs: Any,
+    ) -> Result:
+        """A SELECT or ASK, by the knowledge base. Raises NotImplementedError for what rdflib evaluates."""
+        if not isinstance(query, str):
+            raise NotImplementedError
+        self.commit()
+        known = {name: str(iri) for name, iri in (*self._prefixes.items(), *initNs.items())}
+        values = {str(name): own_term(node) for name, node in initBindings.items()}
+        try:
+            prepared = self._kb.prepare(query, known)
+            if prepared.is_ask:
+                result = Result("ASK")
+                result.askAnswer = prepared.ask(**values)
+                return result
+            answers = prepared(**values)
+        except (ProgramError, UsageError):
+            raise NotImplementedError from None
+        result = Result("SELECT")
+        result.vars = [Variable(name) for name in answers.variables]
+        result.bindings = [
+            {
+                variable: self._node(term)
+                for variable, term in zip(result.vars, row, strict=True)
+                if term is not None
+            }
+            for row in answers.rows
+        ]
+        return result
+
+    def _node(self, term: Term) -> Any:
+        """A term as rdflib has it, as it was first written."""
+        found = self._nodes.get(term)
+        if found is None:
+            found = rdflib_term(term)
+            if len(self._nodes) > 1 << 16:
+                self._nodes = dict(self._spelled)
+            self._nodes[term] = found
+        return found
+
+    def contexts(self, triple: Any = None) -> Generator[Any, None, None]:
+        """There is one graph."""
+        yield from ()
+
+    # -- prefixes
+
+    def bind(self, prefix: str, namespace: URIRef, override: bool = True) -> None:
+        """Name a namespace."""
+        if not override and (prefix in self._prefixes or namespace in self._namespaces):
+            return
+        old = self._prefixes.pop(prefix, None)
+        if old is not None:
+            self._namespaces.pop(old, None)
+        other = self._namespaces.pop(namespace, None)
+        if other is not None:
+            self._prefixes.pop(other, None)
+        self._prefixes[prefix] = namespace
+        self._namespaces[namespace] = prefix
+
+    def namespace(self, prefix: str) -> URIRef | None:
+        return self._prefixes.get(prefix)
+
+    def prefix(self, namespace: URIRef) -> str | None:
+        return self._namespaces.get(namespace)
+
+    def namespaces(self) -> Iterator[tuple[str, URIRef]]:
+        return iter(list(self._prefixes.items()))
+
+
+def _fresh(options: Mapping[str, Any]) -> KnowledgeBase:
+    return KnowledgeBase(**{**_OPTIONS, **options, "terms": "canonical", "blank_nodes": "label"})
