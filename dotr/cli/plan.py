@@ -76,6 +76,10 @@ def as_text(shown: Shown) -> Iterator[str]:
         yield ""
     yield from _knowledge(shown)
     yield ""
+    if shown["lasting"]:
+        yield "WHAT LASTS"
+        yield from (f"  {entry['what']}: {entry['bound']}" for entry in shown["lasting"])
+        yield ""
     yield "SPARK"
     yield from (f"  {line}" for line in shown["spark"])
 
@@ -106,8 +110,9 @@ def _rule(rule: Shown) -> Iterator[str]:
 
 def _stream(position: Shown) -> str:
     """The stream of a position, where it is not plain from its name."""
-    kind = "rule" if position["chained"] else "query"
-    return f"{kind} {position['stream']}"
+    kind = "rule " if position["chained"] else "query "
+    changes = position["stream"].startswith(("ISTREAM ", "DSTREAM "))
+    return f"{'' if changes else kind}{position['stream']}"
 
 
 def _branches(name: str, children: dict[str, list[Shown]], indent: str) -> Iterator[str]:
@@ -137,6 +142,8 @@ def _query(query: Shown) -> Iterator[str]:
     yield f"  used by {users}" if users else "  used by no rule"
     reason = f": {query['reason']}" if query["reason"] else ""
     yield f"  {query['engine']}{reason}"
+    if "lasting" in query:
+        yield f"  {query['lasting']}"
     if query["sharers"]:
         yield f"  evaluated together with {_sharers(query)}"
     yield from (f"    {line}" for line in query["plans"])

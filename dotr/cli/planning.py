@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from itertools import islice
 from typing import Any, assert_never
 
+from dotr.cli.planning_lasting import EVERY_GRAPH, lasting, lasting_relations, reads_what_lasts
 from dotr.core.deployment import Deployment
 from dotr.ir import (
     Absent,
@@ -58,6 +59,7 @@ def overview(deployment: Deployment, *, code: bool = False) -> Shown:
     return {
         "rules": _rules(deployment, writer),
         "queries": _queries(deployment, writer, code),
+        "lasting": lasting(deployment, writer),
         "datalog": _datalog(deployment),
         "background": _background(deployment, writer.term),
         "spark": describe(program, deployment.partitioning()),
@@ -210,8 +212,13 @@ def _queries(deployment: Deployment, writer: Writer, code: bool) -> list[Shown]:
     users: dict[str, dict[str, None]] = {}
     for rule in program.rules:
         for position in rule.positions:
-            if not position.chained:
+            standing = program.standing.get(position.stream)
+            if standing is not None:
+                users.setdefault(standing.query, {})[f"{rule.name} ({standing.operator})"] = None
+            elif not position.chained:
                 users.setdefault(position.stream, {})[rule.name] = None
+    lasts = lasting_relations(deployment)
+    plain = {p.stream for rule in program.rules for p in rule.positions}
     explanations = deployment.instants.extract.explain(writer.term, code)
     shown = []
     for name, select in program.queries.items():
@@ -225,6 +232,8 @@ def _queries(deployment: Deployment, writer: Writer, code: bool) -> list[Shown]:
             **_sharers(name, explanation.streams),
             "plans": [line for plan in explanation.plans for line in plan.split("\n")],
         }
+        if name in plain and reads_what_lasts(select, lasts):
+            entry["lasting"] = EVERY_GRAPH
         if code:
             entry["code"] = list(explanation.sources)
         shown.append(entry)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from dotr.core.deployment import Deployment
 from dotr.core.pipeline import Pipeline
 from dotr.events import Clock
 from dotr.ir import Between, Within
-from dotr.lang import parse_program
+from dotr.lang import parse_datalog, parse_program
 
 ROOT = Path(__file__).parent.parent.parent
 MINUTE = 60_000_000
@@ -213,3 +214,43 @@ def test_the_plan_of_a_crowd_of_rules_is_linear() -> None:
     lines = list(as_text(plan))
     assert len(lines) < 13 * rules
     assert max(map(len, lines)) < 300
+
+
+def test_what_bounds_the_state_of_what_lasts_is_said() -> None:
+    program = parse_program(
+        "PREFIX : <urn:>\nHOLD :in LATEST FOR 1 h\nHOLD :near FOR 10 min\nHOLD :knows\nHOLD :x FOR 0 s\n"
+        "QUERY In := { SELECT ?x ?y WHERE { ?x :in ?y } }\n"
+        "RULE Came DEFINE { dotr_c a :Came } FROM C := ISTREAM In WITH ?x := C.?x\n"
+        "RULE Seen DEFINE { dotr_s a :Seen } FROM In WITH ?x := In.?x\n"
+        "RULE Bell DEFINE { dotr_b a :Bell } FROM B := { SELECT ?x WHERE { ?x a :Ring } } WITH ?x := B.?x\n"
+    )
+    plan = overview(Deployment(program))
+    assert [(entry["what"], entry["bound"]) for entry in plan["lasting"][:4]] == [
+        (
+            "HOLD :in LATEST FOR 1 h",
+            "by the subjects: of each the values stated last and by what comes in 1 h",
+        ),
+        ("HOLD :near FOR 10 min", "by what comes in 10 min"),
+        ("HOLD :knows", "grows until deleted"),
+        ("HOLD :x FOR 0 s", "nothing is held"),
+    ]
+    queries = {query["name"]: query for query in plan["queries"]}
+    assert "ISTREAM has each once" in queries["In"]["lasting"]
+    assert queries["In"]["rules"] == ["Came (ISTREAM)", "Seen"]
+    assert "lasting" not in queries["Bell.B"]
+    lines = list(as_text(plan))
+    assert "  HOLD :knows: grows until deleted" in lines
+    assert "  over held triples it has all its answers at every graph: ISTREAM has each once" in lines
+
+
+def test_what_follows_from_what_lasts_lasts_in_the_plan() -> None:
+    program = replace(
+        parse_program(
+            "PREFIX : <urn:>\nHOLD :in\nRULE Far DEFINE { dotr_f a :Far }\n"
+            "FROM Q := { SELECT ?x WHERE { ?x :under ?y } } WITH ?x := Q.?x\n"
+        ),
+        datalog=parse_datalog("PREFIX : <urn:>\n:under(?x, ?y) :- :in(?x, ?y) .\n"),
+    )
+    (query,) = overview(Deployment(program))["queries"]
+    assert "lasting" in query
+    assert not overview(Deployment(replace(program, holds=())))["lasting"]
