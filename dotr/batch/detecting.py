@@ -20,6 +20,7 @@ from dotr.batch.fact_rows import FINDING, MARK, REFUSED, FactReader, FactRow, La
 from dotr.batch.findings import packed
 from dotr.batch.verifying import MatchOracle
 from dotr.core.deployment import Deployment
+from dotr.core.detect import Detector
 from dotr.core.overwork import LeftOut
 from dotr.errors import Diagnostic, ProgramError
 from dotr.events import Clock, Composite, Fact, RawMatch, Time
@@ -104,7 +105,7 @@ class Detecting:
         oracle = MatchOracle(part.program, self._clock) if self._treatment.verify else None
         slices = self._layout.cuts[group.number].slices
         start, end = (None, None) if slices is None else slices.bounds(slice_)
-        for time, facts, graph in self._instants(group, start, end, rows):
+        for time, facts, graph in self._instants(group, detector, start, end, rows):
             before = detector.dropped
             matches = detector.detect(time, facts, graph)
             if oracle is not None:
@@ -129,10 +130,17 @@ class Detecting:
         self.done.findings.append((self._time, json.dumps(packed(finding))))
 
     def _instants(
-        self, group: RuleComponentGroup, start: Time | None, end: Time | None, rows: Iterator[FactRow]
+        self,
+        group: RuleComponentGroup,
+        detector: Detector,
+        start: Time | None,
+        end: Time | None,
+        rows: Iterator[FactRow],
     ) -> Iterator[tuple[Time, Mapping[str, Sequence[Fact]], bool]]:
-        """(time, facts, whether a graph came) of a part: its rows, and the ticks between and after them."""
-        stop: Time | None = None  # None: the group does not tick
+        """(time, facts, whether a graph came) of a part: its rows, and the ticks and points between and after
+        them.
+        """
+        stop: Time | None = None  # None: the group sees nothing between its rows
         done = 0
         heard: Time | None = None
         for _part, time, text in rows:
@@ -142,18 +150,22 @@ class Detecting:
                 stop = last if end is None else min(last, end - 1)
                 continue
             if stop is not None:
-                yield from self._ticks(group, done, heard, time)
+                yield from self._silence(group, detector, done, heard, time)
             yield time, self._reader.read(text, time), True
             done = heard = time
         if stop is not None:
-            yield from self._ticks(group, done, heard, stop + 1)
+            yield from self._silence(group, detector, done, heard, detector.covering(stop) + 1)
 
-    def _ticks(
-        self, group: RuleComponentGroup, after: Time, heard: Time | None, bound: Time
+    def _silence(
+        self, group: RuleComponentGroup, detector: Detector, after: Time, heard: Time | None, bound: Time
     ) -> Iterator[tuple[Time, Mapping[str, Sequence[Fact]], bool]]:
-        """The ticks in (after, bound) that can matter; the last graph came at `heard`."""
+        """The ticks and points in (after, bound) that can matter; the last graph came at `heard`."""
         silence_ = self._silences[group.number]
-        tick = silence_.next(after, heard, bound)
-        while tick is not None:
-            yield tick, self._tick_facts(tick), False
-            tick = silence_.next(tick, heard, bound)
+        while True:
+            tick = silence_.next(after, heard, bound)
+            point = detector.due(bound if tick is None else tick)
+            time = tick if point is None else point
+            if time is None:
+                return
+            yield time, self._tick_facts(time), False
+            after = time

@@ -115,7 +115,8 @@ class Router:
     def rows(self, time: Time, facts: Mapping[str, Sequence[Fact]]) -> list[FactRow]:
         """The rows of one instant, at most one a part.
 
-        An instant without facts for a group matters to it only where a tick falls on it: then the row says
+        An instant without facts for a group matters to it only where a tick falls on it, or for the beginning
+        of a timeline: then the row says
         that a graph came, so that the tick does not take the background's own facts for the instant's.
         """
         rows: list[FactRow] = []
@@ -127,7 +128,7 @@ class Router:
                 for name in lines
                 if (need := needs.get(name)) is not None and (need.always or need.at(time, facts))
             ]
-            if not mine and not any(time % duration == 0 for duration in group.ticks):
+            if not mine and not group.holds and not any(time % duration == 0 for duration in group.ticks):
                 continue
             buckets = layout.cuts[group.number].buckets
             if group.keys is None or buckets == 1:
@@ -188,18 +189,20 @@ def _needs(program: Program, group: RuleComponentGroup) -> dict[str, _Need]:
         trigger = rule.trigger
         momentary = {c.position.name for c in rule.conjuncts if _momentary(c.window, trigger.name)}
         for position in rule.positions:
-            if position.chained:
+            if position.within_instant:
                 continue
             need = _Need(True, frozenset(), frozenset())
             if position.name in momentary:
                 if isinstance(trigger, Every):
                     need = _Need(False, frozenset((trigger.duration,)), frozenset())
-                elif not trigger.chained:
+                elif not trigger.within_instant:
                     need = _Need(False, frozenset(), frozenset((trigger.stream,)))
             known = found.get(position.stream, _Need(False, frozenset(), frozenset()))
             found[position.stream] = _Need(
                 known.always or need.always, known.ticks | need.ticks, known.streams | need.streams
             )
+    if group.holds:
+        found.update(dict.fromkeys(program.lars.reads, _Need(True, frozenset(), frozenset())))
     return found
 
 
@@ -255,11 +258,13 @@ class FactReader:
 
 
 def marks(layout: Layout, first: Time) -> list[FactRow]:
-    """The rows without which ticks in empty parts would vanish: one for every part of a group with EVERY."""
+    """The rows without which ticks in empty parts would vanish: one for every part of a group with EVERY or
+    LARS rules.
+    """
     rows: list[FactRow] = []
     text = f"{first} {layout.last}"
     for group in layout.plan.groups:
-        if not group.ticks:
+        if not group.ticks and not group.holds:
             continue
         cut = layout.cuts[group.number]
         slices = range(1)

@@ -106,7 +106,7 @@ class Deployment:
     @cached_property
     def instants(self) -> Instants:
         """What finds the facts of an instant, where nothing lasts."""
-        shares = None if self.settings.apart else self._engine.shares
+        shares = None if self.settings.apart or self.program.lars.rules else self._engine.shares
         return Instants(self.program, self.enrich, shares=shares, budget=self.settings.budget)
 
     @cached_property
@@ -140,7 +140,7 @@ class Deployment:
         trigger facts that take a rule more than the budget.
         """
         budget = self.settings.budget
-        if self.settings.apart:
+        if self.settings.apart or self.program.lars.rules:  # which look at each stream's own facts
             return self._engine.open(self.program, clock, {}, {}, budget, on_refused)
         extract = self.instants.extract
         filtered = {stream: Filtered(*filter_) for stream, filter_ in extract.filtered.items()}
@@ -161,8 +161,7 @@ class Deployment:
 
     def part(self, rules: Iterable[int]) -> Deployment:
         """Some of the rules, which refer to no others; for detection alone."""
-        chosen = tuple(self.program.rules[i] for i in rules)
-        return self.detecting(replace(self.program, rules=chosen, dependencies=()))
+        return self.detecting(self.program.only(rules))
 
     def detecting(self, program: Program) -> Deployment:
         """Another program, for detection alone: its facts are found elsewhere."""

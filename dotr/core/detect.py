@@ -12,11 +12,14 @@ from typing import Any, Protocol, TypeAlias
 
 from dotr.events import Clock, Fact, RawMatch, Time
 from dotr.ir import Program
+from dotr.lars.engine import LarsEngine
+from dotr.reference.lars import LiteralLars
 from dotr.sparql.distribution import Shares
 from dotr.tesla.detector import Filtered, Restored, TeslaDetector
 from dotr.tesla.plan import RulePlan
 from dotr.tesla.refusals import RefusedTrigger
 from dotr.tesla.thresholds import sizes
+from dotr.tesla.timeline import OpenLars, opened
 
 
 class Detector(Protocol):
@@ -32,6 +35,14 @@ class Detector(Protocol):
         """The matches triggered at `time`, which `in_order` puts into output order; `graph` False marks an
         instant of ticks alone.
         """
+
+    def due(self, bound: Time) -> Time | None:
+        """The next time before `bound`, which is that of the next instant, that has to be detected at though
+        no graph comes; None if there is none.
+        """
+
+    def covering(self, time: Time) -> Time:
+        """Up to when detection has to go on for all that happened by `time` to be seen; not before it."""
 
     def sizes(self) -> dict[str, int]:
         """Rule → how many facts are remembered for it."""
@@ -71,13 +82,25 @@ def _tesla(
     budget: int,
     on_refused: RefusedTrigger,
 ) -> TeslaDetector:
-    return TeslaDetector(program, clock, budget=budget, on_refused=on_refused, same=same, filtered=filtered)
+    timeline = opened(program, clock, HOLDING["annotated"])
+    return TeslaDetector(
+        program,
+        clock,
+        budget=budget,
+        on_refused=on_refused,
+        same=same,
+        filtered=filtered,
+        timeline=timeline,
+    )
 
 
 def _tesla_plans(detector: Detector) -> Sequence[RulePlan]:
     assert isinstance(detector, TeslaDetector)
     return detector.network.plans
 
+
+HOLDING: Mapping[str, OpenLars] = {"annotated": LarsEngine, "literal": LiteralLars}
+"""What finds out what holds at the points of a timeline, by name; the literal reading wants every point."""
 
 ENGINES: Mapping[str, TemporalEngine] = {"tesla": TemporalEngine(_tesla, sizes, _tesla_plans)}
 """Temporal engines by the name that `--detector` takes."""

@@ -75,12 +75,13 @@ class LastingInstants:
         self, bound: Time, next_tick: Callable[[Time], Time | None], is_tick: Callable[[Time], bool]
     ) -> Iterator[Leap]:
         while True:
-            times = [
-                time for time in (next_tick(bound), self._jumps.next()) if time is not None and time < bound
-            ]
-            if not times:
+            jump = self._jumps.next()
+            until = bound if jump is None else min(bound, jump)
+            time = next_tick(until)  # before the jump, if there is one
+            time = until if time is None else time
+            if time >= bound:
                 return
-            yield self._leap(min(times), (), is_tick(min(times)))
+            yield self._leap(time, (), is_tick(time))
 
     def _leap(self, time: Time, parts: Sequence[Part], tick: bool) -> Leap:
         try:

@@ -242,7 +242,8 @@ class Pipeline:
     def close_all(self) -> None:
         """The end of input, without running what it closes: that is left to `drain`."""
         if self._latest is not None:
-            self._close_before(self._latest + 1)
+            last = self._latest if self._detect is None else self._detect.covering(self._latest)
+            self._close_before(last + 1)
 
     def take(self, time: Time, part: Part) -> None:
         """As `accept`, also for a message that may insert, delete, or bring no graph."""
@@ -332,11 +333,11 @@ class Pipeline:
         self._taken = due
         if self._lasting is not None:
             yield from self._leap(due, bound)
-        elif self._every:
+        elif self._every or self.program.lars.rules:
             for instant in due:
-                yield from self._ticks_before(instant[0])
+                yield from self._silence_before(instant[0])
                 yield from self._run([instant])
-            yield from self._ticks_before(bound)
+            yield from self._silence_before(bound)
         else:
             yield from self._run(due)
         self._taken = []
@@ -522,11 +523,16 @@ class Pipeline:
                 self._pause()
 
     def _next_tick(self, bound: Time) -> Time | None:
-        """The next tick behind the last instant that can matter before `bound`."""
-        return None if self._last is None else self._silence.next(self._last, self._heard, bound)
+        """The next tick or point of a timeline behind the last instant that can matter before `bound`."""
+        if self._last is None or self._detect is None:
+            return None
+        tick = self._silence.next(self._last, self._heard, bound)
+        point = self._detect.due(bound if tick is None else tick)
+        return tick if point is None else point
 
     def _is_tick(self, time: Time) -> bool:
-        return any(time % duration == 0 for duration in self._every)
+        """Whether rules may see an instant though nothing came."""
+        return bool(self.program.lars.rules) or any(time % duration == 0 for duration in self._every)
 
     def _told(self, time: Time, parts: Sequence[Part], error: DotrError) -> DotrError | None:
         """Tell of an instant of what lasts that is in error; what is to be raised, if anything."""
@@ -540,14 +546,12 @@ class Pipeline:
             self._counts.overlooked += 1
         return None
 
-    def _ticks_before(self, bound: Time) -> Iterator[Emission]:
-        """Run the ticks that can matter after the last instant and before `bound`; no graph came there."""
-        if self._detect is None or self._last is None:
-            return
-        tick = self._silence.next(self._last, self._heard, bound)
-        while tick is not None:
-            yield from self._run([(tick, None)])
-            tick = self._silence.next(tick, self._heard, bound)
+    def _silence_before(self, bound: Time) -> Iterator[Emission]:
+        """Run the ticks and points that can matter after the last instant and before `bound`; no graph came
+        there.
+        """
+        while (time := self._next_tick(bound)) is not None:
+            yield from self._run([(time, None)])
 
     def _found(self, known: Sequence[Known]) -> Iterator[Emission]:
         """Detect instants in order; the events of each that has some."""
@@ -576,7 +580,7 @@ class Pipeline:
                 if graph or came:
                     self._heard = time
                     counts.instants += 1
-                else:
+                elif not self.program.lars.rules or any(time % every == 0 for every in self._every):
                     counts.ticks += 1
                 for found in facts.values():
                     seen += len(found)

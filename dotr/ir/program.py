@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -80,17 +80,41 @@ class Program:
         if not gone:
             return self
         kept = [index for index, rule in enumerate(self.rules) if rule.name not in gone]
-        place = {old: new for new, old in enumerate(kept)}
         return replace(
-            self,
-            rules=tuple(self.rules[index] for index in kept),
+            self.only(kept),
+            lars=self._lars_of(kept),
             queries={
                 name: select
                 for name, select in self.queries.items()
                 if "." not in name or name.partition(".")[0] not in gone
             },
-            dependencies=tuple(place[index] for index in self.dependencies if index in place),
         )
+
+    def only(self, indices: Iterable[int]) -> Program:
+        """The program with some of its rules, which refer to no others; without LARS rules if none of them
+        has to do with those.
+        """
+        kept = sorted(indices)
+        place = {old: new for new, old in enumerate(kept)}
+        return replace(
+            self,
+            rules=tuple(self.rules[index] for index in kept),
+            dependencies=tuple(place[index] for index in self.dependencies if index in place),
+            lars=self._lars_of(kept) if any(map(self.has_to_do_with_lars, kept)) else LarsProgram(),
+        )
+
+    def _lars_of(self, kept: Sequence[int]) -> LarsProgram:
+        """The LARS program where only these rules are left."""
+        layers = [
+            replace(layer, before=sum(i in kept for i in self.dependencies[: layer.before]))
+            for layer in self.lars.layers
+        ]
+        return replace(self.lars, layers=tuple(layers))
+
+    def has_to_do_with_lars(self, index: int) -> bool:
+        """Whether a rule reads what holds, or LARS rules read its events."""
+        rule = self.rules[index]
+        return rule.name in self.lars.reads or any(position.held for position in rule.positions)
 
     def rule_index(self, name: str) -> int:
         return next(i for i, rule in enumerate(self.rules) if rule.name == name)

@@ -16,7 +16,8 @@ class Position:
     """An event position of a rule: its local name and the stream it ranges over.
 
     `stream` is a key of `Program.queries`, or the name of a rule (`chained`). An inline query's stream is
-    "Rule.Position". `variables` are the stream's attributes, in the order of a fact's values.
+    "Rule.Position". `variables` are the stream's attributes, in the order of a fact's values. `held`: it
+    ranges over a head of a .lars file, or (`stream` is "ISTREAM head", "DSTREAM head") over its changes.
     """
 
     name: str
@@ -24,6 +25,12 @@ class Position:
     variables: tuple[str, ...]
     chained: bool = False
     span: Span | None = field(default=None, compare=False, repr=False)
+    held: bool = field(default=False, repr=False)
+
+    @property
+    def within_instant(self) -> bool:
+        """Whether its facts are found while the rules of an instant run: those of rules, and of heads."""
+        return self.chained or self.held
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,9 +34,11 @@ from dotr.ir.rules import (
 )
 from dotr.rdf.order import values_key
 from dotr.rdf.terms import Term, is_iri, is_literal
+from dotr.reference.lars import LiteralLars
 from dotr.tesla.digest import rule_digests
 from dotr.tesla.identity import match_id
 from dotr.tesla.references import Occasion, evaluation_order, next_tick, occasions_seen
+from dotr.tesla.timeline import opened
 
 Row = dict[str, Any]
 """One partial match: position name → fact, "?v" → the value of an aggregate or None."""
@@ -53,6 +55,7 @@ class LiteralDetector:
     def __init__(self, program: Program, clock: Clock, *, digests: Sequence[str] | None = None) -> None:
         self.program = program
         self.dropped = 0
+        self._timeline = opened(program, clock, LiteralLars, literal=True)
         self._rules = [LiteralRule(rule, clock) for rule in program.rules]
         self._order = evaluation_order(program)
         self._occasions = occasions_seen(program)
@@ -83,7 +86,13 @@ class LiteralDetector:
         for index, rule in enumerate(self._rules):
             if sees[index]:
                 rule.see(facts)
-        for index in self._order:
+        layers: list[tuple[int, int]] = []
+        if self._timeline is not None:
+            self._timeline.take(time, facts, graph)
+            layers = self._timeline.begin(time)
+        for rank, index in enumerate(self._order):
+            while layers and layers[0][0] <= rank:
+                self._see_held(layers.pop(0)[1], facts, sees)
             if not sees[index]:
                 continue
             rule = self._rules[index]
@@ -93,7 +102,23 @@ class LiteralDetector:
             composites[rule.rule.name] = _as_facts(rule.rule, matches)
             for other in self._rules:
                 other.see_composites(rule.rule.name, composites[rule.rule.name])
+            if self._timeline is not None:
+                self._timeline.events(rule.rule.name, composites[rule.rule.name])
+        for _, number in layers:
+            self._see_held(number, facts, sees)
+        if self._timeline is not None:
+            self._timeline.end()
         return [match for index in sorted(found) for match in found[index]]
+
+    def _see_held(self, number: int, facts: Mapping[str, Sequence[Fact]], sees: list[bool]) -> None:
+        """Show the rules what holds, of one layer; a change lets its rules see the instant."""
+        assert self._timeline is not None, "there are layers"
+        held = self._timeline.evaluate(number)
+        for index, rule in enumerate(self._rules):
+            if not sees[index] and any(stream in held for stream in self._occasions[index]):
+                sees[index] = True
+                rule.see(facts)
+            rule.see_held(held)
 
     def next_tick(self, after: Time) -> Time | None:
         """The earliest due tick > `after`; None without EVERY rules or before the first instant."""
@@ -104,12 +129,21 @@ class LiteralDetector:
         """All that was seen and consumed, as a JSON-able value, by rule digest."""
         digests = self._digests or rule_digests(self.program)
         parts = {digest: rule.snapshot() for digest, rule in zip(digests, self._rules, strict=True)}
-        return {"version": 1, "first": self._first, "now": self._now, "dropped": self.dropped, "rules": parts}
+        state = {
+            "version": 1,
+            "first": self._first,
+            "now": self._now,
+            "dropped": self.dropped,
+            "rules": parts,
+        }
+        return state if self._timeline is None else {**state, "timeline": self._timeline.snapshot()}
 
     def restore(self, state: Mapping[str, Any]) -> list[str]:
         """Take over the parts of unchanged rules; returns the names of the rules that start empty."""
         digests = self._digests or rule_digests(self.program)
         self._first, self._now, self.dropped = state["first"], state["now"], state["dropped"]
+        if self._timeline is not None:
+            self._timeline.restore(state.get("timeline"))
         fresh = []
         for digest, rule in zip(digests, self._rules, strict=True):
             if digest in state["rules"]:
@@ -159,12 +193,16 @@ class LiteralRule:
         self._tests: dict[Expression, Callable[[Row], bool]] = {}
 
     def see(self, facts: Mapping[str, Sequence[Fact]]) -> None:
-        for stream in {p.stream for p in self.rule.positions if not p.chained}:
+        for stream in {p.stream for p in self.rule.positions if not p.within_instant}:
             self.history[stream] = sorted([*self.history[stream], *facts.get(stream, ())], key=fact_key)
 
     def see_composites(self, stream: str, facts: Sequence[Fact]) -> None:
         if any(p.chained and p.stream == stream for p in self.rule.positions):
             self.history[stream] = sorted([*self.history[stream], *facts], key=fact_key)
+
+    def see_held(self, held: Mapping[str, Sequence[Fact]]) -> None:
+        for stream in {p.stream for p in self.rule.positions if p.held}:
+            self.history[stream] = sorted([*self.history[stream], *held.get(stream, ())], key=fact_key)
 
     def matches(
         self, index: int, time: Time, left_out: Collection[tuple[int, Fact]]

@@ -11,7 +11,9 @@ Why not: partial matches carried from event to event (an automaton's runs): TESL
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, TypeAlias
 
@@ -24,11 +26,12 @@ from dotr.rdf.terms import Term
 from dotr.tesla import state as states
 from dotr.tesla.digest import rule_digests
 from dotr.tesla.identity import match_hash
-from dotr.tesla.network import Fill, Network, Options, RuleGroup
-from dotr.tesla.references import due, next_tick
+from dotr.tesla.network import Fill, Network, Options, RuleGroup, StreamWiring
+from dotr.tesla.references import Occasion, due, next_tick
 from dotr.tesla.refusals import RefusedTrigger, fail
 from dotr.tesla.state import Restored
 from dotr.tesla.thresholds import Filtered
+from dotr.tesla.timeline import Timeline
 
 _RANK = itemgetter(0)
 
@@ -47,7 +50,7 @@ class TeslaDetector:
     always have the facts of another (equal queries) → that other, under which alone `detect` gets them.
     `filtered`: streams whose facts are those of a base that pass a comparison with a constant; `detect` is
     given the base's facts, under its name. `digests`: what each rule's state belongs to, where the caller
-    knows better than digest.py.
+    knows better than digest.py. `timeline`: of the program's LARS rules.
     """
 
     def __init__(
@@ -60,8 +63,10 @@ class TeslaDetector:
         same: Mapping[str, str] | None = None,
         filtered: Mapping[str, Filtered] | None = None,
         digests: Sequence[str] | None = None,
+        timeline: Timeline | None = None,
     ) -> None:
         self.program = program
+        self.timeline = timeline
         self._options = Options(clock, budget, on_refused, dict(same or {}), dict(filtered or {}))
         self._digests = None if digests is None else tuple(digests)
         self._first: Time | None = None
@@ -99,6 +104,8 @@ class TeslaDetector:
         network.now = time
         if time >= network.sweep_at:
             network.sweep(time)
+        if self.timeline is not None:
+            return self._with_timeline(self.timeline, time, facts, graph)
         if not graph:
             return self._without_graph(time, facts)
         streams = self._streams
@@ -135,23 +142,94 @@ class TeslaDetector:
 
     def _without_graph(self, time: Time, facts: Mapping[str, Sequence[Fact]]) -> list[RawMatch]:
         """Whoever sees no due tick, and no fact of an ISTREAM or DSTREAM, is not touched."""
-        seen = due(time, self._every, facts)
-        agenda: list[_Woken] = []
-        deferred: list[_Pending] = []
-        known = [(self._streams[name], new) for name, new in facts.items() if name in self._streams and new]
-        for stream, new in known:
-            for column in stream.columns:
-                if not column.spec.occasions.isdisjoint(seen):
-                    if column.spec.deferred:
-                        deferred.append((column.insert, new))
-                    else:
-                        column.insert(new)
-        for stream, new in known:
-            agenda += [
-                (rank, group, new) for rank, group in stream.awake if not group.occasions.isdisjoint(seen)
-            ]
+        agenda, deferred = self._seen(facts, due(time, self._every, facts), frozenset())
         agenda += self._ticked(time)
         return self._run(time, agenda, deferred)
+
+    def _seen(
+        self, facts: Mapping[str, Sequence[Fact]], new: Set[Occasion], old: Set[Occasion]
+    ) -> tuple[list[_Woken], list[_Pending]]:
+        """Fill the columns of those who see an instant without a graph for an occasion that is `new`, and did
+        not for an `old` one: who wakes, and what is to be filled at its end.
+        """
+        agenda: list[_Woken] = []
+        deferred: list[_Pending] = []
+        known = [
+            (self._streams[name], found) for name, found in facts.items() if name in self._streams and found
+        ]
+        for stream, found in known:
+            for column in stream.columns:
+                if _begins(column.spec.occasions, new, old):
+                    if column.spec.deferred:
+                        deferred.append((column.insert, found))
+                    else:
+                        column.insert(found)
+        for stream, found in known:
+            agenda += [(rank, g, found) for rank, g in stream.awake if _begins(g.occasions, new, old)]
+        return agenda, deferred
+
+    def _with_timeline(
+        self, timeline: Timeline, time: Time, facts: Mapping[str, Sequence[Fact]], graph: bool
+    ) -> list[RawMatch]:
+        """An instant of a program with LARS rules, which may be a point of their timeline."""
+        instant = _Instant(time, facts, None if graph else due(time, self._every, facts))
+        if instant.seen is None:
+            known = [
+                (self._streams[name], new) for name, new in facts.items() if name in self._streams and new
+            ]
+            for stream, new in known:
+                for fill in stream.fills:
+                    fill(new)
+            instant.deferred += [(fill, new) for stream, new in known for fill in stream.defers]
+            instant.agenda += [(rank, group, new) for stream, new in known for rank, group in stream.awake]
+        else:
+            agenda, deferred = self._seen(facts, instant.seen, frozenset())
+            instant.agenda += agenda
+            instant.deferred += deferred
+        if self._due is not None and time >= self._due:
+            instant.agenda += self._ticked(time)
+        timeline.take(time, facts, graph)
+        layers = deque(timeline.begin(time))
+        instant.agenda.sort(key=_RANK)
+        out: list[RawMatch] = []
+        while layers or instant.place < len(instant.agenda):
+            if layers and (
+                instant.place == len(instant.agenda) or instant.agenda[instant.place][0] >= layers[0][0]
+            ):
+                self._held(timeline.evaluate(layers.popleft()[1]), instant)
+                continue
+            _, group, new = instant.agenda[instant.place]
+            instant.place += 1
+            start = len(out)
+            (group.run or self.network.compile(group))(time, new, out)
+            if group.referred and len(out) > start:
+                composites = _as_facts(group.name, out[start:])
+                timeline.events(group.name, composites)
+                self._enter(self._streams[group.name], composites, instant)
+        for fill, new in instant.deferred:
+            fill(new)
+        timeline.end()
+        return out
+
+    def _held(self, changes: Mapping[str, Sequence[Fact]], instant: _Instant) -> None:
+        """What a layer gave rules to see."""
+        known = {name: new for name, new in changes.items() if name in self._streams}
+        if instant.seen is not None and not known.keys() <= instant.seen:
+            agenda, deferred = self._seen(instant.facts, known.keys(), instant.seen)
+            for woken in agenda:
+                insort(instant.agenda, woken, lo=instant.place, key=_RANK)
+            instant.deferred += deferred
+            instant.seen = frozenset({*instant.seen, *known})
+        for name, new in known.items():
+            self._enter(self._streams[name], new, instant)
+
+    def _enter(self, stream: StreamWiring, new: Sequence[Fact], instant: _Instant) -> None:
+        """Facts that were found while the rules of an instant run."""
+        for fill in stream.fills:
+            fill(new)
+        instant.deferred += [(fill, new) for fill in stream.defers]
+        for rank, woken in stream.awake:
+            insort(instant.agenda, (rank, woken, new), lo=instant.place, key=_RANK)
 
     def _ticked(self, time: Time) -> list[_Woken]:
         """The groups whose tick is due. (Ticks before it were passed over: they could match nothing.)"""
@@ -183,6 +261,16 @@ class TeslaDetector:
             fill(new)
         return out
 
+    def due(self, bound: Time) -> Time | None:
+        """The next point of LARS rules before `bound`, when the next instant is, that has to be looked at
+        though no graph came.
+        """
+        return None if self.timeline is None else self.timeline.due(bound)
+
+    def covering(self, time: Time) -> Time:
+        """The time up to which what happens at `time` can be seen: that of its point, under LARS rules."""
+        return time if self.timeline is None else self.timeline.point(time)
+
     def next_tick(self, after: Time) -> Time | None:
         """The earliest due tick > `after`; None without EVERY rules or before the first instant."""
         return next_tick(self._every, self._first, after)
@@ -210,7 +298,8 @@ class TeslaDetector:
 
         Rules that share a column refer to it by number. Shares nothing with the live state.
         """
-        return states.save(self.program, self.network, self._rule_digests(), self._first)
+        state = states.save(self.program, self.network, self._rule_digests(), self._first)
+        return state if self.timeline is None else {**state, "timeline": self.timeline.snapshot()}
 
     def restore(self, state: Mapping[str, Any]) -> Restored:
         """Take over a snapshot of any program: rules unchanged since keep their state, others start empty.
@@ -221,12 +310,32 @@ class TeslaDetector:
         network, restored = states.load(self.program, self._rule_digests(), state, self._network)
         self._first = state["first"]
         self._take(network)  # which asks for the next tick
+        if self.timeline is not None:
+            self.timeline.restore(state.get("timeline"))
         return restored
 
     def _rule_digests(self) -> tuple[str, ...]:
         if self._digests is None:
             self._digests = rule_digests(self.program)
         return self._digests
+
+
+@dataclass(slots=True)
+class _Instant:
+    """An instant while its rules run. `seen`: its occasions, None where a graph came; `place`: what of the
+    agenda, which is sorted by rank, has run.
+    """
+
+    time: Time
+    facts: Mapping[str, Sequence[Fact]]
+    seen: Set[Occasion] | None
+    agenda: list[_Woken] = field(default_factory=list)
+    deferred: list[_Pending] = field(default_factory=list)
+    place: int = 0
+
+
+def _begins(occasions: Set[Occasion], new: Set[Occasion], old: Set[Occasion]) -> bool:
+    return not occasions.isdisjoint(new) and occasions.isdisjoint(old)
 
 
 def _as_facts(rule: str, matches: Iterable[RawMatch]) -> list[Fact]:

@@ -1,4 +1,5 @@
-"""What a rule's state belongs to: its checked form, its queries, their Datalog, the rules it chains on.
+"""What a rule's state belongs to: its checked form, its queries, their Datalog, the rules it chains on, and
+all LARS rules if it reads what holds.
 
 Place:   keys of the parts of a snapshot, so that after a redeploy unchanged rules keep their state.
 Method:  BLAKE2b over the printed values of the checked program, which leave out spans and so layout,
@@ -31,12 +32,14 @@ def rule_digests(program: Program) -> tuple[str, ...]:
     datalog = _DatalogReach(program.datalog)
     reached = {name: datalog.digest(select) for name, select in program.selects.items()}
     entailment = program.entailment.value
+    holds = repr((program.lars.rules, program.lars.step, [queries.get(name) for name in program.lars.reads]))
     own = []
     for rule in program.rules:
         streams = [p.stream for p in rule.positions if not p.chained]
         parts = [repr(rule), entailment]
         parts += [text for s in streams if s in queries for text in (s, queries[s], reached[s])]
         parts += [program.standing[s].operator for s in streams if s in program.standing]
+        parts += [holds for p in rule.positions if p.held]
         own.append(_hash("\n".join(parts)))
     return tuple(_hash("\n".join(sorted(own[i] for i in rules))) for rules in _own_twice(program))
 

@@ -110,7 +110,7 @@ class Network:
         order = evaluation_order(program)
         self.plans = self._plan(program, order)
         self.groups = groups(self.plans)
-        self.chains = any(p.chained for rule in program.rules for p in rule.positions)
+        self.chains = any(p.within_instant for rule in program.rules for p in rule.positions)
         ranks = {index: rank for rank, index in enumerate(order)}
         for plans in self.groups:
             self._connect(plans, min(ranks[plan.index] for plan in plans))
@@ -118,6 +118,7 @@ class Network:
     def _plan(self, program: Program, order: Sequence[int]) -> list[RulePlan]:
         occasions = occasions_seen(program)
         referred = {p.stream for rule in program.rules for p in rule.positions if p.chained}
+        referred.update(program.lars.reads)
         options = self.options
         return [
             plan_rule(
@@ -199,7 +200,7 @@ class Network:
             return all(
                 column.reaches(fact[0] - step.retention, classes(carried, step.conjunct.position, fact))
                 for column, step in zip(columns, plan.steps, strict=True)
-                if isinstance(step.conjunct, Choose) and not step.conjunct.position.chained
+                if isinstance(step.conjunct, Choose) and not step.conjunct.position.within_instant
             )
 
         def refuse(

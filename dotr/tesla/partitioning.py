@@ -57,7 +57,7 @@ class Component:
 class RuleComponentGroup:
     """Components that travel together; `streams` are the queries whose facts they need.
 
-    `ticks` are the EVERY durations of its rules.
+    `ticks` are the EVERY durations of its rules. `holds`: the LARS rules are with it.
     """
 
     number: int
@@ -66,6 +66,7 @@ class RuleComponentGroup:
     keys: StreamKeys | None
     horizon: Time | None
     ticks: frozenset[Time]
+    holds: bool = False
 
     @property
     def parallel(self) -> bool:
@@ -104,6 +105,10 @@ def connected(program: Program) -> list[tuple[int, ...]]:
         for name, _strict in references(rule):
             a, b = sorted((find(i), find(index[name])))
             leader[b] = a
+    held = [i for i in range(len(program.rules)) if program.has_to_do_with_lars(i)]
+    for i in held[1:]:  # what holds is found out once
+        a, b = sorted((find(held[0]), find(i)))
+        leader[b] = a
     members: dict[int, list[int]] = {}
     for i in range(len(program.rules)):
         members.setdefault(find(i), []).append(i)
@@ -112,6 +117,10 @@ def connected(program: Program) -> list[tuple[int, ...]]:
 
 def _component(program: Program, rules: tuple[int, ...], reaches: Sequence[RuleReach], by: By) -> Component:
     reasons: list[str] = []
+    if any(map(program.has_to_do_with_lars, rules)):
+        reasons.append("not by time: all of the past can influence what holds")
+        reasons.append("not by key: what holds is found out of all facts together")
+        return Component(rules, None, None, tuple(reasons))
     horizon = _time_cut(program, rules, reaches, reasons)
     keys = stream_keys(program, rules)
     if keys is None:
@@ -170,10 +179,12 @@ def _groups(program: Program, components: Iterable[Component]) -> list[RuleCompo
 
 def _group(program: Program, component: Component) -> RuleComponentGroup:
     members = [program.rules[i] for i in component.rules]
-    streams = {p.stream for rule in members for p in rule.positions if not p.chained}
+    streams = {p.stream for rule in members for p in rule.positions if not p.within_instant}
+    holds = any(map(program.has_to_do_with_lars, component.rules))
+    streams.update(name for name in program.lars.reads if holds and name in program.selects)
     ticks = {rule.trigger.duration for rule in members if isinstance(rule.trigger, Every)}
     return RuleComponentGroup(
-        0, component.rules, frozenset(streams), component.keys, component.horizon, frozenset(ticks)
+        0, component.rules, frozenset(streams), component.keys, component.horizon, frozenset(ticks), holds
     )
 
 
@@ -199,6 +210,7 @@ def _union(one: RuleComponentGroup, other: RuleComponentGroup) -> RuleComponentG
         keys=None if one.keys is None or other.keys is None else {**one.keys, **other.keys},
         horizon=None if one.horizon is None or other.horizon is None else max(one.horizon, other.horizon),
         ticks=one.ticks | other.ticks,
+        holds=one.holds or other.holds,
     )
 
 

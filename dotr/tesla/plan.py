@@ -72,11 +72,11 @@ Content: TypeAlias = LastValue | FactLog | RunningTotal | MonotonicStack | Ranke
 class ColumnSpec:
     """What a column keeps. Equal specs are one column, whichever rules use it.
 
-    `keys` and `filters` look at the own fact only, which they call "", its attributes by number. `size`: what
-    the size that a fact of a base carries must pass (it is left off then). `occasions`: whose instants it
-    sees beside those of graphs. `owner`: not "" where a rule consumes
-    from it; then it is that rule's alone. `epoch` parts rules deployed at different times: their pasts
-    differ.
+    `chained`: its facts are found while rules run. `keys` and `filters` look at the own fact only, which they
+    call "", its attributes by number. `size`: what the size that a fact of a base carries must pass (it is
+    left off then). `occasions`: whose instants it sees beside those of graphs. `owner`: not "" where a rule
+    consumes from it; then it is that rule's alone. `epoch` parts rules deployed at different times: their
+    pasts differ.
     """
 
     stream: str
@@ -195,7 +195,7 @@ def plan_rule(
     come as those of a base. `referred`: other rules chain on this one. `alone`: it is planned without
     thresholds that others could share.
     """
-    chains = any(position.chained for position in rule.positions)
+    chains = any(position.within_instant for position in rule.positions)
     alone = alone or chains or bool(rule.consuming) or _names(rule)
     source = _Sources(same or {}, filtered or {}, occasions, epoch, alone)
     depth = depths(rule)
@@ -266,7 +266,7 @@ def _plan_step(rule: Rule, conjunct: Conjunct, source: _Sources, depth: Time) ->
             content = Ranked(shared.measure) if each else MonotonicStack(shared.measure)
     spec = ColumnSpec(
         stream=source.base(position.stream),
-        chained=position.chained,
+        chained=position.within_instant,
         occasions=source.occasions,
         deferred=strict and newest,
         keys=tuple(as_own(mine, own, variables) for mine, _ in keys),

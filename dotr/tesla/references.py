@@ -101,7 +101,7 @@ def reachable(program: Program) -> list[frozenset[int]]:
 
 Occasion: TypeAlias = Time | str
 """What lets a rule see an instant at which no graph came: a tick of an EVERY of this duration, or a fact of
-the ISTREAM or DSTREAM stream of this name."""
+the stream of this name: changes of what lasts or holds, or a head that triggers."""
 
 
 def occasions_seen(program: Program) -> list[frozenset[Occasion]]:
@@ -112,7 +112,11 @@ def occasions_seen(program: Program) -> list[frozenset[Occasion]]:
 
 def _own_occasions(rule: Rule, program: Program) -> frozenset[Occasion]:
     ticks = {rule.trigger.duration} if isinstance(rule.trigger, Every) else set()
-    return frozenset(ticks | {p.stream for p in rule.positions if p.stream in program.standing})
+    seen = {p.stream for p in rule.positions if p.stream in program.standing}
+    for position in rule.positions:  # a head itself lets its trigger see it; elsewhere it is looked back to
+        if position.held and (position == rule.trigger or " " in position.stream):
+            seen.add(position.stream)
+    return frozenset(ticks | seen)
 
 
 def ticks_seen(program: Program) -> list[frozenset[Time]]:

@@ -99,7 +99,10 @@ class Silence:
 
 
 def silence(program: Program, standing: Collection[str]) -> Silence:
-    """How a program ticks in a silence; `standing`: the queries that may have facts without a graph."""
+    """How a program ticks in a silence; `standing`: the queries that may have facts without a graph. What
+    holds may have some, too.
+    """
+    standing = {*standing, *(p.stream for rule in program.rules for p in rule.positions if p.held)}
     reaches = _reaches(program, standing)
     seen = ticks_seen(program)
     reach: dict[Time, Time] = {}

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from dotr.datalog.dependency import components, path
 from dotr.errors import Diagnostics
-from dotr.ir import LarsLayer, LarsProgram, LarsRule, Rule, WindowAggregate, WindowAtom
+from dotr.ir import FactWindow, LarsLayer, LarsProgram, LarsRule, Rule, WindowAggregate, WindowAtom
 from dotr.source import Span
 from dotr.tesla.references import strictness
 
@@ -79,10 +79,13 @@ def _layers(lars: LarsProgram, levels: Mapping[str, int], order: Sequence[str]) 
 def lars_reads(rule: LarsRule) -> Iterator[tuple[str, str, Span | None]]:
     """(name, "NOT" | "an aggregate" | "", place) of every atom of a body."""
     for literal in rule.body:
-        if isinstance(literal, WindowAtom):
-            yield literal.atom.name, "NOT" if literal.negated else "", literal.span
-        elif isinstance(literal, WindowAggregate):
-            yield literal.atom.name, "an aggregate", literal.span
+        if not isinstance(literal, WindowAtom | WindowAggregate):
+            continue
+        why = "NOT" if isinstance(literal, WindowAtom) and literal.negated else ""
+        why = "an aggregate" if isinstance(literal, WindowAggregate) else why
+        yield literal.atom.name, why, literal.span
+        if isinstance(literal.window, FactWindow):
+            yield from ((name, why, literal.span) for name in literal.window.streams)
 
 
 def _lars_edges(lars: LarsProgram, names: set[str]) -> Iterator[_Edge]:

@@ -478,7 +478,7 @@ class _RuleResolver:
         target = event.alias or name
         earlier = self._known.positions.get(target.text)
         if event.alias is not None and earlier is not None:
-            return Position(name.text, earlier.stream, earlier.variables, earlier.chained, name.span)
+            return replace(earlier, name=name.text, span=name.span)
         if not claimed and event.alias is None:
             return None
         if event.alias is not None and target.text in self._known.wild:
@@ -502,7 +502,7 @@ class _RuleResolver:
         if stream.variables is None:
             self._broken = True
             return None
-        return Position(name.text, stream.name, stream.variables, stream.chained, name.span)
+        return Position(name.text, stream.name, stream.variables, stream.chained, name.span, held=stream.head)
 
     def _unknown_event(self, name: Name) -> None:
         self._broken = True

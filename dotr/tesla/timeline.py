@@ -1,0 +1,250 @@
+"""The timeline of LARS rules in a run: its points, what is known at each, and what rules see of it.
+
+Place:   a detector holds one where its program has LARS rules, and the literal reading one of its own; what
+         holds is found out by an engine that is passed in (dotr/lars, reference/lars.py).
+Method:  language.md, "A .lars file". Facts wait for the first point that is not before them. At a point
+         the layers of the program are evaluated between its composite event rules (lang/checks/layers.py), so
+         that heads may read rules and rules heads. A stretch in which nothing begins or ends is passed over;
+         where rules read a head itself, and not its changes, the points are stepped through at which it holds
+         and that a trigger sees or a later window can look back to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any, Protocol, TypeAlias
+
+from dotr.errors import Diagnostic, EngineError
+from dotr.events import Clock, Fact, Time, Values
+from dotr.ir import Every, LarsProgram, Program, RelationToStream
+from dotr.tesla.references import depths
+
+Changes: TypeAlias = tuple[list[Values], list[Values]]
+"""The atoms of a head that began to hold, and those that ended, each in canonical order."""
+
+
+class Lars(Protocol):
+    """What finds out what holds; its interface is explained in reference/lars.py."""
+
+    def begin(self, point: Time) -> None: ...
+    def facts(self, name: str, facts: Iterable[tuple[Time, Values]]) -> None: ...
+    def evaluate(self, stratum: int) -> Mapping[str, Changes]: ...
+    def holding(self, name: str) -> list[Values]: ...
+    def end(self) -> None: ...
+    def due(self) -> Time | None: ...
+    def snapshot(self) -> dict[str, Any]: ...
+    def restore(self, state: Mapping[str, Any]) -> None: ...
+
+
+OpenLars: TypeAlias = Callable[
+    [LarsProgram, Sequence[Sequence[int]], Time, Time, Clock, Collection[str] | None], Lars
+]
+"""(program, numbers of rules by layer, first point, step, clock, heads whose changes are told)."""
+
+
+@dataclass(slots=True)
+class _Bare:
+    """How rules read a head itself. `trigger`: some rule runs for each of its facts; `memory`: how long
+    before an instant a fact can lie that is looked at.
+    """
+
+    trigger: bool = False
+    memory: Time = 0
+
+
+class Timeline:
+    """Owns what waits for a point, and the engine once the first instant is known.
+
+    `literal`: the engine wants every point, also those at which nothing changes.
+    """
+
+    def __init__(self, program: Program, clock: Clock, open_lars: OpenLars, *, literal: bool = False) -> None:
+        self.program = program
+        self._clock, self._open, self._literal = clock, open_lars, literal
+        lars = program.lars
+        self.step = lars.step or clock.unit
+        self._reads = lars.reads
+        self._changes: dict[str, None] = {}
+        self._bare: dict[str, _Bare] = {}
+        self._look_at_uses()
+        self._lars: Lars | None = None
+        self._beginning: Time = 0
+        self._last: Time | None = None  # the last point that was evaluated
+        self._at: Time | None = None  # the one that is being evaluated
+        self._waiting: dict[str, list[tuple[Time, Values]]] = {}
+        self._holding: dict[str, list[Values]] = {}  # of heads that are read themselves, at the last point
+
+    def _look_at_uses(self) -> None:
+        for rule in self.program.rules:
+            depth = depths(rule)
+            for position in rule.positions:
+                if not position.held:
+                    continue
+                if " " in position.stream:
+                    self._changes[position.stream.partition(" ")[2]] = None
+                    continue
+                bare = self._bare.setdefault(position.stream, _Bare())
+                is_trigger = not isinstance(rule.trigger, Every) and position.name == rule.trigger.name
+                bare.trigger = bare.trigger or is_trigger
+                bare.memory = max(bare.memory, depth[position.name])
+
+    # -- points
+
+    def point(self, time: Time) -> Time:
+        """The first point that is not before a time."""
+        return -(-time // self.step) * self.step
+
+    def due(self, bound: Time) -> Time | None:
+        """The next point before `bound`, when the next instant is, that has to be looked at; None if none."""
+        if self._lars is None:
+            return None
+        if self._last is None:
+            return self._beginning if self._beginning < bound else None
+        times = [bound, *(self.point(time) for facts in self._waiting.values() for time, _ in facts[:1])]
+        if not self._literal and (changing := self._lars.due()) is not None:
+            times.append(changing)
+        following = min(times)
+        dense = self._dense(self._last, following)
+        found = following if dense is None else dense
+        return found if found < bound else None
+
+    def _dense(self, last: Time, following: Time) -> Time | None:
+        """The next point before `following` at which a head has facts that matter."""
+        points = [
+            last + self.step if bare.trigger else max(last + self.step, self.point(following - bare.memory))
+            for name, bare in self._bare.items()
+            if self._holding.get(name)
+        ]
+        point = min(points, default=following)
+        return point if point < following else None
+
+    def take(self, time: Time, facts: Mapping[str, Sequence[Fact]], graph: bool) -> None:
+        """Facts of an instant. Where no graph came, only changes of what lasts count."""
+        if self._lars is None:
+            self._start(self.point(time))
+        for name in self._reads:
+            new = facts.get(name)
+            if new and (graph or name in self.program.standing):
+                self._waiting.setdefault(name, []).extend((fact[0], fact[1]) for fact in new)
+
+    def events(self, rule: str, facts: Sequence[Fact]) -> None:
+        """Events of a rule at the instant that was taken last."""
+        if rule not in self._reads:
+            return
+        given = [(fact[0], fact[1]) for fact in facts]
+        if self._at is None:
+            self._waiting.setdefault(rule, []).extend(given)
+        else:
+            assert self._lars is not None, "a point is being evaluated"
+            self._lars.facts(rule, given)
+
+    def _start(self, beginning: Time) -> None:
+        lars = self.program.lars
+        strata = [layer.rules for layer in lars.layers]
+        self._beginning = beginning
+        self._lars = self._open(lars, strata, beginning, self.step, self._clock, list(self._changes))
+
+    def begin(self, time: Time) -> list[tuple[int, int]]:
+        """Begin the point that the instant taken last is, if it is one: the layers to evaluate, each as (how
+        many rules come before it in dependency order, number).
+        """
+        if time % self.step:
+            return []
+        lars = self._lars
+        assert lars is not None, "take() comes first"
+        if self._literal:
+            self._catch_up(lars, time)
+        self._at = time
+        lars.begin(time)
+        for name, facts in self._waiting.items():
+            lars.facts(name, facts)
+        self._waiting.clear()
+        return [(layer.before, number) for number, layer in enumerate(self.program.lars.layers)]
+
+    def _catch_up(self, lars: Lars, time: Time) -> None:
+        """Evaluate the points that were passed over. Raises EngineError D4090 if anything changed there."""
+        first = self._beginning if self._last is None else self._last + self.step
+        for point in range(first, time, self.step):
+            lars.begin(point)
+            for number in range(len(self.program.lars.layers)):
+                for name, (began, ended) in lars.evaluate(number).items():
+                    if began or ended:
+                        raise EngineError(
+                            Diagnostic(
+                                "D4090",
+                                f"head `{name}` at {self._clock.text(point)}: "
+                                "engine and literal reading differ",
+                                notes=(
+                                    f"literally it changes there: {began}, {ended}",
+                                    "engine: nothing does",
+                                ),
+                                hint="this is a bug of dotr: please report rules and input",
+                            )
+                        )
+            lars.end()
+
+    def evaluate(self, number: int) -> dict[str, list[Fact]]:
+        """Stream → facts that rules see of a layer at the point that was begun."""
+        lars, time = self._lars, self._at
+        assert lars is not None, "begin() comes first"
+        assert time is not None, "begin() comes first"
+        found: dict[str, list[Fact]] = {}
+        for name, (began, ended) in lars.evaluate(number).items():
+            found[f"{RelationToStream.ISTREAM} {name}"] = _facts(time, began)
+            found[f"{RelationToStream.DSTREAM} {name}"] = _facts(time, ended)
+        for name in self.program.lars.layers[number].names:
+            if name in self._bare:
+                self._holding[name] = lars.holding(name)
+                found[name] = _facts(time, self._holding[name])
+        return {stream: facts for stream, facts in found.items() if facts}
+
+    def end(self) -> None:
+        """The instant that was taken last is done."""
+        if self._at is not None:
+            assert self._lars is not None, "a point is being evaluated"
+            self._lars.end()
+            self._last, self._at = self._at, None
+
+    # -- state
+
+    def digest(self) -> str:
+        """What the state belongs to: all LARS rules, their timeline, and what rules read of it."""
+        lars = self.program.lars
+        used = (list(self._changes), list(self._bare))
+        selects = [repr(self.program.selects.get(name)) for name in self._reads]
+        text = repr((lars.rules, lars.step, lars.layers, used, selects))
+        return blake2b(text.encode(), digest_size=16).hexdigest()
+
+    def snapshot(self) -> dict[str, Any]:
+        """Everything that the future depends on, as a value that JSON can hold; between instants."""
+        return {
+            "digest": self.digest(),
+            "beginning": self._beginning,
+            "last": self._last,
+            "waiting": [[n, [[t, list(v)] for t, v in facts]] for n, facts in self._waiting.items()],
+            "holding": [[name, [list(values) for values in held]] for name, held in self._holding.items()],
+            "lars": None if self._lars is None else self._lars.snapshot(),
+        }
+
+    def restore(self, state: Mapping[str, Any] | None) -> None:
+        """Go on from a snapshot of the same LARS rules; with another one, or none, it begins anew."""
+        if state is None or state["digest"] != self.digest() or state["lars"] is None:
+            return
+        self._start(state["beginning"])
+        assert self._lars is not None, "it was opened"
+        if state["last"] is not None:
+            self._lars.restore(state["lars"])
+        self._last = state["last"]
+        self._waiting = {n: [(t, tuple(v)) for t, v in facts] for n, facts in state["waiting"]}
+        self._holding = {name: [tuple(values) for values in held] for name, held in state["holding"]}
+
+
+def _facts(time: Time, atoms: Iterable[Values]) -> list[Fact]:
+    return [(time, values, 0, "") for values in atoms]
+
+
+def opened(program: Program, clock: Clock, open_lars: OpenLars, *, literal: bool = False) -> Timeline | None:
+    """The timeline of a program's LARS rules, if it has some."""
+    return Timeline(program, clock, open_lars, literal=literal) if program.lars.rules else None
