@@ -102,7 +102,7 @@ class ReadCounts:
 
 def open_log(paths: Sequence[str], options: SourceOptions, fail: bool = True) -> LogListing:
     """List a log and find out how it writes time. Reads one graph. Raises DataError."""
-    files = resolve(paths)
+    files = resolve(paths, options.mappings)
     clock = next((found for file in files if (found := clock_of(file, options, fail)) is not None), None)
     return LogListing(tuple(_splits(files, options, fail)), clock, options, fail)
 
@@ -119,7 +119,7 @@ def absolute(log: LogListing) -> LogListing:
 def clock_of(file: str, options: SourceOptions, fail: bool, content: bytes | None = None) -> Clock | None:
     """How the first graph of a file writes time; None without one. `content` as in `Reading.rows`."""
     try:
-        if file.lower().endswith(SUFFIX):
+        if is_archive(file, options):
             return ArchiveFile(file, options.unit, content).clock
         ladder = options.extractor()
         for _graph in FileReader(file, options, ladder, ErrorPolicy(fail=fail), content=content).graphs():
@@ -133,7 +133,7 @@ def clock_of(file: str, options: SourceOptions, fail: bool, content: bytes | Non
 def _splits(files: Sequence[str], options: SourceOptions, fail: bool) -> Iterator[Split]:
     together: list[Piece] = []
     size = 0
-    archives = [file for file in files if file.lower().endswith(SUFFIX)]
+    archives = [file for file in files if is_archive(file, options)]
     with ThreadPoolExecutor(min(_FOOTERS, max(1, len(archives)))) as pool:
         footers = pool.map(lambda file: _row_groups(file, options, fail), archives)
         row_groups = dict(zip(archives, footers, strict=True))
@@ -142,7 +142,7 @@ def _splits(files: Sequence[str], options: SourceOptions, fail: bool) -> Iterato
             yield from (Split((piece,)) for piece in row_groups[file])
             continue
         bytes_ = file_size(file)
-        at = cuts(file, bytes_, SPLIT)
+        at = cuts(file, bytes_, SPLIT) if options.mapping_for(file) is None else []
         if at:
             ends = zip([0, *at], [*at, bytes_], strict=True)
             yield from (Split((Piece(file, start, end),)) for start, end in ends)
@@ -154,6 +154,11 @@ def _splits(files: Sequence[str], options: SourceOptions, fail: bool) -> Iterato
             together, size = [], 0
     if together:
         yield Split(tuple(together))
+
+
+def is_archive(file: str, options: SourceOptions) -> bool:
+    """Whether a file is an archive of graphs, and no table."""
+    return file.lower().endswith(SUFFIX) and options.mapping_for(file) is None
 
 
 def _row_groups(file: str, options: SourceOptions, fail: bool) -> list[Piece]:
@@ -218,7 +223,7 @@ class Reading:
 
     def rows(self, piece: Piece, content: bytes | None = None) -> Iterator[tuple[Time, str]]:
         """The graphs of a piece of a file; `content` is all of the file where it was fetched already."""
-        if piece.file.lower().endswith(SUFFIX):
+        if is_archive(piece.file, self.log.options):
             rows = self._archive(piece, content)
         else:
             part = Bookmark("byte", piece.first, limit=piece.end)

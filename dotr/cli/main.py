@@ -52,6 +52,7 @@ VERBS = {
     "batch": "Detect over historical logs, locally or on Spark.",
     "spark": "What spark-submit needs to run dotr.",
     "convert": "Convert streams between formats.",
+    "map": "Mappings: what makes graphs of the rows of a table.",
     "times": "When things happened in sources: range, order, gaps, lateness.",
     "help": "The manual, offline.",
     "doctor": "What works on this machine, and how to mend the rest.",

@@ -17,6 +17,7 @@ from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE
 from dotr.io.files.sources import SourceOptions
 from dotr.io.local_time import TimeError, zone_of
 from dotr.io.output_formats import EVENT_FORMATS
+from dotr.io.tables.mapping import TableMapping, read_mapping
 from dotr.io.timestamps import UNITS
 from dotr.ir import Program
 from dotr.ir.private_rules import only
@@ -109,16 +110,21 @@ def _kept(flag: str, name: str, parse: Callable[[Any], Any], **settings: Any) ->
 
 
 def zone(value: str) -> str:
-    """The name of a time zone."""
+    """The name of a time zone, or "" for none."""
     try:
-        zone_of(value)
+        zone_of(value) if value else None
     except TimeError as error:
         raise click.BadParameter(f"{error.message}; {error.hint}") from None
     return value
 
 
+def mappings(paths: Sequence[str]) -> tuple[TableMapping, ...]:
+    """Mapping files, read."""
+    return tuple(read_mapping(path) for path in paths)
+
+
 def source_options(function: F) -> F:
-    """`--base --time-path --time-unit --time-zone --max-document --on-error`."""
+    """`--base --time-path --time-unit --time-zone --map --max-document --on-error`."""
     options = (
         click.option(
             "--base", type=iri, metavar="IRI", default=STREAM_BASE, help="Resolve relative IRIs against this."
@@ -133,6 +139,14 @@ def source_options(function: F) -> F:
             help="What integer times count (default: s).",
         ),
         _kept("--time-zone", "zone", zone, metavar="ZONE", help="The zone of dateTimes that say none."),
+        _kept(
+            "--map",
+            "mappings",
+            mappings,
+            multiple=True,
+            metavar="FILE",
+            help="Read tables (CSV, TSV, JSON lines, Parquet, Arrow) through this mapping; repeatable.",
+        ),
         click.option(
             "--max-document",
             type=size,

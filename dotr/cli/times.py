@@ -40,7 +40,8 @@ def command(
     Where documents have no time it says which of their values could be one. Exit code 1 when a document is
     refused.
     """
-    survey = survey_times(resolve(sources), reading(base, time_path, time_unit, max_document))
+    options = reading(base, time_path, time_unit, max_document)
+    survey = survey_times(resolve(sources, options.mappings), options)
     if format_ == "json":
         click.echo(json.dumps(as_json(survey), ensure_ascii=False))
     else:

@@ -14,6 +14,7 @@ from dotr.errors import DataError
 from dotr.events import Clock, Time
 from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE
 from dotr.io.decode.quads import WHOLE
+from dotr.io.tables.mapping import TableMapping, mapping_for
 from dotr.io.timestamps import UNITS, TimestampExtractor
 from dotr.rdf.terms import Term
 
@@ -96,8 +97,14 @@ class SourceOptions:
     whole: int = WHOLE
     zone: str = ""
     """The zone of dateTimes that say none; "" refuses them."""
+    mappings: tuple[TableMapping, ...] = ()
+    """What makes graphs of the rows of tables; the first that is for a file is taken."""
     growing: bool = False
     """Whether files are being written: then a JSON line without its end is left for the next reading."""
+
+    def mapping_for(self, file: str) -> TableMapping | None:
+        """The mapping that a file is read through; None for documents of RDF."""
+        return mapping_for(file, self.mappings) if self.mappings else None
 
     def extractor(self, clock: Clock | None = None) -> TimestampExtractor:
         """What finds the times of one run's graphs. Raises TimeError D2110."""

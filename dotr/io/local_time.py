@@ -17,6 +17,7 @@ from zoneinfo import ZoneInfo
 
 from dotr.events import Time
 from dotr.lang.grammar.base import nearest
+from dotr.rdf.memo import Memo
 
 _OFFSET = re.compile(r"([+-])([01][0-9]):?([0-5][0-9])")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+)*")
@@ -60,6 +61,31 @@ def to_instant(local: Time, zone: tzinfo, text: str) -> Time:
 
     `text` is how the data write it. Raises TimeError D2108, D2109, and D2105 outside the years 1 to 9999.
     """
+    offset = _hours[zone, local // _HOUR]
+    if offset is not None:
+        return local - offset
+    return _exactly(local, zone, text)
+
+
+def _offset_of_hour(key: tuple[tzinfo, int]) -> int | None:
+    """The offset in µs that holds through an hour of local time, with one on either side; None where it
+    changes.
+    """
+    zone, hour = key
+    try:
+        moments = [_EPOCH + timedelta(hours=hour + step) for step in (-1, 0, 1, 2)]
+    except OverflowError:
+        return None
+    found = {moment.replace(tzinfo=zone, fold=fold).utcoffset() for moment in moments for fold in (0, 1)}
+    offset = found.pop()
+    return None if found or offset is None else offset // _MICROSECOND
+
+
+_HOUR = 3_600_000_000
+_hours: Memo[tuple[tzinfo, int], int | None] = Memo(_offset_of_hour, limit=1 << 12)
+
+
+def _exactly(local: Time, zone: tzinfo, text: str) -> Time:
     try:
         naive = _EPOCH + timedelta(microseconds=local)
         first = naive.replace(tzinfo=zone).utcoffset()

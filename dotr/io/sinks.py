@@ -55,17 +55,17 @@ def _with_prov(prefixes: Mapping[str, str]) -> dict[str, str]:
 
 def text(event: Composite, clock: Clock, notation: TermFormatter) -> str:
     """The paper's notation: `{ urn:dotr:Fire:7k2q… a :Fire ; :at_room :roomA } @ 12`."""
-    return f"{{ {_turtle(event.graph, notation)}}} @ {clock.text(event.time)}"
+    return f"{{ {turtle(event.graph, notation)}}} @ {clock.text(event.time)}"
 
 
 def trig(event: Composite, clock: Clock, notation: TermFormatter) -> str:
     """A stamp and a graph, each on its line."""
     name = f"<{event.id}>"
     stamp = f"{notation.term(PROV_GENERATED_AT_TIME)} {notation.term(clock.term(event.time))}"
-    return f"{name} {stamp} .\n{name} {{ {_turtle(event.graph, notation)}}}\n"
+    return f"{name} {stamp} .\n{name} {{ {turtle(event.graph, notation)}}}\n"
 
 
-def _turtle(graph: tuple[Triple, ...], notation: TermFormatter) -> str:
+def turtle(graph: tuple[Triple, ...], notation: TermFormatter) -> str:
     """Triples in their order, `;` and `,` where subject or predicate repeat; ends with a blank if not
     empty.
     """

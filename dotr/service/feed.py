@@ -137,7 +137,7 @@ class Feed:
         On an error of the sources, or Ctrl-C, what was fed before is committed first.
         """
         with _Orderly(self):
-            self._take(resolve(paths))
+            self._take(resolve(paths, self.options.mappings))
             self._finish(keep_open)
 
     def give(self, time: Time, part: Part, clock: Clock, name: str, keep_open: bool = False) -> None:
@@ -169,7 +169,7 @@ class Feed:
 
         `wait` is called between two looks. Instants are closed by later graphs, or by silence if asked.
         """
-        watch = Watch(paths)
+        watch = Watch(paths, self.options.mappings)
         with _Orderly(self):
             while True:
                 self._take(watch.ready())

@@ -14,8 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from dotr.errors import DataError
-from dotr.io.decode.documents import Format, format_of
+from dotr.io.decode.documents import Format, format_of, plain_name
 from dotr.io.files.sources import resolve
+from dotr.io.tables.mapping import TableMapping, mapping_for
 
 _GRAIN = 0.05
 """Seconds by which the clock of a file system may be coarse."""
@@ -28,6 +29,7 @@ class Watch:
     """
 
     paths: Sequence[str]
+    mappings: Sequence[TableMapping] = ()
     _seen: dict[str, tuple[int, float]] = field(default_factory=dict)
     _given: dict[str, int] = field(default_factory=dict)
     _looked: float = 0.0
@@ -55,8 +57,8 @@ class Watch:
             if self._given.get(file) == size:
                 continue
             before = self._seen.get(file)
-            if not os.path.isfile(file) or (format_of(file) is Format.JSONLINES and not file.endswith(".gz")):
-                ready.append(file)  # a pipe is read as it comes, JSON lines as they are completed
+            if not os.path.isfile(file) or self._by_lines(file):
+                ready.append(file)  # a pipe is read as it comes, lines as they are completed
                 self._given[file] = size
                 continue
             renamed = before is None and file not in self._given and 0 < written < self._looked - _GRAIN
@@ -68,6 +70,15 @@ class Watch:
         self._given = {file: size for file, size in self._given.items() if file in seen}
         return ready
 
+    def _by_lines(self, file: str) -> bool:
+        """Whether a file is read on while it grows."""
+        mapping = mapping_for(file, self.mappings)
+        if plain_name(file) != file:
+            return False
+        if mapping is None:
+            return format_of(file) is Format.JSONLINES
+        return mapping.format_of(file) in ("csv", "tsv", "jsonl")
+
     @property
     def over(self) -> bool:
         """Whether nothing more can come: every source is standard input, and was handed out."""
@@ -77,7 +88,7 @@ class Watch:
         files: list[str] = []
         for path in self.paths:
             try:
-                files.extend(resolve([path]))
+                files.extend(resolve([path], self.mappings))
             except DataError as error:
                 if error.diagnostics[0].code != "D2009":  # an empty folder fills, a pattern comes to match
                     raise

@@ -39,8 +39,10 @@ from dotr.io.decode.raw_bytes import RawBytes, pieces
 from dotr.io.decode.rdf_patch import Patches, content_of
 from dotr.io.decode.sniffing import SNIFF, guess, line_format, undecided
 from dotr.io.error_policy import ErrorPolicy
+from dotr.io.files.table_reader import TableReader, without_mapping
 from dotr.io.graphs import START, Bookmark, Item, Mark, SourceOptions, TimedGraph
 from dotr.io.message_parts import stamped_part
+from dotr.io.tables.mapping import TableMapping, is_table
 from dotr.io.timestamps import TimestampExtractor
 from dotr.rdf.terms import Term, Triple
 
@@ -169,14 +171,20 @@ class FileReader:
             yield self._refused(no_memory(self.name), b"", "whole", 0)
 
     def _items(self) -> Iterator[Item]:
+        mapping = self.options.mapping_for(self.file)
+        table = None if mapping is None else self._table(mapping)
         if self.file == "-":
             stdin = self.stdin if self.stdin is not None else _standard_input()
-            yield from self._read(Tap(stdin, self.name), None)
+            tap = Tap(stdin, self.name)
+            yield from self._read(tap, None) if table is None else table.lines(tap, 1)
             return
         format_ = format_of(self.file)
-        if format_ is None and self._regular:
-            raise unknown_format(self.file)
-        if format_ is Format.PARQUET:
+        if table is not None and table.columnar:
+            yield from table.columns(self.content)
+            return
+        if table is None and format_ is None and self._regular:
+            raise without_mapping(self.file) if is_table(self.file) else unknown_format(self.file)
+        if table is None and format_ is Format.PARQUET:
             yield from self._archive()
             return
         try:
@@ -185,7 +193,12 @@ class FileReader:
             yield self._refused(error, b"", "whole", 0)
             return
         with file:
-            if format_ in _ONE_GRAPH and type(file) is io.BytesIO and self.bookmark == START:
+            if (
+                table is None
+                and format_ in _ONE_GRAPH
+                and type(file) is io.BytesIO
+                and self.bookmark == START
+            ):
                 content = file.read()  # the hot path of folders
                 if not is_message_log(content[:SNIFF]) and self.file[-3:].lower() != ".gz":
                     yield self._document(content, format_)
@@ -198,7 +211,11 @@ class FileReader:
             except (OSError, EOFError) as error:
                 raise unreadable(self.file, OSError(*error.args)) from None
             fence = self.options.max_document if isinstance(file, gzip.GzipFile) else 0
-            yield from self._read(Tap(file, self.name, start, limit, fence), format_)
+            tap = Tap(file, self.name, start, limit, fence)
+            yield from self._read(tap, format_) if table is None else table.lines(tap, self._line(start))
+
+    def _table(self, mapping: TableMapping) -> TableReader:
+        return TableReader(self.name, mapping, self.options, self.ladder, self.refusals, self.bookmark)
 
     @property
     def _regular(self) -> bool:

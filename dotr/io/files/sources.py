@@ -30,6 +30,7 @@ from dotr.io.decode.documents import format_of
 from dotr.io.error_policy import ErrorPolicy
 from dotr.io.files.reader import FileReader, graphs_alone
 from dotr.io.graphs import CACHE, START, Bookmark, Item, Mark, SourceOptions, TimedGraph
+from dotr.io.tables.mapping import TableMapping, mapping_for
 from dotr.io.timestamps import TimestampExtractor
 
 __all__ = [
@@ -78,7 +79,7 @@ class Sources:
 
     def items(self) -> Iterator[Item]:
         """Graphs in time order, refused documents (unless refusing is fatal), and the ends of files."""
-        files = resolve(self.paths)
+        files = resolve(self.paths, self.options.mappings)
         if len(files) == 1 and self._bookmark(files[0]).how != "sorted":
             return self._reader(files[0]).items()
         return self._replay(files)
@@ -221,16 +222,16 @@ def _look(items: Iterator[Item], budget: int) -> _Look:
     return look
 
 
-def resolve(paths: Sequence[str]) -> list[str]:
-    """Files of the sources in the order given, folders and globs spelled out in name order. Raises
-    DataError.
+def resolve(paths: Sequence[str], mappings: Sequence[TableMapping] = ()) -> list[str]:
+    """Files of the sources in the order given, folders and globs spelled out in name order; of folders the
+    tables, too, that a mapping is for. Raises DataError.
     """
     files: list[str] = []
     for path in paths:
         if path == "-" or os.path.isfile(path):
             files.append(path)
         elif os.path.isdir(path):
-            found = files_below(path)
+            found = files_below(path, mappings)
             if not found:
                 raise DataError(
                     Diagnostic(
@@ -265,8 +266,9 @@ def _nearest_path(path: str) -> str:
     return f"did you mean `{os.path.join(folder, near[0])}`?" if near else ""
 
 
-def files_below(folder: str) -> list[str]:
-    """Every RDF file below a folder, in name order; hidden ones, pipes and devices are left out.
+def files_below(folder: str, mappings: Sequence[TableMapping] = ()) -> list[str]:
+    """Every RDF file below a folder, and every table that a mapping is for, in name order; hidden ones, pipes
+    and devices are left out.
 
     A link that leads nowhere, and a folder that cannot be looked into, are among them: reading refuses them.
     """
@@ -281,9 +283,13 @@ def files_below(folder: str) -> list[str]:
             found.append(where)
             continue
         folders = [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
-        found.extend(entry.path for entry in entries if format_of(entry.name) is not None and _is_file(entry))
+        found.extend(entry.path for entry in entries if _is_read(entry.name, mappings) and _is_file(entry))
         waiting.extend(reversed(folders))
     return found
+
+
+def _is_read(name: str, mappings: Sequence[TableMapping]) -> bool:
+    return format_of(name) is not None or mapping_for(name, mappings) is not None
 
 
 def _is_file(entry: os.DirEntry[str]) -> bool:

@@ -20,6 +20,7 @@ from dotr.lang.pages import (
     running,
     samples,
     syntax,
+    tables,
     windows,
 )
 
@@ -34,6 +35,7 @@ GROUPS: Final = (
     datalog,
     running,
     local_times,
+    tables,
     samples,
     outputs,
     budgets,

@@ -1,0 +1,259 @@
+"""Tables as graphs and marks: one row, one graph, through a mapping.
+
+Place:   reader.py hands files to it that a mapping is for; what it gives is what every reader gives.
+Method:  of CSV and JSON lines the position behind a row is its byte, and a bookmark carries the header, so a
+         file that grows is read on; rows of Parquet and Arrow are counted. A row in error is a mark in its
+         place, and the row behind it is read.
+Bad input: D2402 to D2408, and what times say.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from dotr.core.parts import Part, all_triples
+from dotr.errors import DataError, Diagnostic
+from dotr.events import Time
+from dotr.io.decode.documents import read_some, too_large
+from dotr.io.decode.json_lines import raw_lines
+from dotr.io.decode.line_blocks import line_blocks
+from dotr.io.error_policy import ErrorPolicy
+from dotr.io.graphs import Bookmark, Item, Mark, SourceOptions, TimedGraph
+from dotr.io.tables.arrow_files import open_columns
+from dotr.io.tables.cells import CellError
+from dotr.io.tables.compiled import CompiledMapping, Row, cell_error, cells_used, compile_mapping
+from dotr.io.tables.csv_rows import CsvRow, CsvRows, Dialect, ragged
+from dotr.io.tables.json_rows import row_of
+from dotr.io.tables.mapping import TableMapping
+from dotr.io.timestamps import TimestampExtractor
+
+RUNG = "the mapping's time"
+
+_BLOCK = 1 << 18
+
+
+class Counted(Protocol):
+    """An open file that counts what is read of it, as reader.py's Tap."""
+
+    count: int
+
+    def read(self, size: int = -1, /) -> bytes: ...
+
+    def settled(self) -> None: ...
+
+
+@dataclass(slots=True)
+class TableReader:
+    """Owns the reading of one table as graphs and marks. `name`: the table as messages call it."""
+
+    name: str
+    mapping: TableMapping
+    options: SourceOptions
+    ladder: TimestampExtractor
+    refusals: ErrorPolicy
+    bookmark: Bookmark
+    _last: Time | None = field(default=None, init=False)
+    _carried: str = field(default="", init=False)
+
+    # ------------------------------------------------------------------ text
+
+    def lines(self, tap: Counted, line: int) -> Iterator[Item]:
+        """The rows of a CSV, TSV or JSON lines file, open at the bookmark; its next line is `line`."""
+        form = self.mapping.format_of(self.name)
+        left = [tap.count]
+        try:
+            rows = self._json(tap, line, left) if form == "jsonl" else self._csv(tap, line, left)
+            yield from rows
+        except DataError as error:
+            _raise_of_mapping(error)
+            yield self._refused(error, b"", "whole", tap.count)
+            return
+        end = left[0] if self.options.growing else tap.count
+        yield Mark(self._last, self.name, "byte", end, self._carried, size=tap.count)
+
+    def _csv(self, tap: Counted, line: int, left: list[int]) -> Iterator[Item]:
+        mapping = self.mapping
+        tabbed = mapping.format_of(self.name) == "tsv"
+        dialect = Dialect(mapping.delimiter or ("\t" if tabbed else ","), mapping.quoted, mapping.encoding)
+        source = CsvRows(dialect, line, tap.count)
+        columns = self._columns()
+        compiled = self._compiled(columns) if columns else None
+        for row in self._rows(source, tap, left):
+            if compiled is None:
+                columns = self._header(row)
+                compiled = self._compiled(columns)
+            elif row.cells:
+                yield self._csv_row(row, columns, compiled)
+                tap.settled()
+            left[0] = row.end
+
+    def _columns(self) -> list[str]:
+        """The columns as far as they are known before the table is read."""
+        if self.bookmark.carried:
+            self._carried = self.bookmark.carried
+            found: list[str] = json.loads(self.bookmark.carried)
+            return found
+        return list(self.mapping.columns)
+
+    def _header(self, row: CsvRow) -> list[str]:
+        if isinstance(row.cells, CellError):
+            raise cell_error(row.cells, f"{self.name}:{row.line}")
+        columns = [name.strip().removeprefix("\ufeff") for name in row.cells]
+        self._carried = json.dumps(columns, ensure_ascii=False)
+        return columns
+
+    def _rows(self, source: CsvRows, tap: Counted, left: list[int]) -> Iterator[CsvRow]:
+        limit = self.options.max_document
+        first = tap.count == 0
+        blocks = line_blocks(
+            lambda size: read_some(tap, size, self.name),
+            _BLOCK,
+            b"",
+            limit,
+            lambda: too_large(self.name, limit),
+        )
+        for block in blocks:
+            if first:
+                _refuse_wide(block, self.name)
+            first = False
+            if self.options.growing and not block.endswith(b"\n"):
+                return
+            yield from source.feed(block)
+        if not self.options.growing:
+            yield from source.finish()
+
+    def _csv_row(self, row: CsvRow, columns: Sequence[str], compiled: CompiledMapping) -> Item:
+        cells = row.cells
+        if not isinstance(cells, CellError) and len(cells) != len(columns):
+            cells = ragged(cells, columns)
+        return self._row(cells, row.content, row.line, "byte", row.end, compiled)
+
+    def _json(self, tap: Counted, line: int, left: list[int]) -> Iterator[Item]:
+        columns = list(cells_used(self.mapping))
+        compiled = self._compiled(columns)
+        for lines in raw_lines(tap, self.name, self.options.max_document, b"", line, tap.count):
+            if self.options.growing and not lines[-1].complete:
+                return
+            for one in lines:
+                cells: Row | CellError
+                try:
+                    cells = row_of(one.content.decode(self.mapping.encoding).removeprefix("\ufeff"), columns)
+                except CellError as error:
+                    cells = error
+                except UnicodeDecodeError as error:
+                    byte = one.content[error.start]
+                    cells = CellError(
+                        f"this line is not {self.mapping.encoding}: byte 0x{byte:02X}", "", "D2405"
+                    )
+                yield self._row(cells, one.content, one.number, "byte", one.end, compiled)
+                tap.settled()
+                left[0] = one.end
+
+    # ------------------------------------------------------------------ Arrow
+
+    @property
+    def columnar(self) -> bool:
+        """Whether the table is a file of columns, which is not read as lines."""
+        return self.mapping.format_of(self.name) in ("parquet", "arrow")
+
+    def columns(self, content: bytes | None = None) -> Iterator[Item]:
+        """The rows of a Parquet or Arrow file, whose bytes are `content` where somebody else fetched them."""
+        from dotr.io.tables.arrow_rows import columns_of, rows  # noqa: PLC0415  # start-up: Arrow takes 0.3 s
+
+        skip = self.bookmark.end if self.bookmark.how == "graph" else 0
+        number = 0
+        try:
+            form = self.mapping.format_of(self.name)
+            schema, batches = open_columns(self.name, self.name if content is None else content, form)
+            self._compiled(columns_of(schema))  # says what is not there
+            used = list(cells_used(self.mapping))
+            compiled = self._compiled(used)
+            for number, row in enumerate(rows(batches, used, self.name), 1):
+                if number > skip:
+                    yield self._row(row, b"", number, "graph", number, compiled)
+        except DataError as error:
+            _raise_of_mapping(error)
+            yield self._refused(error, b"", "whole", 0)
+            return
+        yield Mark(self._last, self.name, "graph", number, size=self._size())
+
+    def _size(self) -> int:
+        return os.path.getsize(self.name) if os.path.isfile(self.name) else 0
+
+    # ------------------------------------------------------------------ rows
+
+    def _settings(self) -> tuple[int, str, str]:
+        return self.options.unit, self.options.zone, self.name
+
+    def _compiled(self, columns: Sequence[str]) -> CompiledMapping:
+        return compile_mapping(self.mapping, columns, *self._settings())
+
+    def _row(
+        self,
+        cells: Row | CellError,
+        content: bytes,
+        line: int,
+        how: str,
+        end: int,
+        compiled: CompiledMapping,
+    ) -> Item:
+        place = f"{self.name}:{line}"
+        try:
+            if isinstance(cells, CellError):
+                raise cells
+            part = compiled.part(cells)
+            time = self._time(cells, part, place, compiled)
+        except CellError as error:
+            return self._refused(cell_error(error, place), content or _as_json(cells), how, end)
+        except DataError as error:
+            return self._refused(error, content or _as_json(cells), how, end)
+        self._last = time
+        return TimedGraph(time, part, self.name, line, how, end, self._carried)
+
+    def _time(self, cells: Row, part: Part, place: str, compiled: CompiledMapping) -> Time:
+        ladder = self.ladder
+        if compiled.time_at < 0 or ladder.time_path is not None:
+            return ladder.time(all_triples(part), "", place)
+        time, integer = compiled.times[cells[compiled.time_at]]
+        if ladder.clock is None or ladder.clock.integer is not integer:
+            ladder.accept(integer, place)
+        ladder.hit(RUNG)
+        return time
+
+    def _refused(self, error: DataError, content: bytes, how: str, end: int) -> Mark:
+        if self.refusals.fail:
+            raise error
+        return Mark(self._last, self.name, how, end, self._carried, error, content)
+
+
+def _raise_of_mapping(error: DataError) -> None:
+    """What is wrong with a mapping is wrong with every table: no policy for documents passes over it."""
+    if error.diagnostics[0].code == "D2401":
+        raise error
+
+
+def _as_json(cells: Row | CellError) -> bytes:
+    return b"" if isinstance(cells, CellError) else json.dumps(list(cells), ensure_ascii=False).encode()
+
+
+def _refuse_wide(block: bytes, name: str) -> None:
+    """Raise DataError D2002 for UTF-16."""
+    if block[:2] in (b"\xff\xfe", b"\xfe\xff") or (block[:200].count(b"\0") * 3 > len(block[:200])):
+        hint = "convert it: iconv -f utf-16 -t utf-8"
+        raise DataError(Diagnostic("D2002", f"`{name}` is UTF-16", place=f"{name}:1", hint=hint))
+
+
+def without_mapping(path: str) -> DataError:
+    """A table, and no mapping for it."""
+    return DataError(
+        Diagnostic(
+            "D2407",
+            f"`{path}` is a table, and no mapping says what its rows mean",
+            place=path,
+            hint=f"dotr map new {path} > readings.map proposes one; then add --map readings.map",
+        )
+    )

@@ -1,0 +1,395 @@
+"""Cells to parts of terms: filters, datatypes, escaping.
+
+Place:   under compiled.py, which calls one function a cell; nothing here knows rows or files.
+Method:  a cell is text; filters make text of it, each a closure; what is left is escaped as the term needs in
+         which it stands: percent-encoded in an IRI as R2RML does (all but `iunreserved` of RFC 3987), escaped
+         as N-Triples does in a literal. A typed literal must be in the lexical space of its datatype.
+Bad input: D2404 outside a datatype, or what a filter cannot read; D2108, D2109, D2105 for times.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from functools import lru_cache
+from typing import Final, TypeAlias
+
+import pyoxigraph as ox
+
+from dotr.events import Clock
+from dotr.io.local_time import TimeError, zone_of
+from dotr.io.tables.date_formats import DateFormat
+from dotr.io.tables.template import Argument, Cell, Filter, wrong
+from dotr.io.timestamps import UNITS, parse_datetime
+from dotr.lang.grammar.base import nearest
+from dotr.rdf.memo import Memo
+from dotr.rdf.terms import XSD, escape
+
+Convert: TypeAlias = Callable[[str], str]
+
+
+class CellError(ValueError):
+    """A cell that cannot be what its place asks for. `code` and `message` make the diagnostic."""
+
+    def __init__(self, message: str, hint: str = "", code: str = "D2404") -> None:
+        super().__init__(message)
+        self.code, self.message, self.hint = code, message, hint
+        self.column = ""
+        """Said by who knows it."""
+
+
+_ISO = Clock(integer=False)
+_REMEMBERED: Final = 1 << 14
+_SHOWN: Final = 60
+
+
+def excerpt(text: str) -> str:
+    """A cell as messages show it."""
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+# ------------------------------------------------------------------ filters
+
+
+def instant_of(cell: Cell, zone: str, place: str) -> Callable[[str], int] | None:
+    """How the last filter reads an instant, in µs; None where it reads none. Raises DataError D2401."""
+    last = cell.filters[-1] if cell.filters else None
+    if last is None or last.name not in ("datetime", "epoch"):
+        return None
+    return _instant(cell, last, zone, place).__getitem__
+
+
+@lru_cache(maxsize=64)
+def _instant(cell: Cell, last: Filter, zone: str, place: str) -> Memo[str, int]:
+    """The instants of a cell's texts: one table, since the time of a row mostly stands in its graph, too."""
+    before = text_filter(Cell(cell.column, cell.filters[:-1]), zone, place)
+    read = _datetime(last, zone, place) if last.name == "datetime" else _epoch(last, place)
+
+    def instant(text: str) -> int:
+        try:
+            return read(before(text))
+        except TimeError as error:
+            raise CellError(error.message, error.hint, error.code) from None
+
+    return Memo(instant, limit=_REMEMBERED)
+
+
+def _written(minute: int) -> str:
+    return _ISO.text(minute * 60_000_000)[:17]
+
+
+_minutes: Memo[int, str] = Memo(_written, limit=1 << 12)
+_SECONDS: Final = tuple(f"{second:02}Z" for second in range(60))
+
+
+def _iso(time: int) -> str:
+    """An instant as an xsd:dateTime."""
+    minute, rest = divmod(time, 60_000_000)
+    second, fraction = divmod(rest, 1_000_000)
+    return _ISO.text(time) if fraction else _minutes[minute] + _SECONDS[second]
+
+
+def text_filter(cell: Cell, zone: str, place: str) -> Convert:
+    """All filters of a cell, one after the other. Raises DataError D2401 for one that is not known."""
+    read = instant_of(cell, zone, place)
+    if read is not None:
+        return lambda text: _iso(read(text))
+    steps = [_step(one, place) for one in cell.filters if one.name not in ("iri", "default")]
+    if not steps:
+        return _same
+    if len(steps) == 1:
+        return steps[0]
+
+    def chained(text: str) -> str:
+        for step in steps:
+            text = step(text)
+        return text
+
+    return chained
+
+
+def _same(text: str) -> str:
+    return text
+
+
+def kind_of(cell: Cell) -> str:
+    """What a cell is by its last filter: `dateTime`, `double`, `iri`, or "" for a text."""
+    name = cell.filters[-1].name if cell.filters else ""
+    if name in ("datetime", "epoch"):
+        return "dateTime"
+    return "double" if name in _ARITHMETIC else "iri" if name == "iri" else ""
+
+
+def default_of(cell: Cell) -> str | None:
+    """What stands for a missing cell, None for nothing."""
+    return next((_text(one.arguments[0]) for one in cell.filters if one.name == "default"), None)
+
+
+def _text(argument: Argument) -> str:
+    return f"{argument:g}" if isinstance(argument, float) else argument
+
+
+def _step(one: Filter, place: str) -> Convert:
+    arity, make = _STEPS.get(one.name, (0, None))
+    if make is None:
+        known = [*_STEPS, "datetime", "epoch", "iri", "default"]
+        if one.name in known:
+            raise wrong(f"`{one.name}` is not the last filter", place, "put it last")
+        hint = nearest(one.name, known) or f"one of {', '.join(sorted(known))}"
+        raise wrong(f"there is no filter `{one.name}`", place, hint)
+    _refuse_arity(one, arity, place)
+    return make(*one.arguments)
+
+
+def _refuse_arity(one: Filter, arity: int, place: str, most: int | None = None) -> None:
+    if not arity <= len(one.arguments) <= (arity if most is None else most):
+        raise wrong(f"`{one.name}` has {len(one.arguments)} arguments", place, _USAGE[one.name])
+    if one.name in _ARITHMETIC and not isinstance(one.arguments[0], float):
+        raise wrong(f"`{one.arguments[0]}` is not a number", place, _USAGE[one.name])
+
+
+def _replace(old: Argument, new: Argument) -> Convert:
+    return lambda text: text.replace(_text(old), _text(new))
+
+
+def _prefixed(prefix: Argument) -> Convert:
+    return lambda text: f"{_text(prefix)}{text}"
+
+
+def _arithmetic(operation: Callable[[float, float], float]) -> Callable[..., Convert]:
+    def make(argument: float) -> Convert:
+        def convert(text: str) -> str:
+            try:
+                return repr(operation(float(text), argument))
+            except (ValueError, OverflowError, ZeroDivisionError):
+                raise CellError(f"`{excerpt(text)}` is not a number to calculate with") from None
+
+        return convert
+
+    return make
+
+
+_ARITHMETIC: Final[Mapping[str, Callable[..., Convert]]] = {
+    "plus": _arithmetic(lambda a, b: a + b),
+    "minus": _arithmetic(lambda a, b: a - b),
+    "times": _arithmetic(lambda a, b: a * b),
+    "divide": _arithmetic(lambda a, b: a / b),
+}
+
+_STEPS: Final[Mapping[str, tuple[int, Callable[..., Convert]]]] = {
+    "strip": (0, lambda: str.strip),
+    "lower": (0, lambda: str.lower),
+    "upper": (0, lambda: str.upper),
+    "replace": (2, _replace),
+    **{name: (1, make) for name, make in _ARITHMETIC.items()},
+}
+
+_USAGE: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("strip", "lower", "upper", "iri"), "it takes none"),
+    **{name: f"write {name}(1.5)" for name in _ARITHMETIC},
+    "replace": 'write replace(",", ".")',
+    "default": 'write default("unknown")',
+    "datetime": 'write datetime("%d/%m/%Y %H:%M", "Europe/Berlin")',
+    "epoch": "write epoch(s), epoch(ms) or epoch(us)",
+}
+
+
+def check_filters(cell: Cell, place: str) -> None:
+    """Raise DataError D2401 where `default` or `iri` is written wrongly."""
+    for number, one in enumerate(cell.filters):
+        if one.name == "default":
+            _refuse_arity(one, 1, place)
+        if one.name == "iri":
+            _refuse_arity(one, 0, place)
+            if number != len(cell.filters) - 1:
+                raise wrong("`iri` is not the last filter", place, "put it last")
+
+
+def _datetime(one: Filter, zone: str, place: str) -> Callable[[str], int]:
+    _refuse_arity(one, 1, place, most=2)
+    form, *named = map(_text, one.arguments)
+    try:
+        local = zone_of(named[0] if named else zone) if named or zone else None
+        if form.lower() == "iso":
+            return lambda text: parse_datetime(text.replace(" ", "T", 1), local)
+        format_ = DateFormat(form, local)
+    except TimeError as error:
+        raise wrong(error.message, place, error.hint) from None
+    return format_.micros
+
+
+def _epoch(one: Filter, place: str) -> Callable[[str], int]:
+    _refuse_arity(one, 1, place)
+    unit = UNITS.get(_text(one.arguments[0]))
+    if unit is None:
+        raise wrong(f"`{one.arguments[0]}` is not a unit of epochs", place, _USAGE["epoch"])
+
+    def micros(text: str) -> int:
+        try:
+            if not text.isascii() or "_" in text:
+                raise ValueError(text)
+            value = Decimal(text) * unit
+            if value != value.to_integral_value() or abs(value) > _ALL_YEARS:
+                raise ValueError(text)
+        except (ValueError, ArithmeticError):
+            raise CellError(f"`{excerpt(text)}` is not an epoch in {one.arguments[0]}") from None
+        return int(value)
+
+    return micros
+
+
+_ALL_YEARS: Final = 253_402_300_800_000_000
+
+
+# ------------------------------------------------------------------ escaping
+
+UNRESERVED = re.compile(
+    "[A-Za-z0-9._~\\-\u00a0-\ud7ff\uf900-\ufdcf\ufdf0-\uffef"
+    "\U00010000-\U0001fffd\U00020000-\U0002fffd\U00030000-\U0003fffd\U00040000-\U0004fffd"
+    "\U00050000-\U0005fffd\U00060000-\U0006fffd\U00070000-\U0007fffd\U00080000-\U0008fffd"
+    "\U00090000-\U0009fffd\U000a0000-\U000afffd\U000b0000-\U000bfffd\U000c0000-\U000cfffd"
+    "\U000d0000-\U000dfffd\U000e1000-\U000efffd]+"
+)
+PLAIN = re.compile(r"[ !#-\[\]-~]*")
+"""Texts of ASCII that stand in a literal as they are."""
+
+_UNSAFE = re.compile('["\\\\\x00-\x1f\x7f]')
+
+
+def in_iri(text: str) -> str:
+    """A text as part of an IRI."""
+    if UNRESERVED.fullmatch(text):
+        return text
+    try:
+        return "".join(
+            c if UNRESERVED.fullmatch(c) else "".join(f"%{byte:02X}" for byte in c.encode()) for c in text
+        )
+    except UnicodeEncodeError:
+        raise half_character(text) from None
+
+
+def in_literal(text: str) -> str:
+    """A text as part of a literal."""
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise half_character(text) from None
+    return escape(text) if _UNSAFE.search(text) else text
+
+
+def half_character(text: str) -> CellError:
+    return CellError(f"`{excerpt(text)!a}` has half a character of UTF-16")
+
+
+def whole_iri(text: str) -> str:
+    """A cell that is an IRI already, or one with cells in its first part, checked. Raises CellError."""
+    try:
+        ox.NamedNode(text)
+    except ValueError:
+        hint = "without the filter `iri` a cell is percent-encoded into the IRI around it"
+        raise CellError(f"`{excerpt(text)}` is not an absolute IRI", hint) from None
+    if "\\" in text or _UNSAFE.search(text):
+        raise CellError(f"`{excerpt(text)}` is not an absolute IRI")
+    return text
+
+
+# ------------------------------------------------------------------ datatypes
+
+_ZONE = r"(?:Z|[+-](?:0[0-9]|1[0-4]):[0-5][0-9])?"
+_DAY = r"-?(?:[1-9][0-9]{4,}|[0-9]{4})-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
+_CLOCK = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]+)?|24:00:00(?:\.0+)?"
+_FLOATING = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?INF|NaN"
+_LEXICAL: Final[Mapping[str, str]] = {
+    "decimal": r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)",
+    "double": _FLOATING,
+    "float": _FLOATING,
+    "boolean": "true|false|0|1",
+    "dateTime": rf"{_DAY}T(?:{_CLOCK}){_ZONE}",
+    "dateTimeStamp": rf"{_DAY}T(?:{_CLOCK}){_ZONE[:-1]}",
+    "date": rf"{_DAY}{_ZONE}",
+    "time": rf"(?:{_CLOCK}){_ZONE}",
+    "gYear": rf"-?[0-9]{{4,}}{_ZONE}",
+    "gYearMonth": rf"-?[0-9]{{4,}}-(?:0[1-9]|1[0-2]){_ZONE}",
+    "hexBinary": "(?:[0-9A-Fa-f]{2})*",
+    "duration": r"-?P(?=[0-9T])(?:[0-9]+Y)?(?:[0-9]+M)?(?:[0-9]+D)?"
+    r"(?:T(?=[0-9])(?:[0-9]+H)?(?:[0-9]+M)?(?:[0-9]+(?:\.[0-9]+)?S)?)?",
+}
+_RANGES: Final[Mapping[str, tuple[int | None, int | None]]] = {
+    "integer": (None, None),
+    "long": (-(2**63), 2**63 - 1),
+    "int": (-(2**31), 2**31 - 1),
+    "short": (-(2**15), 2**15 - 1),
+    "byte": (-128, 127),
+    "unsignedLong": (0, 2**64 - 1),
+    "unsignedInt": (0, 2**32 - 1),
+    "unsignedShort": (0, 2**16 - 1),
+    "unsignedByte": (0, 255),
+    "nonNegativeInteger": (0, None),
+    "positiveInteger": (1, None),
+    "nonPositiveInteger": (None, 0),
+    "negativeInteger": (None, -1),
+}
+_INTEGER = re.compile(r"[+-]?[0-9]{1,4000}")
+
+
+def checked(datatype: str) -> Convert | None:
+    """A function that gives a text back if it is in the lexical space of a datatype, else raises CellError.
+
+    None for datatypes whose space is not known.
+    """
+    name = datatype.removeprefix(XSD)
+    if name == datatype:
+        return None
+    if name in _RANGES:
+        return _in_range(name, *_RANGES[name])
+    if name not in _LEXICAL:
+        return None
+    fits = re.compile(_LEXICAL[name], re.ASCII).fullmatch
+
+    def check(text: str) -> str:
+        if fits(text) is None:
+            raise _outside(text, name)
+        return text
+
+    return check
+
+
+def lexical_space(datatype: str) -> Callable[[str], object] | None:
+    """What says quickly of a text that it is in the lexical space of a datatype; None where nothing does."""
+    name = datatype.removeprefix(XSD)
+    if name == "integer":
+        return _SHORT_INTEGER.fullmatch
+    return re.compile(_LEXICAL[name], re.ASCII).fullmatch if name in _LEXICAL else None
+
+
+_SHORT_INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
+
+
+def _in_range(name: str, least: int | None, most: int | None) -> Convert:
+    def check(text: str) -> str:
+        if not _INTEGER.fullmatch(text):
+            raise _outside(text, name)
+        if (least is not None and int(text) < least) or (most is not None and int(text) > most):
+            raise _outside(text, name)
+        return text
+
+    return check
+
+
+def _outside(text: str, name: str) -> CellError:
+    hint = ""
+    if text != text.strip():
+        hint = "it has blanks around it: {column|strip}"
+    elif re.fullmatch(r"[+-]?[0-9.]*,[0-9]+", text):
+        hint = 'if the comma is a decimal one: {column|replace(",", ".")}'
+    elif name == "boolean":
+        hint = "true, false, 1 or 0"
+    elif name in ("dateTime", "dateTimeStamp"):
+        hint = 'say how it is written: {column|datetime("%d/%m/%Y %H:%M", "Europe/Berlin")}'
+    elif name in _RANGES and _INTEGER.fullmatch(text) is None and re.fullmatch(_LEXICAL["decimal"], text):
+        hint = "xsd:decimal has fractions"
+    if not hint:
+        hint = f"where it means that there is no value, the mapping can say: # missing: {excerpt(text)}"
+    return CellError(f"`{excerpt(text)}` is not an xsd:{name}", hint)

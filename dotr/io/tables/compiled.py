@@ -1,0 +1,365 @@
+"""Mappings as functions: one call a row, without a parser.
+
+Place:   files/table_reader.py and Python's tables call what is made here.
+Method:  a function is generated from the shape of the template: which cell goes into which term, which
+         triples need which cells. Its text has names and numbers of this module only; every constant of the
+         mapping comes through its namespace. A cell is converted through a bounded table of what was
+         converted before, so a value that repeats costs a look-up.
+Why not: interpret the template for every row: it is the hot path of tables.
+Bad input: D2402 a column that is not there · D2406 no time · CellError as cells.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from dotr.core.parts import Part
+from dotr.errors import DataError, Diagnostic
+from dotr.events import Message, Time
+from dotr.io.local_time import zone_of
+from dotr.io.tables.cells import (
+    PLAIN,
+    UNRESERVED,
+    CellError,
+    check_filters,
+    checked,
+    default_of,
+    excerpt,
+    in_iri,
+    in_literal,
+    instant_of,
+    kind_of,
+    lexical_space,
+    text_filter,
+    whole_iri,
+)
+from dotr.io.tables.mapping import PARTS, TableMapping
+from dotr.io.tables.template import BareSlot, Cell, IriSlot, LiteralSlot, Slot, TemplateTriple, wrong
+from dotr.io.timestamps import TimeError, parse_text
+from dotr.lang.grammar.base import nearest
+from dotr.rdf.memo import Memo
+from dotr.rdf.terms import XSD_DATETIME, XSD_DOUBLE
+
+Row: TypeAlias = Sequence[str | None]
+"""The cells of a row by position; None, and what the mapping says, is a missing value."""
+
+Fits: TypeAlias = Callable[[str], object]
+
+_REMEMBERED = 1 << 14
+_DATATYPES = {"dateTime": XSD_DATETIME, "double": XSD_DOUBLE}
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledMapping:
+    """A mapping for the columns of one table.
+
+    `part` gives what a row says, `times` the time of a raw cell and whether it is an integer, `time_at` where
+    that cell stands (-1: the graphs say their times themselves). All raise CellError.
+    """
+
+    part: Callable[[Row], Part]
+    times: Mapping[str | None, tuple[Time, bool]]
+    time_at: int
+
+
+def compile_mapping(
+    mapping: TableMapping, columns: Sequence[str], unit: int, zone: str, place: str
+) -> CompiledMapping:
+    """A mapping for rows whose cells are those of `columns`. Raises DataError D2401, D2402 at `place`."""
+    positions = _positions(mapping, columns, place)
+    writer = _Writer(mapping, positions, zone)
+    parts = {name: triples for name in PARTS if (triples := getattr(mapping, name)) is not None}
+    for triple in mapping.delete or ():
+        if any(isinstance(slot, str) and slot[0] == "_" for slot in triple):
+            raise wrong("a deletion with a blank node", mapping.name, "name what is deleted by an IRI")
+    texts = {name: writer.triples(triples) for name, triples in parts.items()}
+    if list(texts) == ["graph"]:
+        result = texts["graph"]
+    else:
+        result = f"Message({', '.join(f'{name}={text}' for name, text in texts.items())})"
+    part = writer.function(result)
+    if mapping.time is None:
+        return CompiledMapping(part, {}, -1)
+    times = Memo(_time(mapping, mapping.time, unit, zone), limit=_REMEMBERED)
+    return CompiledMapping(part, times, positions[mapping.time.column])
+
+
+def _positions(mapping: TableMapping, columns: Sequence[str], place: str) -> dict[str, int]:
+    positions = {column: number for number, column in reversed(list(enumerate(columns)))}
+    for cell in mapping.used():
+        check_filters(cell, mapping.name)
+        if cell.column in positions and columns.count(cell.column) == 1:
+            continue
+        twice = cell.column in positions
+        hint = nearest(cell.column, columns)
+        if len(columns) == 1 and (found := next((d for d in ";\t|," if d in columns[0]), "")):
+            hint = f"the mapping can say: # delimiter: {'tab' if found == chr(9) else found}"
+        raise DataError(
+            Diagnostic(
+                "D2402",
+                f"{'two columns are' if twice else 'no column is'} called `{cell.column}`",
+                place=place,
+                label=", ".join(map(excerpt, columns[:20])) or "no columns",
+                notes=(f"`{mapping.name}` uses it",),
+                hint=hint or "check the names in the mapping, or say # columns: a, b, c",
+            )
+        )
+    return positions
+
+
+def _time(
+    mapping: TableMapping, cell: Cell, unit: int, zone: str
+) -> Callable[[str | None], tuple[Time, bool]]:
+    missing, default, local = frozenset(mapping.missing), default_of(cell), zone_of(zone) if zone else None
+    instant = instant_of(cell, zone, mapping.name)
+    text_of = text_filter(cell, zone, mapping.name)
+
+    def time(raw: str | None) -> tuple[Time, bool]:
+        text = default if raw is None or raw in missing else raw
+        try:
+            if text is None:
+                hint = "a row without a time is no instant; # missing: says which cells have no value"
+                raise CellError("this row has no time", hint, "D2406")
+            if instant is not None:
+                return instant(text), False
+            return parse_text(text_of(text), unit, local)
+        except TimeError as error:
+            hint = error.hint
+            if error.code == "D2105":
+                column = cell.column
+                hint = f'say how it is written: # time: {column}|datetime("%d/%m/%Y %H:%M", "Europe/Berlin")'
+            raise _of(CellError(error.message, hint, error.code), cell) from None
+        except CellError as error:
+            raise _of(error, cell) from None
+
+    return time
+
+
+def _of(error: CellError, cell: Cell) -> CellError:
+    error.column = error.column or cell.column
+    return error
+
+
+class _Writer:
+    """Owns the lines of one generated function, and the names in it."""
+
+    def __init__(self, mapping: TableMapping, positions: Mapping[str, int], zone: str) -> None:
+        self._mapping, self._positions, self._zone = mapping, positions, zone
+        self._missing = frozenset(mapping.missing)
+        self._lines: list[str] = []
+        self._names: dict[str, Any] = {"Message": Message, "repeated": _without_repeats}
+        self._terms: dict[Slot, tuple[str, bool]] = {}
+
+    def _name(self, stem: str, value: object) -> str:
+        name = f"{stem}{len(self._names)}"
+        self._names[name] = value
+        return name
+
+    def triples(self, template: Sequence[TemplateTriple]) -> str:
+        """The expression that is the triples of a template in a row."""
+        written: list[tuple[str, list[str]]] = []
+        for triple in template:
+            terms = [self._term(slot) for slot in triple]
+            optional = [name for name, may_miss in terms if may_miss]
+            whole = all(isinstance(slot, str) for slot in triple)
+            text = self._name("k", triple) if whole else f"({', '.join(name for name, _ in terms)})"
+            written.append((text, list(dict.fromkeys(optional))))
+        full = f"[{', '.join(text for text, _ in written)}]"
+        needed = list(dict.fromkeys(name for _, names in written for name in names))
+        if needed:
+            some = " + ".join(
+                f"([{text}] if {' and '.join(f'{name} is not None' for name in names)} else [])"
+                if names
+                else f"[{text}]"
+                for text, names in written
+            )
+            full = f"({full} if {' and '.join(f'{n} is not None' for n in needed)} else {some})"
+        return f"repeated({full})" if may_repeat(template) else full
+
+    def function(self, result: str) -> Callable[[Row], Part]:
+        """The function of a row that gives `result`."""
+        body = "\n".join(f"    {line}" for line in [*self._lines, f"return {result}"])
+        text = f"def part(cells):\n{body}\n"
+        scope = dict(self._names)
+        exec(compile(text, f"<{len(self._lines)} cells>", "exec"), scope)  # noqa: S102  # names and numbers of this module alone
+        function: Callable[[Row], Part] = scope["part"]
+        return function
+
+    def _term(self, slot: Slot) -> tuple[str, bool]:
+        """(the name of a term in the function, whether it may be missing)."""
+        if slot not in self._terms:
+            self._terms[slot] = self._new_term(slot)
+        return self._terms[slot]
+
+    def _new_term(self, slot: Slot) -> tuple[str, bool]:
+        if isinstance(slot, str):
+            return self._name("k", slot), False
+        parts = (slot.cell,) if isinstance(slot, BareSlot) else slot.parts
+        cells = [part for part in parts if isinstance(part, Cell)]
+        finish = _finish(slot)
+        name = f"t{len(self._terms)}"
+        if len(cells) == 1:
+            before, after = _around(parts)
+            quick = None if cells[0].filters else _quick(slot)
+            ends = (f"<{before}", f"{after}>") if _is_iri(slot) else (f'"{before}', after + _tail(slot))
+            slow = lambda text: finish(before + text + after)  # noqa: E731  # used once
+            convert = self._memo(cells[0], _inside(slot, cells[0]), slow, quick, ends)
+            self._lines.append(f"{name} = {convert}[cells[{self._positions[cells[0].column]}]]")
+            return name, True
+        pieces, needed = [], []
+        for number, part in enumerate(parts):
+            if isinstance(part, str):
+                pieces.append(self._name("k", part))
+                continue
+            piece = f"{name}_{number}"
+            convert = self._memo(part, _inside(slot, part))
+            self._lines.append(f"{piece} = {convert}[cells[{self._positions[part.column]}]]")
+            pieces.append(piece)
+            needed.append(f"{piece} is None")
+        ended = self._name("f", finish)
+        self._lines.append(f"{name} = None if {' or '.join(needed)} else {ended}({' + '.join(pieces)})")
+        return name, True
+
+    def _memo(
+        self,
+        cell: Cell,
+        escape: Callable[[str], str],
+        finish: Callable[[str], str] | None = None,
+        quick: Fits | None = None,
+        ends: tuple[str, str] = ("", ""),
+    ) -> str:
+        """The name of the table that has what a raw cell becomes; None where it is missing.
+
+        What `quick` finds to be what it should be stands between the `ends` as it is.
+        """
+        filtered = text_filter(cell, self._zone, self._mapping.name)
+        missing, default = self._missing, default_of(cell)
+
+        before, after = ends
+
+        def convert(raw: str | None) -> str | None:
+            if quick is not None and raw is not None and raw not in missing and quick(raw):
+                return f"{before}{raw}{after}"
+            text = default if raw is None or raw in missing else raw
+            if text is None:
+                return None
+            try:
+                text = escape(filtered(text))
+                return text if finish is None else finish(text)
+            except CellError as error:
+                raise _of(error, cell) from None
+
+        return self._name("m", Memo(convert, limit=_REMEMBERED))
+
+
+def _around(parts: Sequence[str | Cell]) -> tuple[str, str]:
+    """The texts before and after the one cell."""
+    at = next(number for number, part in enumerate(parts) if isinstance(part, Cell))
+    return "".join(map(str, parts[:at])), "".join(map(str, parts[at + 1 :]))
+
+
+def _is_iri(slot: Slot) -> bool:
+    return isinstance(slot, IriSlot) or (isinstance(slot, BareSlot) and kind_of(slot.cell) == "iri")
+
+
+def _inside(slot: Slot, cell: Cell) -> Callable[[str], str]:
+    """How a cell is escaped in a term."""
+    if not _is_iri(slot):
+        return _kept
+    return _kept if kind_of(cell) == "iri" else in_iri
+
+
+def _kept(text: str) -> str:
+    return text
+
+
+def _finish(slot: IriSlot | LiteralSlot | BareSlot) -> Callable[[str], str]:
+    """A term from its text: literals are checked, then escaped; IRIs are whole."""
+    if _is_iri(slot):
+        sure = isinstance(slot, IriSlot) and _is_sure(slot)
+        return (lambda text: f"<{text}>") if sure else (lambda text: f"<{whole_iri(text)}>")
+    tail = _tail(slot)
+    own = isinstance(slot, BareSlot) and kind_of(slot.cell) == "dateTime"  # written here, hence well
+    if own:
+        return lambda text: f'"{text}{tail}'
+    check = checked(_datatype(slot))
+    if check is None:
+        return lambda text: f'"{in_literal(text)}{tail}'
+    return lambda text: f'"{in_literal(check(text))}{tail}'
+
+
+def _datatype(slot: Slot) -> str:
+    if isinstance(slot, LiteralSlot):
+        return slot.datatype
+    return _DATATYPES.get(kind_of(slot.cell), "") if isinstance(slot, BareSlot) else ""
+
+
+def _tail(slot: Slot) -> str:
+    """What follows the text of a literal."""
+    if isinstance(slot, LiteralSlot) and slot.language:
+        return f'"@{slot.language}'
+    datatype = _datatype(slot)
+    return f'"^^<{datatype}>' if datatype else '"'
+
+
+def _quick(slot: IriSlot | LiteralSlot | BareSlot) -> Fits | None:
+    """Which cells are themselves what stands in the term, where that is quickly seen."""
+    if isinstance(slot, IriSlot):
+        return UNRESERVED.fullmatch if _is_sure(slot) else None
+    if _is_iri(slot) or (len(slot.parts) > 1 if isinstance(slot, LiteralSlot) else False):
+        return None
+    datatype = _datatype(slot)
+    return PLAIN.fullmatch if not datatype else lexical_space(datatype)
+
+
+def _is_sure(slot: IriSlot) -> bool:
+    """Whether any encoded cells make a valid IRI: none is in its scheme or authority, or taken as it is."""
+    first = slot.parts[0]
+    if any(isinstance(part, Cell) and kind_of(part) == "iri" for part in slot.parts):
+        return False
+    if not isinstance(first, str):
+        return False
+    scheme, _, rest = first.partition(":")
+    return bool(scheme) and ("/" in rest[2:] or "#" in rest) if rest.startswith("//") else bool(rest)
+
+
+def may_repeat(template: Sequence[TemplateTriple]) -> bool:
+    """Whether two triples of a template can be the same in some row."""
+    return any(
+        all(_can_meet(a, b) for a, b in zip(one, other, strict=True))
+        for number, one in enumerate(template)
+        for other in template[number + 1 :]
+    )
+
+
+def _can_meet(one: Slot, other: Slot) -> bool:
+    if isinstance(one, str) and isinstance(other, str):
+        return one == other
+    if one == other:
+        return True
+    return _sort(one) == _sort(other)
+
+
+def _sort(slot: Slot) -> str:
+    if isinstance(slot, str):
+        return slot[0]
+    return "<" if _is_iri(slot) else '"'
+
+
+def _without_repeats(triples: list[Any]) -> list[Any]:
+    return triples if len(set(triples)) == len(triples) else list(dict.fromkeys(triples))
+
+
+def cell_error(error: CellError, place: str, raw: str = "") -> DataError:
+    """The diagnostic of a row."""
+    where = f"{place}, column `{error.column}`" if error.column else place
+    return DataError(
+        Diagnostic(error.code, error.message, place=where, label=raw and excerpt(raw), hint=error.hint)
+    )
+
+
+def cells_used(mapping: TableMapping) -> Iterator[str]:
+    """The columns that a mapping uses, each once."""
+    yield from dict.fromkeys(cell.column for cell in mapping.used())

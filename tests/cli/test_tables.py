@@ -1,0 +1,280 @@
+"""Tables are streams: through every verb, from every format, to the row in error."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.cli.conftest import Dotr
+
+HOT = """PREFIX : <http://example.org/>
+RULE Hot DEFINE { dotr_e a :Hot ; :in ?s ; :celsius ?c }
+FROM Reading := { SELECT ?s ?c WHERE { ?s :celsius ?c FILTER(?c > 30) } }
+WITH ?s := Reading.?s, ?c := Reading.?c
+"""
+MAPPING = """# time: seen|datetime("%d/%m/%Y %H:%M", "Europe/Berlin")
+PREFIX : <http://example.org/>
+PREFIX xsd: <http://www.w3.org/2001/XMLSchema#>
+:{room} :celsius {temp}^^xsd:decimal .
+"""
+CSV = """seen,room,temp
+01/07/2026 12:00,r1,21.5
+01/07/2026 12:05,r2,35
+01/07/2026 12:10,r1,41
+"""
+TIMES = ["2026-07-01T10:05:00Z", "2026-07-01T10:10:00Z"]
+
+
+@pytest.fixture(autouse=True)
+def _files(folder: Path) -> None:
+    Path("hot.dotr").write_text(HOT)
+    Path("r.map").write_text(MAPPING)
+    Path("r.csv").write_text(CSV)
+
+
+def times(out: str) -> list[object]:
+    return [json.loads(line)["time"] for line in out.splitlines()]
+
+
+def table() -> pa.Table:
+    rows = [line.split(",") for line in CSV.splitlines()[1:]]
+    return pa.table(
+        {"seen": [r[0] for r in rows], "room": [r[1] for r in rows], "temp": [float(r[2]) for r in rows]}
+    )
+
+
+def write(name: str) -> None:
+    rows = [
+        dict(zip(("seen", "room", "temp"), line.split(","), strict=True)) for line in CSV.splitlines()[1:]
+    ]
+    if name.endswith(".parquet"):
+        pq.write_table(table(), name)
+    elif name.endswith((".arrow", ".feather")):
+        with pa.OSFile(name, "wb") as file, pa.ipc.new_file(file, table().schema) as writer:
+            writer.write_table(table())
+    elif name.endswith(".jsonl"):
+        Path(name).write_text("".join(json.dumps(row | {"temp": float(row["temp"])}) + "\n" for row in rows))
+    elif name.endswith(".tsv"):
+        Path(name).write_text(CSV.replace(",", "\t"))
+    elif name.endswith(".gz"):
+        Path(name).write_bytes(gzip.compress(CSV.encode()))
+
+
+@pytest.mark.parametrize(
+    "name", ["r.csv", "r.tsv", "x.jsonl", "r.parquet", "r.arrow", "r.feather", "r.csv.gz"]
+)
+def test_every_format_gives_the_same_events(dotr: Dotr, name: str) -> None:
+    write(name)
+    ran = dotr("run", "hot.dotr", name, "--map", "r.map")
+    assert (ran.code, times(ran.out)) == (0, TIMES)
+    assert "time from the mapping's time" in ran.err
+
+
+def test_every_verb_reads_tables(dotr: Dotr) -> None:
+    ran = dotr("run", "hot.dotr", "r.csv", "--map", "r.map")
+    assert dotr("convert", "r.csv", "--map", "r.map", "-o", "c.jsonl").code == 0
+    assert dotr("run", "hot.dotr", "c.jsonl").out == ran.out
+    local = dotr("batch", "hot.dotr", "r.csv", "--map", "r.map", "--out", "out", "--engine", "local")
+    assert local.code == 0
+    parts = sorted(Path("out").glob("part-*"))
+    assert "".join(part.read_text() for part in parts) == ran.out
+    assert dotr("deploy", "hot.dotr").code == 0
+    assert dotr("feed", "r.csv", "--map", "r.map").out == ran.out
+    assert dotr("times", "r.csv", "--map", "r.map").code == 0
+
+
+def test_batch_reads_a_parquet_table_through_its_mapping(dotr: Dotr) -> None:
+    write("r.parquet")
+    ran = dotr("batch", "hot.dotr", "r.parquet", "--map", "r.map", "--out", "out", "--engine", "local")
+    assert ran.code == 0
+    assert times("".join(part.read_text() for part in sorted(Path("out").glob("part-*")))) == TIMES
+
+
+def test_a_file_that_grows_is_read_on_where_it_stopped(dotr: Dotr) -> None:
+    assert dotr("deploy", "hot.dotr").code == 0
+    lines = CSV.splitlines(keepends=True)
+    Path("r.csv").write_text("".join(lines[:2]))
+    assert dotr("feed", "r.csv", "--map", "r.map").out == ""
+    Path("r.csv").write_text("".join(lines[:3]))
+    assert times(dotr("feed", "r.csv", "--map", "r.map").out) == TIMES[:1]
+    assert dotr("feed", "r.csv", "--map", "r.map").out == ""
+    Path("r.csv").write_text("".join(lines) + '01/07/2026 12:15,"r\n9",50\n')
+    ran = dotr("feed", "r.csv", "--map", "r.map")
+    assert times(ran.out) == [TIMES[1], "2026-07-01T10:15:00Z"]
+    assert "r%0A9" in ran.out
+
+
+def test_a_row_in_error_is_a_dead_letter_and_the_others_are_read(dotr: Dotr) -> None:
+    good = CSV.splitlines(keepends=True)
+    Path("r.csv").write_bytes(
+        "".join(good[:2]).encode()
+        + b"01/07/2026 12:01,r1,warm\n"
+        + b"25/10/2026 02:30,r1,20\n"
+        + b"29/03/2026 02:30,r1,20\n"
+        + b",r1,20\n"
+        + b"01/07/2026 12:01,r1\n"
+        + b'01/07/2026 12:01,"r1"x,20\n'
+        + b'01/07/2026 12:01,"r1,20\n'
+        + b"01/07/2026 12:01,r\xe91,20\n"
+        + b"01/07/2026 12:01,r\x001,20\n"
+        + b"\n"
+        + "".join(good[2:]).encode()
+    )
+    ran = dotr("run", "hot.dotr", "r.csv", "--map", "r.map", "--on-error", "file=dead.jsonl")
+    assert (ran.code, times(ran.out)) == (0, TIMES)
+    letters = [json.loads(line) for line in Path("dead.jsonl").read_text().splitlines()]
+    assert [(letter["code"], letter["place"]) for letter in letters] == [
+        ("D2404", "r.csv:3, column `temp`"),
+        ("D2108", "r.csv:4, column `seen`"),
+        ("D2109", "r.csv:5, column `seen`"),
+        ("D2406", "r.csv:6, column `seen`"),
+        ("D2403", "r.csv:7"),
+        ("D2405", "r.csv:8"),
+        ("D2405", "r.csv:9"),
+        ("D2405", "r.csv:10"),
+        ("D2405", "r.csv:11"),
+    ]
+    assert letters[0]["document"] == "01/07/2026 12:01,r1,warm\n"
+    ran = dotr("run", "hot.dotr", "r.csv", "--map", "r.map")
+    assert ran.code == 3
+    assert "error[D2404]: `warm` is not an xsd:decimal\n--> r.csv:3, column `temp`" in ran.err
+
+
+def test_a_wrong_mapping_is_an_error_whatever_the_policy(dotr: Dotr) -> None:
+    Path("r.map").write_text(MAPPING.replace('"Europe/Berlin"', '"Berlin"'))
+    ran = dotr("run", "hot.dotr", "r.csv", "--map", "r.map", "--on-error", "skip")
+    assert ran.code == 3
+    assert "D2401" in ran.err
+    ran = dotr("run", "hot.dotr", "r.csv", "--map", "none.map")
+    assert ran.code == 3
+    assert "D2003" in ran.err
+
+
+def test_a_wrong_file_is_told(dotr: Dotr) -> None:
+    for content, code in (
+        (b"\xff\xfea\x00,\x00b\x00\n\x00", "D2002"),
+        (b"when;room;temp\n", "D2402"),
+        (b"seen,room,temp,temp\n", "D2402"),
+    ):
+        Path("r.csv").write_bytes(content)
+        ran = dotr("run", "hot.dotr", "r.csv", "--map", "r.map")
+        assert ran.code == 3
+        assert code in ran.err
+    Path("r.parquet").write_bytes(b"not at all")
+    ran = dotr("run", "hot.dotr", "r.parquet", "--map", "r.map")
+    assert ran.code == 3
+    assert "D2017" in ran.err
+
+
+def test_a_table_without_a_mapping_asks_for_one(dotr: Dotr) -> None:
+    ran = dotr("run", "hot.dotr", "r.csv")
+    assert ran.code == 3
+    assert "D2407" in ran.err
+    assert "dotr map new r.csv" in ran.err
+
+
+def test_several_mappings_each_for_its_files(dotr: Dotr) -> None:
+    Path("folder").mkdir()
+    Path("folder/a.csv").write_text(CSV)
+    Path("folder/notes.txt").write_text("nothing")
+    Path("folder/b.data").write_text("01/07/2026 12:07;r7;50\n")
+    Path("a.map").write_text("# files: a*.csv\n" + MAPPING)
+    Path("b.map").write_text("# files: *.data\n# delimiter: ;\n# columns: seen, room, temp\n" + MAPPING)
+    ran = dotr("run", "hot.dotr", "folder", "--map", "a.map", "--map", "b.map")
+    assert times(ran.out) == [TIMES[0], "2026-07-01T10:07:00Z", TIMES[1]]
+
+
+def test_a_mapping_without_a_time_takes_that_of_its_graphs(dotr: Dotr) -> None:
+    lines = MAPPING.splitlines()[1:-1]
+    text = ":{room} :celsius {temp}^^xsd:decimal ; <http://www.w3.org/ns/sosa/resultTime> {seen|epoch(s)} ."
+    Path("r.map").write_text("\n".join([*lines, text]))
+    Path("r.csv").write_text("seen,room,temp\n100,r1,50\n")
+    ran = dotr("run", "hot.dotr", "r.csv", "--map", "r.map")
+    assert times(ran.out) == ["1970-01-01T00:01:40Z"]
+    assert "sosa:resultTime" in ran.err
+
+
+def test_nested_objects_are_named_with_a_dot(dotr: Dotr) -> None:
+    rows = [{"t": 5, "at": {"room": "r1"}, "temp": 50}, {"t": 6, "at": [], "temp": 50}, []]
+    Path("x.jsonl").write_text("\n".join(map(json.dumps, rows)).replace(": 50", ": 50.50"))
+    Path("x.map").write_text("\n".join(["# time: t", *MAPPING.replace("room", "at.room").splitlines()[1:]]))
+    ran = dotr("run", "hot.dotr", "x.jsonl", "--map", "x.map", "--on-error", "file=dead.jsonl")
+    assert times(ran.out) == [5]
+    assert '"50.50"' in ran.out
+    assert [json.loads(line)["code"] for line in Path("dead.jsonl").read_text().splitlines()] == ["D2408"]
+
+
+def test_types_of_parquet_columns(dotr: Dotr) -> None:
+    columns = {
+        "at": pa.array([datetime(2026, 1, 1, 8, tzinfo=UTC)], pa.timestamp("ms", tz="Europe/Berlin")),
+        "local": pa.array([datetime(2026, 1, 1, 8, 0, 0, 5)], pa.timestamp("us")),
+        "day": pa.array([date(2026, 1, 1)]),
+        "n": pa.array([7], pa.int16()),
+        "f": pa.array([0.1]),
+        "d": pa.array([Decimal("1.50")]),
+        "b": pa.array([True]),
+        "c": pa.array(["x"]).dictionary_encode(),
+        "s": pa.array([{"in": {"deep": 3}}]),
+        "gone": pa.array([None], pa.string()),
+    }
+    pq.write_table(pa.table(columns), "t.parquet")
+    names = ["at", "local", "day", "n", "f", "d", "b", "c", "s.in.deep", "gone"]
+    Path("t.map").write_text(
+        "# time: at\n" + "\n".join(f"<urn:s> <urn:{name}> {{{name}}} ." for name in names)
+    )
+    dotr("convert", "t.parquet", "--map", "t.map", "-o", "c.jsonl")
+    line = json.loads(Path("c.jsonl").read_text())
+    assert line["time"] == "2026-01-01T08:00:00Z"
+    assert [part.split('"')[1] for part in line["graph"].splitlines()] == [
+        "2026-01-01T08:00:00Z",
+        "2026-01-01T08:00:00.000005",
+        "2026-01-01",
+        "7",
+        "0.1",
+        "1.50",
+        "true",
+        "x",
+        "3",
+    ]
+
+
+def test_a_mapping_is_proposed_that_works_once_its_zone_is_said(dotr: Dotr) -> None:
+    proposed = dotr("map", "new", "r.csv").out
+    assert '# time: seen|datetime("%d/%m/%Y %H:%M")' in proposed
+    assert "%m/%d/%Y" not in proposed or "would read it, too" in proposed
+    Path("n.map").write_text(proposed)
+    ran = dotr("map", "check", "n.map", "r.csv")
+    assert ran.code == 3
+    assert "have no zone" in ran.err
+    Path("n.map").write_text(dotr("map", "new", "r.csv", "--time-zone", "Europe/Berlin").out)
+    ran = dotr("map", "check", "n.map", "r.csv", "--rows", "1")
+    assert ran.code == 0
+    assert "# r.csv:2 @ 2026-" in ran.out
+    assert "sosa:hasSimpleResult 21.5" in ran.out
+    assert "3 rows as graphs of 12 triples" in ran.err
+
+
+@pytest.mark.parametrize("name", ["x.jsonl", "r.parquet", "r.tsv"])
+def test_a_mapping_is_proposed_for_every_format(dotr: Dotr, name: str) -> None:
+    write(name)
+    Path("n.map").write_text(dotr("map", "new", name, "--time-zone", "Europe/Berlin").out)
+    ran = dotr("run", "hot.dotr", name, "--map", "n.map")
+    assert ran.code == 0
+    assert "3 graphs" in ran.err
+
+
+def test_a_check_counts_what_is_refused(dotr: Dotr) -> None:
+    Path("r.csv").write_text(CSV + "01/07/2026 12:10,r1,hot\n" * 5)
+    ran = dotr("map", "check", "r.map", "r.csv", "--rows", "0")
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.count("error[D2404]") == 3
+    assert "3 rows as graphs of 3 triples, 5 refused for D2404" in ran.err
+    Path("r.map").write_text("# files: other*\n" + MAPPING)
+    assert dotr("map", "check", "r.map", "r.csv").code == 2
