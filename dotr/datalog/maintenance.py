@@ -211,6 +211,14 @@ class Maintained:
         """The rows of aggregates and clashes, but for those of the change that is open."""
         return self._tables
 
+    @property
+    def clashing(self) -> bool:
+        """Whether there are `clashes`."""
+        touched = self.store.overlay.touched
+        return any(c.added or c.removed for c in touched if is_clash(c.relation)) or any(
+            table.rows for relation, table in self._tables.items() if is_clash(relation)
+        )
+
     def clashes(self) -> list[Triple]:
         """What inconsistency rules find, with the change that is open; sorted."""
         return clashes_of(self.store)

@@ -8,15 +8,16 @@ Method:  names in the source: `t` what the background has for a key (None, one t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Protocol
 
 from dotr.ir import Node, Var
 from dotr.joins.body import BodyPattern, View
 from dotr.joins.relations import ALL, is_aggregate, is_path
 from dotr.joins.store import TripleIndex
-from dotr.rdf.overlay import Changes
-from dotr.rdf.terms import RDF_TYPE
+from dotr.rdf.background import Many
+from dotr.rdf.overlay import Changes, Row
+from dotr.rdf.terms import RDF_TYPE, Term
 
 
 class Namespace(Protocol):
@@ -77,7 +78,7 @@ class Access:
             return True
         simple = self.narrow and not self.repeats
         if exists and not self.block.annotated:
-            self._some(simple and not self.volatile)
+            self._some(simple)
             return True
         if not simple:
             self._match()
@@ -101,12 +102,8 @@ class Access:
                 missing = self._missing_in_background()
                 kept = f" and {self._row()} not in {self._removed()}" if self.volatile else ""
                 block.guard(f"not ({missing}){kept}")
-        elif self.narrow and any(self.bound) and not self.repeats and not self.volatile:
-            key = self._key()
-            if self.over:
-                block.guard(f"{key} in {self._index()}")
-            if self.base:
-                block.guard(f"{key} in {self._column()}")
+        elif self.narrow and any(self.bound) and not self.repeats:
+            block.guard(f"not ({self._nothing()})")
         else:
             block.guard(self._match_any())
         return True
@@ -204,9 +201,20 @@ class Access:
         if not simple or not any(self.bound):
             block.guard(f"not {self._match_any()}")
             return
+        block.guard(self._nothing())
+
+    def _nothing(self) -> str:
+        """An expression: no row of two columns has the one that is bound. Writes the lookup it needs."""
         key = self._key()
-        places = ([self._column()] if self.base else []) + ([self._index()] if self.over else [])
-        block.guard(" and ".join(f"{key} not in {place}" for place in places))
+        tests = [f"{key} not in {self._index()}"] if self.over else []
+        if self.base and self.volatile:
+            local, removed = self.block.local(), self._removed()
+            self.block.line(f"{local} = {self._column()}.get({key})")
+            left = self._bind(_stays_forward if self._side() == 0 else _stays_backward, "STAYS")
+            tests.append(f"({local} is None or ({removed} and not {left}({local}, {key}, {removed})))")
+        elif self.base:
+            tests.append(f"{key} not in {self._column()}")
+        return " and ".join(tests)
 
     def _values(self) -> None:
         """Two columns, one bound: the other columns of its rows."""
@@ -372,3 +380,17 @@ class Access:
             return any(all(len({row[i] for i in places}) == 1 for places in same) for row in rows)
 
         return f"{self._bind(any_same, 'SAME')}({found})"
+
+
+def _stays_forward(values: Many, subject: Term, removed: Container[Row]) -> bool:
+    """Whether one of the objects of a subject is not removed."""
+    if isinstance(values, str):
+        return (subject, values) not in removed
+    return any((subject, value) not in removed for value in values)
+
+
+def _stays_backward(values: Many, object_: Term, removed: Container[Row]) -> bool:
+    """Whether one of the subjects of an object is not removed."""
+    if isinstance(values, str):
+        return (values, object_) not in removed
+    return any((value, object_) not in removed for value in values)

@@ -128,6 +128,8 @@ class Model:
 
     def _refuse(self, kept: Maintained, ill_typed: Collection[Triple]) -> None:
         """Raise ContradictionError where `kept`, with the change that is open, contradicts itself."""
+        if not (kept.clashing or ill_typed):
+            return
         clashes = kept.clashes()
         if not (clashes or ill_typed):
             return

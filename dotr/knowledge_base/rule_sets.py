@@ -39,6 +39,9 @@ class RuleSet:
 
     def changed(self, add: Iterable[DatalogRule], remove: Iterable[DatalogRule]) -> tuple[RuleSet, int]:
         """First `remove`, then `add`; and how many were to be removed that were not there."""
+        add, remove = tuple(add), tuple(remove)
+        if not (add or remove):
+            return self, 0
         known = {form(rule): rule for rule in self.own}
         useless = sum(known.pop(key, None) is None for key in dict.fromkeys(map(form, remove)))
         for rule in add:
