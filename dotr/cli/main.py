@@ -54,6 +54,7 @@ VERBS = {
     "convert": "Convert streams between formats.",
     "map": "Mappings: what makes graphs of the rows of a table.",
     "times": "When things happened in sources: range, order, gaps, lateness.",
+    "lsp": "A language server for editors.",
     "help": "The manual, offline.",
     "doctor": "What works on this machine, and how to mend the rest.",
 }

@@ -68,7 +68,7 @@ def command(
 def as_text(shown: Shown) -> Iterator[str]:
     """The plan for a terminal."""
     for rule in shown["rules"]:
-        yield from _rule(rule)
+        yield from rule_lines(rule)
         yield ""
     for query in shown["queries"]:
         yield from _query(query)
@@ -84,7 +84,8 @@ def as_text(shown: Shown) -> Iterator[str]:
     yield from (f"  {line}" for line in shown["spark"])
 
 
-def _rule(rule: Shown) -> Iterator[str]:
+def rule_lines(rule: Shown) -> Iterator[str]:
+    """How a rule runs, for a terminal."""
     yield f"{'PRIVATE ' if rule['private'] else ''}RULE {rule['name']}"
     trigger = rule["trigger"]
     children: dict[str, list[Shown]] = {}

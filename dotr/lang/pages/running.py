@@ -560,6 +560,13 @@ PAGES: Final = (
         "dotr run all-day.dotr log.nq   # windows of a day",
     ),
     _page(
+        "D4205",
+        "an extra that is not installed",
+        "Some commands need packages that most users do not; the message names the extra to install.",
+        "pip install dotr; dotr lsp",
+        "pip install 'dotr[lsp]'; dotr lsp",
+    ),
+    _page(
         "D5201",
         "no deployment",
         "`dotr deploy` makes one.",

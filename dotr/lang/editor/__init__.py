@@ -1,0 +1,1 @@
+"""What editors need of the languages: TextMate grammars, generated from the vocabulary of the parsers."""

@@ -1,0 +1,173 @@
+"""`dotr lsp` through a real client over standard input and output."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lsprotocol import types
+from pygls.lsp.client import LanguageClient
+
+RULES = """PREFIX : <http://example.org/b#>
+QUERY Smoke := { SELECT ?room WHERE { ?o a :Smoke ; :in ?room } }
+QUERY Heat := { SELECT ?room ?c WHERE { ?o :c ?c ; :in ?room } }
+IMPORT <dotr:patterns/cooldown.dotr> AS Calm WITH Event := Heard, ?period := 1 h
+QUERY Heard := { SELECT ?key WHERE { ?o :by ?key } }
+RULE Fire
+DEFINE { dotr_fire a :Fire ; :in ?room }
+FROM Smoke
+AND LAST Hot := Heat WITHIN 5 min FROM Smoke
+  ON Hot.?room = Smoke.?room && STR(Hot.?c) != "😀" && Hot.?c > 45
+WITH ?room := Smoke.?room
+"""
+
+
+class Session:
+    """A client, its server, and one open document."""
+
+    def __init__(self, client: LanguageClient, uri: str) -> None:
+        self.client, self.uri = client, uri
+        self.text, self.version = "", 0
+        self.published: asyncio.Queue[list[types.Diagnostic]] = asyncio.Queue()
+
+    async def write(self, text: str) -> list[types.Diagnostic]:
+        """The document has another text; what is said about it."""
+        self.text, self.version = text, self.version + 1
+        if self.version == 1:
+            item = types.TextDocumentItem(self.uri, "dotr", 1, text)
+            self.client.text_document_did_open(types.DidOpenTextDocumentParams(item))
+        else:
+            changed = types.VersionedTextDocumentIdentifier(uri=self.uri, version=self.version)
+            whole = types.TextDocumentContentChangeWholeDocument(text=text)
+            self.client.text_document_did_change(types.DidChangeTextDocumentParams(changed, [whole]))
+        return await asyncio.wait_for(self.published.get(), 30)
+
+    def at(self, word: str, inside: int = 0, occurrence: int = 0) -> dict[str, Any]:
+        """The parameters of a question about a place."""
+        offset = -1
+        for _ in range(occurrence + 1):
+            offset = self.text.index(word, offset + 1)
+        before = self.text[: offset + inside]
+        line = before.count("\n")
+        column = len(before.rpartition("\n")[2].encode("utf-16-le")) // 2
+        document = types.TextDocumentIdentifier(self.uri)
+        return {"text_document": document, "position": types.Position(line, column)}
+
+
+def session(tmp_path: Path, talk: Callable[[Session], Awaitable[None]]) -> None:
+    """Run a conversation with a server of its own."""
+
+    async def main() -> None:
+        client = LanguageClient("test", "1")
+        path = tmp_path / "fire.dotr"
+        one = Session(client, path.as_uri())
+
+        @client.feature(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)
+        def published(params: types.PublishDiagnosticsParams) -> None:
+            one.published.put_nowait(list(params.diagnostics))
+
+        await client.start_io(sys.executable, "-m", "dotr", "lsp", env={**os.environ})
+        await client.initialize_async(types.InitializeParams(capabilities=types.ClientCapabilities()))
+        client.initialized(types.InitializedParams())
+        try:
+            await talk(one)
+        finally:
+            await client.shutdown_async(None)
+            client.exit(None)
+            await client.stop()
+
+    asyncio.run(asyncio.wait_for(main(), 120))
+
+
+def test_a_whole_session(tmp_path: Path) -> None:
+    async def talk(s: Session) -> None:
+        # diagnostics, as one types
+        wrong = await s.write(RULES.replace("Smoke.?room && ", "Smoke.?rom && "))
+        assert [d.code for d in wrong] == ["D1310"]
+        assert wrong[0].range.start.line == 9
+        assert "did you mean `?room`" in wrong[0].message
+        assert await s.write(RULES) == []
+        # hover: the type and the plan of a position, of a query, of a rule; an IRI in full
+        hovered = await s.client.text_document_hover_async(types.HoverParams(**s.at("Hot.?room", 1)))
+        assert hovered is not None
+        text = hovered.contents.value  # type: ignore[union-attr]
+        assert "facts of query `Heat` (?room, ?c)" in text
+        assert "keeps" in text
+        assert "for 5 min" in text
+        query = await s.client.text_document_hover_async(types.HoverParams(**s.at("Heat", 1)))
+        assert "used by Fire" in query.contents.value  # type: ignore[union-attr]
+        rule = await s.client.text_document_hover_async(types.HoverParams(**s.at("Fire", 1)))
+        assert "horizon: 5 min" in rule.contents.value  # type: ignore[union-attr]
+        iri = await s.client.text_document_hover_async(types.HoverParams(**s.at(":Smoke", 2)))
+        assert iri.contents.value == "`<http://example.org/b#Smoke>`"  # type: ignore[union-attr]
+        # definitions: a query, positions, an attribute behind a surrogate pair, a prefix, a library
+        for word, inside, occurrence, line in (
+            ("Smoke", 1, 2, 1),
+            ("Smoke", 1, 3, 7),
+            ("Hot.?room", 1, 0, 8),
+            ("Hot.?c >", 5, 0, 2),
+            (":Fire", 0, 0, 0),
+        ):
+            found = await s.client.text_document_definition_async(
+                types.DefinitionParams(**s.at(word, inside, occurrence))
+            )
+            assert isinstance(found, types.Location), word
+            assert (found.uri, found.range.start.line) == (s.uri, line), word
+        assert (
+            await s.write(
+                RULES.replace(
+                    "FROM Smoke\n", "FROM Smoke\nAND NOT Calm_Once WITHIN 1 h BEFORE Smoke ON true\n"
+                )
+            )
+            is not None
+        )
+        far = await s.client.text_document_definition_async(types.DefinitionParams(**s.at("Calm_Once", 2)))
+        assert isinstance(far, types.Location)
+        assert far.uri.endswith("patterns/cooldown.dotr")
+        # completion in the middle of an edit: attributes of a position, names, keywords, known terms
+        broken = RULES.replace("Hot.?c > 45", "Hot.")
+        assert await s.write(broken)
+        items = await s.client.text_document_completion_async(types.CompletionParams(**s.at("&& Hot.", 7)))
+        assert [item.label for item in items] == ["?c", "?room", "time"]  # type: ignore[union-attr]
+        names = await s.client.text_document_completion_async(types.CompletionParams(**s.at("FROM Smoke", 5)))
+        labels = {item.label for item in names}  # type: ignore[union-attr]
+        assert {"Smoke", "Heat", "Fire", "Calm_Once", "WITHIN", "COALESCE"} <= labels
+        terms = await s.client.text_document_completion_async(
+            types.CompletionParams(**s.at(":in ?room }", 1))
+        )
+        assert {":Smoke", ":in", ":c"} <= {item.label for item in terms}  # type: ignore[union-attr]
+        # formatting
+        await s.write(RULES.replace("RULE Fire", "rule   Fire"))
+        document = types.TextDocumentIdentifier(s.uri)
+        options = types.FormattingOptions(tab_size=2, insert_spaces=True)
+        edits = await s.client.text_document_formatting_async(
+            types.DocumentFormattingParams(document, options)
+        )
+        assert edits is not None
+        assert len(edits) == 1
+        assert "RULE Fire" in edits[0].new_text
+
+    session(tmp_path, talk)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "RULE", 'QUERY Q := { SELECT "', "IMPORT <nowhere.dotr>", "PREFIX : <http://e#>\n" * 3]
+)
+def test_nothing_that_is_half_written_ends_it(tmp_path: Path, text: str) -> None:
+    async def talk(s: Session) -> None:
+        await s.write(text + " ")
+        for params in (types.HoverParams, types.DefinitionParams, types.CompletionParams):
+            place = {"text_document": types.TextDocumentIdentifier(s.uri), "position": types.Position(0, 0)}
+            ask = {
+                types.HoverParams: s.client.text_document_hover_async,
+                types.DefinitionParams: s.client.text_document_definition_async,
+                types.CompletionParams: s.client.text_document_completion_async,
+            }[params]
+            await ask(params(**place))
+
+    session(tmp_path, talk)
