@@ -14,9 +14,10 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from dotr.batch.fact_rows import FINDING, REFUSED, FactRow
+from dotr.batch.fact_rows import COUNTED, FINDING, REFUSED, FactRow
 from dotr.batch.findings import packed
 from dotr.batch.job import Worker, split_lines
+from dotr.core.funnel import FactCounts
 from dotr.core.instant import REFUSABLE
 from dotr.core.parts import Part
 from dotr.errors import DataError, Diagnostic, DotrError, ProgramError, UnsupportedError
@@ -41,10 +42,11 @@ Instant: TypeAlias = tuple[Time, Sequence[list[Triple]]]
 
 def extract(worker: Worker, instants: Iterable[Instant]) -> Iterator[FactRow]:
     """Instants, in any order, each once, to rows of facts; where that is asked for, those in error to rows of
-    dead letters.
+    dead letters. The last row says how many facts there were.
     """
     facts, route = worker.extracting.facts, worker.router.rows
     findings = worker.extracting.findings
+    worker.extracting.counts = FactCounts()  # whatever an attempt that broke off has left there
     forgiving = worker.job.treatment.forgiving
     for time, graphs in instants:
         try:
@@ -58,6 +60,9 @@ def extract(worker: Worker, instants: Iterable[Instant]) -> Iterator[FactRow]:
             yield from ((FINDING, time, json.dumps(packed(finding))) for finding in findings)
             findings.clear()
         yield from route(time, found)
+    counts, worker.extracting.counts = worker.extracting.counts, FactCounts()
+    if counts.seen:
+        yield COUNTED, 0, json.dumps(counts.seen)
 
 
 def _letters(time: Time, graphs: Sequence[list[Triple]], error: DotrError, clock: Clock) -> Iterator[FactRow]:

@@ -16,7 +16,7 @@ from itertools import groupby
 from operator import itemgetter
 
 from dotr.batch.extracting import PLAIN, Treatment
-from dotr.batch.fact_rows import FINDING, MARK, REFUSED, FactReader, FactRow, Layout
+from dotr.batch.fact_rows import COUNTED, FINDING, MARK, REFUSED, FactReader, FactRow, Layout
 from dotr.batch.findings import packed
 from dotr.batch.verifying import MatchOracle
 from dotr.core.deployment import Deployment
@@ -26,6 +26,7 @@ from dotr.errors import Diagnostic, ProgramError
 from dotr.events import Clock, Composite, Fact, RawMatch, Time
 from dotr.tesla.partitioning import RuleComponentGroup
 from dotr.tesla.silence import silence
+from dotr.tesla.stages import Passed, summed
 
 TickFacts = Callable[[Time], Mapping[str, Sequence[Fact]]]
 """What the background alone answers at an instant without a graph."""
@@ -33,8 +34,8 @@ TickFacts = Callable[[Time], Mapping[str, Sequence[Fact]]]
 
 @dataclass(slots=True)
 class Detected:
-    """What one task did, and what was sent to it: findings, and dead letters of the instants `refused`.
-
+    """What one task did, and what was sent to it: findings, dead letters of the instants `refused`, and how
+    many facts there were by query. `passed`: how far trigger facts that the task owns came, by rule.
     `left_out`: rule → trigger facts that took it too much work.
     """
 
@@ -45,6 +46,12 @@ class Detected:
     letters: list[str] = field(default_factory=list)
     refused: set[Time] = field(default_factory=set)
     findings: list[tuple[Time, str]] = field(default_factory=list)
+    streams: dict[str, int] = field(default_factory=dict)
+    passed: dict[str, Passed] = field(default_factory=dict)
+
+    def counted(self) -> str:
+        """What funnels are made of, as JSON; `Counted` takes it."""
+        return json.dumps([self.streams, self.passed])
 
 
 class Detecting:
@@ -85,6 +92,11 @@ class Detecting:
             if number == FINDING:
                 self.done.findings += ((time, text) for _part, time, text in part)
                 continue
+            if number == COUNTED:
+                for _part, _time, text in part:
+                    for stream, count in json.loads(text).items():
+                        self.done.streams[stream] = self.done.streams.get(stream, 0) + count
+                continue
             self.done.parts += 1
             group, _bucket, slice_ = self._layout.owner(number)
             emitter = self._emitters[group]
@@ -105,12 +117,16 @@ class Detecting:
         oracle = MatchOracle(part.program, self._clock) if self._treatment.verify else None
         slices = self._layout.cuts[group.number].slices
         start, end = (None, None) if slices is None else slices.bounds(slice_)
+        owned = start is None
         for time, facts, graph in self._instants(group, detector, start, end, rows):
             before = detector.dropped
+            if not owned and start is not None and time >= start:
+                detector.forget_passed()
+                owned = True
             matches = detector.detect(time, facts, graph)
             if oracle is not None:
                 oracle.check(time, facts, graph, matches, left_out.facts)
-            if start is not None and time < start:
+            if not owned:
                 left_out.forget()  # the slice before tells of it
             else:
                 if left_out.facts:
@@ -121,6 +137,8 @@ class Detecting:
                 self.done.dropped += detector.dropped - before
                 if matches:
                     yield matches
+        if owned:
+            self.done.passed = summed(self.done.passed, detector.passed())
 
     def _overworked(self, rule: str, error: ProgramError) -> None:
         counts = self.done.left_out

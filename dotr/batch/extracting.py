@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from dotr.batch.time_gaps import Cutoff
 from dotr.batch.verifying import FactOracle
 from dotr.core.deployment import Deployment
+from dotr.core.funnel import FactCounts
 from dotr.errors import Diagnostic
 from dotr.events import Clock, Fact, Time
 from dotr.rdf.terms import Triple
@@ -47,6 +48,8 @@ class Extracting:
     ) -> None:
         self.findings: list[Diagnostic] = []
         """What is to be said of instants that are not in error; who passes it on empties it."""
+        self.counts = FactCounts()
+        """The facts of instants at which graphs came; who passes them on begins anew."""
         self._instants = deployment.instants
         self._instants.begin(clock, self.findings.append)
         self._clock, self._cutoff = clock, cutoff
@@ -64,6 +67,10 @@ class Extracting:
         _, triples, facts, _ = self._instants.known(time, graphs)
         if self._oracle is not None:
             self._oracle.check(time, triples, facts)  # type: ignore[arg-type]  # nothing lasts here
+        if graphs is not None:
+            seen = self.counts.seen
+            for name, found in facts.items():
+                seen[name] += len(found)
         return facts
 
     def tick_facts(self, time: Time) -> Mapping[str, Sequence[Fact]]:

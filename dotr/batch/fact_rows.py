@@ -47,6 +47,9 @@ before everything.
 FINDING = REFUSED + 1
 """The part of rows that carry no facts but what is to be said of an instant (findings.py)."""
 
+COUNTED = REFUSED + 2
+"""The part of rows that carry no facts but how many a task found, by query (JSON)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cut:

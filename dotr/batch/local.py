@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from dotr.batch.arrow_batches import FACTS, extract, fact_rows, instants
-from dotr.batch.fact_rows import FINDING, REFUSED, FactRow, marks
+from dotr.batch.fact_rows import COUNTED, FINDING, REFUSED, FactRow, marks
 from dotr.batch.findings import first_of_each
 from dotr.batch.job import RARELY, Shipped, make_job, ship
 from dotr.batch.line_splits import file_size
@@ -67,13 +67,14 @@ class _Read:
 @dataclass(frozen=True, slots=True)
 class _Extracted:
     """What an extracting task did: its instants that are not in error, and dead letters of those that are;
-    findings by time.
+    findings by time; facts by query.
     """
 
     instants: int
     first: Time | None
     letters: list[str]
     findings: list[tuple[Time, str]]
+    counted: str
 
 
 class LocalRunner:
@@ -163,12 +164,16 @@ class _Run:
         report.instants = sum(extracted.instants for extracted in done)
         report.letters += [letter for extracted in done for letter in extracted.letters]
         findings = [found for extracted in done for found in extracted.findings]
+        for extracted in done:
+            report.add_counted(f"[{extracted.counted}, {{}}]")
         firsts = [extracted.first for extracted in done if extracted.first is not None]
         _spill(self.scratch, tasks, "marks", marks(layout, min(firsts)) if firsts else [])
+        report.ticking = (min(firsts), last) if firsts else None
         work = partial(_detect, shipped, self.scratch, self.folder, request.format_)
         for written in self._round("detect", work, list(range(tasks))):
             report.parts += written.parts
             report.dropped += written.dropped
+            report.add_counted(written.counted)
             add_counts(report.events, written.counts)
             add_counts(report.left_out, written.left_out)
             findings += written.findings
@@ -267,20 +272,24 @@ def _extract(shipped: Shipped, scratch: str, tasks: int, bucket: int) -> _Extrac
     letters: list[str] = []
     refused: set[Time] = set()
     findings: list[tuple[Time, str]] = []
+    counted = "{}"
 
     def accepted() -> Iterator[FactRow]:
+        nonlocal counted
         for row in extract(worker, instants((times[i], graphs[i]) for i in order)):
             if row[0] == REFUSED:
                 letters.append(row[2])
                 refused.add(row[1])
             elif row[0] == FINDING:
                 findings.append((row[1], row[2]))
+            elif row[0] == COUNTED:
+                counted = row[2]
             else:
                 yield row
 
     _spill(scratch, tasks, str(bucket), accepted())
     known = set(times) - refused
-    return _Extracted(len(known), min(known, default=None), letters, findings)
+    return _Extracted(len(known), min(known, default=None), letters, findings, counted)
 
 
 def _spill(scratch: str, tasks: int, name: str, rows: Iterable[tuple[int, Time, str]]) -> None:
@@ -304,7 +313,7 @@ def _detect(shipped: Shipped, scratch: str, folder: str, format_: str, task: int
         detecting.events(fact_rows(table.to_batches(max_chunksize=8192))),
     )
     done = detecting.done
-    written.dropped, written.parts = done.dropped, done.parts
+    written.dropped, written.parts, written.counted = done.dropped, done.parts, done.counted()
     written.left_out, written.findings = done.left_out, done.findings
     return written
 

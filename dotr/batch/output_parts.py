@@ -38,7 +38,7 @@ UNFINISHED = "_dotr_unfinished"
 
 @dataclass(slots=True)
 class Written:
-    """What one task wrote. `file` is "" where it had no event."""
+    """What one task wrote. `file` is "" where it had no event. `counted`: see `Detected.counted`."""
 
     file: str
     counts: dict[str, int] = field(default_factory=dict)
@@ -46,6 +46,7 @@ class Written:
     left_out: dict[str, int] = field(default_factory=dict)
     findings: list[tuple[Time, str]] = field(default_factory=list)
     parts: int = 0
+    counted: str = "[{}, {}]"
 
 
 def write_events(

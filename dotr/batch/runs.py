@@ -15,11 +15,13 @@ from dotr.batch.fact_rows import Cut, Layout
 from dotr.batch.log_splits import LogListing
 from dotr.batch.time_slices import Even, Slices, balanced_slices
 from dotr.core.deployment import Deployment
+from dotr.core.funnel import Funnel, funnels, joined
 from dotr.core.units import check_units
 from dotr.errors import Diagnostic, Severity, UnsupportedError
 from dotr.events import Clock, Time
 from dotr.ir import Program
 from dotr.tesla.partitioning import By, Partitioning, RuleComponentGroup, describe, sequential
+from dotr.tesla.stages import Passed, summed
 
 PARTS = 6
 """Parts for each core: enough to even out parts of different weight, few enough to be cheap."""
@@ -64,7 +66,11 @@ class Request:
 
 @dataclass(slots=True)
 class Report:
-    """What came of a run; `files` are the names of output files in the unfinished folder, in order."""
+    """What came of a run; `files` are the names of output files in the unfinished folder, in order.
+
+    `streams`: facts by query; `passed`: how far trigger facts came, by rule; `ticking`: the first and the
+    last instant that was run.
+    """
 
     graphs: int = 0
     instants: int = 0
@@ -79,6 +85,22 @@ class Report:
     files: list[str] = field(default_factory=list)
     parts: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
+    streams: dict[str, int] = field(default_factory=dict)
+    passed: dict[str, Passed] = field(default_factory=dict)
+    ticking: tuple[Time, Time] | None = None
+
+    def add_counted(self, text: str) -> None:
+        """Add what a task counted (`Detected.counted`)."""
+        streams, passed = json.loads(text)
+        for name, count in streams.items():
+            self.streams[name] = self.streams.get(name, 0) + count
+        told = {rule: [(step, count) for step, count in steps] for rule, steps in passed.items()}
+        self.passed = summed(self.passed, told)
+
+    def funnel(self, program: Program) -> dict[str, Funnel]:
+        """Rule → how far it came; the same as that of `dotr run`."""
+        first, last = self.ticking or (None, None)
+        return joined(program, {}, funnels(program, self.streams, self.passed, first, last), self.events)
 
 
 def add_counts(total: dict[str, int], more: Mapping[str, int]) -> None:
@@ -184,6 +206,7 @@ def run_file(request: Request, report: Report, extra: Mapping[str, Any]) -> str:
         "first": stamp(report.first),
         "last": stamp(report.last),
         "events": {r.name: report.events.get(r.name, 0) for r in request.program.rules if not r.private},
+        "funnel": report.funnel(request.program),
         "dropped": report.dropped,
         "left_out": report.left_out,
         "refused": len(report.letters),

@@ -27,6 +27,7 @@ from dotr.batch.output_parts import FORMATS, Folder, OutputFolder
 from dotr.batch.runs import Report, Request, Runner, run_file, warnings
 from dotr.batch.spark.sessions import SparkOptions
 from dotr.cli import render
+from dotr.cli.funnels import as_json, funnel_lines, heading, time_as_json
 from dotr.cli.options import (
     budget_option,
     event_options,
@@ -37,8 +38,9 @@ from dotr.cli.options import (
     program_options,
     reading,
     source_options,
+    summary_options,
 )
-from dotr.cli.run import DeadLetters, outputs_apart
+from dotr.cli.run import DeadLetters, Telling, outputs_apart
 from dotr.cli.spark_options import asked_of_spark, refuse_without_spark, spark_options
 from dotr.core.deployment import Deployment, Settings
 from dotr.errors import Diagnostic, UsageError
@@ -102,6 +104,7 @@ from dotr.tesla.partitioning import By, describe
 @jump_option
 @budget_option
 @event_options
+@summary_options
 def command(
     rules: str,
     logs: tuple[str, ...],
@@ -132,6 +135,8 @@ def command(
     budget: int,
     only_: tuple[str, ...],
     except_: tuple[str, ...],
+    summary_: str,
+    verbose: bool,
 ) -> None:
     """Detect composite events in a log that is already there; the events are those of `dotr run`.
 
@@ -166,7 +171,8 @@ def command(
             render.say_all(warnings(program, plan))
             treatment = Treatment(verify, not dead.fails)
             request = Request(deployment, log, By(by), slice_, format_, treatment, max_jump)
-            report = _run(request, runner, folder, quiet)
+            telling = Telling(os.path.basename(rules), quiet, verbose, summary_ == "json")
+            report = _run(request, runner, folder, telling)
             render.say_all(report.findings)
             for letter in report.letters:
                 dead.keep(lambda letter=letter: letter)  # type: ignore[misc]  # mypy does not infer defaults
@@ -220,10 +226,10 @@ def _log(runner: Runner, places: Sequence[str], options: SourceOptions, fail: bo
     return open_remote(runner.session(), remote, log)
 
 
-def _run(request: Request, runner: Runner, folder: Folder, quiet: bool) -> Report:
+def _run(request: Request, runner: Runner, folder: Folder, telling: Telling) -> Report:
     """Run, then give the output its name; a run that fails or is stopped leaves nothing."""
     begun, start = datetime.now(UTC), monotonic()
-    progress = Stages(not quiet and sys.stderr.isatty())
+    progress = Stages(not telling.quiet and sys.stderr.isatty())
     part = folder.open()
     before = signal.signal(signal.SIGTERM, _stopped)
     logged = logging.root.manager.disable
@@ -240,9 +246,39 @@ def _run(request: Request, runner: Runner, folder: Folder, quiet: bool) -> Repor
         signal.signal(signal.SIGTERM, before)
         logging.disable(logged)
     progress.clear()
-    if not quiet:
+    if telling.json:
+        render.tell(_summary_as_json(request, report, monotonic() - start))
+    elif not telling.quiet:
+        _tell_funnels(request, report, telling)
         render.note(_summary(report, monotonic() - start))
     return report
+
+
+def _tell_funnels(request: Request, report: Report, telling: Telling) -> None:
+    """How far rules without an event came; `telling.every`: all rules."""
+    program = request.program
+    streams = {name: report.streams.get(name, 0) for name in program.queries}
+    lines = funnel_lines(program, report.events, report.funnel(program), streams, every=telling.every)
+    if lines and report.graphs:
+        render.plain(heading(telling.rules, report.graphs, report.first, report.last, request.log.clock))
+        for line in lines:
+            render.plain(line)
+
+
+def _summary_as_json(request: Request, report: Report, seconds: float) -> str:
+    program, clock = request.program, request.log.clock
+    content = {
+        "graphs": report.graphs,
+        "instants": report.instants,
+        "first": time_as_json(report.first, clock),
+        "last": time_as_json(report.last, clock),
+        "refused": len(report.letters),
+        "dropped": report.dropped,
+        "times": dict(sorted(report.rungs.items())),
+        "queries": {name: report.streams.get(name, 0) for name in program.queries},
+        "seconds": round(seconds, 3),
+    }
+    return as_json(content, program, report.events, report.funnel(program))
 
 
 def _stopped(_number: int, _frame: FrameType | None) -> None:

@@ -17,6 +17,7 @@ from types import FrameType
 import click
 
 from dotr.cli import render
+from dotr.cli.funnels import as_json, funnel_lines, heading, time_as_json
 from dotr.cli.given import given_message, given_time
 from dotr.cli.options import (
     budget_option,
@@ -30,6 +31,7 @@ from dotr.cli.options import (
     program_options,
     reading,
     source_options,
+    summary_options,
 )
 from dotr.cli.run import chosen_format, outputs_apart
 from dotr.errors import Diagnostic, UsageError
@@ -98,6 +100,7 @@ _LOOK = 0.25
 @click.option("--overwrite", is_flag=True, help="Begin output files anew.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress line, no summary.")
 @event_options
+@summary_options
 def command(
     sources: tuple[str, ...],
     folder: str,
@@ -128,6 +131,8 @@ def command(
     quiet: bool,
     only_: tuple[str, ...],
     except_: tuple[str, ...],
+    summary_: str,
+    verbose: bool,
 ) -> None:
     """Push SOURCEs into the deployment. What was fed before, unchanged, is not fed again.
 
@@ -241,7 +246,10 @@ def command(
                     feed.run(sources, keep_open)
             finally:
                 progress.clear()
-                if not quiet:
+                if summary_ == "json":
+                    render.tell(summary_as_json(feed, progress.seconds))
+                elif not quiet:
+                    tell_funnels(feed, folder, every=verbose)
                     render.note(summary(feed, progress.seconds))
 
 
@@ -338,3 +346,35 @@ def summary(feed: Feed, seconds: float) -> str:
         parts.append(f"closed up to {clock.text(watermark)}")
     parts.append(f"{render.counted(totals.commits, 'commit')} in {totals.saving:.1f} s")
     return "; ".join(parts) + f"; {seconds:.1f} s"
+
+
+def tell_funnels(feed: Feed, folder: str, *, every: bool) -> None:
+    """How far rules without an event came since they were deployed; `every`: all rules."""
+    pipeline, counters = feed.pipeline, feed.pipeline.counters
+    if pipeline.clock is None:
+        return
+    program = pipeline.program
+    lines = funnel_lines(program, counters.events, counters.funnel, counters.streams, every=every)
+    if lines:
+        render.plain(heading(folder, counters.graphs, counters.first, counters.last, pipeline.clock))
+    for line in lines:
+        render.plain(line)
+
+
+def summary_as_json(feed: Feed, seconds: float) -> str:
+    """What this feed brought, and how far rules came since they were deployed, as one line."""
+    totals, counters, clock = feed.totals, feed.pipeline.counters, feed.pipeline.clock
+    content = {
+        "graphs": totals.graphs,
+        "events": totals.events,
+        "late": totals.late,
+        "refused": totals.refused,
+        "times": dict(feed.rungs),
+        "watermark": time_as_json(feed.pipeline.watermark, clock),
+        "commits": totals.commits,
+        "first": time_as_json(counters.first, clock),
+        "last": time_as_json(counters.last, clock),
+        "queries": counters.streams,
+        "seconds": round(seconds, 3),
+    }
+    return as_json(content, feed.pipeline.program, counters.events, counters.funnel)

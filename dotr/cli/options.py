@@ -232,6 +232,21 @@ def output_options(formats: tuple[str, ...] = EVENT_FORMATS) -> Callable[[F], F]
     return lambda function: _decorated(function, options)
 
 
+def summary_options(function: F) -> F:
+    """`--summary --verbose`."""
+    options = (
+        click.option(
+            "--summary",
+            "summary_",
+            type=click.Choice(["text", "json"]),
+            default="text",
+            help="How the summary is written; as JSON it is one line, the last on standard error.",
+        ),
+        click.option("-v", "--verbose", is_flag=True, help="How far every rule came, not only silent ones."),
+    )
+    return _decorated(function, options)
+
+
 def event_options(function: F) -> F:
     """`--only --except`."""
     options = (

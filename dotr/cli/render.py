@@ -52,6 +52,16 @@ def note(text: str) -> None:
     _print(visible(f"dotr: {text}"))
 
 
+def plain(text: str) -> None:
+    """Print one line of a table that is not data."""
+    _print(visible(text))
+
+
+def tell(text: str) -> None:
+    """Print one line of JSON that a program reads, as it is."""
+    _print(text)
+
+
 def _print(text: str) -> None:
     with suppress(OSError, ValueError):  # nobody may be reading what went wrong
         print(text, file=sys.stderr, flush=True)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import click
 
 from dotr.cli import render
+from dotr.cli.funnels import as_json, funnel_lines, heading, time_as_json
 from dotr.cli.given import given_time
 from dotr.cli.options import (
     budget_option,
@@ -24,6 +25,7 @@ from dotr.cli.options import (
     program_options,
     reading,
     source_options,
+    summary_options,
 )
 from dotr.core.deployment import Deployment, Settings
 from dotr.core.parts import Part
@@ -57,6 +59,7 @@ from dotr.survey.sample import Sample
 @budget_option
 @output_options()
 @event_options
+@summary_options
 @click.option(
     "--then",
     type=(str, str),
@@ -87,6 +90,8 @@ def command(
     quiet: bool,
     only_: tuple[str, ...],
     except_: tuple[str, ...],
+    summary_: str,
+    verbose: bool,
     then: tuple[tuple[str, str], ...],
     explain: bool,
 ) -> None:
@@ -128,6 +133,7 @@ def command(
                 max_jump=max_jump,
             ),
             delayed,
+            Telling(os.path.basename(rules), quiet, verbose, summary_ == "json"),
         )
         for at, later in then:
             when, clock = given_time(at, options.unit, None, "--then")
@@ -136,7 +142,7 @@ def command(
                 again = events_wanted(again, only_, except_)
             told = read_background([*again.background, *background], base, max_document, named=again.named)
             replay.replace(when, clock, again, told)
-        replay.run(open_sink(format_, output, overwrite, program, write), output, quiet)
+        replay.run(open_sink(format_, output, overwrite, program, write), output)
 
 
 def chosen_format(format_: str | None, output: str | None, can: Sequence[str], verb: str) -> str:
@@ -231,6 +237,19 @@ class DeadLetters:
             self.write(line())
 
 
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """How much a summary says. `rules`: the name that its table begins with; `every`: all rules in it; not
+    `table`: there is none.
+    """
+
+    rules: str
+    quiet: bool = False
+    every: bool = False
+    json: bool = False
+    table: bool = True
+
+
 @dataclass(slots=True)
 class Replay:
     """Owns one run: sources into the pipeline, events out to one output."""
@@ -238,7 +257,7 @@ class Replay:
     sources: Sources
     pipeline: Pipeline
     delayed: DeadLetters
-    tells_silence: bool = True
+    telling: Telling
     origins: Lineage = field(init=False)
     _graph: TimedGraph | None = field(default=None, init=False)
     _progress: render.Progress = field(default_factory=lambda: render.Progress(False), init=False)
@@ -258,10 +277,11 @@ class Replay:
             raise DataError(Diagnostic("D2102", "the times of --then are of two kinds", hint=hint))
         self.pipeline.replace(time, program, background)
 
-    def run(self, sink: TextSink | ParquetSink, output: str | None, quiet: bool) -> None:
+    def run(self, sink: TextSink | ParquetSink, output: str | None) -> None:
         """Replay everything. What was emitted before an error or Ctrl-C is written, and stays."""
+        telling = self.telling
         self._progress = progress = render.Progress(
-            not quiet and sys.stderr.isatty() and (output is not None or not sys.stdout.isatty())
+            not telling.quiet and sys.stderr.isatty() and (output is not None or not sys.stdout.isatty())
         )
         try:
             self._replay(sink, progress)
@@ -275,20 +295,48 @@ class Replay:
                 render.note(f"what was emitted so far is in {sink.output.part}")
             raise
         progress.clear()
-        if not quiet:
-            if self.tells_silence:
-                self._tell_silence()
+        if telling.json:
+            self._tell_json(progress.seconds)
+        elif not telling.quiet:
+            self._tell_funnels()
             render.note(self.summary(progress.seconds))
 
-    def _tell_silence(self) -> None:
-        """Why rules without an event had none, where their queries had no fact in the first graphs."""
-        events, program = self.pipeline.counters.events, self.pipeline.program
-        if self.pipeline.clock is None or all(events.get(r.name) for r in program.rules if not r.private):
+    def _tell_funnels(self) -> None:
+        """How far rules without an event came, and why; `every`: all rules."""
+        pipeline, counters = self.pipeline, self.pipeline.counters
+        events, program = counters.events, pipeline.program
+        if pipeline.clock is None or not self.telling.table:
             return
-        from dotr.survey.silent_rules import why_silent  # noqa: PLC0415  # start-up: most runs have events
+        why: list[Diagnostic] = []
+        if not all(events.get(r.name) for r in program.rules if not r.private):
+            from dotr.survey.silent_rules import why_silent  # noqa: PLC0415  # start-up: most runs have events
 
-        self._sample.clock = self.pipeline.clock
-        render.say_all(why_silent(self.pipeline.deployment, events, self._sample))
+            self._sample.clock = pipeline.clock
+            why = why_silent(pipeline.deployment, events, self._sample)
+            render.say_all(why)
+        every = self.telling.every
+        lines = funnel_lines(program, events, counters.funnel, counters.streams, why, every=every)
+        if lines:
+            graphs, first, last = counters.graphs, counters.first, counters.last
+            render.plain(heading(self.telling.rules, graphs, first, last, pipeline.clock))
+        for line in lines:
+            render.plain(line)
+
+    def _tell_json(self, seconds: float) -> None:
+        counters, clock, sources = self.pipeline.counters, self.pipeline.clock, self.sources
+        content = {
+            "graphs": counters.graphs,
+            "instants": counters.instants,
+            "first": time_as_json(counters.first, clock),
+            "last": time_as_json(counters.last, clock),
+            "late": counters.late,
+            "refused": sources.refusals.count,
+            "dropped": counters.dropped,
+            "times": dict(sources.ladder.rungs),
+            "queries": counters.streams,
+            "seconds": round(seconds, 3),
+        }
+        render.tell(as_json(content, self.pipeline.program, counters.events, counters.funnel))
 
     def _replay(self, sink: EventSink, progress: render.Progress) -> None:
         sources, pipeline, origins = self.sources, self.pipeline, self.origins
@@ -321,7 +369,7 @@ class Replay:
                     if at_once:
                         sink.flush()
                 if progress.shown and not count & 63:  # what it shows is worth counting
-                    progress.update(count, sum(pipeline.counters.events.values()), clock.text(graph.time))
+                    progress.update(count, pipeline.events_so_far(), clock.text(graph.time))
         except DataError:
             if not self._running:  # an error of the sources: what was closed before is told
                 self._write(sink)

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from dotr.cli.funnels import funnel_as_json, funnel_lines
 from dotr.cli.options import deployment_option
 from dotr.cli.render import left_out
 from dotr.events import Clock, Time
@@ -25,7 +26,8 @@ from dotr.tesla.references import rule_reaches
 @click.option(
     "--format", "format_", type=click.Choice(["text", "json"]), default="text", help="How to write."
 )
-def command(folder: str, format_: str) -> None:
+@click.option("-v", "--verbose", is_flag=True, help="How far every rule came, not only silent ones.")
+def command(folder: str, format_: str, verbose: bool) -> None:
     """What is deployed, as of the last commit."""
     with Journal(folder, exclusive=False) as journal:
         deployed = journal.deployed()
@@ -37,6 +39,13 @@ def command(folder: str, format_: str) -> None:
         click.echo(json.dumps(report, ensure_ascii=False))
     else:
         click.echo(shown(report), nl=False)
+        program, counts = deployed_program(deployed), status.get("events", {})
+        funnels, streams = status.get("funnel", {}), status.get("queries", {})
+        lines = funnel_lines(program, counts, funnels, streams, every=verbose) if funnels else []
+        if lines:
+            click.echo("\nhow far rules came" + ("" if verbose else ", those without an event"))
+        for line in lines:
+            click.echo(line)
 
 
 def reported(deployed: Deployed, program: Program, status: dict[str, Any]) -> dict[str, Any]:
@@ -51,6 +60,7 @@ def reported(deployed: Deployed, program: Program, status: dict[str, Any]) -> di
             "private": rule.private,
             "events": status.get("events", {}).get(rule.name, 0),
             "last": _time(status.get("last", {}).get(rule.name), clock),
+            "funnel": funnel_as_json(status.get("funnel", {}).get(rule.name, [])),
             "remembered": status.get("sizes", {}).get(rule.name, 0),
             "horizon": reach.kept,
             "influence": reach.influence,

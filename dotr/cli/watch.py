@@ -12,7 +12,7 @@ import click
 
 from dotr.cli.options import jump_option, lateness_options, output_options, reading, source_options
 from dotr.cli.query import json_row, query_text
-from dotr.cli.run import DeadLetters, Replay, chosen_format, outputs_apart
+from dotr.cli.run import DeadLetters, Replay, Telling, chosen_format, outputs_apart
 from dotr.core.deployment import Deployment
 from dotr.core.lasting_model import LastingModel
 from dotr.core.pipeline import Pipeline
@@ -102,12 +102,12 @@ def command(
                 max_jump=max_jump,
             ),
             delayed,
-            tells_silence=False,
+            Telling("", quiet, table=False),
         )
         out = open_output(output, overwrite) if output else StreamOutput(sys.stdout.buffer)
         if initial:
             out.write(write(_initial(program, triples, select.ask), None))
-        replay.run(TextSink(_formatted(write, select.ask), out), output, quiet)
+        replay.run(TextSink(_formatted(write, select.ask), out), output)
 
 
 _Write = Callable[[Iterable[SignedAnswer], Clock | None], str]

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from dotr.core.funnel import Funnel
+from dotr.events import Time
+
 
 @dataclass(slots=True)
 class Counters:
@@ -26,3 +29,7 @@ class Counters:
     overlooked: int = 0
     events: dict[str, int] = field(default_factory=dict)
     left_out: dict[str, int] = field(default_factory=dict)
+    first: Time | None = None
+    last: Time | None = None
+    streams: dict[str, int] = field(default_factory=dict)
+    funnel: dict[str, Funnel] = field(default_factory=dict)

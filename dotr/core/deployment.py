@@ -20,6 +20,7 @@ from dotr.core.ahead import Ahead, ahead
 from dotr.core.detect import ENGINES, Detector
 from dotr.core.emit import Emitter
 from dotr.core.enrich import enricher, reopened
+from dotr.core.funnel import FactCounts
 from dotr.core.instant import Instants
 from dotr.datalog.materialiser import Materialiser
 from dotr.events import Clock, Time
@@ -145,6 +146,12 @@ class Deployment:
         extract = self.instants.extract
         filtered = {stream: Filtered(*filter_) for stream, filter_ in extract.filtered.items()}
         return self._engine.open(self.program, clock, extract.same, filtered, budget, on_refused)
+
+    def fact_counts(self) -> FactCounts:
+        """What counts the facts that `instants` finds."""
+        extract = self.instants.extract
+        bases = {stream: base for stream, (base, _, _) in extract.filtered.items()}
+        return FactCounts(extract.same, bases, self.program.standing)
 
     def rule_plans(self) -> list[RulePlan]:
         """How each rule is detected, in program order."""

@@ -18,6 +18,7 @@ from dotr.sparql.distribution import Shares
 from dotr.tesla.detector import Filtered, Restored, TeslaDetector
 from dotr.tesla.plan import RulePlan
 from dotr.tesla.refusals import RefusedTrigger
+from dotr.tesla.stages import Passed
 from dotr.tesla.thresholds import sizes
 from dotr.tesla.timeline import OpenLars, opened
 
@@ -46,6 +47,12 @@ class Detector(Protocol):
 
     def sizes(self) -> dict[str, int]:
         """Rule → how many facts are remembered for it."""
+
+    def passed(self) -> dict[str, Passed]:
+        """Rule → how many partial matches each step of it left since this detector was made."""
+
+    def forget_passed(self) -> None:
+        """Count from 0 again."""
 
     def snapshot(self) -> dict[str, Any]:
         """State by rule digest, as a JSON-able value that shares nothing with the detector."""

@@ -21,6 +21,7 @@ from dotr.core.deployment import Deployment
 from dotr.core.detect import Detector
 from dotr.core.emit import Emission, Emitter
 from dotr.core.findings import Finding
+from dotr.core.funnel import FactCounts, Funnel, funnels, joined
 from dotr.core.instant import REFUSABLE, Facts, Known
 from dotr.core.jumps import Jump, Jumps
 from dotr.core.lasting_instants import LastingInstants, is_refusable
@@ -121,6 +122,7 @@ class Pipeline:
         self._last: Time | None = None  # last instant processed
         self._heard: Time | None = None  # last one of those at which a graph came
         self._counts = Counters()
+        self._facts = FactCounts()
         self._events = [0] * len(self.program.rules)
         self._retired: dict[str, int] = {}  # events of rules that were there before a `replace`
         self._fired: dict[tuple[int, ...], int] = {}  # what is not in _events yet, by rules that fired alike
@@ -152,7 +154,9 @@ class Pipeline:
 
     def _new_detector(self, clock: Clock) -> Detector:
         if self._lasting is not None:
+            self._facts = FactCounts(standing=self.program.standing)
             return self.deployment.detecting(self.program).detector(clock, self._left_out.take)
+        self._facts = self.deployment.fact_counts()
         return self.deployment.detector(clock, self._left_out.take)
 
     @property
@@ -184,13 +188,35 @@ class Pipeline:
         events = {rule.name: count for rule, count in counted if count or not rule.private}
         useless = 0 if self._lasting is None else self._lasting.useless
         events, left_out = {**self._retired, **events}, dict(self._left_out.counts)
+        counts = self._counts
         return replace(
-            self._counts,
+            counts,
+            facts=counts.facts + self._facts.total,
             dropped=dropped,
             useless_deletes=useless,
             events=events,
             left_out=left_out,
+            last=self._last,
+            streams=self._streams(),
+            funnel=self._funnel(events),
         )
+
+    def events_so_far(self) -> int:
+        """How many events there were; cheaper than `counters`."""
+        self._tally()
+        return sum(self._events) + sum(self._retired.values())
+
+    def _streams(self) -> dict[str, int]:
+        now, before = self._facts.streams(self.program.queries), self._counts.streams
+        return {name: count + before.get(name, 0) for name, count in now.items()}
+
+    def _funnel(self, events: Mapping[str, int]) -> dict[str, Funnel]:
+        """How far each rule came: what was counted before this detector was made, and since."""
+        if self._detect is None:
+            return self._counts.funnel
+        program, streams = self.program, self._facts.streams(self.program.queries)
+        now = funnels(program, streams, self._detect.passed(), self._counts.first, self.settled)
+        return joined(program, self._counts.funnel, now, events)
 
     def _tally(self) -> None:
         for rules, count in self._fired.items():
@@ -430,6 +456,7 @@ class Pipeline:
             )
         self._fired.clear()
         self._counts = Counters(**state["counters"])
+        self._facts = FactCounts()
         self._events = [self._counts.events.get(rule.name, 0) for rule in self.program.rules]
         self._left_out.counts = dict(self._counts.left_out)
         self._open, self._latest, self._last = state["times"]
@@ -497,7 +524,8 @@ class Pipeline:
         """Another detector, for `program`; rules that are the same keep what they remember."""
         assert self._detect is not None
         assert self.clock is not None
-        state, counts = self._detect.snapshot(), self.counters.events
+        state, self._counts = self._detect.snapshot(), self.counters
+        counts = self._counts.events
         self.program, self._emit = program, Emitter(program)
         self._tick()
         self._retired = counts
@@ -560,37 +588,35 @@ class Pipeline:
         counts, fired, emitter = self._counts, self._fired, self._emit
         if len(fired) > _RUNS:
             self._tally()
-        seen = 0
+        seen, quiet = self._facts.seen, self._facts.quiet
         hides = emitter.hides
-        try:
-            for time, came, facts, graph in known:
-                self._last = time
-                if self._on_facts is not None:
-                    facts = self._on_facts(time, facts, graph)
-                matches = detect(time, facts, graph)
-                if oracle is not None:
-                    oracle.check(time, came, graph, matches, left_out.facts)
-                failed = None
-                if left_out.facts:
-                    failed = left_out.settle(time, self.program.rules, self.clock)  # type: ignore[arg-type]  # begun
-                if matches and self._on_matches is not None:
-                    self._on_matches(time, matches)
-                if hides:
-                    matches = emitter.public(matches)
-                if graph or came:
-                    self._heard = time
-                    counts.instants += 1
-                elif not self.program.lars.rules or any(time % every == 0 for every in self._every):
-                    counts.ticks += 1
-                for found in facts.values():
-                    seen += len(found)
-                if matches:
-                    for match in matches:
-                        fired[match[0]] = fired.get(match[0], 0) + 1
-                    counts.facts += seen
-                    seen = 0
-                    yield Emission(emitter, matches)
-                if failed is not None:
-                    raise failed
-        finally:
-            counts.facts += seen
+        if counts.first is None and known:
+            counts.first = known[0][0]
+        for time, came, facts, graph in known:
+            self._last = time
+            if self._on_facts is not None:
+                facts = self._on_facts(time, facts, graph)
+            matches = detect(time, facts, graph)
+            if oracle is not None:
+                oracle.check(time, came, graph, matches, left_out.facts)
+            failed = None
+            if left_out.facts:
+                failed = left_out.settle(time, self.program.rules, self.clock)  # type: ignore[arg-type]  # begun
+            if matches and self._on_matches is not None:
+                self._on_matches(time, matches)
+            if hides:
+                matches = emitter.public(matches)
+            if graph or came:
+                self._heard = time
+                counts.instants += 1
+            elif not self.program.lars.rules or any(time % every == 0 for every in self._every):
+                counts.ticks += 1
+            counted = seen if graph else quiet
+            for name, found in facts.items():
+                counted[name] += len(found)
+            if matches:
+                for match in matches:
+                    fired[match[0]] = fired.get(match[0], 0) + 1
+                yield Emission(emitter, matches)
+            if failed is not None:
+                raise failed

@@ -392,6 +392,8 @@ class Feed:
             "dropped": counters.dropped,
             "left_out": counters.left_out,
             "events": dict(counters.events),
+            "funnel": counters.funnel,
+            "queries": counters.streams,
             "sizes": pipeline.sizes(),
             "origins": self.origins.save(),
         }

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from dotr.core.deployment import Background
 from dotr.errors import Diagnostics, DotrError
 from dotr.events import Time
-from dotr.ir import Choose, Position, Program, Rule, Select, Summarise, Triples, Var
+from dotr.ir import Choose, Position, Program, Select, Triples, Var
 from dotr.source import Span
 from dotr.survey.conditions import ENOUGH, judge, mixed, tell_kinds
 from dotr.survey.kinds import Kinds, kinds_of, listed
@@ -41,29 +41,30 @@ def survey(
     sample: Sample,
     *,
     streams: Collection[str] | None = None,
+    rules: Collection[str] | None = None,
     closed: bytes | None = None,
 ) -> Survey:
     """Look at the queries and rules of a program on a sample.
 
-    `streams`: queries alone that are looked at, without rules; None for everything. `closed`: the program's
+    `streams`, `rules`: the queries and rules that are looked at; None for all. `closed`: the program's
     closed background, where somebody has it.
     """
     found = Diagnostics()
     if not sample.graphs:
         return Survey(found, [])
     asked = {n: q for n, q in program.written.items() if streams is None or n in streams}
-    probes, rules = Probes(program), list[RuleProbe]()
+    probes = Probes(program)
     rows = {name: probes.query(unfiltered(select)) for name, select in asked.items()}
-    if streams is None:
-        facts: dict[str, Observed] = {}
-        rules = [probe_rule(probes, rule, facts) for rule in program.rules]
+    facts: dict[str, Observed] = {}
+    looked = [r for r in program.rules if rules is None or r.name in rules]
+    probed = [probe_rule(probes, rule, facts) for rule in looked]
     error = probes.run(background, sample, closed)
     empty = _judge_queries(asked, rows, sample, found)
     if empty and error is None:
         error = _look_for_pieces(program, background, sample, empty, closed, found)
-    for probe in rules:
+    for probe in probed:
         _judge_rule(probe, sample, found)
-    return Survey(found, rules, error)
+    return Survey(found, probed, error)
 
 
 # -- queries -------------------------------------------------------------------------------------------
@@ -205,12 +206,3 @@ def _tell_window(probe: RuleProbe, number: int, found: Diagnostics) -> None:
 
 def _seconds(micros: Time) -> str:
     return f"{micros / 1_000_000:,.6f}".rstrip("0").rstrip(".") + " s"
-
-
-def label(rule: Rule, number: int) -> str:
-    """What a conjunct is called in a funnel."""
-    conjunct = rule.conjuncts[number]
-    name = conjunct.position.name
-    if isinstance(conjunct, Choose):
-        return f"{conjunct.selection} {name}"
-    return conjunct.function if isinstance(conjunct, Summarise) else f"NOT {name}"

@@ -1,4 +1,4 @@
-"""Why rules of a run had no event: what the queries they need lacked, on the first graphs of the stream.
+"""Why rules of a run had no event: what their queries and conditions lacked, on the first graphs.
 
 Place:   the end of `dotr run`, where a rule had no event; one look at a bounded sample.
 """
@@ -14,21 +14,29 @@ from dotr.ir import Position
 from dotr.survey.report import survey
 from dotr.survey.sample import Sample
 
-_CAUSES: Final = frozenset(("D2511", "D2512", "D2517"))
+_CAUSES: Final = frozenset(("D2511", "D2512", "D2517", "D2518", "D2519"))
+
+_MOST: Final = 20
+"""Rules without an event that are looked at conjunct by conjunct."""
 
 
 def why_silent(deployment: Deployment, events: Mapping[str, int], sample: Sample) -> list[Diagnostic]:
-    """The reasons why queries had no fact that rules without an event need."""
+    """Why rules without an event had none: what their queries and conditions lacked."""
     program = deployment.program
+    silent = [rule for rule in program.rules if not events.get(rule.name) and not rule.private]
     needed: set[str] = set()
-    for rule in program.rules:
-        if not events.get(rule.name):
-            first = [rule.trigger] if isinstance(rule.trigger, Position) else []
-            needed |= {p.stream for p in (*first, *(choice.position for choice in rule.chosen))}
+    for rule in silent:
+        first = [rule.trigger] if isinstance(rule.trigger, Position) else []
+        needed |= {p.stream for p in (*first, *(choice.position for choice in rule.chosen))}
     streams = needed & program.written.keys()
-    if not streams or not sample.graphs:
+    if not silent or not sample.graphs:
         return []
     seen = survey(
-        program, deployment.background, sample, streams=streams, closed=deployment.closed_background()
+        program,
+        deployment.background,
+        sample,
+        streams=streams,
+        rules=[rule.name for rule in silent[:_MOST]],
+        closed=deployment.closed_background(),
     )
     return [d for d in seen.found.found if d.code in _CAUSES and d.severity is Severity.WARNING]

@@ -29,6 +29,7 @@ from dotr.tesla.columns import Column
 from dotr.tesla.conditions import NOW, names, parts
 from dotr.tesla.plan import LastValue, MonotonicStack, Ranked, RulePlan, RunningTotal, Step
 from dotr.tesla.scope import Scope
+from dotr.tesla.stages import StageCounts, StageWriter, label
 from dotr.tesla.template import faults
 from dotr.tesla.thresholds import write_size
 from dotr.tesla.work import RuleWork, computed
@@ -57,6 +58,8 @@ class _Item:
     choice: bool = False  # whether a rule alone would have one choice where this is a loop
     target: str = ""  # what the loop binds, where that is more than the local
     keeps: tuple[str, ...] = ()
+    stage: str = ""  # what it is called in a funnel; nothing: it is no step of it
+    may_fail: bool = True
 
 
 def compile_group(
@@ -67,14 +70,15 @@ def compile_group(
     budget: int,
     drop: Callable[[Sequence[int]], None],
     exceeded: Exceeded,
+    stages: StageCounts | None = None,
 ) -> Run:
     """The function of rules of one shape (sharing.py), most often of one.
 
     `columns` serve their conjuncts; `drop` is told the rules of matches that have no graph. What several
     rules match alike is one entry. A trigger fact that takes more than `budget` units of work leaves no match
-    here; `exceeded` is called instead.
+    here; `exceeded` is called instead. `stages`: what counts how far trigger facts come.
     """
-    return _Writer(plans, columns, clock, budget, drop, exceeded).function()
+    return _Writer(plans, columns, clock, budget, drop, exceeded, stages).function()
 
 
 class _Writer:
@@ -88,6 +92,7 @@ class _Writer:
         budget: int,
         drop: Callable[[Sequence[int]], None],
         exceeded: Exceeded,
+        stages: StageCounts | None,
     ) -> None:
         self.plans, self.plan = plans, plans[0]
         self.rule, self.columns, self.clock = self.plan.rule, columns, clock
@@ -101,6 +106,9 @@ class _Writer:
         self.limits = _limits(plans)
         self.triggered = "lo0", "hi0"  # locals that bound the members whose trigger it is
         self.faults = ""
+        self.counts = stages
+        self.stages = None if stages is None else StageWriter(self.source, stages, _needed(self.plan))
+        self.waiting: list[_Item] = []  # loops whose candidates are listed, but that are not open yet
 
     def function(self) -> Run:
         source, rule, work = self.source, self.rule, self.work
@@ -141,12 +149,16 @@ class _Writer:
                     source.line(f"for members in lost: {source.name('drop', self.drop)}(members)")
             if rule.consuming:
                 source.line(f"if len(out) > start: {source.name('consume', self._consume())}(out, start)")
+        if self.stages is not None:
+            self.stages.settle()
         return source.function("time, facts, out")
 
     def _write_trigger(self, kept: list[str]) -> None:
         """The trigger fact's own tests; how many members it passes for."""
         source, scope, plan = self.source, self.scope, self.plan
         scope.locals[self.rule.trigger.name] = "f0"
+        if plan.threshold is None and self.counts is not None and self.counts.triggers is not None:
+            source.line(f"{source.name('triggers', self.counts.triggers)}[{len(self.plans)}] += 1")
         if not self.ranged:
             return
         scope.range = self.triggered
@@ -159,6 +171,8 @@ class _Writer:
         write_size(source, plan.threshold.measure, "f0")
         source.line(f"hi0 = {cut}({source.name('limits', self.limits[0])}, size)")
         source.line("if not hi0: continue")
+        if self.counts is not None and self.counts.triggers is not None:
+            source.line(f"{source.name('triggers', self.counts.triggers)}[hi0] += 1")
         source.line("f0 = f0[:4]")
 
     def _write_exceeded(self, work: RuleWork) -> None:
@@ -178,7 +192,9 @@ class _Writer:
         self.source.open(f"for {item.target or item.local} in {item.loop}")
         self.scope.locals[item.gives] = item.local
         kept.append(item.local)
+        self.waiting.remove(item)
         if not item.target:
+            self._opened()
             return
         lo, hi = self.scope.range
         own = f"lo_{item.local}", f"hi_{item.local}"
@@ -187,6 +203,22 @@ class _Writer:
         self.source.line(f"if {own[0]} >= {own[1]}: continue")
         self.scope.range = own
         kept += own
+        self._opened()
+
+    def _passed(self, item: _Item) -> None:
+        """Count what is left after an item that is written."""
+        if self.stages is not None and item.stage:
+            loops, range_ = self._left()
+            self.stages.passed(item.stage, loops, range_, may_fail=item.may_fail)
+
+    def _opened(self) -> None:
+        if self.stages is not None:
+            self.stages.opened(*self._left())
+
+    def _left(self) -> tuple[list[str], tuple[str, str] | None]:
+        """The lists that are not looped over yet, and the members in range, if that is known without them."""
+        known = not any(item.target for item in self.waiting)
+        return [item.loop for item in self.waiting], self.scope.range if known and self.ranged else None
 
     def _write_ready(self, items: list[_Item], kept: list[str]) -> None:
         """Write, in order, everything not yet written whose needs are known."""
@@ -198,6 +230,9 @@ class _Writer:
                     items.remove(item)
                     item.write()
                     kept += item.keeps
+                    if item.loop:
+                        self.waiting.append(item)
+                    self._passed(item)
                     if item.gives and not item.loop:
                         self.scope.locals[item.gives] = item.local
                     progress = True
@@ -232,6 +267,7 @@ class _Writer:
                     choice=k == 1 and chosen is not Selection.EACH,
                     target=f"{fact}, lo_{fact}, hi_{fact}" if shared else "",
                     keeps=(fact,) if single else (several,),
+                    stage=label(conjunct),
                 )
             case Absent():
                 shared = isinstance(step.column.content, MonotonicStack)
@@ -239,6 +275,7 @@ class _Writer:
                     needs,
                     lambda: negation.write(source, scope, step, column, limits, number),
                     keeps=(f"lo{number}",) if shared else (),
+                    stage=label(conjunct),
                 )
             case Summarise(variable=variable):
                 return _Item(
@@ -247,6 +284,8 @@ class _Writer:
                     gives="?" + variable,
                     local=f"a{number}",
                     keeps=(f"a{number}",),
+                    stage=label(conjunct),
+                    may_fail=False,
                 )
             case _:
                 assert_never(conjunct)
@@ -256,7 +295,7 @@ class _Writer:
             self._count()
             self.source.line(f"if not {self.scope.test(part)}: continue")
 
-        return _Item(self._needs(part), write)
+        return _Item(self._needs(part), write, stage="WHERE")
 
     def _binding(self, number: int, binding: Binding) -> _Item:
         """WITH: an error or an unbound value drops the match."""
@@ -293,6 +332,8 @@ class _Writer:
             with source.block(f"if {self.faults}"):
                 source.line(f"{drop}({members})")
                 source.line("continue")
+        if self.plan.referred or any(plan.rule.private for plan in self.plans):  # nobody else counts matches
+            self._passed(_Item(frozenset(), lambda: None, stage="WITH"))
         facts = "f0, " + "".join(f"{self.scope.locals[c.position.name]}, " for c in rule.chosen)
         values = "".join(f"{self.bound[i]}, " for i in range(len(rule.bindings)))
         if not self.ranged:
@@ -347,6 +388,15 @@ def _makes_text(rule: Rule) -> bool:
     arguments = [c.argument for c in rule.conjuncts if isinstance(c, Summarise)]
     given = [binding.expression for binding in rule.bindings]
     return any(map(makes_text, [rule.where, *on, *arguments, *given]))
+
+
+def _needed(plan: RulePlan) -> list[str]:
+    """The steps without whose facts the rule is not looked at at all (network.py)."""
+    return [
+        label(step.conjunct)
+        for step in plan.steps
+        if isinstance(step.conjunct, Choose) and not step.column.chained
+    ]
 
 
 def _limits(plans: Sequence[RulePlan]) -> dict[int, list[int]]:

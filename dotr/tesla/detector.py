@@ -29,6 +29,7 @@ from dotr.tesla.identity import match_hash
 from dotr.tesla.network import Fill, Network, Options, RuleGroup, StreamWiring
 from dotr.tesla.references import Occasion, due, next_tick
 from dotr.tesla.refusals import RefusedTrigger, fail
+from dotr.tesla.stages import Passed
 from dotr.tesla.state import Restored
 from dotr.tesla.thresholds import Filtered
 from dotr.tesla.timeline import Timeline
@@ -288,6 +289,18 @@ class TeslaDetector:
             rule.name: sum(size[column] for column in dict.fromkeys(columns))
             for rule, columns in zip(self.program.rules, self.network.columns_of, strict=True)
         }
+
+    def passed(self) -> dict[str, Passed]:
+        """Rule → how many partial matches each step of it left, in the order of evaluation.
+
+        What is restored begins at 0. A rule that was never looked at, since a stream that it must choose from
+        had nothing within reach, has no step.
+        """
+        return self.network.passed()
+
+    def forget_passed(self) -> None:
+        """Count from 0 again."""
+        self.network.forget_passed()
 
     def describe(self) -> dict[str, list[str]]:
         """Rule → its plan, one line per position."""

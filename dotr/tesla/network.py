@@ -8,7 +8,7 @@ Method:  a stream knows the columns its facts fill and the groups they trigger. 
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
@@ -26,7 +26,8 @@ from dotr.tesla.references import Occasion, evaluation_order, occasions_seen
 from dotr.tesla.refusals import RefusedTrigger, overworked
 from dotr.tesla.roots import classes, roots
 from dotr.tesla.sharing import groups
-from dotr.tesla.thresholds import Filtered
+from dotr.tesla.stages import Passed, StageCounts
+from dotr.tesla.thresholds import CARRIED, Filtered
 
 NEVER: Time = 2**127
 """Later than every time."""
@@ -37,7 +38,8 @@ class RuleGroup:
     """Owns what rules answered together are at run time; most groups are one rule.
 
     `rank`: the place in dependency order. `missing`: how many of the columns it needs are empty. `referred`:
-    its rule's composites are facts of other rules.
+    its rule's composites are facts of other rules. `asleep`: what counts its trigger facts while it sleeps,
+    where facts must pass a threshold to be some.
     """
 
     plans: list[RulePlan]
@@ -47,6 +49,14 @@ class RuleGroup:
     referred: bool
     missing: int = 0
     run: Run | None = None
+    stages: StageCounts = field(init=False)
+    asleep: RuleGroup | None = None
+
+    def __post_init__(self) -> None:
+        many = len(self.plans)
+        self.stages = StageCounts(many, ranged=many > 1 and bool(self.plans[0].limits))
+        if self.plans[0].threshold is not None:
+            self.stages.triggers = [0] * (many + 1)
 
     @property
     def shares(self) -> bool:
@@ -100,6 +110,8 @@ class Network:
         self.columns: dict[ColumnSpec, Column[Any]] = {}
         self.columns_of: list[list[Column[Any]]] = [[] for _ in program.rules]
         self.dropped = [0] * len(program.rules)
+        self._queries = program.queries
+        self.connected: list[RuleGroup] = []
         self.sweep_at = NEVER
         self.options = options
         self._sweeps: list[tuple[Time, int, Column[Any]]] = []
@@ -145,6 +157,10 @@ class Network:
                     column.lower(step.threshold)
         own = self._stream(plan.rule.name) if plan.referred else None
         group = RuleGroup(plans, columns, rank, plan.occasions, own is not None)
+        self.connected.append(group)
+        trigger = plan.rule.trigger
+        if not isinstance(trigger, Every) and not trigger.chained and trigger.stream not in self._queries:
+            group.stages.triggers = [0] * (len(plans) + 1)  # what holds is found out here (timeline.py)
         self._trigger(group)  # its stream is known before anything wakes the group
         # columns over rules may fill between this group's waking and its turn: they keep nobody asleep
         steps = zip(plan.steps, columns, strict=True)
@@ -154,6 +170,10 @@ class Network:
             self._users[column].append(group)
         if not needed:
             self._wake(group)
+        elif group.stages.triggers is not None:
+            group.asleep = RuleGroup(plans, [], rank, plan.occasions, referred=False)
+            group.asleep.run = _counting(plans, group.stages.triggers)
+            insort(self._trigger(group).awake, (rank, group.asleep))
 
     def _column(self, spec: ColumnSpec) -> Column[Any]:
         column = self.columns.get(spec)
@@ -185,8 +205,22 @@ class Network:
             budget=options.budget,
             drop=self._drop,
             exceeded=self._apart(group) if group.shares else self._refusal(group.plans[0], group.columns),
+            stages=group.stages,
         )
         return group.run
+
+    def passed(self) -> dict[str, Passed]:
+        """Rule → how many partial matches each of its steps left."""
+        return {
+            plan.rule.name: group.stages.of(number)
+            for group in self.connected
+            for number, plan in enumerate(group.plans)
+        }
+
+    def forget_passed(self) -> None:
+        """Count from 0 again."""
+        for group in self.connected:
+            group.stages.forget()
 
     def _refusal(self, plan: RulePlan, columns: Sequence[Column[Any]]) -> Exceeded:
         """What happens when a trigger fact takes a rule too much work.
@@ -246,7 +280,10 @@ class Network:
     # ------------------------------------------------------------------ waking and sweeping
 
     def _wake(self, group: RuleGroup) -> None:
-        insort(self._trigger(group).awake, (group.rank, group))
+        awake = self._trigger(group).awake
+        if group.asleep is not None:
+            awake.remove((group.rank, group.asleep))
+        insort(awake, (group.rank, group))
 
     def _filled(self, column: Column[Any]) -> None:
         """A column has its first fact: groups that waited for it alone are awake, and a sweep is due."""
@@ -281,5 +318,24 @@ class Network:
         column.filled = False
         for group in self._users[column]:
             if not group.missing:
-                self._trigger(group).awake.remove((group.rank, group))
+                awake = self._trigger(group).awake
+                awake.remove((group.rank, group))
+                if group.asleep is not None:
+                    insort(awake, (group.rank, group.asleep))
             group.missing += 1
+
+
+def _counting(plans: Sequence[RulePlan], triggers: list[int]) -> Run:
+    """Count how many facts of a stream are trigger facts of the members of a group."""
+    threshold = plans[0].threshold
+    if threshold is None:
+        return lambda _time, facts, _out: triggers.__setitem__(-1, triggers[-1] + len(facts))
+    assert threshold.measure.place == CARRIED
+    cut = bisect_right if threshold.measure.inclusive else bisect_left
+    limits = [plan.threshold.limit for plan in plans if plan.threshold is not None]
+
+    def run(_time: Time, facts: Sequence[Fact], _out: list[RawMatch]) -> None:
+        for fact in facts:
+            triggers[cut(limits, fact[4])] += 1  # type: ignore[misc]  # facts of a base carry their size
+
+    return run

@@ -18,6 +18,7 @@ from dotr.batch.local import LocalRunner
 from dotr.batch.log_splits import open_log
 from dotr.batch.runs import Report, Request
 from dotr.core.deployment import Deployment
+from dotr.core.funnel import Funnel
 from dotr.core.pipeline import Pipeline
 from dotr.io.files.background import read_background
 from dotr.io.files.rule_texts import read_rules_text
@@ -68,9 +69,13 @@ def loaded(case: Path) -> tuple[Program, list[Triple], SourceOptions]:
 
 
 def in_one_process(
-    program: Program, background: list[Triple], paths: list[str], options: SourceOptions
+    program: Program,
+    background: list[Triple],
+    paths: list[str],
+    options: SourceOptions,
+    told: dict[str, Funnel] | None = None,
 ) -> list[str]:
-    """The sorted JSON lines of a run over sources in time order."""
+    """The sorted JSON lines of a run over sources in time order; `told` gets the funnels."""
     pipeline = Pipeline(Deployment(program, background))
     sources = Sources(paths, options)
     graphs = sorted(sources, key=lambda graph: graph.time)
@@ -81,6 +86,11 @@ def in_one_process(
     pipeline.begin(sources.clock)
     events = [event for graph in graphs for event in pipeline.push(graph.time, graph.triples)]
     events += pipeline.finish()
+    counters = pipeline.counters
+    for name, count in counters.events.items():  # nothing is lost between a rule's last step and its events
+        assert counters.funnel[name][-1][1] == count, counters.funnel[name]
+    if told is not None:
+        told |= counters.funnel
     return sorted(format_jsonl(event, sources.clock) for event in events)
 
 
@@ -97,11 +107,13 @@ def quiet(_stage: str, _done: int, _of: int, _graphs: int) -> None:
 def test_golden_cases_hold_in_batch(case: Path, tmp_path: Path) -> None:
     program, background, options = loaded(case)
     source = str(case / "stream.jsonl")
-    expected = in_one_process(program, background, [source], options)
+    funnels: dict[str, Funnel] = {}
+    expected = in_one_process(program, background, [source], options, funnels)
     request = Request(Deployment(program, background), open_log([source], options), By.AUTO, 2 * options.unit)
     report = LocalRunner(2, Serial).run(request, str(tmp_path), quiet)
     assert output(tmp_path, report) == expected
     assert sum(report.events.values()) == len(expected)
+    assert report.funnel(program) == funnels
 
 
 @pytest.mark.parametrize("name", ["for-is-half-open", "a-message-without-a-graph"])

@@ -17,6 +17,7 @@ from dotr.batch.spark.cluster import SparkRunner
 from dotr.batch.spark.placing import FACT_COLUMNS, by_part
 from dotr.batch.time_slices import Uneven
 from dotr.core.deployment import Deployment
+from dotr.core.funnel import Funnel
 from dotr.errors import DataError, UsageError
 from dotr.events import Clock
 from dotr.io.decode.parquet import ArchiveWriter
@@ -120,11 +121,14 @@ def test_a_batch_writes_what_one_process_prints(
     program = load_program([str(story / "rules.dotr")], read_rules_text)
     request = Request(Deployment(program), open_log([str(story / "log")], options), slice_length=length)
     report = SparkRunner().run(request, str(tmp_path), quiet)
-    expected = of_one_process(story, options)
+    funnels: dict[str, Funnel] = {}
+    expected = in_one_process(program, [], [str(story / "log")], options, funnels)
     assert len(expected) > 30
     assert output(tmp_path, report) == expected
     assert (report.graphs, report.instants, report.first, report.last) == (240, 97, 0, 96_000_000)
     assert sum(report.rungs.values()) == 240
+    assert report.funnel(program) == funnels
+    assert funnels["Alarm"][0] == ("Smoke", 80)
 
 
 @pytest.mark.parametrize("few", [100_000, 0])
@@ -144,6 +148,8 @@ def test_archives_are_read_by_the_tasks_themselves(
     report = SparkRunner().run(Request(Deployment(program), log), str(tmp_path / "out"), quiet)
     assert output(tmp_path / "out", report) == of_one_process(story, SourceOptions())
     assert (report.graphs, report.instants) == (240, 97)
+    in_one_process(program, [], [str(story / "log")], SourceOptions(), funnels := {})
+    assert report.funnel(program) == funnels
 
 
 def test_the_data_source_reads_what_the_batch_reads(story: Path, spark: Any) -> None:

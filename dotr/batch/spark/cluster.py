@@ -134,6 +134,7 @@ class _Run:
                 taken = instants if cut is None else instants.where(f"time < {cut.since // unit}")
                 first = self._first_accepted(taken, job, look.first)
             rows = [] if first is None else marks(layout, first)
+            report.ticking = None if first is None else (first, layout.last)
             with self._stage("detect"):
                 self._write(by_part(facts, rows, layout, look.first, self._cores()), job)
         finally:
@@ -193,6 +194,7 @@ class _Run:
                 self.report.letters += note["letters"]
                 self.report.instants -= note["refused"]
                 findings += note["findings"]
+                self.report.add_counted(note["counted"])
                 add_counts(self.report.events, note["counts"])
                 add_counts(self.report.left_out, note["left_out"])
             self.report.findings = first_of_each(findings)
@@ -211,6 +213,7 @@ class _Run:
         report.files = sorted(row.file for row in done if row.file)
         for row in done:
             add_counts(report.left_out, json.loads(row.left_out))
+            report.add_counted(row.counted)
 
     def _archives(self, unit: int) -> None:
         """The run over Parquet files: tasks read row groups themselves."""
@@ -236,6 +239,7 @@ class _Run:
             graphs = tasks.mapInArrow(shipped(ReadGraphs(log, again)), "time bigint, graph string")
             gathered = frames.facts(frames.gathered(graphs), job, clock, request.log.options.base)
             facts = facts.unionByName(gathered) if few else gathered
+        report.ticking = look.first, layout.last
         with self._stage("detect"):
             self._write(by_part(facts, marks(layout, look.first), layout, look.first, self._cores()), job)
 

@@ -43,10 +43,10 @@ graphs.
 
 EVENT_COLUMNS = "rule string, id string, bindings map<string,string>, match string, graph string"
 LINE_COLUMNS = "value string, note string"
-WRITTEN = ["file", "counts", "dropped", "parts", "letters", "refused", "findings", "left_out"]
+WRITTEN = ["file", "counts", "dropped", "parts", "letters", "refused", "findings", "left_out", "counted"]
 WRITTEN_COLUMNS = (
     "file string, counts string, dropped bigint, parts bigint, letters string, refused bigint"
-    ", findings string, left_out string"
+    ", findings string, left_out string, counted string"
 )
 
 _WIDEST = 2**62
@@ -262,6 +262,7 @@ class _Write:
             integers([len(detecting.done.refused)]),
             texts([json.dumps(detecting.done.findings)]),
             texts([json.dumps(detecting.done.left_out)]),
+            texts([detecting.done.counted()]),
         ]
         yield pa.RecordBatch.from_arrays(arrays, names=WRITTEN)
 
@@ -297,7 +298,7 @@ class _Note:
         done = detecting.done
         note = {"counts": counts, "dropped": done.dropped, "parts": done.parts}
         note |= {"letters": done.letters, "refused": len(done.refused), "findings": done.findings}
-        note["left_out"] = done.left_out
+        note |= {"left_out": done.left_out, "counted": done.counted()}
         nothing = pa.RecordBatch.from_arrays([pa.nulls(1, f.type) for f in schema], schema=schema)
         yield batch(nothing, json.dumps(note))
 

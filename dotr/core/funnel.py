@@ -1,0 +1,145 @@
+"""The funnel: how far each rule came, from the facts that trigger it to its events.
+
+Place:   the pipeline counts facts with it, a batch where it extracts; both make funnels of what detection
+         counted (tesla/stages.py). Summaries, `dotr status` and `engine.counters` show them.
+Method:  trigger facts are counted by query at instants at which a graph came (streams of ISTREAM and DSTREAM
+         at all), ticks are told from the first and the last time, facts of a chained rule are its matches.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final, TypeAlias
+
+from dotr.events import Time
+from dotr.ir import Every, Position, Program
+from dotr.tesla.stages import TRIGGER, Passed, added, unreached
+
+Funnel: TypeAlias = list[tuple[str, int]]
+"""(what, how many): the trigger's facts first, then partial matches left after each step of detection."""
+
+
+LOST: Final = "WITH, DEFINE"
+"""The step at which matches without a value of WITH, or without a valid graph, are lost."""
+
+
+class FactCounts:
+    """Owns the counts of facts by query. `same`: streams whose facts come under another name; `filtered`:
+    streams whose facts are those of a base that pass a threshold: how many do, their readers count.
+
+    `seen` is counted at instants with a graph, `quiet` at those without, by the names facts come under.
+    """
+
+    __slots__ = ("_filtered", "_same", "_standing", "quiet", "seen")
+
+    def __init__(
+        self,
+        same: Mapping[str, str] | None = None,
+        filtered: Mapping[str, str] | None = None,
+        standing: Collection[str] = (),
+    ) -> None:
+        self.seen: defaultdict[str, int] = defaultdict(int)
+        self.quiet: defaultdict[str, int] = defaultdict(int)
+        self._same, self._filtered = dict(same or {}), dict(filtered or {})
+        self._standing = frozenset(standing)
+
+    @property
+    def total(self) -> int:
+        """All facts."""
+        return sum(self.seen.values()) + sum(self.quiet.values())
+
+    def streams(self, names: Iterable[str]) -> dict[str, int]:
+        """How many facts each of some streams had; those of a base with facts are left out."""
+        found: dict[str, int] = {}
+        for stream in names:
+            base = self._filtered.get(stream)
+            name = base or self._same.get(stream, stream)
+            count = self.seen[name] + (self.quiet[name] if stream in self._standing else 0)
+            if base is None or not count:
+                found[stream] = count
+        return found
+
+
+def funnels(
+    program: Program,
+    streams: Mapping[str, int],
+    passed: Mapping[str, Passed],
+    first: Time | None,
+    last: Time | None,
+) -> dict[str, Funnel]:
+    """Rule → its funnel, in program order.
+
+    `streams`: facts by query; `passed`: what detection counted; `first`, `last`: the first instant and the
+    last one that is closed, for ticks. What nothing was counted of has its trigger alone; see `joined`.
+    """
+    rules = {rule.name: rule for rule in program.rules}
+    found: dict[str, Funnel] = {}
+
+    def trigger(position: Position | Every) -> tuple[str, int]:
+        if isinstance(position, Every):
+            return "ticks", _ticks(position.duration, first, last)
+        if position.chained:
+            return position.name, funnel(position.stream)[-1][1] if position.stream in rules else 0
+        return position.name, streams.get(position.stream, 0)
+
+    def funnel(name: str) -> Funnel:
+        if name not in found:
+            found[name] = [("", 0)]  # a rule that reads its own events: no way to look twice
+            rule = rules[name]
+            counted = passed.get(name, [])
+            steps = [trigger(rule.trigger)]
+            if counted and counted[0][0] == TRIGGER:  # some facts of a base
+                steps, counted = [(steps[0][0], counted[0][1] or 0)], counted[1:]
+            found[name] = steps + [(step, steps[0][1] if n is None else n) for step, n in counted]
+        return found[name]
+
+    return {name: funnel(name) for name in rules}
+
+
+def joined(
+    program: Program, before: Mapping[str, Funnel], now: Mapping[str, Funnel], events: Mapping[str, int]
+) -> dict[str, Funnel]:
+    """The funnels of a run that began with those `before`. Ticks are those of the whole run already.
+
+    `events`: all events of the run by rule; where there are fewer than matches, some lacked a value of WITH
+    or a valid graph. A rule that was never looked at, since a stream that it must choose from had nothing,
+    says so.
+    """
+    found: dict[str, Funnel] = {}
+    for rule in program.rules:
+        old, new = before.get(rule.name, ()), now[rule.name]
+        ticks = isinstance(rule.trigger, Every)
+        trigger = new[0] if ticks or not old else (new[0][0], new[0][1] + old[0][1])
+        steps = added([(step, n) for step, n in old[1:] if step != LOST], list(new[1:]))
+        if not steps and trigger[1]:
+            steps = unreached(rule)
+        funnel = [trigger, *((step, n or 0) for step, n in steps)]
+        left = events.get(rule.name, 0)
+        if not rule.private and left < funnel[-1][1]:
+            funnel.append((LOST, left))
+        found[rule.name] = funnel
+    return found
+
+
+def _ticks(duration: Time, first: Time | None, last: Time | None) -> int:
+    """The ticks from the first to the last instant, those that could match nothing among them."""
+    return 0 if first is None or last is None else max(0, last // duration - (first - 1) // duration)
+
+
+def shown(funnel: Sequence[tuple[str, int]]) -> str:
+    """`Temp 940 → LAST Spike 12 → WHERE 0`. Aggregates, which lose nothing, stand together."""
+    steps: list[tuple[list[str], int]] = []
+    for number, (name, count) in enumerate(funnel):
+        if name == "WITH" and count == funnel[number - 1][1]:
+            continue
+        if number > 1 and name in _AGGREGATES and steps[-1][0][-1] in _AGGREGATES:
+            steps[-1][0].append(name)
+        else:
+            steps.append(([name], count))
+        if not count:  # what comes after it has nothing either
+            break
+    return " → ".join(f"{', '.join(names)} {count:,}" for names, count in steps)
+
+
+_AGGREGATES: Final = frozenset(("COUNT", "SUM", "AVG", "MIN", "MAX"))
