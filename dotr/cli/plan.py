@@ -13,6 +13,7 @@ import click
 
 from dotr.cli.options import budget_option
 from dotr.cli.planning import Shown, overview
+from dotr.cli.planning_lars import holding_lines
 from dotr.cli.render import visible
 from dotr.core.deployment import Deployment, Settings
 from dotr.io.files.background import read_background
@@ -80,6 +81,9 @@ def as_text(shown: Shown) -> Iterator[str]:
         yield "WHAT LASTS"
         yield from (f"  {entry['what']}: {entry['bound']}" for entry in shown["lasting"])
         yield ""
+    if shown["holding"]:
+        yield from holding_lines(shown["holding"])
+        yield ""
     yield "SPARK"
     yield from (f"  {line}" for line in shown["spark"])
 
@@ -111,7 +115,7 @@ def rule_lines(rule: Shown) -> Iterator[str]:
 
 def _stream(position: Shown) -> str:
     """The stream of a position, where it is not plain from its name."""
-    kind = "rule " if position["chained"] else "query "
+    kind = "rule " if position["chained"] else "" if position["held"] else "query "
     changes = position["stream"].startswith(("ISTREAM ", "DSTREAM "))
     return f"{'' if changes else kind}{position['stream']}"
 
@@ -194,6 +198,8 @@ def dot(shown: Shown) -> Iterator[str]:
         if "every" in rule["trigger"]:
             clock = _quoted("clock " + rule["name"])
             yield f"  {clock} [shape=circle, label={_quoted(rule['trigger']['every'])}];"
+    for name in _heads(shown):
+        yield f"  {_quoted('head ' + name)} [shape=hexagon, label={_quoted(name)}];"
     for start, end, label, dashed in _edges(shown):
         style = ", style=dashed" if dashed else ""
         yield f"  {_quoted(start)} -> {_quoted(end)} [label={_quoted(label)}{style}];"
@@ -215,9 +221,16 @@ def mermaid(shown: Shown) -> Iterator[str]:
         yield f"  {node('rule ' + rule['name'])}([{label}])"
         if "every" in rule["trigger"]:
             yield f"  {node('clock ' + rule['name'])}(({_entities(rule['trigger']['every'])}))"
+    for name in _heads(shown):
+        yield f"  {node('head ' + name)}{{{{{_entities(name)}}}}}"
     for start, end, label, dashed in _edges(shown):
         arrow = "-.->" if dashed else "-->"
         yield f"  {node(start)} {arrow}|{_entities(label)}| {node(end)}"
+
+
+def _heads(shown: Shown) -> list[str]:
+    layers = shown["holding"]["layers"] if shown["holding"] else []
+    return [head["name"] for layer in layers for head in layer["heads"]]
 
 
 def _edges(shown: Shown) -> Iterator[tuple[str, str, str, bool]]:
@@ -235,7 +248,8 @@ def _edges(shown: Shown) -> Iterator[tuple[str, str, str, bool]]:
 
 
 def _source(position: Shown) -> str:
-    return f"{'rule' if position['chained'] else 'query'} {position['stream']}"
+    kind = "rule" if position["chained"] else "head" if position["held"] else "query"
+    return f"{kind} {position['stream'].rpartition(' ')[2] if position['held'] else position['stream']}"
 
 
 def _quoted(text: str) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from itertools import islice
 from typing import Any, assert_never
 
+from dotr.cli.planning_lars import holding
 from dotr.cli.planning_lasting import EVERY_GRAPH, lasting, lasting_relations, reads_what_lasts
 from dotr.core.deployment import Deployment
 from dotr.ir import (
@@ -60,6 +61,7 @@ def overview(deployment: Deployment, *, code: bool = False) -> Shown:
         "rules": _rules(deployment, writer),
         "queries": _queries(deployment, writer, code),
         "lasting": lasting(deployment, writer),
+        "holding": holding(deployment),
         "datalog": _datalog(deployment),
         "background": _background(deployment, writer.term),
         "spark": describe(program, deployment.partitioning()),
@@ -104,6 +106,7 @@ def _trigger(rule: Rule) -> Shown:
         "stream": rule.trigger.stream,
         "attributes": list(rule.trigger.variables),
         "chained": rule.trigger.chained,
+        "held": rule.trigger.held,
     }
 
 
@@ -122,6 +125,7 @@ def _conjuncts(
                 "choice": choice(conjunct, writer),
                 "stream": position.stream,
                 "chained": position.chained,
+                "held": position.held,
                 "parent": parent(conjunct.window),
                 "interval": interval(conjunct.window),
                 "keys": keys,
@@ -215,8 +219,11 @@ def _queries(deployment: Deployment, writer: Writer, code: bool) -> list[Shown]:
             standing = program.standing.get(position.stream)
             if standing is not None:
                 users.setdefault(standing.query, {})[f"{rule.name} ({standing.operator})"] = None
-            elif not position.chained:
+            elif not position.within_instant:
                 users.setdefault(position.stream, {})[rule.name] = None
+    for stream in program.lars.reads:
+        standing = program.standing.get(stream)
+        users.setdefault(stream if standing is None else standing.query, {})["LARS"] = None
     lasts = lasting_relations(deployment)
     plain = {p.stream for rule in program.rules for p in rule.positions}
     explanations = deployment.instants.extract.explain(writer.term, code)

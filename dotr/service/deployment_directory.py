@@ -192,13 +192,17 @@ def undeploy(journal: Journal, name: str) -> Program:
         for rule in program.rules
         if rule.name != name and any(p.chained and p.stream == name for p in rule.positions)
     ]
+    if name in program.lars.reads:
+        readers.append("LARS")
     if readers:
         raise RefusedError(
             Diagnostic(
                 "D5210",
                 f"rule `{name}` is read by {', '.join(f'`{reader}`' for reader in readers)}",
                 notes=("a rule without the events it reads would silently stop",),
-                hint=f"undeploy {readers[0]} first",
+                hint="deploy .lars files that do not read it"
+                if readers[0] == "LARS"
+                else f"undeploy {readers[0]} first",
             )
         )
     left = program.without([name])
@@ -228,9 +232,12 @@ def _why(rule: Rule, before: Program, after: Program) -> str:
     old = before.rules[before.rule_index(rule.name)]
     if old != rule:
         return "its text changed"
+    was, now = before.selects, after.selects
     for position in rule.positions:
-        if not position.chained and before.queries[position.stream] != after.queries[position.stream]:
+        if not position.within_instant and was.get(position.stream) != now.get(position.stream):
             return f"its query `{position.name}` changed"
+    if any(position.held for position in rule.positions) and before.lars != after.lars:
+        return "the rules of what holds changed"
     if before.entailment is not after.entailment:
         return "ENTAILMENT changed"
     chained = [p.stream for p in rule.positions if p.chained]
