@@ -1,4 +1,4 @@
-"""What `dotr plan` says about what holds: the timeline, the rules layer by layer, and what bounds their state.
+"""What `dotr plan` says about what holds: the timeline, the rules by layer, what bounds their state.
 
 Place:   under planning.py.
 Method:  language.md, "A .lars file". State reaches back the sum of windows and offsets along a path of heads,
