@@ -142,7 +142,8 @@ def _splits(files: Sequence[str], options: SourceOptions, fail: bool) -> Iterato
             yield from (Split((piece,)) for piece in row_groups[file])
             continue
         bytes_ = file_size(file)
-        at = cuts(file, bytes_, SPLIT) if options.mapping_for(file) is None else []
+        as_whole = options.split or options.mapping_for(file) is not None
+        at = [] if as_whole else cuts(file, bytes_, SPLIT)
         if at:
             ends = zip([0, *at], [*at, bytes_], strict=True)
             yield from (Split((Piece(file, start, end),)) for start, end in ends)

@@ -21,7 +21,7 @@ from dotr.io.tables.mapping import TableMapping, read_mapping
 from dotr.io.timestamps import UNITS
 from dotr.ir import Program
 from dotr.ir.private_rules import only
-from dotr.lang.grammar.base import nearest
+from dotr.lang.grammar.base import WELL_KNOWN, nearest
 from dotr.lang.grammar.durations import duration
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -118,13 +118,23 @@ def zone(value: str) -> str:
     return value
 
 
+def class_or_property(value: str) -> str:
+    """The term of an absolute IRI, or of a name with a prefix that everybody knows."""
+    prefix, _, local = value.partition(":")
+    if prefix in WELL_KNOWN and not local.startswith("//"):
+        return f"<{WELL_KNOWN[prefix]}{local}>"
+    if re.fullmatch(r"[A-Za-z][\w-]*:[\w-]+", value) and prefix not in ("urn", "tag"):
+        raise click.BadParameter(f"`{prefix}:` is not a prefix that dotr knows: write the IRI in full")
+    return f"<{iri(value)}>"
+
+
 def mappings(paths: Sequence[str]) -> tuple[TableMapping, ...]:
     """Mapping files, read."""
     return tuple(read_mapping(path) for path in paths)
 
 
 def source_options(function: F) -> F:
-    """`--base --time-path --time-unit --time-zone --map --max-document --on-error`."""
+    """`--base --time-path --time-unit --time-zone --split --with-shared --map --max-document --on-error`."""
     options = (
         click.option(
             "--base", type=iri, metavar="IRI", default=STREAM_BASE, help="Resolve relative IRIs against this."
@@ -139,6 +149,14 @@ def source_options(function: F) -> F:
             help="What integer times count (default: s).",
         ),
         _kept("--time-zone", "zone", zone, metavar="ZONE", help="The zone of dateTimes that say none."),
+        _kept(
+            "--split",
+            "split",
+            class_or_property,
+            metavar="IRI",
+            help="Take dumps apart: a graph for each subject of this class, or with this property.",
+        ),
+        _kept("--with-shared", "shared", bool, is_flag=True, help="With --split: also what several share."),
         _kept(
             "--map",
             "mappings",

@@ -14,6 +14,7 @@ from dotr.errors import DataError
 from dotr.events import Clock, Time
 from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE
 from dotr.io.decode.quads import WHOLE
+from dotr.io.dumps.subject_graphs import MEMORY
 from dotr.io.tables.mapping import TableMapping, mapping_for
 from dotr.io.timestamps import UNITS, TimestampExtractor
 from dotr.rdf.terms import Term
@@ -99,6 +100,12 @@ class SourceOptions:
     """The zone of dateTimes that say none; "" refuses them."""
     mappings: tuple[TableMapping, ...] = ()
     """What makes graphs of the rows of tables; the first that is for a file is taken."""
+    split: Term = ""
+    """The class or property of the subjects that a dump is taken apart by; "" leaves documents whole."""
+    shared: bool = False
+    """Whether what several subjects of a dump refer to goes into the graph of each."""
+    split_memory: int = MEMORY
+    """Bytes of a dump that are held in memory, about."""
     growing: bool = False
     """Whether files are being written: then a JSON line without its end is left for the next reading."""
 

@@ -13,6 +13,7 @@ Bad input: D2101 no time · D2102 two kinds of time in one run · D2103 no zone 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import date, tzinfo
@@ -22,9 +23,11 @@ from dotr.errors import DataError, Diagnostic
 from dotr.events import Clock, Time
 from dotr.io.decode.documents import plain_name
 from dotr.io.local_time import TimeError, to_instant, zone_of
+from dotr.lang.grammar.base import WELL_KNOWN
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import (
     PROV_GENERATED_AT_TIME,
+    RDF_TYPE,
     XSD,
     XSD_DATETIME,
     XSD_INTEGER,
@@ -345,11 +348,13 @@ class TimestampExtractor:
             return ("file name", *named)
         if several:
             short, values = several[0]
-            return (short, *self._one(values, short, place))
+            return (short, *self._one(values, short, place, triples))
         looked = looked or [f"{short}: none" for short in USUAL_PROPERTIES.values()]
         raise DataError(self._missing(looked, file, place, (*about, *triples)))
 
-    def _one(self, values: Iterable[Term], what: str, place: str) -> tuple[Time, bool]:
+    def _one(
+        self, values: Iterable[Term], what: str, place: str, triples: Sequence[Triple] = ()
+    ) -> tuple[Time, bool]:
         times = {parse_term(value, self.unit, self._local) for value in values}
         if len(times) > 1:
             raise DataError(
@@ -358,7 +363,8 @@ class TimestampExtractor:
                     f"one graph has {len(times)} times of {what}",
                     place=place,
                     label=" ".join(sorted(set(values))[:5]),
-                    hint="a graph holds at one instant: write a graph for each, with its own time",
+                    hint=_split_hint(triples, set(values))
+                    or "a graph holds at one instant: write a graph for each, with its own time",
                 )
             )
         return times.pop()
@@ -382,6 +388,18 @@ class TimestampExtractor:
             if likely
             else "stamp it, name the file like 12.ttl, or give --time-path the property that holds the time",
         )
+
+
+def _split_hint(triples: Sequence[Triple], times: set[Term]) -> str:
+    """How a dump of many is taken apart: by the class of what has the times, else by their property."""
+    stamped = {s: p for s, p, o in triples if o in times and (p in USUAL_PROPERTIES or p in _ALIASES)}
+    if not stamped:
+        return ""
+    classes = Counter(o for s, p, o in triples if p == RDF_TYPE and s in stamped)
+    most = max(classes, key=lambda kind: (classes[kind], kind)) if classes else next(iter(stamped.values()))
+    iri = most[1:-1]
+    known = next((f"{p}:{iri[len(ns) :]}" for p, ns in WELL_KNOWN.items() if iri.startswith(ns)), iri)
+    return f"a graph holds at one instant; --split {known} makes one of each"
 
 
 def _likely_times(triples: Iterable[Triple]) -> list[tuple[Term, Term]]:

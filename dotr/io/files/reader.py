@@ -19,6 +19,7 @@ from dotr.core.parts import Part, all_triples
 from dotr.errors import DataError
 from dotr.events import Time
 from dotr.io.decode.documents import (
+    QUAD_FORMATS,
     Format,
     content_hash,
     decode,
@@ -34,12 +35,13 @@ from dotr.io.decode.json_lines import Line, Lines, Said, raw_lines
 from dotr.io.decode.limits import no_memory
 from dotr.io.decode.message_logs import Carried, Message, is_message_log, split_messages
 from dotr.io.decode.parsing import parse_runs, parse_triples
-from dotr.io.decode.quads import WHOLE, QuadBlock, group_whole, quad_blocks, refused_lines
-from dotr.io.decode.raw_bytes import RawBytes, pieces
+from dotr.io.decode.quads import QuadBlock, group_whole, quad_blocks, refused_lines
 from dotr.io.decode.rdf_patch import Patches, content_of
 from dotr.io.decode.sniffing import SNIFF, guess, line_format, undecided
 from dotr.io.error_policy import ErrorPolicy
+from dotr.io.files.dump_reader import DumpReader
 from dotr.io.files.table_reader import TableReader, without_mapping
+from dotr.io.files.taps import Headed, Originals, Tap, original_of
 from dotr.io.graphs import START, Bookmark, Item, Mark, SourceOptions, TimedGraph
 from dotr.io.message_parts import stamped_part
 from dotr.io.tables.mapping import TableMapping, is_table
@@ -47,83 +49,9 @@ from dotr.io.timestamps import TimestampExtractor
 from dotr.rdf.terms import Term, Triple
 
 _PART = 1 << 20
+DUMPS = (*QUAD_FORMATS, Format.TURTLE, Format.NTRIPLES, Format.RDFXML)
 _ONE_GRAPH = (Format.TURTLE, Format.NTRIPLES)
 _tuple = tuple.__new__  # of a named tuple's parts: its own `__new__` is a Python function
-
-
-class Tap:
-    """Owns the count of bytes read from a file, and reads no further than `limit` (0: to the end).
-
-    `read` may give less than asked before the end: what a pipe has now is read now. It raises DataError D2006
-    when more than `fence` bytes came since `settled` was called (0: never).
-    """
-
-    def __init__(self, file: IO[bytes], name: str, count: int = 0, limit: int = 0, fence: int = 0) -> None:
-        self._file = file
-        self._some = getattr(file, "read1", file.read)
-        self.count = count
-        self.tape: RawBytes | None = None
-        self.ended = False
-        self._limit = limit
-        self.fence = fence
-        self._name, self._settled = name, count
-
-    def settled(self) -> None:
-        """A graph came of what was read."""
-        self._settled = self.count
-
-    def read(self, size: int = -1) -> bytes:
-        content: bytes = self._some(size) if size > 0 and not self._limit else self._limited(size)
-        self.count += len(content)
-        self.ended = not content
-        if self.fence and self.count - self._settled > self.fence:
-            raise too_large(self._name, self.fence)
-        if self.tape is not None:
-            self.tape.take(content)
-        return content
-
-    def _limited(self, size: int) -> bytes:
-        allowed = self._allowed(size)
-        return self._file.read() if allowed < 0 else self._some(allowed)
-
-    def _allowed(self, size: int) -> int:
-        if not self._limit:
-            return size
-        left = max(0, self._limit - self.count)
-        return left if size < 0 else min(size, left)
-
-
-class Originals:
-    """Owns what is needed to find the original bytes of a refused graph of a quad document."""
-
-    def __init__(self, tap: Tap, head: bytes, format_: Format, name: str, base: str) -> None:
-        self._before = tap.count - len(head)
-        self._tape = tap.tape = RawBytes(self._before, WHOLE if format_ is Format.TRIG else 0)
-        self._tape.take(head)
-        self._tap = tap
-        self._pieces: dict[Term, bytes] | None = None
-        self._document = format_, name, base
-
-    def passed(self, block: QuadBlock) -> None:
-        """A block is through."""
-        if not block.whole:
-            self._before = block.end
-            self._tape.passed(block.end)
-
-    def of(self, block: QuadBlock) -> bytes | None:
-        """The bytes of a block, None if they cannot be told from others, or the document is too long."""
-        if not block.whole:
-            return self._tape.between(self._before, block.end)
-        if self._pieces is None and self._tap.ended:
-            content = self._tape.everything()
-            self._pieces = {} if content is None else pieces(content, *self._document)
-        return (self._pieces or {}).get(block.name)
-
-
-def original_of(block: QuadBlock, originals: Originals | None) -> bytes:
-    """The bytes of a refused graph as they stand in its document, else the graph as N-Quads."""
-    found = None if originals is None else originals.of(block)
-    return block.text().encode("utf-8", "surrogateescape") if found is None else found
 
 
 def graphs_alone(items: Iterable[Item], refusals: ErrorPolicy) -> Iterator[TimedGraph]:
@@ -195,6 +123,7 @@ class FileReader:
         with file:
             if (
                 table is None
+                and not self.options.split
                 and format_ in _ONE_GRAPH
                 and type(file) is io.BytesIO
                 and self.bookmark == START
@@ -233,6 +162,12 @@ class FileReader:
         self._last = time
         return _tuple(TimedGraph, (time, triples, self.name, line, how, end, carried))
 
+    def _dump(self, tap: Tap, head: bytes, format_: Format) -> Iterator[Item]:
+        """A dump, taken apart. What it is compressed to is not bounded: it goes to disk."""
+        tap.fence = 0
+        reader = DumpReader(self.name, self.options, self.ladder, self.refusals, self.bookmark)
+        yield from reader.items(Headed(head, tap), format_)
+
     def _read(self, tap: Tap, format_: Format | None) -> Iterator[Item]:
         """Choose the reader by name, or by the first bytes where there is no name."""
         start, carried = tap.count, self.bookmark.carried
@@ -242,6 +177,9 @@ class FileReader:
         how = "byte"
         items: Iterator[Item]
         format_ = format_ or guess(head)
+        if self.options.split and format_ in DUMPS and not (carried or is_message_log(head)):
+            yield from self._dump(tap, head, format_)
+            return
         if format_ is Format.PATCH:
             items = self._patches(tap, head)
         elif carried or (head and is_message_log(head)):

@@ -1,4 +1,4 @@
-"""Pages of D2401 to D2409: tables and their mappings.
+"""Pages of D2401 to D2410: tables and their mappings, dumps.
 
 Place:   read by explain.py.
 """
@@ -78,6 +78,15 @@ PAGES: Final = (
         "mapping wants a cell; a column of lists in a Parquet file. Fields of objects are named with a dot.",
         '{"id": "s1", "at": {"lat": 56.1}}   # and {at} in the mapping',
         '{"id": "s1", "at": {"lat": 56.1}}   # and {at.lat} in the mapping',
+    ),
+    _page(
+        "D2410",
+        "a dump with nothing to split by",
+        "`--split` takes a dump apart by the subjects of a class, or by those with a property, by an IRI or "
+        "with a prefix that everybody knows (sosa, ssn, saref, prov, …). The message lists classes that the "
+        "dump has.",
+        "dotr run hot.dotr dump.ttl --split sosa:Observations",
+        "dotr run hot.dotr dump.ttl --split sosa:Observation",
     ),
     _page(
         "D4152",

@@ -1,0 +1,96 @@
+"""A dump taken apart on disk is what its definition, in memory, says."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dotr.io.dumps.external_sort import FAN_IN, SortedLines
+from dotr.io.dumps.subject_graphs import SubjectGraphs
+from dotr.rdf.terms import RDF_TYPE, Triple
+from tests.io.dumps.dumps import dump_of
+
+OBSERVATION = "<urn:Observation>"
+
+
+def literal_reading(triples: Sequence[Triple], wanted: str, shared: bool) -> list[tuple[str, list[Triple]]]:
+    """The definition: from each root on, to nodes that are none."""
+    own = list(dict.fromkeys(triples))
+    roots = list(dict.fromkeys(s for s, p, o in triples if p == wanted or (p, o) == (RDF_TYPE, wanted)))
+    firsts = {root: next(n for n, t in enumerate(triples) if t[0] == root) for root in roots}
+    graphs = []
+    for root in sorted(roots, key=lambda r: firsts[r]):
+        reached, waiting = {root}, [root]
+        while waiting:
+            node = waiting.pop()
+            for s, _p, o in own:
+                goes_on = o[0] == "_" or (shared and o[0] == "<")
+                if s == node and goes_on and o not in roots and o not in reached:
+                    reached.add(o)
+                    waiting.append(o)
+        graphs.append((root, [t for t in own if t[0] in reached]))
+    return graphs
+
+
+nodes = st.sampled_from(["<urn:a>", "<urn:b>", "<urn:a1>", "_:a", "_:b", "_:c", "_:d", "_:a1"])
+objects = st.one_of(nodes, st.sampled_from(['"x"', '"\\t\\n"', '"é"@en', OBSERVATION]))
+predicates = st.sampled_from(["<urn:p>", "<urn:q>", RDF_TYPE])
+dumps = st.lists(st.tuples(nodes, predicates, objects), max_size=25)
+
+
+@given(dumps, st.booleans(), st.sampled_from([OBSERVATION, "<urn:q>"]), st.sampled_from([4, 800, 1 << 20]))
+def test_graphs_are_those_of_the_definition_however_little_memory_there_is(
+    tmp_path_factory: pytest.TempPathFactory, triples: list[Triple], shared: bool, wanted: str, memory: int
+) -> None:
+    folder = tmp_path_factory.mktemp("split")
+    parts = SubjectGraphs(str(folder), wanted, shared, memory)
+    parts.add(triples)
+    assert list(parts.graphs()) == literal_reading(triples, wanted, shared)
+
+
+@given(st.lists(st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"]))))
+def test_sorted_lines_are_sorted_and_once(tmp_path_factory: pytest.TempPathFactory, lines: list[str]) -> None:
+    found = SortedLines(str(tmp_path_factory.mktemp("sort")), "x", 200)
+    found.update(lines)
+    assert list(found) == sorted(set(lines)) == list(found)
+
+
+def test_many_runs_are_merged(tmp_path: Path) -> None:
+    found = SortedLines(str(tmp_path), "x", 1)
+    found.update(str(n * 7919 % 1000) for n in range(1000))
+    assert found.runs < FAN_IN
+    assert len(list(tmp_path.iterdir())) == found.runs
+    assert list(found) == sorted(map(str, range(1000)))
+
+
+PROGRAM = """
+import resource, sys
+from dotr.io.dumps.subject_graphs import SubjectGraphs
+from dotr.io.decode.parsing import stream_runs
+from dotr.io.decode.documents import Format
+import dotr.io.files.sources
+limit = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize() + 48 * 2**20
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+parts = SubjectGraphs(sys.argv[2], "<http://www.w3.org/ns/sosa/Observation>", memory=4 * 2**20)
+with open(sys.argv[1], "rb") as file:
+    for _graph, triples in stream_runs(file, Format.TURTLE, "dump"):
+        parts.add(triples)
+print(sum(len(triples) == 5 for _root, triples in parts.graphs()))
+"""
+
+
+def test_a_dump_larger_than_memory_is_taken_apart(tmp_path: Path) -> None:
+    """Lines of 90 MB are sorted in a process that may take 48 MB more than it has when it begins."""
+    count = 80_000
+    (tmp_path / "dump.ttl").write_text(dump_of(count))
+    (tmp_path / "folder").mkdir()
+    arguments = [sys.executable, "-c", PROGRAM, str(tmp_path / "dump.ttl"), str(tmp_path / "folder")]
+    ran = subprocess.run(arguments, capture_output=True, text=True, check=False)
+    assert ran.stdout.strip() == str(count), ran.stderr[-2000:]
+    assert sum(file.stat().st_size for file in (tmp_path / "folder").iterdir()) > 48 * 2**20
