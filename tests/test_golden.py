@@ -30,10 +30,11 @@ from click.testing import CliRunner
 
 import dotr
 from dotr.cli.main import group
-from dotr.core import extract as extraction
+from dotr.core import query_units
 from dotr.ir import Select
 from dotr.lang.printer import format_text
 from dotr.source import Source
+from dotr.sparql import standing
 from dotr.sparql.translate import Refused
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -221,13 +222,16 @@ def verified(case: Case) -> Outcome:
     return pushed(case, case.engine(verify=True))
 
 
-def full(case: Case) -> Outcome:
-    """Every query by the full SPARQL engine, nothing compiled."""
+def interpreted(case: Case) -> Outcome:
+    """Every query interpreted, nothing compiled."""
 
     def refuse(_select: Select) -> NoReturn:
-        raise Refused("the full engine is wanted")
+        raise Refused("the interpreter is wanted")
 
-    with mock.patch.object(extraction, "translate", refuse):
+    with (
+        mock.patch.object(query_units, "translate", refuse),
+        mock.patch.object(standing, "translate", refuse),
+    ):
         return pushed(case, case.engine())
 
 
@@ -251,7 +255,7 @@ TREATMENTS: Mapping[str, Callable[[Case], Outcome]] = {
         unpruned,
         verified,
         run,
-        full,
+        interpreted,
         printed,
     )
 }

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import click
 import pyoxigraph as ox
 
+from dotr.budget import Exhausted, Meter, at_deployment
 from dotr.cli.options import budget_option, output_options, reading, rules_options, source_options
 from dotr.cli.render import counted, note
 from dotr.cli.run import DeadLetters, chosen_format, outputs_apart
@@ -20,6 +21,7 @@ from dotr.core.deployment import Deployment, Settings
 from dotr.core.jumps import Jumps
 from dotr.core.lasting_instants import LastingInstants
 from dotr.core.parts import Part, labelled
+from dotr.core.query_units import much_work_of
 from dotr.datalog.owl_lists import rules_over
 from dotr.errors import DataError, Diagnostic, DotrError, EngineError, UsageError
 from dotr.events import Clock, Message, Time, Values
@@ -32,10 +34,16 @@ from dotr.io.files.sources import SourceOptions, Sources
 from dotr.io.term_formatting import TermFormatter, json_terms
 from dotr.io.timestamps import TimeError, parse_text
 from dotr.ir import Program, Select
+from dotr.joins.store import TripleIndex
 from dotr.lang import load_program, parse_query
+from dotr.rdf.background import Background
 from dotr.rdf.terms import Triple, literal
 from dotr.reference.enrich import LiteralEnricher, quad
+from dotr.sparql.building import Builder
+from dotr.sparql.compiled import CompiledQuery
 from dotr.sparql.full import FullQuery
+from dotr.sparql.interpreter import InterpretedQuery, asks_time
+from dotr.sparql.translate import Refused, translate
 
 FORMATS = ("text", "jsonl")
 
@@ -209,18 +217,53 @@ def _answer(
     verify: bool,
     budget: int,
 ) -> bool | list[Values]:
-    query = FullQuery(select)
-    if instant is None and query.text("1") != query.text("2"):
+    if instant is None and asks_time(select):
         raise UsageError(
             Diagnostic(
                 "D4112", "this query asks for NOW(), and no instant is given", hint="add SOURCE and --at"
             )
         )
     triples = instant.triples if instant is not None else ()
-    store = ox.Store()
-    store.bulk_extend(quad(triple) for triple in _state(program, background, triples, verify, budget))
+    state = _state(program, background, triples, verify, budget)
+    store = TripleIndex(Background(state))
+    if instant is not None:
+        store.moment.clock, store.moment.time = instant.clock, instant.time
+    limit = at_deployment(budget, len(state))
+    try:
+        rows = _solutions(select, store, Meter(limit))
+    except Exhausted as exhausted:
+        raise much_work_of(exhausted, "of the command", select, limit, "over what holds") from None
+    if verify:
+        _compare(select, state, instant, rows)
+    return bool(rows) if select.ask else rows
+
+
+def _solutions(select: Select, store: TripleIndex, meter: Meter) -> list[Values]:
+    """By the plans of a deployment where there are some, else interpreted. Raises Exhausted."""
+    try:
+        translated = translate(select)
+    except Refused:
+        return InterpretedQuery(select, store, meter).solutions()
+    return CompiledQuery(translated, Builder(store, meter=meter)).solutions()
+
+
+def _compare(
+    select: Select, state: Collection[Triple], instant: Instant | None, rows: Sequence[Values]
+) -> None:
+    """Raise EngineError D4090 unless the full engine answers the same."""
+    full, store = FullQuery(select), ox.Store()
+    store.bulk_extend(quad(triple) for triple in state)
     now = instant.clock.term(instant.time) if instant is not None else literal("")
-    return query.ask(store, now) if select.ask else query.solutions(store, now)
+    same = full.ask(store, now) is bool(rows) if select.ask else full.solutions(store, now) == rows
+    if not same:
+        raise EngineError(
+            Diagnostic(
+                "D4090",
+                "engine and full SPARQL engine answer differently",
+                select.span,
+                hint="this is a bug of dotr: please report query, rules and input",
+            )
+        )
 
 
 def _state(

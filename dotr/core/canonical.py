@@ -86,17 +86,13 @@ class CanonicalExtractor:
         self._store.moment.time = time
         touched = [changes.relation for changes in self._store.overlay.touched]
         result: dict[str, list[Fact]] = {}
-        try:
-            for number, reading in enumerate(self._readings):
-                try:
-                    result |= reading.facts(touched, time)
-                except (Exhausted, Explosion) as refusal:
-                    if len(self._shapes[number][0].members) == 1:
-                        raise self._refused(reading.unit, refusal, time) from None
-                    result |= self._apart(number, touched, time)
-        finally:
-            self._maker.state.leave()
-            self._unlimited.state.leave()
+        for number, reading in enumerate(self._readings):
+            try:
+                result |= reading.facts(touched, time)
+            except (Exhausted, Explosion) as refusal:
+                if len(self._shapes[number][0].members) == 1:
+                    raise self._refused(reading.unit, refusal, time) from None
+                result |= self._apart(number, touched, time)
         return result
 
     def _apart(self, number: int, touched: Sequence[Relation], time: Time) -> dict[str, list[Fact]]:

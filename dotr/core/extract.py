@@ -28,7 +28,7 @@ from dotr.sparql.distribution import Distribution, Shares
 from dotr.sparql.full import Explosion
 from dotr.sparql.relations_read import read_by, relations_of
 from dotr.sparql.translate import Refused, translate
-from dotr.sparql.units import Alone, Fallback, MonotoneDelta, QueryUnit, UnitReader
+from dotr.sparql.units import Alone, Interpreted, MonotoneDelta, QueryUnit, UnitReader
 
 ANSWER_LIMIT = 1_000_000
 """Answers of one query at one instant that are an explosion."""
@@ -48,8 +48,8 @@ def reached(select: Select) -> frozenset[Relation]:
     return frozenset(relation for pattern in patterns_of(core) for relation in read_by(pattern))
 
 
-def why_full(select: Select) -> str | None:
-    """Why only the full engine can run a query; None if it is compiled."""
+def why_interpreted(select: Select) -> str | None:
+    """Why a query is interpreted; None if it is compiled."""
     try:
         translate(select)
     except Refused as refusal:
@@ -59,7 +59,9 @@ def why_full(select: Select) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What queries got, for `dotr plan`. `engine`: "compiled" or "full"; `streams`: evaluated together."""
+    """What queries got, for `dotr plan`. `engine`: "compiled" or "interpreted"; `streams`: evaluated
+    together.
+    """
 
     engine: str
     reason: str
@@ -71,7 +73,7 @@ class Explanation:
 class Extractor:
     """Owns the units of a deployment over one store. Made before the first instant.
 
-    Raises ProgramError D1290 for a query that neither engine can run, D4132 for one that takes too much work
+    Raises ProgramError D4132 for one that takes too much work
     over the background. `limit`: answers of one query at one instant beyond which ProgramError D4130 is
     raised (those of a pattern alone are as few as the graph's triples, and not counted). `budget`: units of
     work of one query; past a part of it (budget.py), or `patience`, ProgramError D4132 is raised, and
@@ -110,7 +112,6 @@ class Extractor:
         for shared in shared_queries(queries):
             self._add(shared)
         self._always = [unit for unit in self.units if unit.always]
-        self._full = any(isinstance(unit, Fallback) for unit in self.units)
         self._following = None if kept is None else Following(self.units, self._maker, kept)
 
     def moves(self) -> Moves:
@@ -156,8 +157,6 @@ class Extractor:
             raise self._maker.much_work(exhausted, source, time) from exhausted  # type: ignore[arg-type]  # a unit
         finally:
             woken.clear()
-            if self._full:
-                self._maker.state.leave()
         return result
 
     def standing(self) -> frozenset[str]:
@@ -205,8 +204,8 @@ class Extractor:
     def _explained(
         self, unit: QueryUnit, streams: tuple[str, ...], shorten: Shorten, code: bool
     ) -> Explanation:
-        if isinstance(unit, Fallback):
-            return Explanation("full", unit.reason, streams, (unit.query.text('"now"'),), ())
+        if isinstance(unit, Interpreted):
+            return Explanation("interpreted", unit.reason, streams, (), ())
         plans = [delta.plan for leaf in unit.leaves for delta in leaf.deltas]  # type: ignore[attr-defined]
         texts = tuple(describe(plan, shorten) for plan in plans)
         sources = tuple(source_of(compile_plan(plan, self._store)) for plan in plans) if code else ()

@@ -3,7 +3,7 @@
 Place:   under extract.py, for a background that datalog/maintenance.py keeps.
 Method:  a unit with answers of the background has its query over the overlay of every change, too; the signed
          delta of that goes to its standing answers when the change is committed, and back when it is undone.
-         What the full engine answers is asked again.
+         What is interpreted is asked again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dotr.joins.store import TripleIndex
 from dotr.rdf.terms import Triple
 from dotr.sparql.compiled import CompiledQuery
 from dotr.sparql.operators import Change
-from dotr.sparql.units import Fallback, IncrementalView, QueryUnit
+from dotr.sparql.units import IncrementalView, Interpreted, QueryUnit
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Moves:
     """Units whose standing answers change: by how much, or (`asked`) to be asked again."""
 
     changes: tuple[tuple[IncrementalView, Sequence[Change]], ...] = ()
-    asked: tuple[Fallback, ...] = ()
+    asked: tuple[Interpreted, ...] = ()
 
     def __neg__(self) -> Moves:
         back = ((unit, [(row, -n) for row, n in changes]) for unit, changes in self.changes)
@@ -37,15 +37,14 @@ class Following:
 
     def __init__(self, units: Iterable[QueryUnit], maker: UnitMaker, kept: TripleIndex) -> None:
         self._kept = kept
-        self._state = maker.state
         self._views: dict[Relation, list[tuple[IncrementalView, CompiledQuery]]] = {}
-        self._fallbacks: dict[Relation, list[Fallback]] = {}
+        self._fallbacks: dict[Relation, list[Interpreted]] = {}
         for unit in units:
             if isinstance(unit, IncrementalView) and any(map(kept.changing, unit.relations)):
                 query = maker.follower(unit, kept)
                 for relation in {source for watched in query.watched for source in watched.sources}:
                     self._views.setdefault(relation, []).append((unit, query))
-            elif isinstance(unit, Fallback):
+            elif isinstance(unit, Interpreted):
                 for relation in unit.relations:
                     self._fallbacks.setdefault(relation, []).append(unit)
 
@@ -68,4 +67,3 @@ class Following:
             unit.settle(changes)
         for fallback in moves.asked:
             fallback.settle()
-        self._state.settle(added, removed)

@@ -23,12 +23,12 @@ from dotr.sparql.algebra import BasicGraphPattern, branches_of, pattern_names
 from dotr.sparql.building import Builder
 from dotr.sparql.compiled import CompiledQuery
 from dotr.sparql.distribution import Distribution, Shares
-from dotr.sparql.full_state import FullState
+from dotr.sparql.interpreter import InterpretedQuery
 from dotr.sparql.leaves import Leaf
 from dotr.sparql.relations_read import relations_of
 from dotr.sparql.shapes import Comparison, Shape, shape_of
 from dotr.sparql.translate import Refused, Translated, translate
-from dotr.sparql.units import Fallback, IncrementalView, MonotoneDelta, QueryUnit
+from dotr.sparql.units import IncrementalView, Interpreted, MonotoneDelta, QueryUnit
 
 Members = Mapping[tuple[Term, ...], Sequence[str]]
 
@@ -103,14 +103,13 @@ class UnitMaker:
         moment: Callable[[], object] | None = None,
     ) -> None:
         self.store = store
-        self.state = FullState(store)
         self._limit = limit
         self._budget = at_deployment(budget, len(store.background))
         self._run_budget = run_budget
         self._moment = moment
 
     def unit(self, shared: SharedQuery, distribution: Distribution) -> QueryUnit:
-        """Raises ProgramError D1290 for a query that no engine can run, Exhausted for the background."""
+        """Raises Exhausted for the background."""
         meter = Meter(self._budget, self._moment)
         meter.open()
         made = self._made(shared, distribution, meter)
@@ -123,16 +122,16 @@ class UnitMaker:
             translated = translate(shared.select)
         except Refused as refusal:
             relations = sorted(relations_of(shared.select))
-            self.state.look_at(relations)
-            return Fallback(
+            query = InterpretedQuery(shared.select, self.store, meter, self._limit)
+            return Interpreted(
                 shared.name,
                 shared.select,
                 distribution,
                 meter,
-                self.state,
+                query,
                 relations,
                 str(refusal),
-                self._limit,
+                self._budget,
             )
         return self._compiled(shared, distribution, meter, translated)
 

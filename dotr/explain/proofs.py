@@ -83,7 +83,7 @@ class Derived:
 
 @dataclass(frozen=True, slots=True)
 class Unopened:
-    """It holds; why was not found within the search's budget, or is the full engine's to know."""
+    """It holds; why was not found within the search's budget, or is of an interpreted query."""
 
     triple: Triple
     reason: str
@@ -96,7 +96,7 @@ TripleProof: TypeAlias = InStream | InBackground | Lasting | Derived | Unopened
 class Solution:
     """Why a query has a solution. `premises`: the triples that its patterns matched. `absent`: patterns of
     MINUS, NOT EXISTS or an OPTIONAL that matched nothing, as text. `rows`: of an aggregate how many rows it
-    counted, 0 where there is none. `opaque`: the full engine answered; nothing is opened. `others`: further
+    counted, 0 where there is none. `opaque`: the query is interpreted; nothing is opened. `others`: further
     solutions with the same values, where all are asked for.
     """
 
@@ -111,7 +111,7 @@ class Solution:
 class Changed:
     """Why a stream of changes has a fact: the answers with its values, over what lasts. `solution`: of the
     query at the fact's time for ISTREAM, just before it for DSTREAM. `before`, `after`: how many there are,
-    None where the full engine answers. `moved`: where no premise begins, or ends, with the answer, the
+    None where the query is interpreted. `moved`: where no premise begins, or ends, with the answer, the
     statements that ended, or began, at that time.
     """
 

@@ -95,7 +95,7 @@ def alternatives(
 
 
 def count(select: Select, values: Sequence[Term | None], derivations: Derivations, text: Text) -> int | None:
-    """How many answers have these values at the open instant; None where the full engine would be asked, or
+    """How many answers have these values at the open instant; None where the query is interpreted, or
     where an order cuts them.
     """
     if select.limit is not None or select.offset:

@@ -163,7 +163,7 @@ class Renderer:
 
     def _solution(self, why: Solution) -> Iterator[Node]:
         if why.opaque:
-            yield Node(f"answer of the full engine ({why.opaque})")
+            yield Node(f"answer of an interpreted query ({why.opaque})")
         for premise in why.premises:
             yield self.triple_node(premise)
         for absent in why.absent:

@@ -23,25 +23,28 @@ _NAMES = ("?a", "?b", "?c", "?d")
 _IRI = re.compile(r"<[^\x00-\x20<>\"{}|^`\\]*>")
 
 
-def ask(expression: str, *terms: Term) -> Term | None:
+def ask(expression: str, *terms: Term, base: Term = "") -> Term | None:
     """The term of `expression` over ?a, ?b, ?c, ?d bound to the given terms; None where it is an error.
 
-    `expression` is a text of ours, never a user's. Blank nodes have no place in VALUES: None.
+    `expression` is a text of ours, never a user's. Blank nodes have no place in VALUES: None. `base`:
+    what IRI() resolves against, an IRI of a program.
     """
+    if base:
+        return _answer((expression, *terms), base)
     if sum(map(len, terms)) > 1_000:
         return _answer((expression, *terms))
     return _memo[(expression, *terms)]
 
 
-def _answer(question: tuple[str, ...]) -> Term | None:
+def _answer(question: tuple[str, ...], base: Term = "") -> Term | None:
     expression, *terms = question
     written = [_written(term) for term in terms]
     if None in written:
         return None
     names = " ".join(_NAMES[: len(terms)])
-    rows = _STORE.query(
-        f"SELECT ({expression} AS ?r) {{ VALUES ({names}) {{ ({' '.join(w for w in written if w)}) }} }}"
-    )
+    head = f"BASE {base} " if base else ""
+    row = " ".join(w for w in written if w)
+    rows = _STORE.query(f"{head}SELECT ({expression} AS ?r) {{ VALUES ({names}) {{ ({row}) }} }}")
     assert isinstance(rows, ox.QuerySolutions)
     found = next(rows)["r"]
     return None if found is None else str(found)

@@ -72,6 +72,13 @@ def _iri(value: Value) -> Value | None:
         return None
 
 
+def _iri_under(value: Value, base: Value) -> Value | None:
+    """IRI() under a BASE."""
+    if type(value) is not str or not isinstance(base, Resource):
+        return _iri(value)
+    return value_of(ask("IRI(?a)", literal(value), base=base.term))
+
+
 def _typed(lexical: Value, datatype: Value) -> Value | None:
     if type(lexical) is not str or not isinstance(datatype, Resource) or datatype.term[0] != "<":
         return None
@@ -281,6 +288,7 @@ FUNCTIONS: Mapping[str, Signature] = {
     "DATATYPE": Signature(1, 1, _datatype),
     "IRI": Signature(1, 1, _iri),
     "URI": Signature(1, 1, _iri),
+    "IRI-UNDER": Signature(2, 2, _iri_under),
     "STRDT": Signature(2, 2, _typed),
     "STRLANG": Signature(2, 2, _tagged),
     "ISIRI": Signature(1, 1, lambda v: isinstance(v, Resource) and v.term[0] == "<"),

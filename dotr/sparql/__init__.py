@@ -1,1 +1,1 @@
-"""Embedded queries: tree → text, tree → the full engine, tree → compiled delta plans."""
+"""Embedded queries: tree → text, tree → compiled delta plans, or interpreted; the full engine beside them."""

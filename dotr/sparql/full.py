@@ -1,6 +1,6 @@
 """The full SPARQL engine behind the compiled one: pyoxigraph over a store that holds K(t).
 
-Place:   runs whatever sparql/ does not compile, and is the oracle of what it does; asked by extract.py.
+Place:   the oracle of what sparql/ compiles or interprets: for `--verify`, the checker of proofs, and tests.
 Method:  language.md, sec. 1: pyoxigraph finds the solutions, aggregates are ours, and so are order and cut.
          The text is built once; the instant's time is put in as a term.
 """

@@ -1,6 +1,6 @@
-"""K(t) in pyoxigraph, for queries that only the full engine runs.
+"""K(t) in pyoxigraph, for queries of a knowledge base that are not compiled.
 
-Place:   one per deployment that has such queries; filled from the same background and overlay as everything.
+Place:   one per knowledge base with such queries; filled from the same background and overlay as everything.
 Cost:    the background is loaded once, when the first query asks; an instant costs what it touched of the
          relations that these queries look at, and nothing when none of them is woken.
 """

@@ -72,7 +72,7 @@ class Prepared:
 
 def prepare(select: Select) -> Prepared:
     """Split a query into what pyoxigraph does and what is left to us."""
-    inner = _inner(_without_paths(with_known_functions(select)), _Nodes(select))
+    inner = _inner(without_paths(with_known_functions(select), _unused(select, "path")), _Nodes(select))
     if select.ask:
         if not is_grouped(select):
             return Prepared(inner, base_of(select), 0, (), None, 0)
@@ -137,9 +137,11 @@ def _node(expression: Expression, scope: tuple[str, ...]) -> Expression:
             return expression
 
 
-def _without_paths(select: Select) -> Select:
-    """The query with its paths spelled out, nested queries as well."""
-    made, name = count(), _unused(select, "path")
+def without_paths(select: Select, name: str = ".path") -> Select:
+    """The query with its paths spelled out, nested queries as well; new variables are called `name` and a
+    number.
+    """
+    made = count()
 
     def fresh() -> Var:
         return Var(f"{name}{next(made)}")

@@ -1,7 +1,7 @@
 """Which relations a query looks at.
 
-Place:   what no query reaches is pruned from rules and background; the full engine asks again only when an
-         instant touched one of its relations.
+Place:   what no query reaches is pruned from rules and background; what is interpreted is asked again only
+         when an instant touched one of its relations.
 """
 
 from __future__ import annotations

@@ -16,14 +16,14 @@ from typing import Protocol, TypeAlias
 
 from dotr.budget import Meter
 from dotr.ir import Select
+from dotr.joins.body import View
 from dotr.joins.relations import Relation
 from dotr.joins.store import TripleIndex
-from dotr.rdf.terms import Term, Triple
+from dotr.rdf.terms import Triple
 from dotr.sparql.building import Builder
 from dotr.sparql.compiled import CompiledQuery
 from dotr.sparql.distribution import attributes
-from dotr.sparql.full import FullQuery
-from dotr.sparql.full_state import FullState
+from dotr.sparql.interpreter import InterpretedQuery
 from dotr.sparql.leaves import NO_LIMIT
 from dotr.sparql.operators import Change, Row, consolidated
 from dotr.sparql.relations_read import relations_of
@@ -64,13 +64,13 @@ def standing_query(
     *,
     shown: Shown = attributes,
 ) -> StandingQuery:
-    """A query without NOW(), by deltas if it is compiled, else by the full engine. Work is charged to
-    `meter`, which the caller opens, or else to that of the store. `shown`: what is made of an answer.
+    """A query without NOW(), by deltas if it is compiled, else asked again. Work is charged to `meter`, which
+    the caller opens, or else to that of the store. `shown`: what is made of an answer.
     """
     try:
         translated = translate(select)
     except Refused:
-        return FullStanding(select, store, limit, shown)
+        return InterpretedStanding(select, store, limit, meter, shown)
     return CompiledStanding(translated, store, limit, meter, shown)
 
 
@@ -122,40 +122,39 @@ class CompiledStanding:
         return list(map(self._shown, dict.fromkeys(rows) if self._query.translated.distinct else rows))
 
 
-class FullStanding:
-    """Owns the answers of a query that only the full engine runs: it is asked again when it is touched."""
+class InterpretedStanding:
+    """Owns the answers of a query that is not compiled: it is asked again when it is touched."""
 
-    def __init__(self, select: Select, store: TripleIndex, limit: int, shown: Shown = attributes) -> None:
+    def __init__(
+        self,
+        select: Select,
+        store: TripleIndex,
+        limit: int,
+        meter: Meter | None = None,
+        shown: Shown = attributes,
+    ) -> None:
         self._shown = shown
-        self._query = FullQuery(select)
-        self._state = FullState(store)
-        self._limit = limit
+        self._query = InterpretedQuery(select, store, store.meter if meter is None else meter, limit)
         self.relations = relations_of(select)
-        self._state.look_at(sorted(self.relations))
+        for relation in sorted(self.relations):
+            store.changes(relation)
         self._answers: Counter[Row] | None = None
         self._now: Counter[Row] | None = None
 
     def moved(self) -> list[Change]:
         before = self._kept()
         if self._now is None:
-            self._state.enter()
-            try:
-                self._now = Counter(self._ask())
-            finally:
-                self._state.leave()
+            self._now = Counter(self._ask(View.NEW))
         changes = Counter(self._now)
         changes.subtract(before)
         return consolidated(changes.items())
 
     def settle(self, added: Iterable[Triple], removed: Iterable[Triple]) -> Callable[[], None]:
-        added, removed = list(added), list(removed)
         before = self._answers
         self._answers, self._now = self._now, None
-        self._state.settle(added, removed)
 
         def undo() -> None:
             self._answers = before
-            self._state.settle(removed, added)
 
         return undo
 
@@ -167,10 +166,8 @@ class FullStanding:
 
     def _kept(self) -> Counter[Row]:
         if self._answers is None:
-            self._state.leave()
-            self._answers = Counter(self._ask())
+            self._answers = Counter(self._ask(View.OLD))
         return self._answers
 
-    def _ask(self) -> list[Row]:
-        now: Term = self._state.now
-        return list(map(self._shown, self._query.solutions(self._state.store, now, self._limit)))
+    def _ask(self, view: View) -> list[Row]:
+        return list(map(self._shown, self._query.solutions(view)))

@@ -2,7 +2,7 @@
 
 Place:   first step of compilation; the constructors of algebra.py push together what may be.
 Method:  SPARQL 1.1, sec. 18.2.2 (groups, paths), 18.2.4 (grouping, HAVING, VALUES, SELECT expressions).
-         What is not translated is named by `Refused`; the full engine runs such a query.
+         What is not translated is named by `Refused`; interpreter.py runs such a query.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from dotr.sparql.rewriting import Rewriter, spell_out, with_known_functions
 from dotr.sparql.scope import is_grouped, names_of_group, visible
 
 
-class Refused(Exception):  # noqa: N818  # not an error: the full engine takes the query
+class Refused(Exception):  # noqa: N818  # not an error: the interpreter takes the query
     """Why a query is not compiled, in a few words."""
 
 
@@ -225,7 +225,7 @@ class Translated:
 
 
 def translate(query: Select) -> Translated:
-    """The algebra of a SELECT or ASK. Raises Refused with the reason why only the full engine can run it."""
+    """The algebra of a SELECT or ASK. Raises Refused with the reason why it is interpreted."""
     if base_of(query) is not None:
         raise Refused("IRI() under a BASE")
     query = with_known_functions(query)

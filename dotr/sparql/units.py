@@ -3,7 +3,7 @@
 Place:   made and driven by extraction.py.
 Method:  a unit says which relations can change its answers and is woken by them. `MonotoneDelta`: unions of
          conjunctions without answers of the background: the kernel's rows are the answers. `IncrementalView`:
-         static answers and changes, any operators. `Fallback`: what is not compiled, by the full engine.
+         static answers and changes, any operators. `Interpreted`: what is not compiled.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from dotr.rdf.order import TermKey, values_key
 from dotr.rdf.terms import Term
 from dotr.sparql.compiled import CompiledQuery
 from dotr.sparql.distribution import Distribution, attributes, facts_of
-from dotr.sparql.full import Explosion, FullQuery
-from dotr.sparql.full_state import FullState
+from dotr.sparql.full import Explosion
+from dotr.sparql.interpreter import InterpretedQuery
 from dotr.sparql.leaves import Delta, Lazy, Leaf, bounded
 from dotr.sparql.operators import Change, Row, consolidated, gained
 
@@ -322,8 +322,10 @@ class Standing:
             facts[start:end] = [(time, row, ordinal, "") for ordinal in range(number)]
 
 
-class Fallback(QueryUnit):
-    """A query that only the full engine runs."""
+class Interpreted(QueryUnit):
+    """A query that is not compiled, for a `reason`. What the background alone answers is asked when it is
+    first needed, within `background` units.
+    """
 
     def __init__(
         self,
@@ -331,17 +333,16 @@ class Fallback(QueryUnit):
         select: Select,
         distribution: Distribution,
         meter: Meter,
-        state: FullState,
+        query: InterpretedQuery,
         relations: Iterable[Relation],
         reason: str,
-        limit: int,
+        background: int,
     ) -> None:
         super().__init__(name, select, distribution, meter)
-        self.query = FullQuery(select)
+        self.query = query
         self.reason = reason
         self._relations = tuple(relations)
-        self._state = state
-        self._limit = limit
+        self._background = background
         self._standing: Standing | None = None
         self.always = True
 
@@ -352,12 +353,10 @@ class Fallback(QueryUnit):
     def facts(self, time: Time, result: dict[str, list[Fact]]) -> None:
         woken, self.woken = self.woken, False
         if woken or not self.query.timeless:
-            self._state.enter()
-            self.distribution.facts(self._answers(), time, result)
+            self.distribution.facts(self.query.solutions(), time, result)
             return
         if self._standing is None:
-            self._state.leave()
-            self._standing = Standing(self.distribution, self._answers())
+            self._standing = Standing(self.distribution, self._alone())
         self._standing.facts(time, (), result)
 
     def settle(self) -> None:
@@ -367,11 +366,16 @@ class Fallback(QueryUnit):
     def standing(self) -> Iterable[str]:
         if not self.query.timeless:
             return self.distribution.streams
-        self._state.leave()
         try:
-            return self.distribution.reached(self._answers())
-        except Explosion:
+            return self.distribution.reached(self._alone())
+        except (Explosion, Exhausted):
             return self.distribution.streams
 
-    def _answers(self) -> list[Row]:
-        return self.query.solutions(self._state.store, self._state.now, self._limit)
+    def _alone(self) -> list[Row]:
+        """The answers while no instant touches what it looks at."""
+        limit = self.meter.limit
+        self.meter.open(self._background)
+        try:
+            return self.query.solutions()
+        finally:
+            self.meter.open(limit)

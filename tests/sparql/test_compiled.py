@@ -4,15 +4,31 @@ from __future__ import annotations
 
 from hypothesis import assume, given
 
+from dotr.budget import Meter
 from dotr.sparql.building import Builder
 from dotr.sparql.compiled import CompiledQuery
-from dotr.sparql.full import FullQuery
+from dotr.sparql.full import FullQuery, widened
+from dotr.sparql.interpreter import InterpretedQuery
 from dotr.sparql.printing import query_text
 from dotr.sparql.translate import Refused, translate
 from tests.sparql.states import closed, enter, whole
 from tests.sparql.strategies import World, worlds
 
 NOW = '"2026-01-01T08:00:12Z"^^<http://www.w3.org/2001/XMLSchema#dateTime>'
+
+
+@given(worlds)
+def test_interpreted_answers_are_those_of_the_full_engine(world: World) -> None:
+    select, background, steps = world
+    full, store = FullQuery(select), closed(background)
+    store.moment.now = NOW
+    query = InterpretedQuery(select, store, Meter())
+    for added, cut in [([], 0), *steps]:
+        new = [triple for triple in added if triple not in set(background)]
+        removed = [triple for triple in background[:cut] if triple not in set(added)]
+        enter(store, new, removed)
+        wanted = full.rows(whole(background, new, removed), NOW)
+        assert widened(query.solutions()) == wanted, query_text(select)
 
 
 @given(worlds)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dotr.core.extract import Extractor, needed, why_full
+from dotr.core.extract import Extractor, needed, why_interpreted
 from dotr.datalog.materialiser import Materialiser
 from dotr.errors import ProgramError
 from dotr.events import Clock
@@ -134,10 +134,12 @@ def test_an_exploding_query_is_stopped_with_its_name_and_time() -> None:
 
 
 def test_the_reason_for_the_full_engine_is_told() -> None:
-    assert why_full(query("SELECT ?x { ?x :p/:q|^:r ?y OPTIONAL { ?x :s ?z } FILTER(?y > 3) }")) is None
-    assert why_full(query("SELECT ?x { ?x :p ?y { SELECT ?y {} } }")) == "a subquery"
-    assert why_full(query("SELECT ?x { { SELECT ?x { ?x :p ?y } } }")) == "a subquery"
-    assert why_full(query("SELECT ?x { ?x :p ?y FILTER(?y < NOW()) }")) is None
+    assert (
+        why_interpreted(query("SELECT ?x { ?x :p/:q|^:r ?y OPTIONAL { ?x :s ?z } FILTER(?y > 3) }")) is None
+    )
+    assert why_interpreted(query("SELECT ?x { ?x :p ?y { SELECT ?y {} } }")) == "a subquery"
+    assert why_interpreted(query("SELECT ?x { { SELECT ?x { ?x :p ?y } } }")) == "a subquery"
+    assert why_interpreted(query("SELECT ?x { ?x :p ?y FILTER(?y < NOW()) }")) is None
 
 
 def test_queries_that_ask_for_the_time_are_answered_anew_at_every_instant() -> None:
@@ -238,7 +240,7 @@ def test_a_right_side_wakes_nothing_that_the_background_has_no_left_side_for() -
 
 def test_a_bind_with_the_time_does_not_see_what_is_bound_behind_it() -> None:
     text = "SELECT ?x ?v { ?x :p ?y BIND(COALESCE(?z, NOW()) AS ?v) OPTIONAL { ?x :q ?z } }"
-    assert why_full(query(text)) == "NOW() in a BIND that reads a variable bound behind it"
+    assert why_interpreted(query(text)) == "NOW() in a BIND that reads a variable bound behind it"
     store = closed([])
     extractor = Extractor({"Q": query(text)}, store)
     enter(store, [(ex("a"), ex("p"), ex("b")), (ex("a"), ex("q"), ex("c"))])
