@@ -104,10 +104,29 @@ def graph_text(triples: Part) -> str:
         raise UnsupportedError(
             Diagnostic(
                 "D4160",
-                "a message inserts or deletes, which a batch does not do",
-                hint="replay the log in one process: dotr run",
+                "a message inserts or deletes, which is not run on Spark",
+                hint="run it in the processes of this machine: --engine local",
             )
         )
+    return "".join([f"{s} {p} {o} .\n" for s, p, o in triples])
+
+
+def message_text(part: Part) -> str:
+    """A message as a row has it: a graph as N-Triples, other messages as JSON of their parts."""
+    if not isinstance(part, Message):
+        return _lines(part)
+    parts = part._asdict().items()
+    return json.dumps({name: _lines(triples) for name, triples in parts if triples is not None})
+
+
+def message_of(text: str) -> Part:
+    """What `message_text` was given; lists are new ones."""
+    if not text.startswith("{"):
+        return split_lines(text)
+    return Message(**{name: split_lines(lines) for name, lines in json.loads(text).items()})
+
+
+def _lines(triples: Iterable[Triple]) -> str:
     return "".join([f"{s} {p} {o} .\n" for s, p, o in triples])
 
 

@@ -22,21 +22,21 @@ from multiprocessing import get_context
 from time import monotonic
 from typing import Any, TypeVar
 
-import pyarrow as pa
-
 from dotr.batch.arrow_batches import FACTS, extract, fact_rows, instants
 from dotr.batch.fact_rows import COUNTED, FINDING, REFUSED, FactRow, marks
 from dotr.batch.findings import first_of_each
 from dotr.batch.job import RARELY, Shipped, make_job, ship
 from dotr.batch.line_splits import file_size
+from dotr.batch.local_lasting import run_slices
 from dotr.batch.log_splits import LogListing, ReadCounts, Split, read_split, spread
 from dotr.batch.output_parts import Written, write_events
-from dotr.batch.runs import PARTS, Report, Request, Tell, add_counts, check_program, lay_out
+from dotr.batch.runs import PARTS, Report, Request, Tell, add_counts, lay_out
+from dotr.batch.scratch import GRAPHS, Files, load
 from dotr.batch.time_gaps import Span, cutoff, gaps, spans_for
 from dotr.core.ahead import Ahead
-from dotr.errors import Diagnostic, EngineError
+from dotr.core.units import check_units
+from dotr.errors import Diagnostic, EngineError, UnsupportedError
 from dotr.events import Time
-from dotr.io.arrow_columns import column
 from dotr.io.decode.parquet import SUFFIX
 from dotr.io.files.outputs import unwritable
 
@@ -47,8 +47,6 @@ ALONE = 2 * 1024 * 1024
 """Bytes of graphs for which it is not worth while to start one more process."""
 
 _SAMPLE = 2_000
-_GRAPHS = pa.schema([("time", pa.int64()), ("graph", pa.large_string())])
-_CHUNK = 4_000_000
 
 T = TypeVar("T")
 
@@ -96,14 +94,23 @@ class LocalRunner:
         report = Report()
         if request.log.clock is None:
             return report
-        check_program(request.program, request.log.clock)
+        check_units(request.program, request.log.clock)
         scratch = tempfile.mkdtemp(prefix="_scratch-", dir=folder)
         try:
             weight = sum(map(_weight, request.log.splits))
             processes = self._processes or min(os.cpu_count() or 1, 1 + weight // ALONE)
             with self._executor(processes) as pool:
                 try:
-                    _Run(request, report, pool, processes, folder, scratch, tell).run()
+                    run = _Run(request, report, pool, processes, folder, scratch, tell)
+                    try:
+                        run.run(request.program.lasting)
+                    except UnsupportedError as error:
+                        if request.program.lasting or error.diagnostics[0].code != "D4160":
+                            raise
+                        shutil.rmtree(scratch)  # it inserts or deletes: something lasts
+                        os.mkdir(scratch)
+                        report = run.report = Report()
+                        run.run(True)
                 except BaseException:
                     pool.shutdown(wait=True, cancel_futures=True)
                     raise
@@ -141,18 +148,21 @@ class _Run:
     scratch: str
     tell: Tell
 
-    def run(self) -> None:
+    def run(self, lasting: bool) -> None:
         request, report, log = self.request, self.report, self.request.log
         splits = spread(log.splits, self.processes * PARTS)
         buckets = max(self.processes * PARTS, sum(map(_weight, splits)) * 2 // BUCKET)
         ahead = request.deployment.ahead(request.max_jump)
-        read = partial(_read, log, self.scratch, buckets, ahead)
+        read = partial(_read, log, self.scratch, buckets, ahead, lasting)
         found = self._round("read", read, list(enumerate(splits)))
         sample = self._sum_up(found)
         if report.first is None or report.last is None:
             return
-        plan = request.plan()
         quantiles = _quantiles(sample, self.processes * PARTS)
+        if lasting:
+            run_slices(request, report, self.scratch, self.folder, buckets, quantiles, self._round)
+            return
+        plan = request.plan()
         assert log.clock is not None
         spans = (span for read in found for span in read.spans)
         cut = cutoff(ahead, gaps(spans, ahead.stride), log.clock, request.treatment.forgiving)
@@ -233,14 +243,16 @@ def _quantiles(sample: Sequence[Time], pieces: int) -> list[Time]:
     return [sample[len(sample) * i // pieces] for i in range(pieces)]
 
 
-def _read(log: LogListing, scratch: str, buckets: int, ahead: Ahead, task: tuple[int, Split]) -> _Read:
-    """Round 1, one task: graphs to files by bucket of time."""
+def _read(
+    log: LogListing, scratch: str, buckets: int, ahead: Ahead, lasting: bool, task: tuple[int, Split]
+) -> _Read:
+    """Round 1, one task: graphs, or messages where something lasts, to files by bucket of time."""
     number, split = task
     found = _Read()
     spans = spans_for(ahead)
-    files = _Files(scratch, f"graphs-{{}}-{number}", _GRAPHS)
+    files = Files(scratch, f"graphs-{{}}-{number}", GRAPHS)
     step = 1
-    for time, graph in read_split(log, split, found.counts):
+    for time, graph in read_split(log, split, found.counts, lasting):
         files.add(_bucket(time, buckets), (time, graph), len(graph))
         if spans is not None:
             spans.add(time)
@@ -264,7 +276,7 @@ def _bucket(time: Time, buckets: int) -> int:
 
 def _extract(shipped: Shipped, scratch: str, tasks: int, bucket: int) -> _Extracted:
     """Round 2, one bucket of instants: facts to files by task."""
-    table = _load(scratch, f"graphs-{bucket}-", _GRAPHS)
+    table = load(scratch, f"graphs-{bucket}-", GRAPHS)
     worker = shipped.worker()
     times, graphs = table.column("time").to_pylist(), table.column("graph").to_pylist()
     order = sorted(range(len(times)), key=times.__getitem__)
@@ -294,7 +306,7 @@ def _extract(shipped: Shipped, scratch: str, tasks: int, bucket: int) -> _Extrac
 
 def _spill(scratch: str, tasks: int, name: str, rows: Iterable[tuple[int, Time, str]]) -> None:
     """Rows of facts to files by task; all rows of a part go to the same task."""
-    files = _Files(scratch, f"facts-{{}}-{name}", FACTS)
+    files = Files(scratch, f"facts-{{}}-{name}", FACTS)
     for row in rows:
         files.add(row[0] % tasks, row, len(row[2]))
     files.close()
@@ -302,7 +314,7 @@ def _spill(scratch: str, tasks: int, name: str, rows: Iterable[tuple[int, Time, 
 
 def _detect(shipped: Shipped, scratch: str, folder: str, format_: str, task: int) -> Written:
     """Round 3, one task's parts: events to a file of the output."""
-    table = _load(scratch, f"facts-{task}-", FACTS).sort_by([("part", "ascending"), ("time", "ascending")])
+    table = load(scratch, f"facts-{task}-", FACTS).sort_by([("part", "ascending"), ("time", "ascending")])
     worker = shipped.worker()
     detecting = worker.detecting()
     written = write_events(
@@ -316,46 +328,3 @@ def _detect(shipped: Shipped, scratch: str, folder: str, format_: str, task: int
     written.dropped, written.parts, written.counted = done.dropped, done.parts, done.counted()
     written.left_out, written.findings = done.left_out, done.findings
     return written
-
-
-def _load(scratch: str, prefix: str, schema: pa.Schema) -> pa.Table:
-    """All rows of the files with a prefix."""
-    tables = []
-    for name in sorted(os.listdir(scratch)):
-        if name.startswith(prefix):
-            with pa.OSFile(os.path.join(scratch, name)) as file:
-                tables.append(pa.ipc.open_stream(file).read_all())
-    return pa.concat_tables(tables) if tables else pa.Table.from_batches([], schema)
-
-
-class _Files:
-    """Owns one Arrow stream for each number that got a row; closes them together."""
-
-    def __init__(self, scratch: str, name: str, schema: pa.Schema) -> None:
-        self._scratch, self._name, self._schema = scratch, name, schema
-        self._rows: dict[int, list[tuple[Any, ...]]] = {}
-        self._writers: dict[int, tuple[Any, Any]] = {}
-        self._size = 0
-
-    def add(self, number: int, row: tuple[Any, ...], size: int) -> None:
-        self._rows.setdefault(number, []).append(row)
-        self._size += size + 50
-        if self._size >= _CHUNK:
-            self._flush()
-
-    def _flush(self) -> None:
-        for number, rows in self._rows.items():
-            if number not in self._writers:
-                file = pa.OSFile(os.path.join(self._scratch, self._name.format(number)), "wb")
-                options = pa.ipc.IpcWriteOptions(compression="lz4")
-                self._writers[number] = file, pa.ipc.new_stream(file, self._schema, options=options)
-            columns = [column(c, f.type) for c, f in zip(zip(*rows, strict=True), self._schema, strict=True)]
-            batch = pa.RecordBatch.from_arrays(columns, schema=self._schema)
-            self._writers[number][1].write_batch(batch)
-        self._rows, self._size = {}, 0
-
-    def close(self) -> None:
-        self._flush()
-        for file, writer in self._writers.values():
-            writer.close()
-            file.close()

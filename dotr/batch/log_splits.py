@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
-from dotr.batch.arrow_batches import graph_text
+from dotr.batch.arrow_batches import graph_text, message_text
 from dotr.batch.line_splits import cuts, file_size
 from dotr.errors import DataError, Diagnostic
 from dotr.events import Clock, Time
@@ -212,12 +212,15 @@ class Reading:
     """Owns what one task reads of a log: how it found times, and what it refused.
 
     Its methods give (time in µs, graph as dotr's own N-Triples) and count in `counts`, which is complete
-    when they have ended. They raise DataError under the policy `fail`.
+    when they have ended. They raise DataError under the policy `fail`. `messages`: rows are what
+    `message_text` makes of messages, which may insert and delete.
     """
 
-    def __init__(self, log: LogListing, counts: ReadCounts) -> None:
+    def __init__(self, log: LogListing, counts: ReadCounts, messages: bool = False) -> None:
         assert log.clock is not None
         self.log, self.counts = log, counts
+        self._text = message_text if messages else graph_text
+        self._messages = messages
         letters: DeadLetter = counts.letters.append
         self.refusals = ErrorPolicy(fail=log.fail, sink=letters)
         self.ladder = log.options.extractor(log.clock)
@@ -231,7 +234,7 @@ class Reading:
             reader = FileReader(
                 piece.file, self.log.options, self.ladder, self.refusals, bookmark=part, content=content
             )
-            rows = ((graph.time, graph_text(graph.triples)) for graph in reader.graphs())
+            rows = ((graph.time, self._text(graph.triples)) for graph in reader.graphs())
         for row in rows:
             self.counts.graphs += 1
             yield row
@@ -242,6 +245,11 @@ class Reading:
             archive = ArchiveFile(piece.file, self.log.options.unit, content)
             if archive.clock != self.log.clock:
                 raise other_time(piece.file)
+            if self._messages:
+                for time, part, _ in archive.graphs(piece.first, piece.end or None):
+                    self.ladder.hit(ARCHIVE_RUNG)
+                    yield time, self._text(part)
+                return
             for time, graph, place in archive.rows(piece.first, piece.end or None):
                 yield from self.graph(time, graph, place)
         except DataError as error:
@@ -258,9 +266,13 @@ class Reading:
         yield time, graph_text(triples)
 
 
-def read_split(log: LogListing, split: Split, counts: ReadCounts) -> Iterator[tuple[Time, str]]:
-    """(time in µs, graph as dotr's own N-Triples) of one split. Raises DataError under the policy `fail`."""
-    reading = Reading(log, counts)
+def read_split(
+    log: LogListing, split: Split, counts: ReadCounts, messages: bool = False
+) -> Iterator[tuple[Time, str]]:
+    """(time in µs, graph as dotr's own N-Triples) of one split. Raises DataError under the policy `fail`, and
+    UnsupportedError D4160 for what inserts or deletes, unless rows may be `messages`.
+    """
+    reading = Reading(log, counts, messages)
     for piece in split.pieces:
         yield from reading.rows(piece)
 

@@ -129,10 +129,10 @@ def check_program(program: Program, clock: Clock) -> None:
         raise UnsupportedError(
             Diagnostic(
                 "D4160",
-                "what lasts is not run in a batch",
+                "what lasts is not run on Spark",
                 where,
                 notes=("HOLD, ISTREAM and DSTREAM look across instants, which tasks share among them",),
-                hint="replay the log in one process: dotr run",
+                hint="run it in the processes of this machine: --engine local",
             )
         )
 

@@ -11,7 +11,7 @@ Why not: a list of all statements: the literal reading (reference/lasting.py) ke
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -157,7 +157,7 @@ class Periods:
         for triple in begun:
             self._insert(triple, before)
         for triple in graphs:
-            hold = self._hold_of(triple)
+            hold = self.hold_of(triple)
             if hold is not None and hold.duration != 0:
                 self._hold(triple, hold, time, before)
         return self._net(before, useless)
@@ -232,7 +232,8 @@ class Periods:
         places = dict.fromkeys((subject, predicate) for subject, predicate, _ in graphs)
         return [triple for place in places for triple in sorted(self._latest.get(place, ()))]
 
-    def _hold_of(self, triple: Triple) -> Hold | None:
+    def hold_of(self, triple: Triple) -> Hold | None:
+        """How long a triple lasts that a graph states; None where it does not."""
         _, predicate, object_ = triple
         if predicate == RDF_TYPE:
             return self._classes.get(object_, self._rest)
@@ -301,6 +302,16 @@ class Periods:
             (end, triple) for triple, held in self._held.items() for end in held if abs(end) != FOREVER
         ]
         heapify(self._ends)
+
+
+def declared(holds: Sequence[Hold]) -> Callable[[Triple], bool]:
+    """Whether a triple that a graph states is held, or ends what is."""
+    periods = Periods((), holds)
+
+    def is_held(triple: Triple) -> bool:
+        return periods.hold_of(triple) is not None
+
+    return is_held
 
 
 def _plain(end: Time) -> int | str | None:

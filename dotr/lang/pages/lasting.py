@@ -116,9 +116,10 @@ PAGES: Final = (
     _page(
         "D4160",
         "what lasts is not run there",
-        "HOLD, ISTREAM, DSTREAM and messages that insert or delete are for runs in one process.",
+        "HOLD, ISTREAM, DSTREAM and messages that insert or delete are for one process, or for the "
+        "processes of one machine.",
         "dotr batch rooms.dotr --log log.parquet --out events",
-        "dotr run rooms.dotr log.parquet",
+        "dotr batch rooms.dotr --log log.parquet --out events --engine local",
     ),
     _page(
         "D4161",

@@ -1,0 +1,191 @@
+"""`--engine local` where something lasts: slices of time, each a run that begins with what was stated before.
+
+Place:   called by local.py, whose processes and rounds it uses; lasting.py says what a slice is.
+Method:  the log is read and sent to buckets, so that the messages of one instant meet and their blank nodes
+         get labels; bucket by bucket its messages go to the slices that see them, and what they say of
+         statements to the driver, which follows these. Memory: one slice's messages, and in the driver what
+         is declared, inserted and deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, TypeVar
+
+from dotr.batch.arrow_batches import message_of, message_text
+from dotr.batch.findings import first_of_each
+from dotr.batch.lasting import (
+    LastingContent,
+    LastingJob,
+    Slice,
+    SliceDone,
+    SliceRun,
+    State,
+    joined,
+    make_lasting_job,
+    slices,
+    states,
+)
+from dotr.batch.output_parts import Written, write_events
+from dotr.batch.runs import Report, Request, add_counts
+from dotr.batch.scratch import GRAPHS, Files, load
+from dotr.core.parts import labelled
+from dotr.core.periods import declared
+from dotr.events import Message, Time
+from dotr.ir import Hold
+
+T = TypeVar("T")
+
+Round = Callable[[str, Callable[[Any], T], Sequence[Any]], list[T]]
+
+
+@dataclass(slots=True)
+class _Part:
+    """A slice with the numbers of the slices of the first cut that it is made of, and how it ran last."""
+
+    slice: Slice
+    numbers: list[int]
+    state: State | None = None
+    done: SliceDone | None = None
+    written: Written = field(default_factory=lambda: Written(""))
+
+
+def run_slices(
+    request: Request,
+    report: Report,
+    scratch: str,
+    folder: str,
+    buckets: int,
+    quantiles: Sequence[Time],
+    round_: Round[Any],
+) -> None:
+    """Everything behind the reading of the log, whose rows are in `buckets`."""
+    log, treatment = request.log, request.treatment
+    assert log.clock is not None
+    assert report.first is not None
+    assert report.last is not None
+    job = make_lasting_job(request.deployment, log.clock, treatment, report.first, report.last)
+    whole = treatment.verify or request.max_jump is not None
+    cut = slices(request.plan(), quantiles, report.last, request.slice_length, whole)
+    program = request.program
+    round_("sort", partial(_sort, scratch, cut, program.holds), list(range(buckets)))
+    rows = load(scratch, "declared-", GRAPHS).sort_by("time").to_pylist()
+    said = [(row["time"], row["graph"]) for row in rows]
+    content = LastingContent(
+        program,
+        request.deployment.settings,
+        list(request.deployment.background),
+        log.clock,
+        treatment,
+        report.first,
+        report.last,
+    )
+    parts = [_Part(one, [number]) for number, one in enumerate(cut)]
+    waiting = parts
+    while waiting:
+        refused = {time for part in parts if part.done is not None for time in part.done.refused}
+        begins = states(content, said, [part.slice for part in parts], refused)
+        for part, state in zip(parts, begins, strict=True):
+            if part.done is None or state != part.state:
+                part.state, part.done = state, None
+        waiting = [part for part in parts if part.done is None]
+        work = partial(_run, job, cut, scratch, folder, request.format_)
+        results = round_("detect", work, [(part.slice, part.numbers, part.state) for part in waiting])
+        for part, (written, done) in zip(waiting, results, strict=True):
+            part.written, part.done = written, done
+        parts = _merged(parts)
+        waiting = [part for part in parts if part.done is None or _is_stale(parts, content, said)]
+    _sum_up(report, parts)
+
+
+def _is_stale(parts: Sequence[_Part], content: LastingContent, said: Sequence[tuple[Time, str]]) -> bool:
+    """Whether instants that were set aside change what some slice begins with."""
+    refused = {time for part in parts if part.done is not None for time in part.done.refused}
+    if not refused:
+        return False
+    begins = states(content, said, [part.slice for part in parts], refused)
+    return any(state != part.state for part, state in zip(parts, begins, strict=True))
+
+
+def _merged(parts: Sequence[_Part]) -> list[_Part]:
+    """Slices that begin with a contradiction joined to the one before them, to run again."""
+    found: list[_Part] = []
+    for part in parts:
+        if part.done is not None and part.done.inconsistent and found:
+            before = found[-1]
+            before.slice = joined(before.slice, part.slice)
+            before.numbers += part.numbers
+            before.done = None
+        else:
+            found.append(part)
+    return found
+
+
+def _sum_up(report: Report, parts: Sequence[_Part]) -> None:
+    findings: list[tuple[Time, str]] = []
+    refused: set[Time] = set()
+    for part in parts:
+        assert part.done is not None
+        report.parts += 1
+        report.dropped += part.done.dropped
+        add_counts(report.events, part.written.counts)
+        findings += part.done.findings
+        if not part.done.refused <= refused:
+            report.letters += part.done.letters
+            refused |= part.done.refused
+        if part.written.file:
+            report.files.append(part.written.file)
+    # every slice of the rules that are cut counts its instants; rules that are not cut see all of them again
+    first = [part for part in parts if part.slice.rules == parts[-1].slice.rules]
+    report.instants = sum(part.done.instants for part in first if part.done is not None)
+    report.findings = first_of_each(findings)
+
+
+def _sort(scratch: str, cut: Sequence[Slice], holds: Sequence[Hold], bucket: int) -> None:
+    """One bucket of instants: rows to the slices that see them, and what they say of statements."""
+    table = load(scratch, f"graphs-{bucket}-", GRAPHS)
+    times, texts = table.column("time").to_pylist(), table.column("graph").to_pylist()
+    order = sorted(range(len(times)), key=times.__getitem__)
+    del table
+    files = Files(scratch, f"slice-{{}}-{bucket}", GRAPHS)
+    said = Files(scratch, f"declared-{{}}-{bucket}", GRAPHS)
+    is_held = declared(holds)
+    for time, rows in groupby(((times[i], texts[i]) for i in order), key=itemgetter(0)):
+        came = [text for _, text in rows]
+        for number, one in enumerate(cut):
+            if one.sees(time):
+                for text in came:
+                    files.add(number, (time, text), len(text))
+        for message in labelled([message_of(text) for text in came], time):
+            held = [triple for triple in message.graph or () if is_held(triple)]
+            if held or message.insert or message.delete:
+                text = message_text(Message(held, message.insert, message.delete))
+                said.add(0, (time, text), len(text))
+    files.close()
+    said.close()
+
+
+def _run(
+    job: LastingJob,
+    cut: Sequence[Slice],
+    scratch: str,
+    folder: str,
+    format_: str,
+    task: tuple[Slice, Sequence[int], State | None],
+) -> tuple[Written, SliceDone]:
+    """One slice: its events to a file of the output."""
+    slice_, numbers, state = task
+    rows: list[tuple[Time, str]] = []
+    for place, number in enumerate(numbers):
+        table = load(scratch, f"slice-{number}-", GRAPHS).sort_by("time")
+        start = cut[number].start
+        times, texts = table.column("time").to_pylist(), table.column("graph").to_pylist()
+        own = zip(times, texts, strict=True)
+        rows += own if not place or start is None else (row for row in own if row[0] >= start)
+    run = SliceRun(job, slice_, state)
+    written = write_events(folder, format_, run.program, run.clock, run.events(rows))
+    return written, run.done

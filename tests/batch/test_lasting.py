@@ -1,0 +1,138 @@
+"""Batch over what lasts: the events of slices are those of one run, wherever the log is cut and whatever is
+refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+
+from dotr.batch.extracting import Treatment
+from dotr.batch.local import LocalRunner
+from dotr.batch.log_splits import open_log
+from dotr.batch.runs import Report, Request
+from dotr.core.deployment import Deployment
+from dotr.core.parts import Part
+from dotr.core.pipeline import Pipeline
+from dotr.errors import DotrError
+from dotr.events import Clock, Time
+from dotr.io.files.sources import SourceOptions
+from dotr.io.sinks import format_jsonl, late_line
+from dotr.ir import Program
+from dotr.lang import parse_program
+from dotr.rdf.terms import Triple
+from tests.batch.test_local import Serial, in_one_process, output, quiet
+from tests.core.histories import UNIT, histories
+from tests.core.test_engines import _background, _with_schema
+from tests.core.test_lasting import History, Schema, _parts, _schema, whole_programs
+
+RULES = """PREFIX : <urn:>
+HOLD :in LATEST FOR 20 s
+HOLD :seen FOR 7 s
+QUERY In := { SELECT ?x ?y WHERE { ?x :in ?y } }
+QUERY Seen := { SELECT ?x WHERE { ?x :seen ?y } }
+RULE Came DEFINE { dotr_c a :Came } FROM C := ISTREAM In WITH ?x := C.?x, ?y := C.?y
+RULE Left DEFINE { dotr_l a :Left } FROM L := DSTREAM In
+AND EACH S := Seen WITHIN 3 s FROM L WITH ?x := L.?x, ?s := S.?x
+RULE Once DEFINE { dotr_o a :Once } FROM C := ISTREAM Seen
+AND LAST I := In WITHIN 2 s FROM C WITH ?x := C.?x CONSUMING I
+RULE Still DEFINE { dotr_s a :Still } FROM EVERY 5 s AS T
+AND EACH I := In WITHIN 0 s FROM T WITH ?x := I.?x, ?t := T.time
+"""
+
+
+def told(
+    program: Program, background: Sequence[Triple], parts: Sequence[tuple[Time, Part]]
+) -> tuple[list[str], list[Time]]:
+    """The sorted lines of one run that sets instants aside, and when it did."""
+    refused: list[Time] = []
+    pipeline = Pipeline(
+        Deployment(program, list(background)),
+        on_refused=lambda time, parts, _: refused.extend([time] * len(parts)),
+    )
+    pipeline.begin(Clock())
+    lines: list[str] = []
+    for time, part in sorted(parts, key=lambda pair: pair[0]):
+        lines += [format_jsonl(event, Clock()) for event in pipeline.push_part(time, part)]
+    lines += [format_jsonl(event, Clock()) for event in pipeline.finish()]
+    return sorted(lines), sorted(refused)
+
+
+def in_slices(
+    program: Program,
+    background: Sequence[Triple],
+    parts: Sequence[tuple[Time, Part]],
+    folder: Path,
+    length: int | None = 4 * UNIT,
+) -> tuple[list[str], Report]:
+    log = folder / "log.jsonl"
+    log.write_text("".join(late_line(time, part, Clock()) + "\n" for time, part in parts), "utf-8")
+    request = Request(
+        Deployment(program, list(background)),
+        open_log([str(log)], SourceOptions()),
+        slice_length=length,
+        treatment=Treatment(forgiving=True),
+    )
+    report = LocalRunner(2, Serial).run(request, str(folder), quiet)
+    return output(folder, report), report
+
+
+@given(whole_programs(), _background, histories(), _schema)
+@settings(max_examples=8, deadline=None)
+def test_slices_are_one_run(
+    program: Program, background: list[Triple], history: History, schema: Schema
+) -> None:
+    parts = _parts(_with_schema(history, schema))
+    try:
+        expected, refused = told(program, background, parts)
+    except DotrError:
+        return
+    with TemporaryDirectory() as folder:
+        lines, report = in_slices(program, background, parts, Path(folder))
+    assert lines == expected
+    assert len(report.letters) == len(refused)
+
+
+def people(count: int) -> list[tuple[Time, Part]]:
+    parts: list[tuple[Time, Part]] = []
+    for number in range(count):
+        who, where = f"<urn:p{number % 7}>", f"<urn:r{number * number % 5}>"
+        graph = [(who, "<urn:in>", where)]
+        if number % 4 == 0:
+            graph.append((who, "<urn:seen>", "<urn:door>"))
+        parts.append((number * 2 * UNIT, graph))
+    return parts
+
+
+@pytest.mark.parametrize("length", [None, 17 * UNIT])
+def test_a_story_is_the_same_however_it_is_cut(length: int | None, tmp_path: Path) -> None:
+    program, parts = parse_program(RULES), people(80)
+    expected, _ = told(program, [], parts)
+    lines, report = in_slices(program, [], parts, tmp_path, length)
+    assert lines == expected
+    assert report.parts > 2
+    assert {json.loads(line)["rule"] for line in lines} == {"Came", "Left", "Once", "Still"}
+
+
+def test_messages_make_knowledge_last_that_nothing_declares(tmp_path: Path) -> None:
+    program = parse_program(
+        "PREFIX : <urn:>\nRULE R DEFINE { dotr_x a :R } FROM S := { SELECT ?x { ?x :in ?y . ?z a :Bell } } "
+        "WITH ?x := S.?x"
+    )
+    log = tmp_path / "log.jsonl"
+    log.write_text(
+        '{"time": 1, "insert": "<urn:a> <urn:in> <urn:r> ."}\n'
+        '{"time": 2, "graph": "<urn:b> a <urn:Bell> ."}\n'
+        '{"time": 3, "delete": "<urn:a> <urn:in> <urn:r> ."}\n'
+        '{"time": 4, "graph": "<urn:b> a <urn:Bell> ."}\n'
+    )
+    expected = in_one_process(program, [], [str(log)], SourceOptions())
+    request = Request(Deployment(program), open_log([str(log)], SourceOptions()), slice_length=UNIT)
+    report = LocalRunner(2, Serial).run(request, str(tmp_path), quiet)
+    assert output(tmp_path, report) == expected
+    assert len(expected) == 1
