@@ -8,7 +8,7 @@ Method:  window atoms over one name with one modality and length share a table. 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from dotr.events import Clock
@@ -26,11 +26,12 @@ from dotr.ir.lars import (
     WindowAtom,
 )
 from dotr.joins.filters import Moment
-from dotr.lars.components import Lasting, Standing, Trigger
+from dotr.lars.components import Component, Lasting, Reads, Recursive, Standing, Trigger
+from dotr.lars.differences import Differences, differences
 from dotr.lars.emit import Item, Probe, Sink, compile_body, pattern
 from dotr.lars.fact_windows import FactLog, FactView
 from dotr.lars.relations import Relation
-from dotr.lars.sinks import Kept, Placing, Scattered, Through, Upright
+from dotr.lars.sinks import HeadPile, Kept, Pile, Placing, Scattered, Through, Upright
 from dotr.lars.strata import components, recursive
 from dotr.lars.tables import Agenda, Net, Row, Table
 from dotr.lars.totals import Totals
@@ -38,8 +39,6 @@ from dotr.lars.views import EachPoint, Sometime, Spans, View
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import Term
 from dotr.rdf.values import DateTime, decode
-
-Component = Lasting | Standing
 
 
 @dataclass(slots=True, eq=False)
@@ -200,51 +199,65 @@ class Builder:
     # -- rules
 
     def _component(self, rules: Sequence[LarsRule]) -> Component:
-        own = {rule.head.atom.name for rule in rules}
-        standing = bool(own & self._standing)
-        recurs = recursive(rules)
-        heads = [self._relation(rule.head.atom) for rule in rules]
-        heads = list(dict.fromkeys(heads))
+        heads = list(dict.fromkeys(self._relation(rule.head.atom) for rule in rules))
         watched = [relation for relation in heads if relation.name in self._watched]
-        found: dict[str, dict[Row, None]] = {relation.name: {} for relation in heads}
-        triggers: list[Trigger] = []
-        whole = []
-        tables: dict[Table, None] = {}
-        fact_views: dict[FactView, None] = {}
-        totals: dict[Totals, None] = {}
-        for rule in rules:
-            items = self._items(rule, own, tables, fact_views, totals)
-            sink = self._sink(rule, standing, None if recurs else found[rule.head.atom.name])
-            if standing:
-                whole.append((compile_body(items, sink, self._moment), sink.target))
-            for place, item in enumerate(items):
-                if isinstance(item, Probe) and not item.negated and (item.own or not standing):
-                    run = compile_body(items, sink, self._moment, place)
-                    triggers.append(Trigger(item.table, run, sink.target))
-        if not standing:
-            return Lasting(triggers, watched)
-        for table in tables:
+        own = {relation.name for relation in heads}
+        reads = Reads()
+        bodies = [self._items(rule, own, reads) for rule in rules]
+        if not own & self._standing:
+            return Lasting(self._triggers(rules, bodies, [Through(relation) for relation in heads]), watched)
+        for table in reads.tables:
             table.timed = True
-        return Standing(
-            heads,
-            list(tables),
-            whole,
-            triggers,
-            list(found.values()),
-            recurs,
-            list(fact_views),
-            list(totals),
-            watched,
-        )
+        if recursive(rules):
+            piles = [Upright(relation) for relation in heads]
+            whole = self._whole(rules, bodies, piles)
+            own_only = self._triggers(rules, bodies, piles, own_only=True)
+            return Recursive(heads, reads, whole, own_only, watched)
+        found: dict[Row, None] = {}
+        kept = [Kept(heads[0], found)]
+        for table in reads.tables:
+            table.net = table.net or Net()
+        rules_apart = [
+            self._differences(rule, items, kept) for rule, items in zip(rules, bodies, strict=True)
+        ]
+        known = [differences for differences in rules_apart if differences is not None]
+        kept_up = known if len(known) == len(rules) else None
+        return Standing(heads[0], reads, self._whole(rules, bodies, kept), found, kept_up, watched)
 
-    def _items(
+    def _triggers(
         self,
-        rule: LarsRule,
-        own: Collection[str],
-        tables: dict[Table, None],
-        fact_views: dict[FactView, None],
-        totals: dict[Totals, None],
-    ) -> list[Item]:
+        rules: Sequence[LarsRule],
+        bodies: Sequence[Sequence[Item]],
+        piles: Sequence[HeadPile],
+        own_only: bool = False,
+    ) -> list[Trigger]:
+        """A join from each positive atom; `own_only`: of the component's heads."""
+        found = []
+        for rule, items in zip(rules, bodies, strict=True):
+            sink = self._sink(rule, piles)
+            for place, item in enumerate(items):
+                if isinstance(item, Probe) and not item.negated and (item.own or not own_only):
+                    run = compile_body(items, sink, self._moment, place)
+                    found.append(Trigger(item.table, run, sink.target))
+        return found
+
+    def _whole(
+        self, rules: Sequence[LarsRule], bodies: Sequence[Sequence[Item]], piles: Sequence[HeadPile]
+    ) -> list[tuple[Callable[[], None], Pile]]:
+        """A join over all that holds for each rule."""
+        sinks = [self._sink(rule, piles) for rule in rules]
+        return [
+            (compile_body(items, sink, self._moment), sink.target)
+            for items, sink in zip(bodies, sinks, strict=True)
+        ]
+
+    def _differences(
+        self, rule: LarsRule, items: Sequence[Item], piles: Sequence[HeadPile]
+    ) -> Differences | None:
+        atom = rule.head.atom
+        return differences(items, atom.arguments, self._sink(rule, piles), self._relation(atom), self._moment)
+
+    def _items(self, rule: LarsRule, own: Collection[str], reads: Reads) -> list[Item]:
         """The body over tables; those that it reads are noted."""
         items: list[Item] = []
         for literal in rule.body:
@@ -254,33 +267,32 @@ class Builder:
                     continue
                 case WindowAggregate():
                     total = self._total(literal)
-                    totals[total] = None
+                    reads.totals[total] = None
                     if isinstance(literal.window, FactWindow):
-                        fact_views[self._fact_view(literal.atom, literal.window, Modality.AT, 0)] = None
+                        reads.fact_views[self._fact_view(literal.atom, literal.window, Modality.AT, 0)] = None
                     probe = Probe(total.table, (*literal.group, literal.variable))
                 case WindowAtom():
                     modality = literal.modality or Modality.SOMETIME
                     table = self._table(literal.atom, literal.window, modality, literal.count)
                     if isinstance(literal.window, FactWindow):
                         view = self._fact_view(literal.atom, literal.window, modality, literal.count)
-                        fact_views[view] = None
+                        reads.fact_views[view] = None
                     columns: tuple[Argument, ...] = literal.atom.arguments
                     if modality is Modality.AT:
                         assert literal.at is not None
                         columns = (*columns, Var(literal.at))
                     probe = Probe(table, columns, literal.negated, literal.atom.name in own)
             items.append(probe)
-            tables[probe.table] = None
+            reads.tables[probe.table] = None
         return items
 
-    def _sink(self, rule: LarsRule, standing: bool, found: dict[Row, None] | None) -> Sink:
-        """Where the solutions of a rule go."""
+    def _sink(self, rule: LarsRule, piles: Sequence[HeadPile]) -> Sink:
+        """Where the solutions of a rule go: the pile of its head, or by the point that it is put at."""
         head, relation = rule.head, self._relation(rule.head.atom)
         columns = head.atom.arguments
         if head.at is not None:
             offset = head.offset // self._step
             put = Scattered(self._net.placing, relation, self._points, offset)
             return Sink(columns, put, at=head.at)
-        if not standing:
-            return Sink(columns, Through(relation), annotated=True)
-        return Sink(columns, Upright(relation) if found is None else Kept(found))
+        pile = next(pile for pile in piles if pile.relation is relation)
+        return Sink(columns, pile, annotated=isinstance(pile, Through))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from dotr.lars.differences import Differences
 from dotr.lars.fact_windows import FactView
 from dotr.lars.relations import Relation
 from dotr.lars.sinks import Pile
@@ -58,21 +59,39 @@ def run_all(triggers: Sequence[Trigger]) -> None:
 
 
 @dataclass(slots=True, eq=False)
-class Standing:
-    """Owns the rules of a component whose heads stand until something that it reads changes.
+class Reads:
+    """What the rules of a standing component read."""
 
-    `whole`: every rule over all that holds. `triggers`: over its own tables, if it is recursive. `found`: by
-    head, what the rules of a component that is not recursive derive.
+    tables: dict[Table, None] = field(default_factory=dict)
+    fact_views: dict[FactView, None] = field(default_factory=dict)
+    totals: dict[Totals, None] = field(default_factory=dict)
+
+    def refresh(self, now: int) -> None:
+        """Bring up to date what is computed from other tables."""
+        for view in self.fact_views:
+            view.refresh(now)
+        for total in self.totals:
+            total.refresh()
+
+    @property
+    def changed(self) -> bool:
+        """Whether a row began or ended at this point."""
+        return any(table.changed for table in self.tables)
+
+
+@dataclass(slots=True, eq=False)
+class Standing:
+    """Owns the rules of one head that stands until something that they read changes.
+
+    `whole`: every rule over all that holds, into `found`. `differences`: the same rules from what changed;
+    None where they are derived as a whole each time.
     """
 
-    heads: Sequence[Relation]
-    tables: Sequence[Table]
+    relation: Relation
+    reads: Reads
     whole: Sequence[tuple[Callable[[], None], Pile]]
-    triggers: Sequence[Trigger]
-    found: Sequence[dict[Row, None]]
-    recursive: bool
-    fact_views: Sequence[FactView]
-    totals: Sequence[Totals]
+    found: dict[Row, None]
+    differences: Sequence[Differences] | None
     watched: Sequence[Relation] = ()
     evaluated: bool = field(default=False)
 
@@ -80,44 +99,81 @@ class Standing:
         pass
 
     def evaluate(self, now: int) -> None:
-        for view in self.fact_views:
-            view.refresh(now)
-        for total in self.totals:
-            total.refresh()
-        if self._may_change():
+        self.reads.refresh(now)
+        if self.evaluated and self.reads.changed and self.differences is not None:
+            self._keep_up(self.differences)
+        elif self.reads.changed or not self.evaluated:
+            self._derive()
+        self.evaluated = True
+        self.relation.settle()
+
+    def _derive(self) -> None:
+        relation, found = self.relation, self.found
+        found.clear()
+        for run, sink in self.whole:
+            run()
+            sink.empty()
+        for values in [values for values in relation.standing if values not in found]:
+            relation.stop(values)
+        relation.stand(found)
+
+    def _keep_up(self, rules: Sequence[Differences]) -> None:
+        relation, found = self.relation, self.found
+        found.clear()
+        for rule in rules:
+            for gain in rule.gains:
+                gain.find()
+        standing = relation.standing
+        doubtful: dict[Row, None] = {}
+        for rule in rules:
+            for loss in rule.losses:
+                doubtful.update((row, None) for row in loss.candidates(standing) if row not in found)
+        for row in doubtful:
+            if row in standing and not any(rule.check is not None and rule.check(row) for rule in rules):
+                relation.stop(row)
+        relation.stand(found)
+
+
+@dataclass(slots=True, eq=False)
+class Recursive:
+    """Owns the rules of heads that depend on each other and stand until something that they read changes.
+
+    `whole`: every rule over all that holds. `triggers`: over the component's own tables.
+    """
+
+    heads: Sequence[Relation]
+    reads: Reads
+    whole: Sequence[tuple[Callable[[], None], Pile]]
+    triggers: Sequence[Trigger]
+    watched: Sequence[Relation] = ()
+    evaluated: bool = field(default=False)
+
+    def begin(self) -> None:
+        pass
+
+    def evaluate(self, now: int) -> None:
+        self.reads.refresh(now)
+        if not self.evaluated or self.reads.changed or self._goes_on():
             self.evaluated = True
-            if self.recursive:
-                self._from_nothing()
-            else:
-                self._by_difference()
+            self._derive()
         for relation in self.heads:
             relation.settle()
 
-    def _may_change(self) -> bool:
-        if not self.evaluated or any(table.changed for table in self.tables):
-            return True
-        return self.recursive and any(view.lasting for head in self.heads for view in head.each_point)
+    def _goes_on(self) -> bool:
+        """Whether a rule sees each point at which a head of its own stands."""
+        return any(view.lasting for head in self.heads for view in head.each_point)
 
-    def _by_difference(self) -> None:
-        for found in self.found:
-            found.clear()
-        self._run_whole()
-        for relation, found in zip(self.heads, self.found, strict=True):
-            for values in [values for values in relation.standing if values not in found]:
-                relation.stop(values)
-            relation.stand(found)
-
-    def _from_nothing(self) -> None:
+    def _derive(self) -> None:
         """What stood is stopped first, so that nothing supports itself."""
         for relation in self.heads:
             for values in list(relation.standing):
                 relation.stop(values)
         for trigger in self.triggers:
             trigger.done = len(trigger.table.delta)
-        self._run_whole()
-        run_all(self.triggers)
-
-    def _run_whole(self) -> None:
         for run, sink in self.whole:
             run()
             sink.empty()
+        run_all(self.triggers)
+
+
+Component = Lasting | Standing | Recursive

@@ -68,12 +68,36 @@ def compile_body(
     return make("run", "def run(delta):\n" + code.text(), names)
 
 
+def compile_check(
+    items: Sequence[Item], columns: Sequence[Argument], moment: Moment
+) -> Callable[[Any], bool]:
+    """Whether a body has a solution with these values of the head's `columns`."""
+    names = Names()
+    code = _Code(items, None, moment, names)
+    code.given_row(columns)
+    return make("run", f"def run(row):\n{code.text()}\n    return False", names)
+
+
+def is_selective(items: Sequence[Item], columns: Sequence[Argument]) -> bool:
+    """Whether no table need be read as a whole once the values of `columns` are known."""
+    known = {column.name for column in columns if isinstance(column, Var)}
+    left = [item for item in items if isinstance(item, Probe) and not item.negated and item.columns]
+    while left:
+        bound = [p for p in left if any(not isinstance(c, Var) or c.name in known for c in p.columns)]
+        if not bound:
+            return False
+        known |= bound[0].variables
+        left.remove(bound[0])
+    return True
+
+
 class _Code:
     """Owns the lines of one function, and what each variable is called in it."""
 
-    def __init__(self, items: Sequence[Item], sink: Sink, moment: Moment, names: Names) -> None:
+    def __init__(self, items: Sequence[Item], sink: Sink | None, moment: Moment, names: Names) -> None:
         self._left = list(items)
         self._sink, self._moment, self._names = sink, moment, names
+        self._annotated = sink is not None and sink.annotated
         self._lines: list[str] = []
         self._depth = 1
         self._loops = 0
@@ -86,14 +110,8 @@ class _Code:
         return "\n".join(self._lines)
 
     def write(self, env: dict[str, str], trigger: int | None, horizon: str = "") -> None:
-        self._env, self._horizon = dict(env), horizon
-        bindable = set(env)
-        for item in self._left:
-            if isinstance(item, Probe) and not item.negated:
-                bindable |= item.variables
-            elif isinstance(item, BindAtom):
-                bindable.add(item.variable.name)
-        self._bindable = bindable
+        self._begin(env)
+        self._horizon = horizon
         if trigger is not None:
             first = self._left.pop(trigger)
             assert isinstance(first, Probe)
@@ -102,6 +120,25 @@ class _Code:
             self._line(f"for _ in {self._names.bind(((),), 'ONCE')}:")
             self._depth += 1
         self._go_on()
+
+    def given_row(self, columns: Sequence[Argument]) -> None:
+        """Write the body for one row of the head, `row`."""
+        self._begin({column.name: "" for column in columns if isinstance(column, Var)})
+        self._env = {}
+        self._line(f"for _ in {self._names.bind(((),), 'ONCE')}:")
+        self._depth += 1
+        self._match("row", columns, set())
+        self._go_on()
+
+    def _begin(self, env: dict[str, str]) -> None:
+        self._env = dict(env)
+        bindable = set(env)
+        for item in self._left:
+            if isinstance(item, Probe) and not item.negated:
+                bindable |= item.variables
+            elif isinstance(item, BindAtom):
+                bindable.add(item.variable.name)
+        self._bindable = bindable
 
     def _line(self, text: str) -> None:
         self._lines.append("    " * self._depth + text)
@@ -158,7 +195,7 @@ class _Code:
             case Probe():
                 row = self._key([self._value(column) for column in item.columns], always=True)
                 rows = self._names.bind(item.table.rows, "ROWS")
-                if self._sink.annotated:
+                if self._annotated:
                     local = self._local()
                     self._line(f"{local} = {rows}.get({row})")
                     self._line(f"if {local} is None: continue")
@@ -228,10 +265,16 @@ class _Code:
         self._depth += 1
         self._loops += 1
         self._whole[probe.columns] = row
-        if self._sink.annotated:
+        if self._annotated:
             local = self._local()
             self._line(f"{local} = {self._names.bind(probe.table.rows, 'ROWS')}[{row}]")
-        for place, column in enumerate(probe.columns):
+        self._match(row, probe.columns, known)
+        if self._annotated:
+            self._join(local)
+
+    def _match(self, row: str, columns: Sequence[Argument], known: set[int]) -> None:
+        """Names for the columns of a row; those that have one already, and constants, must be equal."""
+        for place, column in enumerate(columns):
             if place in known:
                 continue
             if isinstance(column, Var) and column.name not in self._env:
@@ -239,8 +282,6 @@ class _Code:
                 self._line(f"{value} = {row}[{place}]")
             else:
                 self._line(f"if {row}[{place}] != {self._value(column)}: continue")
-        if self._sink.annotated:
-            self._join(local)
 
     def _join(self, last: str) -> None:
         """The least of the last points so far."""
@@ -253,6 +294,9 @@ class _Code:
 
     def _finish(self) -> None:
         sink = self._sink
+        if sink is None:
+            self._line("return True")
+            return
         pile = self._names.bind(sink.target.pile, "PILE")
         row = self._whole.get(sink.columns) or self._key([self._value(c) for c in sink.columns], always=True)
         if sink.at is None and not sink.annotated:
@@ -271,9 +315,11 @@ class _Code:
         given = {name: f"g{place}" for place, name in enumerate(self._env)}
         parameters = [*given.values(), *(["h"] if self._horizon else [])]
         rest.write(given, None, "h" if self._horizon else "")
-        function = make("rest", f"def rest({', '.join(parameters)}):\n{rest.text()}", names)
+        source = f"def rest({', '.join(parameters)}):\n{rest.text()}\n    return False"
+        function = make("rest", source, names)
         values = [*self._env.values(), *([self._horizon] if self._horizon else [])]
-        self._line(f"{self._names.bind(function, 'REST')}({', '.join(values)})")
+        call = f"{self._names.bind(function, 'REST')}({', '.join(values)})"
+        self._line(f"if {call}: return True" if self._sink is None else call)
 
 
 def pattern(

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from dotr.events import Values
-from dotr.lars.tables import FOREVER, Net, Row
+from dotr.lars.tables import FOREVER, Row
 from dotr.lars.views import EachPoint, Sometime, View
 from dotr.rdf.order import values_key
 
@@ -83,12 +83,10 @@ class Relation:
     def changes(self, ordered: bool) -> tuple[list[Values], list[Values]]:
         """What began and what ended to hold at this point; `ordered`: in canonical order."""
         assert self.present is not None
-        table = self.present.table
-        net = table.net
+        net = self.present.table.net
         assert net is not None, "it is watched"
         began: list[Values] = list(net.began)
         ended: list[Values] = list(net.ended)
-        table.net = Net()
         if ordered:
             began.sort(key=values_key)
             ended.sort(key=values_key)

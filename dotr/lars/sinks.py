@@ -8,7 +8,7 @@ Method:  a pile is a dict: solutions of one last point, or of one point that a h
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from dotr.lars.relations import Relation
 from dotr.lars.tables import Agenda, Row
@@ -31,11 +31,11 @@ class Through:
 
     def __init__(self, relation: Relation) -> None:
         self.pile: dict[int, list[Row]] = {}
-        self._relation = relation
+        self.relation = relation
 
     def empty(self) -> None:
         for until, rows in self.pile.items():
-            self._relation.hold(rows, until)
+            self.relation.hold(rows, until)
         self.pile.clear()
 
 
@@ -75,19 +75,24 @@ class Upright:
 
     def __init__(self, relation: Relation) -> None:
         self.pile: dict[Row, None] = {}
-        self._relation = relation
+        self.relation = relation
 
     def empty(self) -> None:
         if self.pile:
-            self._relation.stand(self.pile)
+            self.relation.stand(self.pile)
             self.pile.clear()
 
 
 class Kept:
     """Rows that are compared with what stood before, once all rules have run."""
 
-    def __init__(self, found: dict[Row, None]) -> None:
+    def __init__(self, relation: Relation, found: dict[Row, None]) -> None:
+        self.relation = relation
         self.pile = found
 
     def empty(self) -> None:
         pass
+
+
+HeadPile: TypeAlias = Through | Upright | Kept
+"""The pile of one head."""

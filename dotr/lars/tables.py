@@ -159,6 +159,8 @@ class Table:
         """Go on to point `now` from `since`: rows that ended before it leave."""
         self.delta = []
         self.changed = False
+        if self.net is not None:
+            self.net.clear()
         buckets = self._buckets
         if not buckets:
             return
@@ -186,7 +188,7 @@ class Table:
         self.delta = []
         self.changed = False
         if self.net is not None:
-            self.net = Net()
+            self.net.clear()
         for journal in self.journals:
             journal.clear()
 
@@ -245,6 +247,10 @@ class Net:
     def __init__(self) -> None:
         self.began: dict[Row, None] = {}
         self.ended: dict[Row, None] = {}
+
+    def clear(self) -> None:
+        self.began.clear()
+        self.ended.clear()
 
     def begin(self, rows: Sequence[Row]) -> None:
         _move(rows, self.ended, self.began)

@@ -112,6 +112,8 @@ class EachPoint:
 
     def stop(self, values: Row, last: int) -> None:
         self.lasting.pop(values, None)
+        if last == self._now:  # put here: it was standing then, so that nothing was entered
+            self.put((values,), last)
 
     def settle(self) -> None:
         if self.lasting:

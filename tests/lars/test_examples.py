@@ -7,6 +7,7 @@ import pytest
 from dotr.events import Time
 from dotr.ir.lars import LarsProgram, Modality
 from dotr.lars.engine import LarsEngine
+from dotr.lars.strata import strata
 from dotr.reference.lars import LiteralLars
 from tests.lars.building import (
     CLOCK,
@@ -38,9 +39,10 @@ EXAMPLE_2 = rule(
 @pytest.fixture(params=EVALUATED_BY)
 def run(request: pytest.FixtureRequest):  # type: ignore[no-untyped-def]
     def run(rules: LarsProgram, facts: Facts, first: Time, until: Time) -> Holding:
-        lars = request.param(rules, [range(len(rules.rules))], first, 1, CLOCK)
+        layers = strata(rules)
+        lars = request.param(rules, layers, first, 1, CLOCK)
         names = list(dict.fromkeys(rule.head.atom.name for rule in rules.rules))
-        return held(lars, names, 1, facts, first, until)
+        return held(lars, names, len(layers), facts, first, until)
 
     return run
 
@@ -106,3 +108,35 @@ def test_always_can_hold_at_the_beginning_and_a_past_head_is_seen_later_only(run
     assert points(holding, "back") == []
     assert points(holding, "seen") == [4]
     assert points(holding, "ahead") == [2, 3]
+
+
+def test_what_is_put_at_a_point_holds_there_though_what_stood_ends(run) -> None:  # type: ignore[no-untyped-def]
+    rules = program(
+        rule(atom("a"), window(Modality.AT, 0, "p", at="t"), at="t", offset=1),
+        rule(atom("a"), now("q"), now("z", negated=True)),
+        rule(atom("always"), window(Modality.ALWAYS, 1, "a")),
+        rule(atom("twice"), window(Modality.AT_LEAST, 3, "a", count=2)),
+        rule(atom("at", "?t"), window(Modality.AT, 2, "a", at="t"), now("q", negated=True)),
+    )
+    lars = run(rules, {3: {"q": [()]}, 4: {"p": [()], "q": [()]}}, 0, 9)
+    assert points(lars, "a") == [3, 4, 5]
+    assert points(lars, "always") == [4, 5]
+    assert points(lars, "twice") == [4, 5, 6, 7]
+    assert [len(atoms["at"]) for atoms in lars.values()] == [0, 0, 0, 0, 0, 3, 2, 1, 0, 0]
+
+
+def test_long_bodies_go_on_in_a_second_function(run) -> None:  # type: ignore[no-untyped-def]
+    chain = [now("p", f"?x{i}", f"?x{i + 1}") for i in range(24)]
+    rules = program(
+        rule(atom("lasts", "?x0", "?x24"), *chain),
+        rule(atom("stands", "?x0", "?x24"), *chain, now("z", negated=True)),
+    )
+    facts: Facts = {
+        2: {"p": [row(f"n{i}", f"n{i + 1}") for i in range(25)]},
+        3: {"p": [row(f"n{i}", f"n{i + 1}") for i in range(24)]},
+        4: {"p": [row(f"n{i}", f"n{i + 1}") for i in range(25)], "z": [()]},
+    }
+    holding = run(rules, facts, 0, 5)
+    for name in ("lasts", "stands"):
+        assert points(holding, name, "n0", "n24") == [2, 3, *([4] if name == "lasts" else [])]
+        assert points(holding, name, "n1", "n25") == [2, *([4] if name == "lasts" else [])]
