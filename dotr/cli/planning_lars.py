@@ -1,9 +1,9 @@
 """What `dotr plan` says about what holds: the timeline, the rules by layer, what bounds their state.
 
 Place:   under planning.py.
-Method:  language.md, "A .lars file". State reaches back the sum of windows and offsets along a path of heads,
-         ahead the largest offset. A head that reads itself through a window, or by way of others, has no
-         bound of influence, though its windows bound what is kept.
+Method:  language.md, "A .lars file". The bounds are those of dotr/lars/reach.py: the sum of windows and
+         offsets along a path of heads; none where a head reads itself through a window, or where facts are
+         counted.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from dotr.core.deployment import Deployment
-from dotr.ir import Every, FactWindow, LarsProgram, LarsRule, Program, TimeWindow, WindowAggregate, WindowAtom
+from dotr.ir import Every, LarsProgram, Program
 from dotr.lang.grammar.durations import duration_text
 from dotr.lang.lars_printer import lars_rule_text
+from dotr.lars.reach import depths, horizon
 
 DENSE = "a fact at every point at which it holds: ISTREAM has each beginning once"
 
@@ -25,13 +26,13 @@ def holding(deployment: Deployment) -> dict[str, Any] | None:
     lars = program.lars
     if not lars.rules:
         return None
-    reaches = _reaches(lars)
-    ahead = max((rule.head.offset for rule in lars.rules), default=0)
+    reaches = _reach(lars)
+    _, ahead = horizon(lars)
     return {
         "points": "one unit of integer time"
         if lars.step is None
         else f"multiples of {duration_text(lars.step)}",
-        "ahead": duration_text(max(ahead, 0)),
+        "ahead": duration_text(ahead),
         "layers": [
             {
                 "after": [program.rules[i].name for i in program.dependencies[: layer.before]],
@@ -60,74 +61,18 @@ def _head(program: Program, name: str, reaches: Mapping[str, int | None]) -> dic
         "name": name,
         "attributes": list(program.lars.attributes[name]),
         "reach": None if reach is None else duration_text(reach),
-        "counts": any(_counts(rule) for rule in program.lars.rules if rule.head.atom.name == name),
         "rules": list(users),
         "dense": dense,
     }
 
 
-def _counts(rule: LarsRule) -> bool:
-    """Whether a rule has a window of facts, which reaches back as far as they lie."""
-    return any(
-        isinstance(b, WindowAtom | WindowAggregate) and isinstance(b.window, FactWindow) for b in rule.body
-    )
-
-
-def _reaches(lars: LarsProgram) -> dict[str, int | None]:
-    """Head → how far back what it depends on can lie, in µs, as far as windows of time say; None: the whole
-    past.
-    """
+def _reach(program: LarsProgram) -> dict[str, int | None]:
+    """Head → how far back what it depends on can lie, in µs; None: without bound."""
     found: dict[str, int | None] = {}
-    open_: set[str] = set()
-
-    def reach(name: str) -> int | None:
-        if name not in lars.attributes:
-            return 0
-        if name in open_:
-            return None
-        if name not in found:
-            open_.add(name)
-            found[name] = _furthest([of_rule(rule) for rule in lars.rules if rule.head.atom.name == name])
-            open_.discard(name)
-        return found[name]
-
-    def of_rule(rule: LarsRule) -> int | None:
-        parts: list[int | None] = [0]
-        for literal in rule.body:
-            if isinstance(literal, WindowAtom | WindowAggregate):
-                below = reach(literal.atom.name)
-                own = literal.window.duration if isinstance(literal.window, TimeWindow) else 0
-                parts.append(None if below is None else own + below)
-        far = _furthest(parts)
-        return None if far is None else far + abs(rule.head.offset)
-
-    cyclic = {name for name in lars.attributes if _reads_itself(name, lars)}
-    for name in lars.attributes:
-        if name in cyclic:
-            found[name] = None
-    for name in lars.attributes:
-        reach(name)
+    for name, streams in depths(program).items():
+        lengths = [length for length in streams.values() if length is not None]
+        found[name] = None if len(lengths) < len(streams) else max(lengths, default=0)
     return found
-
-
-def _furthest(parts: list[int | None]) -> int | None:
-    return None if None in parts else max((part for part in parts if part is not None), default=0)
-
-
-def _reads_itself(name: str, lars: LarsProgram) -> bool:
-    """Whether a head depends on itself, by whatever way."""
-    seen: set[str] = set()
-    todo = [name]
-    while todo:
-        head = todo.pop()
-        for rule in lars.rules:
-            if rule.head.atom.name != head:
-                continue
-            for literal in rule.body:
-                if isinstance(literal, WindowAtom | WindowAggregate) and literal.atom.name not in seen:
-                    seen.add(literal.atom.name)
-                    todo.append(literal.atom.name)
-    return name in seen
 
 
 def holding_lines(shown: dict[str, Any]) -> list[str]:
@@ -143,8 +88,7 @@ def holding_lines(shown: dict[str, Any]) -> list[str]:
             attributes = "".join(f" ?{name}" for name in head["attributes"])
             users = f", read by {', '.join(head['rules'])}" if head["rules"] else ""
             far = "depends on the whole past" if head["reach"] is None else f"looks back {head['reach']}"
-            facts = " and as far as its windows of facts reach" if head["counts"] else ""
-            lines.append(f"    {head['name']}{attributes}: {far}{facts}{users}")
+            lines.append(f"    {head['name']}{attributes}: {far}{users}")
             if head["dense"]:
                 lines.append(f"      {', '.join(head['dense'])}: {DENSE}")
     return lines

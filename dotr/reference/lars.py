@@ -172,13 +172,21 @@ class LiteralLars:
     # -- rules
 
     def _derive(self, rule: LarsRule) -> Iterator[Placed]:
+        for row in self._rows(rule):
+            yield self._placed(rule, row)
+
+    def _rows(self, rule: LarsRule) -> list[Row]:
+        """The ways in which the body of a rule holds now."""
         rows: list[Row] = [{}]
         for literal in _order(rule.body):
             rows = [longer for row in rows for longer in self._extend(literal, row)]
-        for row in rows:
-            at = self._now if rule.head.at is None else self._points[row[rule.head.at]] + rule.head.offset
-            values = tuple(row[a.name] if isinstance(a, Var) else a for a in rule.head.atom.arguments)
-            yield rule.head.atom.name, values, at
+        return rows
+
+    def _placed(self, rule: LarsRule, row: Row) -> Placed:
+        """What the head of a rule puts, and where, when its body holds so."""
+        at = self._now if rule.head.at is None else self._points[row[rule.head.at]] + rule.head.offset
+        values = tuple(row[a.name] if isinstance(a, Var) else a for a in rule.head.atom.arguments)
+        return rule.head.atom.name, values, at
 
     def _extend(self, literal: LarsLiteral, row: Row) -> Iterable[Row]:
         match literal:
