@@ -14,6 +14,7 @@ import re
 from typing import IO
 
 from dotr.errors import DataError
+from dotr.io.decode.compression import is_packed
 from dotr.io.decode.documents import Format, format_of
 
 SHAPE = 1 << 20
@@ -32,7 +33,7 @@ def cuts(path: str, size: int, piece: int) -> list[int]:
     be cut.
     """
     format_ = format_of(path)
-    if size < 2 * piece or path.lower().endswith(".gz") or format_ not in (Format.JSONLINES, Format.NQUADS):
+    if size < 2 * piece or is_packed(path) or format_ not in (Format.JSONLINES, Format.NQUADS):
         return []
     quads = format_ is Format.NQUADS
     try:

@@ -37,6 +37,7 @@ from dotr.core.ahead import Ahead
 from dotr.core.units import check_units
 from dotr.errors import Diagnostic, EngineError, UnsupportedError
 from dotr.events import Time
+from dotr.io.decode.compression import is_packed
 from dotr.io.decode.parquet import SUFFIX
 from dotr.io.files.outputs import unwritable
 
@@ -235,7 +236,7 @@ def _weight(split: Split) -> int:
         elif piece.end:
             total += piece.end - piece.first
         else:
-            total += size * (8 if piece.file.lower().endswith(".gz") else 1)
+            total += size * (8 if is_packed(piece.file) else 1)
     return total
 
 

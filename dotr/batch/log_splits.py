@@ -18,6 +18,7 @@ from dotr.batch.arrow_batches import graph_text, message_text
 from dotr.batch.line_splits import cuts, file_size
 from dotr.errors import DataError, Diagnostic
 from dotr.events import Clock, Time
+from dotr.io.decode.compression import is_packed
 from dotr.io.decode.documents import Format
 from dotr.io.decode.parquet import SUFFIX, ArchiveFile
 from dotr.io.decode.parsing import parse_triples
@@ -149,7 +150,7 @@ def _splits(files: Sequence[str], options: SourceOptions, fail: bool) -> Iterato
             yield from (Split((Piece(file, start, end),)) for start, end in ends)
             continue
         together.append(Piece(file))
-        size += bytes_ * (8 if file.lower().endswith(".gz") else 1)
+        size += bytes_ * (8 if is_packed(file) else 1)
         if size >= SPLIT:
             yield Split(tuple(together))
             together, size = [], 0

@@ -98,7 +98,7 @@ def command(
     """Replay SOURCEs in time order through RULES and print composite events.
 
     A SOURCE is an RDF file (Turtle, N-Triples: one graph; TriG, N-Quads, JSON lines, RDF Message Log:
-    many), a folder, a glob, or - for standard input; each may be gzipped.
+    many), a folder, a glob, or - for standard input; each may be compressed (.gz .bz2 .zst .zip).
     """
     format_ = chosen_format(format_, output, EVENT_FORMATS, "dotr run")
     options = reading(base, time_path, time_unit, max_document)

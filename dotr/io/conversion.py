@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 from dotr.core.parts import Part
 from dotr.errors import Diagnostic, UsageError
 from dotr.events import Clock, Message, Time
-from dotr.io.decode.documents import plain_name
+from dotr.io.decode.compression import plain_name
 from dotr.io.decode.parquet import SUFFIX, ArchiveWriter
 from dotr.io.files.outputs import StreamOutput
 from dotr.io.message_parts import DELETE, DELETION, INSERT, INSERTION

@@ -20,6 +20,7 @@ from typing import Any, TypeAlias
 from dotr.core.parts import Part
 from dotr.errors import DataError, DotrError
 from dotr.events import Clock, Time
+from dotr.io.decode.compression import is_packed
 from dotr.io.decode.documents import content_hash, open_document, read_bytes
 from dotr.io.error_policy import dead_letter
 from dotr.io.graphs import Bookmark, Item, TimedGraph
@@ -129,7 +130,7 @@ def _original(origin: Origin) -> bytes | None:
         if how == "whole":
             content = read_bytes(file)
             return content if content_hash(content) == whole else None
-        if how != "byte" or not start < end or file.lower().endswith(".gz"):
+        if how != "byte" or not start < end or is_packed(file):
             return None
         with open_document(file) as document:
             document.seek(start)

@@ -15,6 +15,7 @@ from dotr.errors import DataError
 from dotr.events import Time
 from dotr.explain.record import Record
 from dotr.explain.text import Places
+from dotr.io.decode.compression import is_packed
 from dotr.io.decode.documents import read_bytes
 from dotr.rdf.terms import RDF_TYPE, Term, Triple, literal_parts
 
@@ -45,7 +46,7 @@ def place_in(triple: Triple, graph: str) -> str:
     path, _, line = graph.rpartition(":")
     if not line.isdigit():
         path, line = graph, "1"
-    if path.endswith((".jsonl", ".parquet", ".gz", ".nq")) or path == "-":
+    if path.endswith((".jsonl", ".parquet", ".nq")) or is_packed(path) or path == "-":
         return graph
     found = line_of(triple, lines_of(path), int(line))
     return f"{path}:{found}" if found else graph

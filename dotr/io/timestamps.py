@@ -21,7 +21,7 @@ from os.path import basename
 
 from dotr.errors import DataError, Diagnostic
 from dotr.events import Clock, Time
-from dotr.io.decode.documents import plain_name
+from dotr.io.decode.compression import plain_name
 from dotr.io.local_time import TimeError, to_instant, zone_of
 from dotr.lang.grammar.base import WELL_KNOWN
 from dotr.rdf.memo import Memo

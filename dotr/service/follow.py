@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from dotr.errors import DataError
-from dotr.io.decode.documents import Format, format_of, plain_name
+from dotr.io.decode.compression import plain_name
+from dotr.io.decode.documents import Format, format_of
 from dotr.io.files.sources import resolve
 from dotr.io.tables.mapping import TableMapping, mapping_for
 

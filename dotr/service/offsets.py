@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
+from dotr.io.decode.compression import is_packed
 from dotr.io.decode.documents import open_document, read_some
 from dotr.io.files.reader import parts_of
 from dotr.io.graphs import START, Bookmark, Item, Mark
@@ -101,7 +102,7 @@ class Offsets:
             size, digest = self._measured(file)
             return SourceRow("byte", size, "", size, digest, finished=True)
         finished = isinstance(item, Mark) and item.error is None
-        if how == "byte" and not file.lower().endswith(".gz"):
+        if how == "byte" and not is_packed(file):
             return SourceRow(how, end, carried, end, self._grown(file, end), finished)
         if isinstance(item, Mark) and finished and self._whole.get(file, (0, ""))[0] != item.size:
             self._whole.pop(file, None)  # it grew while it was read

@@ -611,7 +611,7 @@ def test_a_syntax_error_in_trig_refuses_the_rest_of_the_file_with_the_whole_of_i
 def test_a_refused_graph_of_a_long_trig_document_is_written_as_n_quads(
     write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dotr.io.files.reader.WHOLE", 10)
+    monkeypatch.setattr("dotr.io.files.taps.WHOLE", 10)
     letters: list[str] = []
     refusals = ErrorPolicy(fail=False, sink=letters.append)
     text = TRIG.replace(":g1 prov:generatedAtTime 1 .", "")

@@ -29,6 +29,7 @@ from dotr.batch.spark.read_tasks import READ_COLUMNS, Batches, ReadContents, Rea
 from dotr.errors import DataError, Diagnostic, DotrError, EngineError
 from dotr.events import Clock
 from dotr.io.arrow_columns import integers, texts
+from dotr.io.decode.compression import is_packed
 from dotr.io.decode.documents import SUFFIXES, Format, format_of, unknown_format
 from dotr.io.decode.parquet import UNIT_NOTE, no_archive
 from dotr.io.error_policy import dead_letter
@@ -240,7 +241,7 @@ def _by_kind(files: Sequence[RemoteFile]) -> _Kinds:
 
 def _parted(file: RemoteFile) -> bool:
     """Whether Spark's own readers can part the file."""
-    plain = not file.file.lower().endswith(".gz")
+    plain = not is_packed(file.file)
     return plain and format_of(file.file) in (Format.JSONLINES, Format.PARQUET)
 
 

@@ -6,17 +6,16 @@ Bad input: D2002 no UTF-8 · D2003 no such file · D2006 too large · D2007 dama
 
 from __future__ import annotations
 
-import gzip
 import io
 import os
 import stat
-import zlib
 from enum import Enum
 from hashlib import blake2b
 from os.path import splitext
 from typing import IO, Any, Protocol
 
 from dotr.errors import DataError, Diagnostic
+from dotr.io.decode.compression import ENDINGS, HEAD, Unpacked, plain_name, unpacked
 
 STREAM_BASE = "urn:dotr:stream"
 """What relative IRIs of stream documents are resolved against unless `--base` says otherwise."""
@@ -67,13 +66,8 @@ _SMALL = 1 << 16
 
 
 def format_of(path: str) -> Format | None:
-    """The format that a file name announces (`.gz` put aside), None for anything else."""
+    """The format that a file name announces (`.gz` and the like put aside), None for anything else."""
     return _SUFFIXES.get(splitext(plain_name(path))[1].lower())
-
-
-def plain_name(path: str) -> str:
-    """A path without a trailing `.gz`."""
-    return path[:-3] if path.lower().endswith(".gz") else path
 
 
 def unknown_format(path: str) -> DataError:
@@ -82,7 +76,7 @@ def unknown_format(path: str) -> DataError:
             "D2008",
             f"what is written in `{path}` cannot be told from its name",
             place=path,
-            hint=f"the name ends in one of {' '.join(SUFFIXES)}, each also with .gz",
+            hint=f"the name ends in one of {' '.join(SUFFIXES)}, each also with {' '.join(ENDINGS)}",
         )
     )
 
@@ -94,16 +88,15 @@ class Readable(Protocol):
 
 
 def open_document(path: str, content: bytes | None = None) -> IO[bytes]:
-    """A file for reading, decompressed if it is gzip (by its first bytes). Raises DataError D2003.
+    """A file for reading, decompressed if it is compressed (by its first bytes). Raises DataError D2003.
 
     `content`: all of it, where it is in memory already.
     """
     try:
         plain = _opened(path) if content is None else io.BytesIO(content)
-        head = plain.getbuffer()[:2] if isinstance(plain, io.BytesIO) else plain.peek(2)[:2]
-        if head == b"\x1f\x8b":
-            return _Unzipped(plain)  # type: ignore[return-value]  # a GzipFile is a binary reader
-        return plain
+        head = plain.getbuffer()[:HEAD] if isinstance(plain, io.BytesIO) else plain.peek(HEAD)[:HEAD]
+        content_of = unpacked(plain, bytes(head), path)
+        return plain if content_of is None else content_of  # type: ignore[return-value]  # it reads, seeks, closes
     except OSError as error:
         raise unreadable(path, error) from None
 
@@ -121,18 +114,6 @@ def _opened(path: str) -> io.BytesIO | io.BufferedReader[Any]:
     return io.BufferedReader(file)
 
 
-class _Unzipped(gzip.GzipFile):
-    """Owns the compressed file it reads: closes it, too."""
-
-    def __init__(self, plain: IO[bytes]) -> None:
-        super().__init__(fileobj=plain)
-        self._plain = plain
-
-    def close(self) -> None:
-        super().close()
-        self._plain.close()
-
-
 def unreadable(path: str, error: OSError) -> DataError:
     """A file the operating system does not give us."""
     return DataError(
@@ -141,9 +122,9 @@ def unreadable(path: str, error: OSError) -> DataError:
 
 
 def read_bytes(path: str, limit: int = MAX_DOCUMENT) -> bytes:
-    """All of a file, decompressed; what comes out of gzip is bounded by `limit`. Raises DataError."""
+    """All of a file, decompressed; of a compressed one at most `limit` bytes. Raises DataError."""
     with open_document(path) as file:
-        if not isinstance(file, gzip.GzipFile):
+        if not isinstance(file, Unpacked):
             try:
                 return file.read()
             except OSError as error:
@@ -158,11 +139,11 @@ def read_some(file: Readable, size: int, path: str) -> bytes:
     """`file.read(size)`, with a damaged archive or disk told as DataError."""
     try:
         return file.read(size)
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+    except EOFError as error:
         raise DataError(
             Diagnostic(
                 "D2007",
-                f"`{path}` is damaged: its gzip data end or break early",
+                f"`{path}` is damaged: its compressed data end or break early",
                 place=path,
                 label=str(error),
             )

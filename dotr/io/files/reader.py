@@ -7,7 +7,6 @@ Bad input: what cannot be read is raised, or told by a mark in its place, and re
 
 from __future__ import annotations
 
-import gzip
 import io
 import os
 import sys
@@ -18,6 +17,7 @@ from typing import IO
 from dotr.core.parts import Part, all_triples
 from dotr.errors import DataError
 from dotr.events import Time
+from dotr.io.decode.compression import Unpacked, is_packed
 from dotr.io.decode.documents import (
     QUAD_FORMATS,
     Format,
@@ -129,7 +129,7 @@ class FileReader:
                 and self.bookmark == START
             ):
                 content = file.read()  # the hot path of folders
-                if not is_message_log(content[:SNIFF]) and self.file[-3:].lower() != ".gz":
+                if not is_message_log(content[:SNIFF]) and not is_packed(self.file):
                     yield self._document(content, format_)
                     return
                 file.seek(0)
@@ -139,7 +139,7 @@ class FileReader:
                 file.seek(start) if start else None
             except (OSError, EOFError) as error:
                 raise unreadable(self.file, OSError(*error.args)) from None
-            fence = self.options.max_document if isinstance(file, gzip.GzipFile) else 0
+            fence = self.options.max_document if isinstance(file, Unpacked) else 0
             tap = Tap(file, self.name, start, limit, fence)
             yield from self._read(tap, format_) if table is None else table.lines(tap, self._line(start))
 

@@ -25,7 +25,8 @@ from fnmatch import fnmatch
 from functools import lru_cache
 from os.path import basename, splitext
 
-from dotr.io.decode.documents import STREAM_BASE, decode, plain_name, read_bytes
+from dotr.io.decode.compression import plain_name
+from dotr.io.decode.documents import STREAM_BASE, decode, read_bytes
 from dotr.io.tables.template import Cell, TemplateTriple, cells_of, parse_cell, parse_template, wrong
 from dotr.lang.grammar.base import nearest
 

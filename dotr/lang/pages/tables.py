@@ -1,4 +1,4 @@
-"""Pages of D2401 to D2410: tables and their mappings, dumps.
+"""Pages of D2401 to D2411: tables and their mappings, dumps, archives.
 
 Place:   read by explain.py.
 """
@@ -87,6 +87,13 @@ PAGES: Final = (
         "dump has.",
         "dotr run hot.dotr dump.ttl --split sosa:Observations",
         "dotr run hot.dotr dump.ttl --split sosa:Observation",
+    ),
+    _page(
+        "D2411",
+        "an archive of several files",
+        "A ZIP archive with one file is read as that file. Several files are several sources.",
+        "dotr run hot.dotr readings.zip",
+        "unzip readings.zip -d readings; dotr run hot.dotr readings",
     ),
     _page(
         "D4152",

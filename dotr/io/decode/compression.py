@@ -1,0 +1,129 @@
+"""Compressed files: gzip, bzip2, Zstandard, and ZIP archives of one file, known by their first bytes.
+
+Place:   under documents.py, which bounds what comes out.
+Method:  every kind is a reader that gives what is there now and can go forward; what breaks in it is
+         DamagedError, whoever decompresses. Zstandard is Arrow's.
+Bad input: D2007 damaged · D2411 a ZIP archive of several files.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import os
+import zipfile
+import zlib
+from typing import IO, Any
+
+from dotr.errors import DataError, Diagnostic
+
+ENDINGS = (".gz", ".bz2", ".zst", ".zip")
+"""What names of compressed files end in."""
+
+HEAD = 10
+"""First bytes that show how a file is compressed."""
+
+_STEP = 1 << 20
+
+
+class DamagedError(EOFError):
+    """Compressed data that end or break early."""
+
+
+class Unpacked:
+    """Owns a compressed file and gives what is in it. Raises DamagedError."""
+
+    def __init__(self, plain: IO[bytes], source: Any) -> None:
+        self._plain, self._source = plain, source
+        self._at = 0
+
+    def read(self, size: int = -1, /) -> bytes:
+        try:
+            content: bytes = self._source.read(size) if size >= 0 else self._source.read()
+        except (OSError, EOFError, ValueError, RuntimeError, zlib.error, zipfile.BadZipFile) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
+            raise DamagedError(str(error).splitlines()[0][:200] if str(error) else "it ends early") from None
+        self._at += len(content)
+        return content
+
+    read1 = read
+
+    def seek(self, offset: int, whence: int = 0, /) -> int:
+        """Go forward."""
+        assert whence == 0
+        assert offset >= self._at
+        while self._at < offset and self.read(min(_STEP, offset - self._at)):
+            pass
+        return self._at
+
+    def close(self) -> None:
+        self._source.close()
+        self._plain.close()
+
+    def __enter__(self) -> Unpacked:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def unpacked(plain: IO[bytes], head: bytes, path: str) -> Unpacked | None:
+    """What is in a compressed file, by its first bytes; None for a file that is not compressed.
+
+    Raises DataError for a ZIP archive that is damaged or has several files.
+    """
+    if head.startswith(b"\x1f\x8b"):
+        return Unpacked(plain, gzip.GzipFile(fileobj=plain))
+    if head[:3] == b"BZh" and head[4:10] == b"1AY&SY":
+        return Unpacked(plain, bz2.BZ2File(plain))
+    if head.startswith(b"\x28\xb5\x2f\xfd"):
+        import pyarrow as pa  # noqa: PLC0415  # start-up: Arrow takes a third of a second
+
+        return Unpacked(plain, pa.CompressedInputStream(pa.PythonFile(plain, mode="r"), "zstd"))
+    if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
+        return Unpacked(plain, _only_member(plain, path))
+    return None
+
+
+def _only_member(plain: IO[bytes], path: str) -> IO[bytes]:
+    try:
+        archive = zipfile.ZipFile(plain)
+        members = [member for member in archive.infolist() if not member.is_dir()]
+        if len(members) == 1:
+            return archive.open(members[0])
+    except (OSError, ValueError, RuntimeError, NotImplementedError, zipfile.BadZipFile) as error:
+        raise DataError(
+            Diagnostic("D2007", f"`{path}` is damaged: it cannot be unpacked", place=path, label=str(error))
+        ) from None
+    raise DataError(
+        Diagnostic(
+            "D2411",
+            f"`{path}` has {len(members)} files",
+            place=path,
+            label=", ".join(member.filename for member in members[:5]),
+            hint="unpack it into a folder and name that",
+        )
+    )
+
+
+def is_packed(path: str) -> bool:
+    """Whether a name says that a file is compressed."""
+    return path.lower().endswith(ENDINGS)
+
+
+def plain_name(path: str) -> str:
+    """A path without the ending of a compressed file; of a ZIP archive whose name does not say what is in it,
+    the name of its file.
+    """
+    if not is_packed(path):
+        return path
+    stem, ending = os.path.splitext(path)
+    if ending.lower() == ".zip" and not os.path.splitext(stem)[1] and os.path.isfile(path):
+        try:
+            with zipfile.ZipFile(path) as archive:
+                names = [member.filename for member in archive.infolist() if not member.is_dir()]
+        except (OSError, ValueError, zipfile.BadZipFile):
+            return stem
+        return os.path.join(os.path.dirname(path), os.path.basename(names[0])) if len(names) == 1 else stem
+    return stem
