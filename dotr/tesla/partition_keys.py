@@ -27,16 +27,17 @@ where all of its facts go to every part.
 """
 
 
-def computed_attributes(program: Program) -> frozenset[tuple[str, str]]:
+def computed_attributes(rules: Sequence[Rule]) -> frozenset[tuple[str, str]]:
     """WITH variables, as (rule, variable), that are not just an attribute of a query's fact.
 
+    `rules` have all that they refer to among them.
     They can be an xsd:float, which equals many other numbers each, of which no two need be equal.
     """
     found: set[tuple[str, str]] = set()
     grown = True
     while grown:
         grown = False
-        for rule in program.rules:
+        for rule in rules:
             streams = {position.name: position.stream for position in rule.positions}
             for binding in rule.bindings:
                 match binding.expression:
@@ -75,7 +76,7 @@ def stream_keys(program: Program, rules: Sequence[int], copying: bool = False) -
     members = [program.rules[i] for i in rules]
     if any(isinstance(rule.trigger, Every) for rule in members):
         return None
-    search = _Search(members, computed_attributes(program), _copyable(members) if copying else frozenset())
+    search = _Search(members, computed_attributes(members), _copyable(members) if copying else frozenset())
     first = members[0].trigger
     assert not isinstance(first, Every)
     solutions = (next(search.solve(0, {first.stream: place}), None) for place in range(len(first.variables)))

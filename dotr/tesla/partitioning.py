@@ -85,7 +85,7 @@ class Partitioning:
 
 
 def plan_batch(program: Program, by: By = By.AUTO) -> Partitioning:
-    """The plan for a program. Cheap: linear in rules but for the search of keys."""
+    """The plan for a program. Cheap: linear in rules but for the search of keys in a component."""
     reaches = rule_reaches(program)
     components = tuple(_component(program, rules, reaches, by) for rules in connected(program))
     return Partitioning(components, tuple(_groups(program, components)))
@@ -163,18 +163,76 @@ def _no_key(program: Program, rules: Sequence[int]) -> str:
 
 
 def _groups(program: Program, components: Iterable[Component]) -> list[RuleComponentGroup]:
-    """Components merged where that sends fewer facts; at most one group a component."""
-    groups: list[RuleComponentGroup] = []
+    """Components merged where that sends fewer facts; at most one group a component. Linear in components,
+    and in groups that are cut alike.
+    """
+    groups: list[_Growing] = []
+    alike: dict[tuple[bool, bool, bool], list[_Growing]] = {}
+    holders: dict[str, _Growing] = {}  # stream → the first group of one task that has it
     for component in sorted(components, key=lambda c: (c.horizon or 0, c.rules)):
         new = _group(program, component)
-        for place, group in enumerate(groups):
-            if _together(group, new):
-                groups[place] = _union(group, new)
-                break
+        kind = new.keys is None, new.horizon is None, new.copies
+        if new.parallel:
+            found = next((group for group in alike.setdefault(kind, []) if group.takes(new)), None)
         else:
-            groups.append(new)
-    groups.sort(key=lambda group: group.rules)
-    return [replace(group, number=number) for number, group in enumerate(groups)]
+            known = [holders[stream] for stream in new.streams if stream in holders]
+            found = min(known, key=lambda group: group.place, default=None)
+        if found is None:
+            found = _Growing(len(groups), new)
+            groups.append(found)
+            alike.setdefault(kind, []).append(found)
+        else:
+            found.add(new)
+        for stream in () if new.parallel else new.streams:
+            if stream not in holders or holders[stream].place > found.place:
+                holders[stream] = found
+    made = sorted((group.made() for group in groups), key=lambda group: group.rules)
+    return [replace(group, number=number) for number, group in enumerate(made)]
+
+
+class _Growing:
+    """Owns a group while components join it; `place`: how many there were before it."""
+
+    def __init__(self, place: int, first: RuleComponentGroup) -> None:
+        self.place = place
+        self._first = first
+        self._keys = None if first.keys is None else dict(first.keys)
+        self._rules, self._streams, self._ticks = list(first.rules), set(first.streams), set(first.ticks)
+        self._horizon, self._holds = first.horizon, first.holds
+
+    def takes(self, other: RuleComponentGroup) -> bool:
+        """Whether `other`, which is cut in the same ways and whose horizon is the longer, may join: it agrees
+        on every shared stream.
+        """
+        mine, theirs = self._horizon, other.horizon
+        if mine is not None and theirs is not None and theirs > SIMILAR * mine > 0:
+            return False
+        keys = self._keys
+        if keys is None or other.keys is None:
+            return True
+        return all(keys.get(stream, wanted) == wanted for stream, wanted in other.keys.items())
+
+    def add(self, other: RuleComponentGroup) -> None:
+        self._rules += other.rules
+        self._streams |= other.streams
+        self._ticks |= other.ticks
+        self._holds = self._holds or other.holds
+        if self._keys is not None and other.keys is not None:
+            self._keys.update(other.keys)
+        if self._horizon is not None and other.horizon is not None:
+            self._horizon = max(self._horizon, other.horizon)
+
+    def made(self) -> RuleComponentGroup:
+        """The group, as far as it has grown."""
+        return replace(
+            self._first,
+            rules=tuple(sorted(self._rules)),
+            streams=frozenset(self._streams),
+            keys=self._keys,
+            horizon=self._horizon,
+            ticks=frozenset(self._ticks),
+            holds=self._holds,
+        )
 
 
 def _group(program: Program, component: Component) -> RuleComponentGroup:
@@ -185,32 +243,6 @@ def _group(program: Program, component: Component) -> RuleComponentGroup:
     ticks = {rule.trigger.duration for rule in members if isinstance(rule.trigger, Every)}
     return RuleComponentGroup(
         0, component.rules, frozenset(streams), component.keys, component.horizon, frozenset(ticks), holds
-    )
-
-
-def _together(one: RuleComponentGroup, other: RuleComponentGroup) -> bool:
-    """Whether `other`, whose horizon is the longer, may join: same cuts, agreeing on every shared stream."""
-    if (one.keys is None) != (other.keys is None) or (one.horizon is None) != (other.horizon is None):
-        return False
-    if one.copies != other.copies:
-        return False
-    if one.horizon is not None and other.horizon is not None and other.horizon > SIMILAR * one.horizon > 0:
-        return False
-    if one.keys is not None and other.keys is not None:
-        theirs = other.keys
-        return all(theirs.get(stream, keys) == keys for stream, keys in one.keys.items())
-    return one.horizon is not None or bool(one.streams & other.streams)
-
-
-def _union(one: RuleComponentGroup, other: RuleComponentGroup) -> RuleComponentGroup:
-    return RuleComponentGroup(
-        number=0,
-        rules=tuple(sorted((*one.rules, *other.rules))),
-        streams=one.streams | other.streams,
-        keys=None if one.keys is None or other.keys is None else {**one.keys, **other.keys},
-        horizon=None if one.horizon is None or other.horizon is None else max(one.horizon, other.horizon),
-        ticks=one.ticks | other.ticks,
-        holds=one.holds or other.holds,
     )
 
 

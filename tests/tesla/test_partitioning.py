@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from dataclasses import replace
+
+import pytest
 
 from dotr.batch.runs import COPIES, LEAST, MOST, lay_out
 from dotr.batch.time_slices import Even, balanced_slices
 from dotr.ir import Every, Expression, Program
+from dotr.lang import parse_program
 from dotr.rdf.terms import XSD_FLOAT
 from dotr.tesla.partition_keys import bucket, stream_keys
 from dotr.tesla.partitioning import By, describe, plan_batch, sequential
@@ -248,3 +253,31 @@ def test_a_slice_far_shorter_than_the_horizon_or_the_log_is_made_longer() -> Non
     plan = plan_batch(program(rule("R", at("A"), each(at("B"), within(5, "A")))))
     (cut,) = lay_out(plan, 2, [0, day], day, 1).cuts
     assert cut.slices == Even(day // MOST)
+
+
+@pytest.mark.parametrize("every", [False, True])
+def test_a_plan_takes_work_in_proportion_to_the_rules(every: bool) -> None:
+    trigger = "FROM EVERY 5 s AS T_" if every else "FROM T_ := { SELECT ?r { ?o a :S_ ; :room ?r } }"
+    parts = ("RULE R_ DEFINE { dotr_r :n ?r }", trigger, "AND LAST L_ :=", "{ SELECT ?r")
+    parts += ("{ ?o :t ?v ; :room ?r FILTER(?v > _) } } WITHIN 5 min FROM T_ ON",)
+    parts += ("true" if every else "L_.?r = T_.?r", "WITH ?r := L_.?r\n")
+    one = " ".join(parts)
+
+    def rules(count: int) -> str:
+        numbered = (re.sub(r"(?<!dotr)_", str(number), one) for number in range(count))
+        return "PREFIX : <urn:x:>\n" + "".join(numbered)
+
+    def calls(count: int) -> int:
+        program, counted = parse_program(rules(count)), [0]
+
+        def count_one(_frame: object, event: str, _argument: object) -> None:
+            counted[0] += event in ("call", "c_call")
+
+        sys.setprofile(count_one)
+        try:
+            plan_batch(program)
+        finally:
+            sys.setprofile(None)
+        return counted[0]
+
+    assert calls(200) < 5 * calls(50)
