@@ -21,7 +21,7 @@ from dotr.errors import (
 from dotr.version import __version__
 
 if TYPE_CHECKING:
-    from dotr.api import Engine, Event, Events
+    from dotr.api import Engine, Event, Events, frame_of
     from dotr.knowledge_base import KnowledgeBase
 
 __all__ = [
@@ -38,12 +38,13 @@ __all__ = [
     "UnsupportedError",
     "UsageError",
     "__version__",
+    "frame_of",
 ]
 
 
 def __getattr__(name: str) -> object:
     """`Engine` and its events are loaded when first asked for: `dotr --help` needs neither."""
-    if name in ("Engine", "Event", "Events"):
+    if name in ("Engine", "Event", "Events", "frame_of"):
         from dotr import api as engine  # noqa: PLC0415  # start-up time
 
         return getattr(engine, name)

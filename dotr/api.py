@@ -12,25 +12,28 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, overload
+from typing import TYPE_CHECKING, Any
 
 from dotr.budget import BUDGET
 from dotr.core.counters import Counters
 from dotr.core.deployment import Deployment, Settings
 from dotr.core.emit import Emission
+from dotr.core.funnel import shown
 from dotr.core.parts import Part
-from dotr.core.pipeline import LateGraph, Pipeline
+from dotr.core.pipeline import LateGraph, Pipeline, RefusedInstant
 from dotr.errors import DataError, Diagnostic, DotrError, EngineError, UsageError
 from dotr.events import Clock, Composite, Message, Time
 from dotr.io.decode.documents import Format
 from dotr.io.decode.parsing import parse_triples
+from dotr.io.error_policy import ErrorPolicy
 from dotr.io.files.background import BackgroundFiles, read_background
 from dotr.io.files.rule_texts import read_rules_text
 from dotr.io.files.sources import SourceOptions, Sources, live, resolve
 from dotr.io.message_parts import message_of
-from dotr.io.python_graphs import IRI, GraphLike, rdflib_term, triples_of
-from dotr.io.sinks import format_jsonl, nquads
+from dotr.io.python_events import NO_EVENTS, Event, Events, frame_of, keeps
+from dotr.io.python_graphs import IRI, GraphLike, triples_of
 from dotr.io.term_reading import read_term
 from dotr.io.timestamps import UNITS, TimeError, parse_datetime
 from dotr.ir import Program
@@ -40,9 +43,9 @@ from dotr.rdf.terms import Triple
 from dotr.tesla.detector import Restored
 
 if TYPE_CHECKING:
-    import rdflib
-
     from dotr.explain.explanation import Explaining, Explanation
+
+__all__ = ["Engine", "Event", "Events", "checked_budget", "duration", "frame_of"]
 
 AHEAD = 64
 """How many graphs of a file, or of `push_all`, are taken before they are run."""
@@ -82,18 +85,41 @@ class Engine:
 
     `rules`: path of a .dotr file, or several (.dlog too); files that they name are read relative to them.
     `background`: further RDF, as paths or as one graph. `time_unit` ("s", "ms", "us") is what integer times
-    count. `lateness`: how much out of order the stream may be. `late`: what happens to a graph for a closed
-    instant: "drop" (counted), "fail" (DataError D2301), or a function of its time and triples. `max_jump`:
-    how far ahead of the last graph the next one may be stamped (else DataError D2106). `base` is what
-    relative IRIs of documents are resolved against. `materialize`: "needed" or "all". `budget`: units of
-    work of an instant's Datalog, of a query at it, and of a rule for one fact that triggers it. More is
-    ProgramError D4003, D4132, D4010; the last of these comes behind its instant, whose other events come with
-    the next call. `verify` runs the literal reading of the language beside the engine and stops at the first
-    difference. `keep`: how much of the run is kept for `Event.explain()` and `why_not`, "horizon" or a time
-    that may be longer. `snapshot` is what an earlier engine's `snapshot()` returned. `diagnostics` has the
-    warnings about the rules, and what there was to say about instants that were not in error.
+    count, `time_path` the property that has the time of a graph of `feed`. `lateness`: how much out of order
+    the stream may be. `late`: what happens to a graph for a closed instant: "drop" (counted), "fail"
+    (DataError D2301), or a function of its time and triples. `max_jump`: how far ahead of the last graph the
+    next one may be stamped (else DataError D2106). `on_error`: what happens to documents of `feed` that
+    cannot be read and to instants in error: "fail" (raised), "skip" (counted in `refused`), or a function
+    that is given the error; unless it raises, the run goes on. `base` is what relative IRIs of documents are
+    resolved against. `materialize`: "needed" or "all". `budget`: units of work of an instant's Datalog, of a
+    query at it, and of a rule for one fact that triggers it. More is ProgramError D4003, D4132, D4010; the
+    last of these comes behind its instant, whose other events come with the next call. `verify` runs the
+    literal reading of the language beside the engine and stops at the first difference. `keep`: how much of
+    the run is kept for `Event.explain()` and `why_not`, "horizon" or a time that may be longer. `snapshot` is
+    what an earlier engine's `snapshot()` returned. `diagnostics` has the warnings about the rules, and what
+    there was to say about instants that were not in error.
     Raises ProgramError for the rules, DataError for the background.
     """
+
+    def __repr__(self) -> str:
+        counters, clock = self.counters, self.clock
+        rules = sum(not rule.private for rule in self.program.rules)
+        at = "" if clock is None or counters.last is None else f", at {clock.text(counters.last)}"
+        events = sum(counters.events.values())
+        return f"<dotr.Engine: {rules:,} rules, {counters.graphs:,} graphs, {events:,} events{at}>"
+
+    def _repr_html_(self) -> str:
+        """A table of the rules and how far each came, for notebooks."""
+        counters = self.counters
+        rows = [
+            (rule.name, f"{counters.events.get(rule.name, 0):,}", shown(counters.funnel.get(rule.name, ())))
+            for rule in self.program.rules
+        ]
+        cells = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows)
+        return (
+            f"<p>{escape(repr(self)[1:-1])}</p><table><thead><tr><th>rule</th><th>events</th><th>how far</th>"
+            f"</tr></thead><tbody>{''.join(f'<tr>{row}</tr>' for row in cells)}</tbody></table>"
+        )
 
     def __init__(
         self,
@@ -101,9 +127,11 @@ class Engine:
         *,
         background: Sequence[str | Path] | GraphLike = (),
         time_unit: str = "s",
+        time_path: str | None = None,
         lateness: timedelta | str | None = None,
         late: str | LateGraph = "drop",
         max_jump: timedelta | str | None = None,
+        on_error: str | Callable[[DotrError], None] = "fail",
         base: str | None = None,
         materialize: str = "needed",
         budget: int = BUDGET,
@@ -114,7 +142,19 @@ class Engine:
         paths = [str(rules)] if isinstance(rules, str | Path) else [str(path) for path in rules]
         program = load_program(paths, read_rules_text)
         self._start(
-            program, background, time_unit, lateness, late, max_jump, base, materialize, budget, verify, keep
+            program,
+            background,
+            time_unit,
+            time_path,
+            lateness,
+            late,
+            max_jump,
+            on_error,
+            base,
+            materialize,
+            budget,
+            verify,
+            keep,
         )
         if snapshot is not None:
             self.restore(snapshot)
@@ -128,16 +168,22 @@ class Engine:
         background: Sequence[str | Path] | GraphLike = (),
         name: str = "<text>.dotr",
         time_unit: str = "s",
+        time_path: str | None = None,
         lateness: timedelta | str | None = None,
         late: str | LateGraph = "drop",
         max_jump: timedelta | str | None = None,
+        on_error: str | Callable[[DotrError], None] = "fail",
         base: str | None = None,
         materialize: str = "needed",
         budget: int = BUDGET,
         verify: bool = False,
         keep: timedelta | str | None = None,
+        snapshot: bytes | None = None,
     ) -> Engine:
-        """An engine for rules given as text, with Datalog as text. Files it names are relative to `name`."""
+        """An engine for rules given as text, with Datalog as text. Files it names are relative to `name`.
+
+        All else is as for rules in files.
+        """
         given = {name: text}
         if datalog:
             given[f"{name}.dlog"] = datalog
@@ -146,8 +192,22 @@ class Engine:
         )
         engine = cls.__new__(cls)
         engine._start(
-            program, background, time_unit, lateness, late, max_jump, base, materialize, budget, verify, keep
+            program,
+            background,
+            time_unit,
+            time_path,
+            lateness,
+            late,
+            max_jump,
+            on_error,
+            base,
+            materialize,
+            budget,
+            verify,
+            keep,
         )
+        if snapshot is not None:
+            engine.restore(snapshot)
         return engine
 
     def _start(
@@ -155,9 +215,11 @@ class Engine:
         program: Program,
         background: Sequence[str | Path] | GraphLike,
         time_unit: str,
+        time_path: str | None,
         lateness: timedelta | str | None,
         late: str | LateGraph,
         max_jump: timedelta | str | None,
+        on_error: str | Callable[[DotrError], None],
         base: str | None,
         materialize: str,
         budget: int,
@@ -171,10 +233,10 @@ class Engine:
                 Diagnostic("D4103", f"`{materialize}` is no way to materialize", hint="use needed or all")
             )
         self._options = SourceOptions(unit=UNITS[time_unit])
+        if time_path is not None:
+            self._options = replace(self._options, time_path=f"<{_absolute(time_path)}>")
         if base is not None:
-            if not re.fullmatch(IRI, f"<{base}>"):
-                raise UsageError(Diagnostic("D4107", f"`{base}` is no absolute IRI", hint="give a whole IRI"))
-            self._options = replace(self._options, base=base)
+            self._options = replace(self._options, base=_absolute(base))
         self._unit, self._base = self._options.unit, self._options.base
         further = self._further(background)
         files = BackgroundFiles(program.background, self._base, named=program.named)
@@ -191,6 +253,7 @@ class Engine:
             lateness=duration(lateness),
             on_finding=self.diagnostics.append,
             on_late=self._late_policy(late),
+            on_refused=self._error_policy(on_error),
             max_jump=None if max_jump is None else duration(max_jump),
             verify=verify,
         )
@@ -311,7 +374,7 @@ class Engine:
         if not events:
             return NO_EVENTS
         assert self.pipeline.clock is not None
-        return Events(events, self.pipeline.clock, self.explaining)
+        return Events(events, self.pipeline.clock, self.explaining, self.program.prefixes)
 
     def _push_message(
         self,
@@ -367,14 +430,14 @@ class Engine:
     def _drained(self) -> Iterator[Events]:
         for emission in self.pipeline.drain():
             assert self.pipeline.clock is not None
-            yield Events(emission, self.pipeline.clock, self.explaining)
+            yield Events(emission, self.pipeline.clock, self.explaining, self.program.prefixes)
 
     def _taken(self, graph: GraphLike, at: int | datetime | str) -> tuple[Time, list[Triple]]:
         """A graph and its stamp, as the pipeline wants them, which has begun afterwards."""
         time, integer = (at * self._unit, True) if type(at) is int else self._time(at)
         if not _LEAST <= time < _MOST:
             raise _too_far(at)
-        triples = parse_triples(graph, base=self._base) if type(graph) is str else self._triples(graph)
+        triples = self._triples(graph)
         clock = self.pipeline.clock
         if clock is None or clock.integer is not integer:
             self._begin(Clock(integer, self._unit))
@@ -397,8 +460,11 @@ class Engine:
 
     def feed(self, *sources: str | Path) -> Iterator[Event]:
         """Replay files or folders in time order, then finish; events come as instants close."""
-        for composites in self.replay(Sources([str(source) for source in sources], self._options)):
+        for composites in self.replay(self._sources(sources)):
             yield from self._events(composites)
+
+    def _sources(self, paths: Sequence[str | Path]) -> Sources:
+        return Sources([str(path) for path in paths], self._options, self._refusals)
 
     def replay(self, sources: Sources) -> Iterator[Emission]:
         """Push every graph of `sources`, then finish; the composite events of each instant that closed."""
@@ -460,6 +526,8 @@ class Engine:
             raise DataError(Diagnostic(error.code, error.message, hint=error.hint)) from None
 
     def _triples(self, graph: GraphLike) -> list[Triple]:
+        if isinstance(graph, Path):
+            return read_background([str(graph)], self._options.base)
         return triples_of(graph, self._options.base)
 
     def _late_policy(self, late: str | LateGraph) -> LateGraph | None:
@@ -472,6 +540,20 @@ class Engine:
         raise UsageError(
             Diagnostic("D4106", f"`{late}` is no policy for late graphs", hint="use drop or fail")
         )
+
+    def _error_policy(self, on_error: str | Callable[[DotrError], None]) -> RefusedInstant | None:
+        """What becomes of instants in error; documents that cannot be read go the same way."""
+        if not callable(on_error) and on_error not in ("fail", "skip"):
+            raise UsageError(
+                Diagnostic("D4109", f"`{on_error}` is no policy for errors", hint="fail, skip or a function")
+            )
+        self._refusals = refusals = _Refusals(on_error)
+        return None if refusals.fail else lambda _time, parts, error: refusals.tell(error, len(parts))
+
+    @property
+    def refused(self) -> int:
+        """Documents that could not be read, and graphs of instants in error, left out by `on_error`."""
+        return self._refusals.count
 
     def _fail_late(self, time: Time, part: Part) -> None:
         assert self.clock is not None, "only a closed instant has late graphs"
@@ -488,7 +570,35 @@ class Engine:
 
     def _events(self, composites: Sequence[Composite]) -> Events:
         clock = self.pipeline.clock
-        return Events(composites, clock, self.explaining) if clock is not None else NO_EVENTS
+        if clock is None:
+            return NO_EVENTS
+        return Events(composites, clock, self.explaining, self.program.prefixes)
+
+
+class _Refusals(ErrorPolicy):
+    """The policy of an engine for documents and instants in error; `on_error` may be who is told."""
+
+    def __init__(self, on_error: str | Callable[[DotrError], None]) -> None:
+        ErrorPolicy.__init__(self, on_error == "fail")
+        self._told = on_error if callable(on_error) else None
+
+    def take(self, error: DataError, content: bytes) -> None:
+        """As `ErrorPolicy.take`."""
+        if self.fail:
+            raise error
+        self.tell(error, 1)
+
+    def tell(self, error: DotrError, count: int) -> None:
+        """So many graphs are left out because of an error."""
+        self.count += count
+        if self._told is not None:
+            self._told(error)
+
+
+def _absolute(iri: str) -> str:
+    if not re.fullmatch(IRI, f"<{iri}>"):
+        raise UsageError(Diagnostic("D4107", f"`{iri}` is no absolute IRI", hint="give a whole IRI"))
+    return iri
 
 
 def _no_pair(item: object) -> UsageError:
@@ -507,143 +617,8 @@ def _too_far(at: object) -> DataError:
     )
 
 
-class Event:
-    """A composite event, with its terms as rdflib's. `composite` has it in dotr's own form."""
-
-    __slots__ = ("_clock", "_explaining", "composite")
-
-    def __init__(self, composite: Composite, clock: Clock, explaining: Explaining | None = None) -> None:
-        self.composite = composite
-        self._clock = clock
-        self._explaining = explaining
-
-    @property
-    def rule(self) -> str:
-        return self.composite.rule
-
-    @property
-    def id(self) -> str:
-        return self.composite.id
-
-    @property
-    def time(self) -> int | datetime:
-        """In the form of the input: an int in the run's unit, or an aware datetime in UTC."""
-        if self._clock.integer:
-            return self.composite.time // self._clock.unit
-        return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=self.composite.time)
-
-    @property
-    def bindings(self) -> dict[str, rdflib.term.Node]:
-        """WITH variable → value, in WITH order."""
-        return {name: rdflib_term(term) for name, term in self.composite.bindings}
-
-    def __getitem__(self, variable: str) -> rdflib.term.Node:
-        """The value of a WITH variable. Raises KeyError."""
-        for name, term in self.composite.bindings:
-            if name == variable:
-                return rdflib_term(term)
-        raise KeyError(variable)
-
-    @property
-    def graph(self) -> rdflib.Graph:
-        """The event's graph, built anew at each call."""
-        import rdflib  # noqa: PLC0415  # half a second of start-up that many runs do not need
-
-        graph = rdflib.Graph()
-        for subject, predicate, object_ in self.composite.graph:
-            graph.add((rdflib_term(subject), rdflib_term(predicate), rdflib_term(object_)))
-        return graph
-
-    def explain(self) -> Explanation:
-        """Why it happened, down to stated triples, while it is kept: by an engine made with `keep="horizon"`.
-
-        Raises UsageError D4176 where nothing is kept, D4173 where it is not kept any more.
-        """
-        return keeps(self._explaining).event(self.id)
-
-    def to_json(self) -> str:
-        """The JSON line of this event, without a newline."""
-        return format_jsonl(self.composite, self._clock)
-
-    def __repr__(self) -> str:
-        values = " ".join(f"{name}={term}" for name, term in self.composite.bindings)
-        return f"<{self.rule} @ {self._clock.text(self.composite.time)} {values}>"
-
-
-class Events(Sequence[Event]):
-    """Events in output order; each is made when it is asked for. `+` makes lists of them."""
-
-    __slots__ = ("_clock", "_composites", "_explaining", "_made")
-
-    def __init__(
-        self, composites: Sequence[Composite], clock: Clock, explaining: Explaining | None = None
-    ) -> None:
-        self._composites = composites
-        self._explaining = explaining
-        self._clock = clock
-        self._made: list[Event] | None = None
-
-    def _events(self) -> list[Event]:
-        if self._made is None:
-            self._made = [Event(composite, self._clock, self._explaining) for composite in self._composites]
-        return self._made
-
-    def __bool__(self) -> bool:
-        return bool(self._composites)
-
-    def __len__(self) -> int:
-        return len(self._composites)
-
-    @overload
-    def __getitem__(self, place: int) -> Event: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[Event]: ...
-    def __getitem__(self, place: int | slice) -> Event | list[Event]:
-        return self._events()[place]
-
-    def __iter__(self) -> Iterator[Event]:
-        return iter(self._events())
-
-    def __add__(self, other: Iterable[Event]) -> list[Event]:
-        return [*self, *other]
-
-    def __radd__(self, other: Iterable[Event]) -> list[Event]:
-        return [*other, *self]
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and self._events() == list(other)
-
-    __hash__ = None  # type: ignore[assignment]  # a sequence of values
-
-    def nquads(self) -> list[str]:
-        """Each as N-Quads, as `dotr run --format nquads` prints it: the quickest way out."""
-        composites = self._composites
-        if isinstance(composites, Emission):
-            return composites.nquads(self._clock)
-        return [nquads((composite,), self._clock) for composite in composites]
-
-    def __repr__(self) -> str:
-        return repr(self._events())
-
-
-def keeps(explaining: Explaining | None) -> Explaining:
-    """What explains, where something was kept. Raises UsageError D4176."""
-    if explaining is None:
-        raise UsageError(
-            Diagnostic(
-                "D4176",
-                "this engine keeps nothing to explain with",
-                hint='make it with Engine(…, keep="horizon")',
-            )
-        )
-    return explaining
-
-
 def _turtle(value: Any) -> str:
     """A value of `why_not` as Turtle: text is that already."""
     if isinstance(value, str) and not hasattr(value, "n3"):
         return value
     return str(value.n3()) if hasattr(value, "n3") else json.dumps(value)
-
-
-NO_EVENTS: Final = Events((), Clock())

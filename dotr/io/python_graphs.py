@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pyoxigraph as ox
 
 from dotr.errors import DataError, Diagnostic, UsageError
-from dotr.io.decode.documents import STREAM_BASE, Format, decode
+from dotr.io.decode.documents import STREAM_BASE, Format, decode, format_of
 from dotr.io.decode.parsing import parse_triples
 from dotr.rdf.canonical import canonical
 from dotr.rdf.terms import XSD_STRING, Term, Triple, is_blank, is_iri, literal, literal_parts
@@ -24,14 +24,16 @@ if TYPE_CHECKING:
     import rdflib
 
 GraphLike: TypeAlias = Any
-"""An rdflib.Graph, Turtle text (str or bytes), or an iterable of triples: of terms of rdflib, of canonical
-terms, or of pyoxigraph (quads, too)."""
+"""An rdflib.Graph, Turtle text (str or bytes), a pathlib.Path of an RDF file (for an Engine), or an iterable
+of triples: of terms of rdflib, of canonical terms, or of pyoxigraph (quads, too)."""
 
 IRI = r"<[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]*>"
 _BLANK = r"_:[^\s<>\"]+"
 _LITERAL = rf'"(?:[^"\\\n\r]|\\.)*"(?:@[A-Za-z]+(?:-[A-Za-z0-9]+)*|\^\^{IRI})?'
 _TRIPLE = tuple(map(re.compile, (rf"{IRI}|{_BLANK}", IRI, rf"{IRI}|{_BLANK}|{_LITERAL}")))
 _TERM = re.compile(rf"{IRI}|{_BLANK}|{_LITERAL}")
+_PATH = 1_000
+"""Characters of a text that may be a path."""
 _WHOLE = re.compile(IRI)
 
 
@@ -43,7 +45,12 @@ def triples_of(graph: GraphLike, base: str = STREAM_BASE) -> list[Triple]:
     if isinstance(graph, bytes):
         graph = decode(graph, "<bytes>")
     if isinstance(graph, str):
-        return parse_triples(graph, base=base)
+        try:
+            return parse_triples(graph, base=base)
+        except DataError:
+            if len(graph) < _PATH and "\n" not in graph and "<" not in graph and format_of(graph.strip()):
+                raise _a_path(graph) from None
+            raise
     if hasattr(graph, "serialize") and hasattr(graph, "triples"):
         return parse_triples(_ntriples(graph), Format.NTRIPLES)
     if not isinstance(graph, Iterable):
@@ -107,6 +114,16 @@ def _of_rdflib(term: Any) -> Term:
     raise DataError(
         Diagnostic(
             "D2001", f"{term!r} cannot be read as a term of RDF", hint="an IRI is absolute, without spaces"
+        )
+    )
+
+
+def _a_path(text: str) -> UsageError:
+    return UsageError(
+        Diagnostic(
+            "D4105",
+            f"`{text}` is no Turtle, but looks like the name of a file",
+            hint=f'give pathlib.Path("{text}"), or replay it: engine.feed("{text}")',
         )
     )
 

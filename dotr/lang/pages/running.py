@@ -332,6 +332,13 @@ PAGES: Final = (
         "Engine('fire.dotr', budget=1_000_000)",
     ),
     _page(
+        "D4109",
+        "no policy for errors",
+        "fail, skip, or a function that is given what is wrong with a document or an instant.",
+        'Engine("fire.dotr", on_error="ignore")',
+        'Engine("fire.dotr", on_error="skip")',
+    ),
+    _page(
         "D4110",
         "SOURCE and --at go together",
         "Without them a query sees the background alone.",

@@ -1,0 +1,256 @@
+"""Composite events as Python programs hold them: `Event`, and the list `Events`.
+
+Place:   api.py hands them out; a term becomes rdflib's when it is asked for (python_graphs.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from html import escape
+from typing import TYPE_CHECKING, Final, NamedTuple, overload
+
+from dotr.core.emit import Emission
+from dotr.errors import Diagnostic, UsageError
+from dotr.events import Clock, Composite, Time
+from dotr.io.python_graphs import rdflib_term
+from dotr.io.sinks import format_jsonl, nquads
+from dotr.io.term_formatting import TermFormatter
+from dotr.rdf.terms import Term
+
+if TYPE_CHECKING:
+    import pandas
+    import rdflib
+
+    from dotr.explain.explanation import Explaining, Explanation
+
+_NO_PREFIXES: Final[Mapping[str, str]] = {}
+_SHOWN: Final = 20
+"""Events that a repr shows."""
+
+
+class MatchedFact(NamedTuple):
+    """A fact that a position of a rule matched: its time, and attribute → value, None where unbound."""
+
+    time: int | datetime
+    values: dict[str, rdflib.term.Node | None]
+
+
+class Event:
+    """A composite event, with its terms as rdflib's. `composite` has it in dotr's own form."""
+
+    __slots__ = ("_clock", "_explaining", "_prefixes", "composite")
+
+    def __init__(
+        self,
+        composite: Composite,
+        clock: Clock,
+        explaining: Explaining | None = None,
+        prefixes: Mapping[str, str] = _NO_PREFIXES,
+    ) -> None:
+        self.composite = composite
+        self._clock = clock
+        self._explaining = explaining
+        self._prefixes = prefixes
+
+    @property
+    def rule(self) -> str:
+        return self.composite.rule
+
+    @property
+    def id(self) -> str:
+        return self.composite.id
+
+    @property
+    def time(self) -> int | datetime:
+        """In the form of the input: an int in the run's unit, or an aware datetime in UTC."""
+        return _stamp(self.composite.time, self._clock)
+
+    @property
+    def bindings(self) -> dict[str, rdflib.term.Node]:
+        """WITH variable → value, in WITH order."""
+        return {name: rdflib_term(term) for name, term in self.composite.bindings}
+
+    def __getitem__(self, variable: str) -> rdflib.term.Node:
+        """The value of a WITH variable. Raises KeyError."""
+        for name, term in self.composite.bindings:
+            if name == variable:
+                return rdflib_term(term)
+        raise KeyError(variable)
+
+    @property
+    def match(self) -> dict[str, MatchedFact]:
+        """Position → the fact that it matched, the trigger first. (A tick of EVERY has no values.)"""
+        return {
+            position: MatchedFact(
+                _stamp(fact[0], self._clock),
+                {name: None if t is None else rdflib_term(t) for name, t in zip(names, fact[1], strict=True)},
+            )
+            for position, names, fact in self.composite.match
+        }
+
+    @property
+    def graph(self) -> rdflib.Graph:
+        """The event's graph, with the program's prefixes, built anew at each call."""
+        import rdflib  # noqa: PLC0415  # half a second of start-up that many runs do not need
+
+        graph = rdflib.Graph(bind_namespaces="none")
+        for prefix, namespace in self._prefixes.items():
+            graph.bind(prefix, namespace)
+        for subject, predicate, object_ in self.composite.graph:
+            graph.add((rdflib_term(subject), rdflib_term(predicate), rdflib_term(object_)))
+        return graph
+
+    def explain(self) -> Explanation:
+        """Why it happened, down to stated triples, while it is kept: by an engine made with `keep="horizon"`.
+
+        Raises UsageError D4176 where nothing is kept, D4173 where it is not kept any more.
+        """
+        return keeps(self._explaining).event(self.id)
+
+    def to_json(self) -> str:
+        """The JSON line of this event, without a newline."""
+        return format_jsonl(self.composite, self._clock)
+
+    def __repr__(self) -> str:
+        write = TermFormatter(self._prefixes).term
+        values = "".join(f" {name}={write(term)}" for name, term in self.composite.bindings)
+        return f"<{self.rule} @ {self._clock.text(self.composite.time)}{values}>"
+
+    def _repr_html_(self) -> str:
+        return Events((self.composite,), self._clock, None, self._prefixes)._repr_html_()
+
+
+class Events(Sequence[Event]):
+    """Events in output order; each is made when it is asked for. `+` makes lists of them."""
+
+    __slots__ = ("_clock", "_composites", "_explaining", "_made", "_prefixes")
+
+    def __init__(
+        self,
+        composites: Sequence[Composite],
+        clock: Clock,
+        explaining: Explaining | None = None,
+        prefixes: Mapping[str, str] = _NO_PREFIXES,
+    ) -> None:
+        self._prefixes = prefixes
+        self._composites = composites
+        self._explaining = explaining
+        self._clock = clock
+        self._made: list[Event] | None = None
+
+    def _events(self) -> list[Event]:
+        if self._made is None:
+            self._made = [
+                Event(composite, self._clock, self._explaining, self._prefixes)
+                for composite in self._composites
+            ]
+        return self._made
+
+    def __bool__(self) -> bool:
+        return bool(self._composites)
+
+    def __len__(self) -> int:
+        return len(self._composites)
+
+    @overload
+    def __getitem__(self, place: int) -> Event: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Event]: ...
+    def __getitem__(self, place: int | slice) -> Event | list[Event]:
+        return self._events()[place]
+
+    def __iter__(self) -> Iterator[Event]:
+        return iter(self._events())
+
+    def __add__(self, other: Iterable[Event]) -> list[Event]:
+        return [*self, *other]
+
+    def __radd__(self, other: Iterable[Event]) -> list[Event]:
+        return [*other, *self]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and self._events() == list(other)
+
+    __hash__ = None  # type: ignore[assignment]  # a sequence of values
+
+    def nquads(self) -> list[str]:
+        """Each as N-Quads, as `dotr run --format nquads` prints it: the quickest way out."""
+        composites = self._composites
+        if isinstance(composites, Emission):
+            return composites.nquads(self._clock)
+        return [nquads((composite,), self._clock) for composite in composites]
+
+    def to_frame(self) -> pandas.DataFrame:
+        """A row an event: `time`, `rule`, `id`, then every WITH variable, as numbers, texts and times of
+        Python; an IRI is its text. What a rule has no variable for is None.
+        """
+        return frame_of(self._events())
+
+    def __repr__(self) -> str:
+        shown = [repr(event) for event in self[:_SHOWN]]
+        more = [f"… {len(self) - _SHOWN:,} more"] if len(self) > _SHOWN else []
+        return f"[{', '.join([*shown, *more])}]"
+
+    def _repr_html_(self) -> str:
+        """A table, for notebooks."""
+        composites = self._composites[:_SHOWN]
+        write = TermFormatter(self._prefixes).term
+        names = list(dict.fromkeys(name for one in composites for name, _ in one.bindings))
+        rows = []
+        for one in composites:
+            values = dict(one.bindings)
+            cells = [self._clock.text(one.time), one.rule]
+            cells += [write(values[name]) if name in values else "" for name in names]
+            rows.append("".join(f"<td>{escape(cell)}</td>" for cell in cells))
+        head = "".join(f"<th>{escape(name)}</th>" for name in ("time", "rule", *names))
+        more = len(self) - len(rows)
+        return (
+            f"<table><thead><tr>{head}</tr></thead><tbody>"
+            + "".join(f"<tr>{row}</tr>" for row in rows)
+            + "</tbody></table>"
+            + (f"<p>and {more:,} more</p>" if more else "")
+        )
+
+
+def frame_of(events: Iterable[Event]) -> pandas.DataFrame:
+    """Events, of any run, as `Events.to_frame` gives them."""
+    import pandas  # noqa: PLC0415  # a second of start-up that many runs do not need
+
+    found = list(events)
+    names = list(dict.fromkeys(name for event in found for name, _ in event.composite.bindings))
+    rows = [
+        [event.time, event.rule, event.id, *(_python(dict(event.composite.bindings).get(n)) for n in names)]
+        for event in found
+    ]
+    return pandas.DataFrame(rows, columns=["time", "rule", "id", *names])
+
+
+def _python(term: Term | None) -> object:
+    if term is None:
+        return None
+    node = rdflib_term(term)
+    value: object = node.toPython()  # type: ignore[attr-defined]  # every node of ours has it
+    return str(value) if isinstance(value, str) else value
+
+
+def _stamp(time: Time, clock: Clock) -> int | datetime:
+    if clock.integer:
+        return time // clock.unit
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=time)
+
+
+def keeps(explaining: Explaining | None) -> Explaining:
+    """What explains, where something was kept. Raises UsageError D4176."""
+    if explaining is None:
+        raise UsageError(
+            Diagnostic(
+                "D4176",
+                "this engine keeps nothing to explain with",
+                hint='make it with Engine(…, keep="horizon")',
+            )
+        )
+    return explaining
+
+
+NO_EVENTS: Final = Events((), Clock())

@@ -1,0 +1,187 @@
+"""What events offer to Python programs: matched facts, prefixes, frames, notebooks, and types."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import rdflib
+
+import dotr
+
+RULES = """PREFIX : <urn:ex:>
+QUERY Temp := { SELECT ?m ?c WHERE { ?o :celsius ?c ; :of ?m } }
+QUERY Door := { SELECT ?m ?who WHERE { ?o :door ?m OPTIONAL { ?o :by ?who } } }
+RULE Hot
+DEFINE { dotr_x a :Hot ; :of ?m ; :celsius ?c }
+FROM Temp AND LAST Door WITHIN 5 s FROM Temp ON Door.?m = Temp.?m
+WITH ?m := Temp.?m, ?c := Temp.?c
+RULE Warm DEFINE { dotr_x a :Warm } FROM Temp
+"""
+URI = rdflib.Namespace("urn:ex:")
+
+
+def events(**options: object) -> dotr.Events:
+    engine = dotr.Engine.from_text(RULES, **options)  # type: ignore[arg-type]  # whatever a test gives
+    engine.push("<urn:ex:d> <urn:ex:door> <urn:ex:oven> .", at=3)
+    engine.push([(URI.o, URI.celsius, rdflib.Literal(70)), (URI.o, URI.of, URI.oven)], at=5)
+    return engine.finish()
+
+
+def test_a_match_has_the_facts_by_position() -> None:
+    hot = events()[0]
+    assert hot.match["Door"] == (3, {"m": URI.oven, "who": None})
+    assert hot.match["Temp"].time == 5
+    assert hot.match["Temp"].values["c"] == rdflib.Literal(70)
+
+
+def test_a_graph_has_the_prefixes_of_the_program() -> None:
+    text = events()[0].graph.serialize(format="turtle")
+    assert "@prefix : <urn:ex:> ." in text
+    assert "a :Hot" in text
+
+
+def test_a_frame_has_a_row_an_event_and_values_of_python() -> None:
+    frame = events().to_frame()
+    assert list(frame.columns) == ["time", "rule", "id", "m", "c"]
+    assert frame.iloc[0][["time", "rule", "m", "c"]].tolist() == [5, "Hot", "urn:ex:oven", 70]
+    assert frame.iloc[1]["m"] is None
+    assert list(dotr.Engine.from_text(RULES).finish().to_frame().columns) == ["time", "rule", "id"]
+
+
+def test_a_frame_has_times_with_a_zone() -> None:
+    engine = dotr.Engine.from_text(RULES)
+    engine.push("<urn:ex:o> <urn:ex:celsius> 7 ; <urn:ex:of> <urn:ex:m> .", at="2026-01-01T08:00:00Z")
+    assert engine.finish().to_frame()["time"][0] == datetime(2026, 1, 1, 8, tzinfo=UTC)
+
+
+def test_what_a_notebook_shows_is_escaped() -> None:
+    html = events()._repr_html_()
+    assert "<th>time</th><th>rule</th><th>m</th><th>c</th>" in html
+    assert "<td>5</td><td>Hot</td><td>:oven</td><td>70</td>" in html
+    engine = dotr.Engine.from_text(RULES.replace("Temp.?c", '"<script>"'))
+    engine.push(
+        "<urn:ex:d> <urn:ex:door> <urn:ex:m> . <urn:ex:o> <urn:ex:celsius> 7 ; <urn:ex:of> <urn:ex:m> .", 1
+    )
+    (first, _) = engine.finish()
+    assert "&lt;script&gt;" in first._repr_html_()
+
+
+def test_an_engine_says_what_it_is() -> None:
+    engine = dotr.Engine.from_text(RULES)
+    assert repr(engine) == "<dotr.Engine: 2 rules, 0 graphs, 0 events>"
+    engine.push("<urn:ex:o> <urn:ex:celsius> 7 ; <urn:ex:of> <urn:ex:m> .", at=12)
+    assert repr(engine.finish()) == "[<Warm @ 12>]"
+    assert repr(engine) == "<dotr.Engine: 2 rules, 1 graphs, 1 events, at 12>"
+    assert "<td>Hot</td><td>0</td><td>Temp 1 → LAST Door 0</td>" in engine._repr_html_()
+
+
+def test_a_path_is_read_and_a_text_that_names_one_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "now.ttl"
+    file.write_text("<urn:ex:o> <urn:ex:celsius> 7 ; <urn:ex:of> <urn:ex:m> .", encoding="utf-8")
+    engine = dotr.Engine.from_text(RULES)
+    engine.push(file, at=1)
+    assert [event.rule for event in engine.finish()] == ["Warm"]
+    with pytest.raises(dotr.UsageError, match="D4105") as raised:
+        engine.push(str(file), at=2)
+    assert "pathlib.Path" in str(raised.value)
+
+
+def test_an_engine_goes_on_from_a_snapshot_of_rules_as_text() -> None:
+    first = dotr.Engine.from_text(RULES)
+    first.push("<urn:ex:d> <urn:ex:door> <urn:ex:oven> .", at=3)
+    again = dotr.Engine.from_text(RULES, snapshot=first.snapshot())
+    again.push("<urn:ex:o> <urn:ex:celsius> 70 ; <urn:ex:of> <urn:ex:oven> .", at=5)
+    assert [event.rule for event in again.finish()] == ["Hot", "Warm"]
+
+
+def test_an_engine_takes_the_time_path_and_the_policy_of_the_command_line(tmp_path: Path) -> None:
+    lines = [
+        {"graph": "<urn:ex:o> <urn:ex:celsius> 7 ; <urn:ex:of> <urn:ex:m> ; <urn:ex:at> 12 ."},
+        {"graph": "nonsense"},
+        {"graph": "<urn:ex:o> <urn:ex:celsius> 8 ; <urn:ex:of> <urn:ex:m> ; <urn:ex:at> 13 ."},
+    ]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    told: list[dotr.DotrError] = []
+    engine = dotr.Engine.from_text(RULES, time_path="urn:ex:at", on_error=told.append)
+    assert [event.time for event in engine.feed(tmp_path / "in.jsonl")] == [12, 13]
+    assert (engine.refused, len(told)) == (1, 1)
+    with pytest.raises(dotr.DataError):
+        list(dotr.Engine.from_text(RULES, time_path="urn:ex:at").feed(tmp_path / "in.jsonl"))
+    with pytest.raises(dotr.UsageError, match="D4109"):
+        dotr.Engine.from_text(RULES, on_error="ignore")
+
+
+def test_an_instant_in_error_is_left_out_where_that_is_the_policy() -> None:
+    rules = "ENTAILMENT owl2rl " + RULES
+    engine = dotr.Engine.from_text(
+        rules,
+        background="<urn:ex:A> <http://www.w3.org/2002/07/owl#disjointWith> <urn:ex:B> .",
+        on_error="skip",
+    )
+    engine.push("<urn:ex:o> a <urn:ex:A>, <urn:ex:B> .", at=1)
+    engine.push("<urn:ex:o> <urn:ex:celsius> 7 ; <urn:ex:of> <urn:ex:m> .", at=2)
+    assert [event.time for event in engine.finish()] == [2]
+    assert engine.refused == 1
+
+
+SNIPPET = """
+import datetime
+import pathlib
+
+import pandas
+import rdflib
+
+import dotr
+
+engine = dotr.Engine(pathlib.Path("fire.dotr"), lateness=datetime.timedelta(minutes=5), on_error="skip")
+for event in engine.push("<urn:a> <urn:b> <urn:c> .", at=12):
+    when: int | datetime.datetime = event.time
+    value: rdflib.term.Node = event["room"]
+    graph: rdflib.Graph = event.graph
+    facts: dict[str, rdflib.term.Node | None] = event.match["Smoke"].values
+frame: pandas.DataFrame = engine.finish().to_frame()
+steps: list[tuple[str, int]] = engine.counters.funnel["Fire"]
+found: list[dotr.Diagnostic] = engine.diagnostics
+blob: bytes = engine.snapshot()
+"""
+
+
+def test_a_strict_checker_sees_types_everywhere(tmp_path: Path) -> None:
+    pytest.importorskip("mypy")
+    (tmp_path / "snippet.py").write_text(SNIPPET, encoding="utf-8")
+    wrong = SNIPPET + "number: int = engine.snapshot()\n"
+    (tmp_path / "wrong.py").write_text(wrong, encoding="utf-8")
+    for name, code in (("snippet.py", 0), ("wrong.py", 1)):
+        done = subprocess.run(
+            [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent",
+             "--disable-error-code=import-untyped", "--cache-dir", str(tmp_path), name],
+            cwd=tmp_path, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == code, done.stdout + done.stderr
+    assert 'expression has type "bytes", variable has type "int"' in done.stdout
+
+
+def test_the_notebook_of_the_examples_runs_and_shows_what_it_has_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cells share a namespace; the text of an output must be what the last expression shows."""
+    path = Path(__file__).parents[2] / "examples" / "building" / "building.ipynb"
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    monkeypatch.chdir(path.parent)
+    namespace: dict[str, object] = {}
+    shown = 0
+    for cell in notebook["cells"]:
+        if cell["cell_type"] != "code":
+            continue
+        *lines, last = "".join(cell["source"]).rstrip("\n").split("\n")
+        exec("\n".join(lines), namespace)  # noqa: S102  # our own notebook
+        value = eval(last, namespace)  # noqa: S307  # see above
+        for output in cell["outputs"]:
+            assert repr(value) == "".join(output["data"]["text/plain"])
+            shown += 1
+    assert shown >= 4
