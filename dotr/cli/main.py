@@ -45,6 +45,8 @@ VERBS = {
     "patterns": "The pattern libraries that travel with dotr.",
     "compare": "What two versions of rules find in one log.",
     "query": "SPARQL over the enriched state at one time, or over the background.",
+    "close": "Everything that follows from RDF and rules, as RDF.",
+    "kb": "A knowledge base at a prompt: insert, delete, query, why, rules, watch.",
     "deploy": "Check rules and register them in a deployment directory.",
     "feed": "Push sources into a deployment; resumes where it stopped, exactly once.",
     "status": "What is deployed: watermark, state, counts.",

@@ -53,7 +53,7 @@ from dotr.knowledge_base.times import read_time, same_kind
 from dotr.lang import parse_datalog, parse_query
 from dotr.lang.printer import datalog_rule_text
 from dotr.rdf.order import values_key
-from dotr.rdf.terms import Term, Triple
+from dotr.rdf.terms import RDF_TYPE, Term, Triple
 
 if TYPE_CHECKING:
     import rdflib
@@ -364,6 +364,13 @@ class KnowledgeBase:
         if asked == [None, None, None]:
             return list(kept)
         return self._model.reader().find(ALL, asked, View.OLD)  # type: ignore[return-value]  # three columns
+
+    def vocabulary(self) -> list[Term]:
+        """The predicates and classes that there are, in code point order, as canonical terms."""
+        with self._lock.reading():
+            index = self._model.kept.index
+            found = {p for p, column in list(index.forward.items()) if column}
+            return sorted(found.union(index.backward.get(RDF_TYPE, ())))
 
     def is_stated(self, triple: Any) -> bool:
         """Whether a triple holds because it is stated, and not only because it follows."""

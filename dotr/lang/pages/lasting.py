@@ -209,6 +209,13 @@ PAGES: Final = (
         'KnowledgeBase(terms="canonical")',
     ),
     _page(
+        "D4188",
+        "no such command of the shell",
+        "`help` lists the commands of `dotr kb shell`, and the message says what was found.",
+        "instert :a :in :b",
+        "insert :a :in :b",
+    ),
+    _page(
         "D5103",
         "no saved knowledge base, or a damaged one",
         "The file does not begin as `kb.save` begins one, or its bytes are not those its checksum is of.",
