@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from dotr.errors import Diagnostic, EngineError
 from dotr.events import Clock, Time, Values
 from dotr.ir.lars import LarsProgram
 from dotr.joins.filters import Moment
@@ -139,7 +140,15 @@ class LarsEngine:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from a snapshot of the same program; before the first point."""
+        """Go on from a snapshot of the same program; before the first point. Raises EngineError D5010."""
+        if state["version"] != VERSION:
+            raise EngineError(
+                Diagnostic(
+                    "D5010",
+                    f"the state of LARS rules has version {state['version']}, this dotr reads {VERSION}",
+                    hint="replay the stream from the start, or use the dotr that wrote it",
+                )
+            )
         net = self._net
         self._now = net.placing.now = state["now"]
         for name, part in state["relations"].items():

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 
 from dotr.events import Time, Values
 from dotr.lars.engine import LarsEngine
+from dotr.lars.reach import partition_keys
 from dotr.lars.strata import reads
+from dotr.rdf.order import values_key
 from dotr.reference.lars import LiteralLars
 from tests.lars.building import Lars
-from tests.lars.worlds import Piece, World, worlds
+from tests.lars.worlds import TERMS, Piece, World, worlds
 
 DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
 
@@ -103,3 +106,25 @@ def test_the_literal_reading_goes_on_from_a_snapshot(world: World) -> None:
             state = json.loads(json.dumps(lars.snapshot()))
             lars = opened(LiteralLars, world)
             lars.restore(state)
+
+
+@given(worlds(keyed=True))
+@settings(max_examples=2_000 if DEEP else 100)
+def test_parts_by_key_hold_what_the_whole_holds(world: World) -> None:
+    keys = partition_keys(world.program)
+    assert keys is not None
+    found: dict[Time, dict[str, list[Values]]] = {}
+    for term in TERMS:
+        pieces = {
+            point: tuple(
+                Piece(name, tuple(f for f in facts if name not in keys or f[1][keys[name]] == term))
+                for name, facts in given
+            )
+            for point, given in ((p, [(x.name, x.facts) for x in given]) for p, given in world.pieces.items())
+        }
+        for point, seen in literal(replace(world, pieces=pieces)).items():
+            for name, (_, _, holding) in seen.items():
+                found.setdefault(point, {}).setdefault(name, []).extend(holding)
+    for point, seen in literal(world).items():
+        for name, (_, _, holding) in seen.items():
+            assert sorted(found[point][name], key=values_key) == holding, (point, name)

@@ -67,13 +67,14 @@ class _Name:
 class _Maker:
     """Draws one program."""
 
-    def __init__(self, draw: Any, step: int) -> None:
-        self.draw, self.step = draw, step
-        self.streams = [_Name(name, arity, 0) for name, arity in STREAMS.items()]
+    def __init__(self, draw: Any, step: int, keyed: bool) -> None:
+        self.draw, self.step, self.keyed = draw, step, keyed
+        self.streams = [_Name(name, arity, 0) for name, arity in STREAMS.items() if arity or not keyed]
         count = draw(st.integers(1, 4))
         # in a narrow program atoms are few, and several rules put them at the same points
         self.narrow = draw(st.booleans())
         arities = st.sampled_from((0, 0, 1)) if self.narrow else st.integers(0, 2)
+        arities = st.integers(1, 2) if keyed else arities
         self.heads = [_Name(f"h{i}", draw(arities), draw(st.integers(1, 1 + i))) for i in range(count)]
 
     def rule(self, name: _Name) -> LarsRule:
@@ -81,7 +82,8 @@ class _Maker:
         body: list[LarsLiteral] = []
         times: list[str] = []
         bound: list[str] = []
-        for _ in range(draw(st.sampled_from((1, 1, 1, 2) if self.narrow else (0, 1, 1, 1, 2, 2, 3)))):
+        few = self.narrow or self.keyed
+        for _ in range(draw(st.sampled_from((1, 1, 1, 2) if few else (0, 1, 1, 1, 2, 2, 3)))):
             if draw(st.integers(0, 9)) == 0:
                 body.append(self.aggregate(name, bound))
                 continue
@@ -109,6 +111,8 @@ class _Maker:
             else draw(st.sampled_from(TERMS))
             for _ in range(name.arity)
         )
+        if self.keyed:
+            arguments = (Var("x"), *arguments[1:])
         at, offset = None, 0
         if times and draw(st.booleans()):
             at, offset = draw(st.sampled_from(times)), self.step * draw(st.integers(-3, 3))
@@ -130,11 +134,13 @@ class _Maker:
             arguments.append(
                 draw(st.sampled_from(TERMS)) if constant else Var(draw(st.sampled_from(VARIABLES)))
             )
+        if self.keyed:
+            arguments[0] = Var("x")
         return NamedAtom(name.name, tuple(arguments))
 
     def window(self, name: _Name) -> LarsWindow:
         draw = self.draw
-        if name.level or draw(st.integers(0, 2)):
+        if name.level or self.keyed or draw(st.integers(0, 2)):
             return TimeWindow(self.step * draw(st.integers(0, 4)))
         others = draw(st.lists(st.sampled_from(sorted(STREAMS)), max_size=2, unique=True))
         own = (name.name, *others) if draw(st.integers(0, 4)) or not others else tuple(others)
@@ -147,7 +153,9 @@ class _Maker:
         modality = draw(st.sampled_from((None, *Modality)))
         if modality is None:
             return WindowAtom(atom, negated=negated)
-        at = draw(st.sampled_from(("t", "t", "x"))) if modality is Modality.AT else None
+        at = (
+            draw(st.sampled_from(("t", "t", "t" if self.keyed else "x"))) if modality is Modality.AT else None
+        )
         count = draw(st.integers(1, 3)) if modality is Modality.AT_LEAST else 0
         return WindowAtom(atom, modality, self.window(name), at, count, negated)
 
@@ -158,6 +166,7 @@ class _Maker:
         arguments = tuple(Var(f"{a.name}_") if isinstance(a, Var) else a for a in self.atom(name).arguments)
         variables = list(dict.fromkeys(a.name for a in arguments if isinstance(a, Var)))
         group = draw(st.lists(st.sampled_from(variables), max_size=1)) if variables else []
+        group = ["x_"] if self.keyed else group
         renamed = tuple(Var(a.name[:-1]) if isinstance(a, Var) and a.name in group else a for a in arguments)
         argument: Expression | None = None
         function = draw(st.sampled_from(("COUNT", "SUM", "AVG", "MIN", "MAX")))
@@ -178,9 +187,10 @@ class _Maker:
 
 
 @st.composite
-def worlds(draw: st.DrawFn) -> World:
+def worlds(draw: st.DrawFn, keyed: bool = False) -> World:
+    """`keyed`: every atom has the same variable in its first place."""
     step = draw(st.sampled_from((1, 1, 2, 3)))
-    maker = _Maker(draw, step)
+    maker = _Maker(draw, step, keyed)
     rules = []
     for head in maker.heads:
         many = draw(st.sampled_from((1, 2, 2) if maker.narrow else (1, 1, 1, 2)))
