@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,12 @@ from xml.etree import ElementTree
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
+from dotr.errors import DataError, Diagnostic
+from dotr.source import Source
+from dotr.testing.suite_reader import read_suite
 from tests.cli.conftest import FIRE, ROOMS, Dotr
 
 HEAT = ":r1 a :TempReading ; :sensor :s1 ; :val 70 . :s1 :is_at_location :locA ."
@@ -203,3 +209,65 @@ def test_everything_shipped_passes_its_tests(folder: str, dotr: Dotr) -> None:
 @pytest.mark.parametrize("library", sorted(p.name for p in (ROOT / "patterns").glob("*.dotr")))
 def test_every_pattern_library_has_tests(library: str) -> None:
     assert (ROOT / "patterns" / library.replace(".dotr", ".test.yaml")).exists()
+
+
+def test_watching_runs_again_when_a_rule_changes_and_ends_with_ctrl_c(folder: Path) -> None:
+    case(folder, "expect: [ Fire ]")
+    command = [sys.executable, "-m", "dotr", "test", "--watch", "a.test.yaml"]
+    with subprocess.Popen(
+        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as ran:
+        assert ran.stderr is not None
+        assert ran.stdout is not None
+
+        def until(words: str) -> None:
+            for line in ran.stderr or ():
+                if words in line:
+                    return
+            raise AssertionError(words)
+
+        until("waiting for a change")
+        (folder / "fire.dotr").write_text(FIRE.replace("?v > 60", "?v > 80"), encoding="utf-8")
+        until("1 failed")
+        until("waiting for a change")
+        ran.send_signal(signal.SIGINT)
+        assert ran.wait(30) == 130
+        assert "it did not come" in ran.stdout.read()
+
+
+LINES = st.sampled_from(
+    [
+        "rules: fire.dotr",
+        "tests:",
+        "  - name: a",
+        "    stream: [ { at: 1, graph: '' } ]",
+        "    expect: [ Fire, { rule: Fire, at: 2 } ]",
+        "    only: true",
+        "    never: *a",
+        "    holds: [ { at: 1, triples: ':a :b :c .' } ]",
+        "  - &a { name: b, only: true, stream: [ { from: nowhere.ttl } ] }",
+        "prefixes: { x: 'http://e#', '': 3 }",
+        "time_unit: ms",
+        "lateness: 5 min",
+        "background: [ a, b ]",
+        "? [ 1, 2 ]",
+        "\t- x",
+        "---",
+        "!!python/object:os.system x",
+        "\u0000",
+    ]
+)
+
+
+@given(st.lists(LINES, max_size=12).map("\n".join) | st.text(max_size=40))
+def test_any_text_is_a_suite_or_is_refused_with_a_place(text: str) -> None:
+    refused: tuple[Diagnostic, ...] = ()
+    try:
+        suite = read_suite(Source("a.test.yaml", text))
+        assert suite.rules or suite.text is not None
+    except DataError as error:
+        refused = tuple(error.diagnostics)
+    for one in refused:
+        assert one.code == "D4401"
+        assert one.span is not None
+        one.render()
