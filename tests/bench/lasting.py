@@ -1,0 +1,302 @@
+"""What lasts, measured: windows over a transitive property, facts and rules that change, standing answers.
+
+Place:   the scenarios `imars`, `volz`, `delta` and `windows` of __main__.py.
+Method:  each has its baseline in the same process and turns: closing from nothing by the same engine (naive),
+         delete and rederive written out by hand for the one rule of IMaRS (dred: Python sets, no engine), and
+         asking pyoxigraph again. Processor time; the median over steps, which is what a user waits for.
+Data:    trees and ontologies as the papers describe them, and a communication graph with few busy and many
+         quiet people (insert on message, delete a day later), from a seed.
+"""
+
+from __future__ import annotations
+
+import gc
+import random
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from statistics import median
+from time import process_time
+
+import pyoxigraph as ox
+
+from dotr import Engine, KnowledgeBase
+from dotr.core.lasting_model import LastingModel
+from dotr.core.watching import watching
+from dotr.datalog.maintenance import Maintained
+from dotr.datalog.materialiser import Materialiser
+from dotr.events import Clock
+from dotr.ir import Program
+from dotr.lang import parse_datalog, parse_query
+from dotr.rdf.terms import RDF_TYPE, Triple
+from dotr.reference.enrich import quad
+
+IS_IN = "<urn:isIn>"
+TRANSITIVE = "[?x, <urn:isIn>, ?z] :- [?x, <urn:isIn>, ?y], [?y, <urn:isIn>, ?z] .\n"
+
+
+def timed(work: Callable[[], object]) -> float:
+    start = process_time()
+    work()
+    return process_time() - start
+
+
+# -- imars
+
+
+def trees(edges: int, seed: int, branching: int = 10, depth: int = 4) -> list[Triple]:
+    """Edges `child isIn parent` of complete trees, in random order."""
+    found: list[Triple] = []
+    tree = 0
+    while len(found) < edges:
+        layer = [f"<urn:t{tree}>"]
+        for _ in range(depth):
+            below = [f"{node[:-1]}.{child}>" for node in layer for child in range(branching)]
+            found += [(child, IS_IN, child[: child.rindex(".")] + ">") for child in below]
+            layer = below
+            if len(found) > 2 * edges:
+                break
+        tree += 1
+    random.Random(seed).shuffle(found)
+    return found[:edges]
+
+
+class Dred:
+    """Delete and rederive for transitivity, by hand: pairs in sets, both directions indexed."""
+
+    def __init__(self, edges: Iterable[tuple[str, str]]) -> None:
+        self.edges: set[tuple[str, str]] = set()
+        self.up: defaultdict[str, set[str]] = defaultdict(set)
+        self.down: defaultdict[str, set[str]] = defaultdict(set)
+        self.step(edges, ())
+
+    def step(self, insert: Iterable[tuple[str, str]], delete: Iterable[tuple[str, str]]) -> None:
+        over = deque(pair for pair in delete if pair in self.edges)
+        self.edges.difference_update(over)
+        gone: set[tuple[str, str]] = set(over)
+        while over:  # overdelete
+            x, y = over.popleft()
+            for pair in [*((x, z) for z in self.up[y]), *((w, y) for w in self.down[x])]:
+                if pair not in gone and pair[1] in self.up[pair[0]]:
+                    gone.add(pair)
+                    over.append(pair)
+        for x, y in gone:
+            self.up[x].discard(y)
+            self.down[y].discard(x)
+        new = [pair for pair in gone if pair in self.edges or self.up[pair[0]] & self.down[pair[1]]]
+        added = [pair for pair in insert if pair not in self.edges]
+        self.edges.update(added)
+        todo = deque([*new, *added])
+        while todo:  # rederive, and insert semi-naively
+            x, y = todo.popleft()
+            if y in self.up[x]:
+                continue
+            self.up[x].add(y)
+            self.down[y].add(x)
+            todo.extend((x, z) for z in self.up[y] if z not in self.up[x])
+            todo.extend((w, y) for w in self.down[x] if y not in self.up[w])
+
+    def __len__(self) -> int:
+        return sum(map(len, self.up.values()))
+
+
+def imars_step(window: int, share: float, steps: int) -> dict[str, float]:
+    """Median milliseconds of a step in which `share` of a window enters, and as much leaves."""
+    entering = max(1, int(window * share))
+    stream = trees(window + entering * (steps + 2), window)
+    rules = parse_datalog(TRANSITIVE)
+    holds = deque(stream[:window])
+    ours, dred = Maintained(rules, holds), Dred((s, o) for s, _, o in holds)
+    took: dict[str, list[float]] = {"naive": [], "dred": [], "ours": []}
+    place = window
+    for number in range(steps + 2):
+        new = stream[place : place + entering]
+        old = [holds.popleft() for _ in range(entering)]
+        holds.extend(new)
+        place += entering
+
+        def change(new: Sequence[Triple] = new, old: Sequence[Triple] = old) -> None:
+            ours.open(new, old)
+            ours.commit()
+
+        pairs = [(s, o) for s, _, o in new], [(s, o) for s, _, o in old]
+        gc.collect()
+        seconds = {
+            "ours": timed(change),
+            "dred": timed(lambda pairs=pairs: dred.step(*pairs)),  # type: ignore[misc]
+            "naive": timed(lambda: Materialiser(rules, list(holds))),
+        }
+        if number >= 2:  # what compiles lazily has compiled
+            for name, value in seconds.items():
+                took[name].append(value * 1e3)
+    assert len(ours) == len(dred) == len(Materialiser(rules, list(holds)).background)
+    return {name: median(values) for name, values in took.items()}
+
+
+# -- volz
+
+
+def ontology(kind: str, depth: int, facts: int) -> tuple[str, list[Triple]]:
+    """(rules, facts): a taxonomy of classes, one with properties and domains (database), or with existential
+    chains folded into rules (DL-like).
+    """
+    draw = random.Random(depth)
+    layer, rules, classes = ["c"], [], ["c"]
+    for _ in range(depth):
+        below = [f"{name}_{child}" for name in layer for child in range(3)]
+        rules += [f"[?x, a, <urn:{name[: name.rindex('_')]}>] :- [?x, a, <urn:{name}>] ." for name in below]
+        classes += below
+        layer = below
+    if kind != "taxonomy":
+        for number, name in enumerate(layer[:: 1 if kind == "dl" else 3]):
+            rules.append(f"[?x, a, <urn:{name}>] :- [?x, <urn:p{number % 7}>, ?y] .")
+    if kind == "dl":
+        rules += [f"[?x, <urn:p{n}>, ?z] :- [?x, <urn:p{n}>, ?y], [?y, <urn:q{n}>, ?z] ." for n in range(7)]
+    found: dict[Triple, None] = {}
+    while len(found) < facts:
+        one = f"<urn:i{draw.randrange(facts)}>"
+        if kind == "taxonomy" or draw.random() < 0.5:
+            found[one, RDF_TYPE, f"<urn:{draw.choice(classes)}>"] = None
+        else:
+            name = f"<urn:{draw.choice('pq' if kind == 'dl' else 'p')}{draw.randrange(7)}>"
+            found[one, name, f"<urn:i{draw.randrange(facts)}>"] = None
+    return "\n".join(rules) + "\n", list(found)
+
+
+def volz_kind(kind: str, depth: int, facts: int, rules: int) -> dict[str, float]:
+    """Milliseconds of recomputation, and of changes as a share of it."""
+    text, triples = ontology(kind, depth, facts)
+    parsed = parse_datalog(text)
+    seconds = [timed(lambda: Materialiser(parsed, triples)) for _ in range(3)]
+    again = median(seconds)
+    row: dict[str, float] = {"recomputed ms": again * 1e3}
+    kept = Maintained(parsed, triples)
+    draw = random.Random(1)
+
+    def change(insert: Sequence[Triple], delete: Sequence[Triple]) -> None:
+        kept.open(insert, delete)
+        kept.commit()
+
+    for share in (0.10, 0.15):
+        some = draw.sample(triples, int(len(triples) * share))
+        change((), some[:1])
+        change(some[:1], ())
+        removed, added = timed(lambda some=some: change((), some)), timed(lambda some=some: change(some, ()))  # type: ignore[misc]
+        row[f"facts {share:.0%}"] = max(removed, added) / again
+    one = [timed(lambda t=t: (change((), [t]), change([t], ()))) / 2 for t in draw.sample(triples, 100)]  # type: ignore[misc]
+    row["fact us"] = median(one) * 1e6
+    kb = KnowledgeBase(triples)
+    kb.update(add_rules=text)
+    lines = text.splitlines(keepends=True)
+    took = []
+    for line in draw.sample(lines, min(rules, len(lines))):
+        took.append(timed(lambda line=line: kb.update(remove_rules=line)))  # type: ignore[misc]
+        took.append(timed(lambda line=line: kb.update(add_rules=line)))  # type: ignore[misc]
+    row["rule median"], row["rule worst"] = median(took) / again, max(took) / again
+    return row
+
+
+# -- delta
+
+
+def messages(count: int, people: int, seed: int = 7) -> Iterator[tuple[int, Triple]]:
+    """(second, who wrote to whom): few busy people and many quiet ones."""
+    draw = random.Random(seed)
+    time = 0
+    for _ in range(count):
+        time += draw.randrange(1, 60)
+        a, b = (int(people * draw.random() ** 3) for _ in range(2))
+        yield time, (f"<urn:p{a}>", "<urn:wrote>", f"<urn:p{b if b != a else (b + 1) % people}>")
+
+
+PATTERNS = {
+    "ground": "SELECT DISTINCT * WHERE { <urn:p1> <urn:wrote> <urn:p2> . <urn:p2> <urn:wrote> <urn:p3> }",
+    "star": "SELECT DISTINCT ?x WHERE { ?x <urn:wrote> <urn:p1> . ?x <urn:wrote> <urn:p2> }",
+    "loose": "SELECT DISTINCT ?x ?y WHERE { ?x <urn:wrote> <urn:p1> . <urn:p2> <urn:wrote> ?y }",
+    "connected": "SELECT DISTINCT ?x ?y WHERE "
+    "{ <urn:p1> <urn:wrote> ?x . ?x <urn:wrote> ?y . ?y <urn:wrote> ?x }",
+}
+DAY = 86_400
+
+
+def updates(count: int, people: int) -> list[tuple[list[Triple], list[Triple]]]:
+    """(what comes, what goes) a message, a day after the last one of a pair."""
+    found: list[tuple[list[Triple], list[Triple]]] = []
+    until: dict[Triple, int] = {}
+    ends: deque[tuple[int, Triple]] = deque()
+    for time, triple in messages(count, people):
+        gone = []
+        while ends and ends[0][0] <= time:
+            end, old = ends.popleft()
+            if until.get(old) == end:
+                del until[old]
+                gone.append(old)
+        new = [] if triple in until else [triple]
+        gone = [old for old in gone if old != triple] if not new else gone
+        until[triple] = time + DAY
+        ends.append((time + DAY, triple))
+        found.append((new, [old for old in gone if old not in new]))
+    return found
+
+
+def delta_pattern(
+    query: str, changes: Sequence[tuple[list[Triple], list[Triple]]], asked: int
+) -> dict[str, float]:
+    """Microseconds an update: signed changes, and asking pyoxigraph again after some of them."""
+    program = watching(Program(), parse_query(query))
+    model = LastingModel(program, [], Clock(), materialize_all=False)
+    start = process_time()
+    answers = 0
+    for new, old in changes:
+        for moved in model.move(new, old).differences.values():
+            answers += sum(n for _, n in moved)
+    ours = (process_time() - start) / len(changes)
+    store = ox.Store()
+    every = max(1, len(changes) // asked)
+    again: list[float] = []
+    last: set[str] = set()
+    for number, (new, old) in enumerate(changes):
+        for triple in old:
+            store.remove(quad(triple))
+        store.extend(quad(triple) for triple in new)
+        if number % every == 0 or number == len(changes) - 1:
+            begun = process_time()
+            last = {str(row) for row in store.query(query)}
+            again.append(process_time() - begun)
+    assert answers == len(last), f"{answers} answers by changes, {len(last)} asked again"
+    return {"ours us": ours * 1e6, "again us": median(again) * 1e6, "answers": float(answers)}
+
+
+# -- windows
+
+JOIN = """PREFIX : <urn:>
+HOLD :reads FOR 3 s
+HOLD :moves FOR 10 s
+QUERY Both := { SELECT ?s ?v ?r WHERE { ?s :reads ?v . ?s :in ?r . ?who :moves ?r } }
+RULE Pair DEFINE { dotr_p a :Pair ; :in ?r } FROM B := ISTREAM Both WITH ?r := B.?r
+"""
+
+
+def windows_rate(seconds: int, rate: int, rooms: int = 500) -> dict[str, float]:
+    """Microseconds a triple of two joined streams, `rate` triples a second, graphs of ten."""
+    draw = random.Random(3)
+    background = [(f"<urn:s{n}>", "<urn:in>", f"<urn:r{n % rooms}>") for n in range(4 * rooms)]
+    engine = Engine.from_text(
+        JOIN.replace("{{", "{").replace("}}", "}"), background=background, time_unit="ms"
+    )
+    stream = []
+    for number in range(seconds * rate // 10):
+        graph = []
+        for place in range(10):
+            sensor, room = f"<urn:s{draw.randrange(4 * rooms)}>", f"<urn:r{draw.randrange(rooms)}>"
+            if place % 2:
+                graph.append((sensor, "<urn:reads>", f'"{draw.randrange(100)}"'))
+            else:
+                graph.append((f"<urn:p{draw.randrange(rooms)}>", "<urn:moves>", room))
+        stream.append((number * 10_000 // rate, graph))
+    gc.collect()
+    events = 0
+    start = process_time()
+    for time, graph in stream:
+        events += len(engine.push(graph, at=time))
+    took = process_time() - start
+    return {"us": took / (10 * len(stream)) * 1e6, "events": float(events), "of real time": took / seconds}
