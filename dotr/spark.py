@@ -13,14 +13,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 from os import PathLike
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, overload
 
 from dotr.budget import BUDGET
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["detect", "register", "session"]
+    from dotr.batch.spark.streams import Stream
+
+__all__ = ["detect", "materialize", "register", "session", "stream", "write"]
 
 
 def session(master: str | None = None, **conf: str) -> SparkSession:
@@ -33,10 +35,13 @@ def session(master: str | None = None, **conf: str) -> SparkSession:
     return start(master, **conf)
 
 
+@overload
 def detect(
     log: DataFrame,
-    rules: str | PathLike[str] | Sequence[str | PathLike[str]],
+    rules: str | PathLike[str] | Sequence[str | PathLike[str]] = (),
     *,
+    on_error: Literal["fail", "skip"] = "fail",
+    text: str | None = None,
     background: Sequence[str | PathLike[str]] = (),
     time_unit: str | None = None,
     by: str = "auto",
@@ -45,15 +50,54 @@ def detect(
     max_jump: timedelta | str | None = None,
     budget: int = BUDGET,
     parallelism: int | None = None,
-) -> DataFrame:
+    persist: bool = False,
+) -> DataFrame: ...
+
+
+@overload
+def detect(
+    log: DataFrame,
+    rules: str | PathLike[str] | Sequence[str | PathLike[str]] = (),
+    *,
+    on_error: Literal["keep"],
+    text: str | None = None,
+    background: Sequence[str | PathLike[str]] = (),
+    time_unit: str | None = None,
+    by: str = "auto",
+    slice_length: timedelta | str | None = None,
+    base: str | None = None,
+    max_jump: timedelta | str | None = None,
+    budget: int = BUDGET,
+    parallelism: int | None = None,
+    persist: bool = False,
+) -> tuple[DataFrame, DataFrame]: ...
+
+
+def detect(
+    log: DataFrame,
+    rules: str | PathLike[str] | Sequence[str | PathLike[str]] = (),
+    *,
+    on_error: str = "fail",
+    text: str | None = None,
+    background: Sequence[str | PathLike[str]] = (),
+    time_unit: str | None = None,
+    by: str = "auto",
+    slice_length: timedelta | str | None = None,
+    base: str | None = None,
+    max_jump: timedelta | str | None = None,
+    budget: int = BUDGET,
+    parallelism: int | None = None,
+    persist: bool = False,
+) -> DataFrame | tuple[DataFrame, DataFrame]:
     """The composite events of a log: (time, rule, id, bindings, match, graph), in no order; see
-    dataframe.py.
+    dataframe.py. Under `on_error="keep"` two frames: the events, and the dead letters, (time, letter).
     """
     from dotr.batch.spark.dataframe import detect as run  # noqa: PLC0415  # start-up
 
-    return run(
+    found = run(
         log,
         rules,
+        text=text,
         background=background,
         time_unit=time_unit,
         by=by,
@@ -62,11 +106,91 @@ def detect(
         max_jump=max_jump,
         budget=budget,
         parallelism=parallelism,
+        on_error="skip" if on_error == "keep" else on_error,
+        persist=persist,
     )
+    return (found.events, found.letters) if on_error == "keep" else found.events
+
+
+def materialize(
+    triples: DataFrame,
+    rules: str | PathLike[str] | Sequence[str | PathLike[str]] = (),
+    *,
+    text: str | None = None,
+    background: Sequence[str | PathLike[str]] = (),
+) -> DataFrame:
+    """The closure of a table of triples (subject, predicate, object) under rules that join no data with data,
+    such as `ENTAILMENT rdfs`, each triple once; see materialising.py.
+    """
+    from dotr.batch.spark.materialising import materialize as run  # noqa: PLC0415  # start-up
+
+    return run(triples, rules, text, background)
+
+
+def stream(
+    log: DataFrame,
+    rules: str | PathLike[str] | Sequence[str | PathLike[str]] = (),
+    *,
+    out: str | PathLike[str],
+    checkpoint: str | PathLike[str],
+    text: str | None = None,
+    background: Sequence[str | PathLike[str]] = (),
+    time_unit: str | None = None,
+    lateness: timedelta | str | None = None,
+    late: str = "drop",
+    on_error: str = "fail",
+    format: str = "jsonl",  # noqa: A002  # the word of the command line
+    base: str | None = None,
+    max_jump: timedelta | str | None = None,
+    budget: int = BUDGET,
+    once: bool = False,
+    every: timedelta | str | None = None,
+) -> Stream:
+    """Start a query over a streaming frame: events in order, exactly once, in files named by micro-batch in
+    `out`; see stream_frames.py.
+    """
+    from dotr.batch.spark.stream_frames import stream as run  # noqa: PLC0415  # start-up
+
+    return run(
+        log,
+        rules,
+        out=out,
+        checkpoint=checkpoint,
+        text=text,
+        background=background,
+        time_unit=time_unit,
+        lateness=lateness,
+        late=late,
+        on_error=on_error,
+        format_=format,
+        base=base,
+        max_jump=max_jump,
+        budget=budget,
+        once=once,
+        every=every,
+    )
+
+
+def write(
+    frame: DataFrame,
+    path: str | PathLike[str],
+    *,
+    mode: str = "error",
+    form: str = "nquads",
+    time_unit: str | None = None,
+) -> bool:
+    """Write a frame of graphs (time, graph, and id where graphs have names) as an RDF log, `form` "nquads" or
+    "jsonl"; whether anything was written. `mode`: "error", "ignore", "append" or "overwrite".
+    """
+    from dotr.batch.spark.writing import write as run  # noqa: PLC0415  # start-up
+
+    return run(frame, path, mode, form, time_unit)
 
 
 def register(spark: SparkSession) -> None:
     """Make `spark.read.format("dotr")` and `frame.write.format("dotr")` known to a session; see source.py."""
     from dotr.batch.spark.data_source import LogSource  # noqa: PLC0415  # start-up
+    from dotr.batch.spark.failures import install  # noqa: PLC0415  # start-up
 
+    install()
     spark.dataSource.register(LogSource)

@@ -16,8 +16,9 @@ from itertools import groupby
 from operator import itemgetter
 
 from dotr.batch.extracting import PLAIN, Treatment
-from dotr.batch.fact_rows import COUNTED, FINDING, MARK, REFUSED, FactReader, FactRow, Layout
+from dotr.batch.fact_rows import COUNTED, FINDING, LETTER, MARK, REFUSED, FactReader, FactRow, Layout
 from dotr.batch.findings import packed
+from dotr.batch.skew import Weighing, Weight
 from dotr.batch.verifying import MatchOracle
 from dotr.core.deployment import Deployment
 from dotr.core.detect import Detector
@@ -46,6 +47,7 @@ class Detected:
     letters: list[str] = field(default_factory=list)
     refused: set[Time] = field(default_factory=set)
     findings: list[tuple[Time, str]] = field(default_factory=list)
+    weights: list[Weight] = field(default_factory=list)
     streams: dict[str, int] = field(default_factory=dict)
     passed: dict[str, Passed] = field(default_factory=dict)
 
@@ -69,6 +71,7 @@ class Detecting:
         self._treatment = treatment
         self._layout = layout
         self._clock = clock
+        self._program = deployment.program
         self._reader = FactReader(deployment.program)
         self._tick_facts = tick_facts
         self._deployments = [deployment.part(group.rules) for group in layout.plan.groups]
@@ -89,6 +92,9 @@ class Detecting:
                     self.done.letters.append(letter)
                     self.done.refused.add(time)
                 continue
+            if number == LETTER:
+                self.done.letters += (letter for _part, _time, letter in part)
+                continue
             if number == FINDING:
                 self.done.findings += ((time, text) for _part, time, text in part)
                 continue
@@ -100,12 +106,19 @@ class Detecting:
             self.done.parts += 1
             group, _bucket, slice_ = self._layout.owner(number)
             emitter = self._emitters[group]
+            weighing = None
+            keys = self._layout.plan.groups[group].keys
+            if keys is not None and self._layout.cuts[group].buckets > 1:
+                weighing = Weighing(number, keys, self._reader, self._program)
+                part = weighing.through(part)
             for matches in self._matches(self._layout.plan.groups[group], slice_, part):
                 if emitter.hides:
                     matches = emitter.public(matches)
                 self.done.events += sum(len(match[0]) for match in matches)
                 if matches:
                     yield from emitter.composites(matches)
+            if weighing is not None:
+                self.done.weights.append(weighing.weight)
 
     def _matches(
         self, group: RuleComponentGroup, slice_: int, rows: Iterator[FactRow]

@@ -44,11 +44,18 @@ REFUSED = -(2**63)
 before everything.
 """
 
+LETTER = REFUSED + 3
+"""The part of rows that carry the dead letter of a graph that could not be read, at an instant of others."""
+
 FINDING = REFUSED + 1
 """The part of rows that carry no facts but what is to be said of an instant (findings.py)."""
 
 COUNTED = REFUSED + 2
 """The part of rows that carry no facts but how many a task found, by query (JSON)."""
+
+
+APART = REFUSED + 1023
+"""Rows of parts up to here carry no facts."""
 
 
 @dataclass(frozen=True, slots=True)

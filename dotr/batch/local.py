@@ -32,6 +32,7 @@ from dotr.batch.log_splits import LogListing, ReadCounts, Split, read_split, spr
 from dotr.batch.output_parts import Written, write_events
 from dotr.batch.runs import PARTS, Report, Request, Tell, add_counts, lay_out
 from dotr.batch.scratch import GRAPHS, Files, load
+from dotr.batch.skew import Weight, skewed
 from dotr.batch.time_gaps import Span, cutoff, gaps, spans_for
 from dotr.core.ahead import Ahead
 from dotr.core.units import check_units
@@ -174,6 +175,7 @@ class _Run:
         done = self._round("extract", partial(_extract, shipped, self.scratch, tasks), list(range(buckets)))
         report.instants = sum(extracted.instants for extracted in done)
         report.letters += [letter for extracted in done for letter in extracted.letters]
+        weights: list[Weight] = []
         findings = [found for extracted in done for found in extracted.findings]
         for extracted in done:
             report.add_counted(f"[{extracted.counted}, {{}}]")
@@ -188,9 +190,10 @@ class _Run:
             add_counts(report.events, written.counts)
             add_counts(report.left_out, written.left_out)
             findings += written.findings
+            weights += written.weights
             if written.file:
                 report.files.append(written.file)
-        report.findings = first_of_each(findings)
+        report.findings = [*first_of_each(findings), *skewed(request.program, layout, weights)]
 
     def _sum_up(self, found: Iterable[_Read]) -> list[Time]:
         """Add the counts of all reading tasks to the report; returns a sorted sample of the log's times."""
@@ -328,4 +331,5 @@ def _detect(shipped: Shipped, scratch: str, folder: str, format_: str, task: int
     done = detecting.done
     written.dropped, written.parts, written.counted = done.dropped, done.parts, done.counted()
     written.left_out, written.findings = done.left_out, done.findings
+    written.weights = done.weights
     return written

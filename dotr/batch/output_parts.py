@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Protocol
 from uuid import uuid4
 
+from dotr.batch.skew import Weight
 from dotr.errors import Diagnostic, RefusedError
 from dotr.events import Clock, Composite, Time
 from dotr.io.event_table import ROWS, EventTableWriter
@@ -45,6 +46,7 @@ class Written:
     dropped: int = 0
     left_out: dict[str, int] = field(default_factory=dict)
     findings: list[tuple[Time, str]] = field(default_factory=list)
+    weights: list[Weight] = field(default_factory=list)
     parts: int = 0
     counted: str = "[{}, {}]"
 

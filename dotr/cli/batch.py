@@ -41,7 +41,7 @@ from dotr.cli.options import (
     summary_options,
 )
 from dotr.cli.run import DeadLetters, Telling, outputs_apart
-from dotr.cli.spark_options import asked_of_spark, refuse_without_spark, spark_options
+from dotr.cli.spark_options import asked_of_spark, chosen_engine, refuse_without_spark, spark_options
 from dotr.core.deployment import Deployment, Settings
 from dotr.errors import Diagnostic, UsageError
 from dotr.io.files.background import read_background
@@ -73,9 +73,9 @@ from dotr.tesla.partitioning import By, describe
 )
 @click.option(
     "--engine",
-    type=click.Choice(["spark", "local"]),
-    default="spark",
-    help="Spark, or processes of this machine (default: spark).",
+    type=click.Choice(["auto", "spark", "local"]),
+    default="auto",
+    help="Spark, or processes of this machine (default: auto, which says why).",
 )
 @spark_options
 @click.option(
@@ -161,6 +161,10 @@ def command(
     deployment = Deployment(program, triples, Settings(materialize_all=materialize == "all", budget=budget))
     plan = deployment.partitioning(By(by))
     spark = asked_of_spark(master, conf, packages, py_files, archives, parallelism)
+    if engine == "auto":
+        engine, why = chosen_engine(spark, [*places, plain_path(out)])
+        if not quiet:
+            render.note(f"engine {engine}: {why}")
     with closing(_runner(engine, spark, [*places, plain_path(out)])) as runner:
         folder = _folder(runner, plain_path(out), format_, overwrite)
         with DeadLetters(on_error, overwrite) as dead:

@@ -52,6 +52,7 @@ VERBS = {
     "status": "What is deployed: watermark, state, counts.",
     "undeploy": "Take a rule out of a deployment.",
     "batch": "Detect over historical logs, locally or on Spark.",
+    "stream": "Detect in a stream of Spark's, in order and exactly once.",
     "spark": "What spark-submit needs to run dotr.",
     "convert": "Convert streams between formats.",
     "map": "Mappings: what makes graphs of the rows of a table.",

@@ -5,11 +5,14 @@ Place:   decorators for `batch` and `stream`; they are those of spark-submit, an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import click
 
+from dotr.batch.locations import is_remote
+from dotr.batch.spark.configured import configured, is_submitted
 from dotr.batch.spark.sessions import SparkOptions
 from dotr.errors import Diagnostic, UsageError
 
@@ -71,9 +74,38 @@ def asked_of_spark(
     return asked
 
 
+def chosen_engine(
+    asked: SparkOptions, places: Sequence[str], environment: Mapping[str, str] = os.environ
+) -> tuple[str, str]:
+    """(engine, why): Spark where only it can do the work, or where it was set up for more than this machine;
+    else local processes, which need no JVM and take less time on the same cores.
+    """
+    remote = next(filter(is_remote, places), None)
+    if remote is not None:
+        return "spark", f"only Spark can follow {remote}"
+    given = next((option for option, value in _given(asked).items() if value), None)
+    if given is not None:
+        return "spark", f"{given} is given"
+    if is_submitted(environment):
+        return "spark", "spark-submit started this process"
+    known = configured(environment)
+    place = known.get("spark.remote") or known.get("spark.master") or "local"
+    if not place.startswith("local"):
+        return "spark", f"it is configured for {place}"
+    return "local", "everything is on this machine; --engine spark takes Spark all the same"
+
+
 def refuse_without_spark(asked: SparkOptions) -> None:
     """Raise UsageError D4121 for options of Spark where it does not run."""
-    given = {
+    for option, value in _given(asked).items():
+        if value:
+            raise UsageError(
+                Diagnostic("D4121", f"{option} is for --engine spark", hint=f"leave {option} out")
+            )
+
+
+def _given(asked: SparkOptions) -> dict[str, object]:
+    return {
         "--master": asked.master,
         "--conf": asked.conf,
         "--packages": asked.packages,
@@ -81,11 +113,6 @@ def refuse_without_spark(asked: SparkOptions) -> None:
         "--archives": asked.archives,
         "--parallelism": asked.parallelism,
     }
-    for option, value in given.items():
-        if value:
-            raise UsageError(
-                Diagnostic("D4121", f"{option} is for --engine spark", hint=f"leave {option} out")
-            )
 
 
 def _listed(values: Sequence[str]) -> tuple[str, ...]:

@@ -199,7 +199,12 @@ class Materialiser:
         for triple in self.background:
             if triple not in gone:
                 yield triple
-        yield from dict.fromkeys(t for changes in overlay.touched for t in triples_of(changes, changes.added))
+        yield from self.added()
+
+    def added(self) -> Iterator[Triple]:
+        """What the open instant brought, stated or derived, beside the background; each triple once."""
+        touched = self.store.overlay.touched
+        yield from dict.fromkeys(t for changes in touched for t in triples_of(changes, changes.added))
 
     def clashes(self) -> list[Diagnostic]:
         """What inconsistency rules found, in the background and at the open instant; D3101 each."""

@@ -18,12 +18,12 @@ from dotr.batch.spark.placing import FACT_COLUMNS, by_part
 from dotr.batch.time_slices import Uneven
 from dotr.core.deployment import Deployment
 from dotr.core.funnel import Funnel
-from dotr.errors import DataError, UsageError
+from dotr.errors import DataError, RefusedError, UsageError
 from dotr.events import Clock
 from dotr.io.decode.parquet import ArchiveWriter
 from dotr.io.files.rule_texts import read_rules_text
 from dotr.io.files.sources import SourceOptions, Sources
-from dotr.lang import load_program
+from dotr.lang import load_program, parse_program
 from dotr.tesla.partitioning import Partitioning
 from tests.batch.test_local import golden_cases, in_one_process, loaded, output, quiet
 
@@ -155,7 +155,7 @@ def test_archives_are_read_by_the_tasks_themselves(
 def test_the_data_source_reads_what_the_batch_reads(story: Path, spark: Any) -> None:
     dotr.spark.register(spark)
     log = spark.read.format("dotr").load(str(story / "log"))
-    with pytest.raises(Exception, match=r"there is no option `timeunits`[\s\S]*did you mean `timeUnit`"):
+    with pytest.raises(UsageError, match=r"there is no option `timeunits`[\s\S]*did you mean `timeUnit`"):
         spark.read.format("dotr").option("timeUnits", "ms").load(str(story / "log"))
     assert log.dtypes == [("time", "bigint"), ("graph", "string")]
     first = log.selectExpr("count(*) AS n", "count_if(time = 7) AS sevens").first()
@@ -164,7 +164,7 @@ def test_the_data_source_reads_what_the_batch_reads(story: Path, spark: Any) -> 
 
 def test_the_data_source_says_what_it_cannot_open(spark: Any) -> None:
     dotr.spark.register(spark)
-    with pytest.raises(Exception, match="D4127"):  # Spark's own exception, whichever it is
+    with pytest.raises(UsageError, match="D4127"):
         spark.read.format("dotr").load("hdfs://host/log")
 
 
@@ -287,3 +287,56 @@ def test_a_setting_that_comes_too_late_is_refused(spark: Any) -> None:
     with pytest.raises(UsageError, match="D4308"):
         dotr.spark.session("local[7]")
     assert dotr.spark.session() is spark
+
+
+def test_a_log_is_written_in_all_four_modes(spark: Any, tmp_path: Path) -> None:
+    """Spark hands on only two of them to sources in Python."""
+    path = tmp_path / "log"
+
+    def frame(*times: int) -> Any:
+        rows = [(time, f"<urn:x:o{time}> <urn:x:p> <urn:x:q> .\n") for time in times]
+        return spark.createDataFrame(rows, "time bigint, graph string")
+
+    def times() -> list[int]:
+        return sorted(graph.time // 10**6 for graph in Sources([str(path)]))
+
+    assert dotr.spark.write(frame(1, 2), path)
+    with pytest.raises(RefusedError, match="D5001"):
+        dotr.spark.write(frame(3), path)
+    assert not dotr.spark.write(frame(3), path, mode="ignore")
+    assert dotr.spark.write(frame(3), path, mode="append", form="jsonl")
+    assert times() == [1, 2, 3]
+    dotr.spark.write(frame(4, 5), path, mode="overwrite")
+    assert times() == [4, 5]
+    (path / "mine.ttl").write_text("", encoding="utf-8")
+    with pytest.raises(RefusedError, match=r"D5001[\s\S]*mine\.ttl"):
+        dotr.spark.write(frame(6), path, mode="overwrite")
+    with pytest.raises(UsageError, match="D4123"):
+        dotr.spark.write(frame(6), path, mode="replace")
+    assert (path / "mine.ttl").exists()
+
+
+def test_what_is_in_error_becomes_dead_letters_and_the_rest_goes_on(spark: Any, tmp_path: Path) -> None:
+    good = [(time, f"<urn:x:o{time}> <urn:x:smoke> <urn:x:room{time % 2}> .") for time in range(4, 20)]
+    bad = [(1, "nonsense"), (7, "more nonsense"), (None, "<urn:x:a> <urn:x:b> <urn:x:c> .")]
+    log = spark.createDataFrame([*bad, *good], "time bigint, graph string")
+    events, letters = dotr.spark.detect(log, text=RULES, on_error="keep", persist=True)
+    lines = [json.dumps({"time": time, "graph": graph}) + "\n" for time, graph in good]
+    (tmp_path / "good.jsonl").write_text("".join(lines), encoding="utf-8")
+    program = parse_program(RULES, "r.dotr")
+    expected = in_one_process(program, [], [str(tmp_path / "good.jsonl")], SourceOptions())
+    assert len(expected) == 5
+    assert [row[:4] for row in json_lines(events.collect(), Clock())] == expected_rows(expected, Clock())
+    found = sorted((row.time or 0, json.loads(row.letter)) for row in letters.collect())
+    assert [(time, letter["code"]) for time, letter in found] == [(0, "D2018"), (1, "D2001"), (7, "D2001")]
+    assert [letter["document"] for _, letter in found] == [bad[2][1], "nonsense", "more nonsense"]
+    assert dotr.spark.detect(log, text=RULES, on_error="skip").count() == len(expected)
+    spark.catalog.clearCache()
+
+
+def test_rules_are_paths_or_text(spark: Any) -> None:
+    log = spark.createDataFrame([], "time bigint, graph string")
+    with pytest.raises(UsageError, match="D4123"):
+        dotr.spark.detect(log)
+    with pytest.raises(UsageError, match="D4123"):
+        dotr.spark.detect(log, "rules.dotr", text=RULES)

@@ -21,6 +21,7 @@ from dotr.batch.spark.sessions import SparkOptions, settings_for
 from dotr.batch.time_slices import Even, Uneven
 from dotr.cli.main import run
 from dotr.cli.spark import command
+from dotr.cli.spark_options import chosen_engine
 from dotr.errors import DataError, Diagnostic, EngineError, UsageError
 from dotr.tesla.partitioning import Partitioning
 
@@ -163,3 +164,22 @@ def test_parts_are_numbered_without_holes() -> None:
     parts += [layout.part(2, bucket, slice_) for slice_ in range(-1, 5) for bucket in range(2)]
     assert total == len(parts)
     assert sorted(part // 3 + added[part % 3] for part in parts) == list(range(total))
+
+
+@pytest.mark.parametrize(
+    ("asked", "places", "environment", "engine", "why"),
+    [
+        (SparkOptions(), ["log/", "out"], {}, "local", "on this machine"),
+        (SparkOptions(), ["log/", "out"], {"MASTER": "local[4]"}, "local", "on this machine"),
+        (SparkOptions(), ["log/", "hdfs://host/out"], {}, "spark", "hdfs://host/out"),
+        (SparkOptions(conf={"spark.x": "1"}), ["log/"], {}, "spark", "--conf is given"),
+        (SparkOptions(), ["log/"], {"SPARK_REMOTE": "sc://host"}, "spark", "configured for sc://host"),
+        (SparkOptions(), ["log/"], {"PYSPARK_GATEWAY_PORT": "1"}, "spark", "spark-submit"),
+    ],
+)
+def test_auto_chooses_an_engine_and_says_why(
+    asked: SparkOptions, places: list[str], environment: dict[str, str], engine: str, why: str
+) -> None:
+    chosen = chosen_engine(asked, places, environment)
+    assert chosen[0] == engine
+    assert why in chosen[1]

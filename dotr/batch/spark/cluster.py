@@ -13,16 +13,17 @@ import json
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from dotr.batch.fact_rows import REFUSED, Layout, marks
+from dotr.batch.fact_rows import Layout, marks
 from dotr.batch.findings import first_of_each
 from dotr.batch.job import Shipped, make_job, ship
 from dotr.batch.locations import is_remote
 from dotr.batch.log_splits import ARCHIVE_RUNG, absolute, packed, spread
 from dotr.batch.runs import PARTS, Report, Request, Tell, add_counts, check_program, lay_out
+from dotr.batch.skew import Weight, skewed
 from dotr.batch.spark import failures
 from dotr.batch.spark import stages as frames
 from dotr.batch.spark.archives import ExtractArchives, ReadGraphs, ReadTimes
@@ -109,13 +110,19 @@ class _Run:
     folder: str
     tell: Tell
     parallelism: int | None = None
+    weights: list[Weight] = field(default_factory=list)
 
     def run(self) -> None:
+        """Everything, and at the end what is to be said of how it was parted."""
+        layout = self._run()
+        if layout is not None:
+            self.report.findings += skewed(self.request.program, layout, self.weights)
+
+    def _run(self) -> Layout | None:
         request, report = self.request, self.report
         unit = self.clock.unit if self.clock.integer else 1
         if self._only_archives():
-            self._archives(unit)
-            return
+            return self._archives(unit)
         log, kept = self._graphs()
         try:
             with self._stage("read"):
@@ -124,7 +131,7 @@ class _Run:
             report.graphs, report.instants = look.graphs, look.instants
             report.first, report.last = look.first, look.last
             if look.first is None or look.last is None:
-                return
+                return None
             cut = self._cutoff(log.select("time"), unit)
             job, layout = self._job(look, cut)
             instants = frames.instants(log, look.repeated)
@@ -132,11 +139,12 @@ class _Run:
             first: Time | None = look.first
             if request.treatment.forgiving and any(group.ticks for group in layout.plan.groups):
                 taken = instants if cut is None else instants.where(f"time < {cut.since // unit}")
-                first = self._first_accepted(taken, job, look.first)
+                first = frames.first_accepted(taken, job, self.clock, look.first)
             rows = [] if first is None else marks(layout, first)
             report.ticking = None if first is None else (first, layout.last)
             with self._stage("detect"):
                 self._write(by_part(facts, rows, layout, look.first, self._cores()), job)
+            return layout
         finally:
             kept.unpersist()
 
@@ -156,18 +164,6 @@ class _Run:
         quantiles = frames.thinned(look.quantiles, cores * PARTS)
         layout = lay_out(request.plan(), cores, quantiles, last, request.slice_length)
         return ship(make_job(request.deployment, self.clock, layout, request.treatment, cut)), layout
-
-    def _first_accepted(self, instants: DataFrame, job: Shipped, first: Time) -> Time | None:
-        """The first instant not in error, where ticks begin; None where there is none. Extracts it."""
-        unit = self.clock.unit if self.clock.integer else 1
-        while True:
-            facts = frames.facts(instants.where(f"time = {first // unit}"), job, self.clock)
-            if facts.where(facts.part == REFUSED).first() is None:
-                return first
-            later = instants.where(f"time > {first // unit}").agg({"time": "min"}).first()
-            if later is None or later[0] is None:
-                return None
-            first = later[0] * unit
 
     def _only_archives(self) -> bool:
         """Whether tasks can read all of the log by row groups, and nothing in it may be refused."""
@@ -195,6 +191,7 @@ class _Run:
                 self.report.instants -= note["refused"]
                 findings += note["findings"]
                 self.report.add_counted(note["counted"])
+                self.weights += note["weights"]
                 add_counts(self.report.events, note["counts"])
                 add_counts(self.report.left_out, note["left_out"])
             self.report.findings = first_of_each(findings)
@@ -214,8 +211,9 @@ class _Run:
         for row in done:
             add_counts(report.left_out, json.loads(row.left_out))
             report.add_counted(row.counted)
+            self.weights += json.loads(row.weights)
 
-    def _archives(self, unit: int) -> None:
+    def _archives(self, unit: int) -> Layout | None:
         """The run over Parquet files: tasks read row groups themselves."""
         request, report = self.request, self.report
         splits = packed(request.log.splits, self._cores() * PARTS)
@@ -230,7 +228,7 @@ class _Run:
         report.first, report.last = look.first, look.last
         report.rungs = {ARCHIVE_RUNG: look.graphs}
         if look.first is None or look.last is None:
-            return
+            return None
         job, layout = self._job(look, self._cutoff(times, 1))
         clock = Clock(integer=True, unit=1)  # these tasks give times in microseconds
         if few:
@@ -242,6 +240,7 @@ class _Run:
         report.ticking = look.first, layout.last
         with self._stage("detect"):
             self._write(by_part(facts, marks(layout, look.first), layout, look.first, self._cores()), job)
+        return layout
 
     def _cores(self) -> int:
         """Tasks that can run at once, as far as is known by now."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -48,6 +49,7 @@ _ROWS = 2048
 _TASKS = 64
 _OPTIONS = ("path", "timeUnit", "timePath", "base", "onError", "maxDocument", "as")
 _SUFFIXES = {"nquads": "nq", "jsonl": "jsonl"}
+_OURS = re.compile(r"part-[0-9a-f]{12}-\d{5,}\.(nq|jsonl)")
 
 
 class LogSource(DataSource):
@@ -57,6 +59,7 @@ class LogSource(DataSource):
     def name(cls) -> str:
         return "dotr"
 
+    @failures.crossed
     def schema(self) -> StructType:
         """Looks at the first graph. Integer times know their unit, as those of archives do."""
         clock = self._log().clock or Clock()
@@ -68,9 +71,11 @@ class LogSource(DataSource):
             made = made.add("time", "timestamp")
         return made.add("graph", "string")
 
+    @failures.crossed
     def reader(self, schema: StructType) -> LogReader:
         return LogReader(absolute(self._log()))
 
+    @failures.crossed
     def writer(self, schema: StructType, overwrite: bool) -> LogWriter:
         _refuse_unknown(self.options)
         path = self.options.get("path")
@@ -79,8 +84,6 @@ class LogSource(DataSource):
         form = self.options.get("as", "nquads")
         if form not in _SUFFIXES:
             raise _bad("as", form, _SUFFIXES)
-        if overwrite:
-            raise _bad("mode", "overwrite", ("append",))
         if "graph" not in schema.names or "time" not in schema.names:
             raise UsageError(
                 Diagnostic(
@@ -93,7 +96,7 @@ class LogSource(DataSource):
         names = tuple(name for name in ("time", "graph", "id") if name in schema.names)
         places = tuple(schema.names.index(name) for name in names)
         integer = schema["time"].dataType.typeName() in ("long", "integer", "short", "byte")
-        return LogWriter(path, form, places, Clock(integer, self._unit()))
+        return LogWriter(path, form, places, Clock(integer, self._unit()), overwrite)
 
     def _unit(self) -> int:
         name = self.options.get("timeUnit", "s")
@@ -160,6 +163,7 @@ class LogReader(DataSourceReader):
     def __init__(self, log: LogListing) -> None:
         self._log = log
 
+    @failures.crossed
     def partitions(self) -> Sequence[LogPartition]:
         if self._log.clock is None:
             return []
@@ -196,15 +200,23 @@ class Wrote(WriterCommitMessage):
 
 
 class LogWriter(DataSourceArrowWriter):
-    """Writes RDF logs beside what is in the folder already."""
+    """Writes RDF logs beside what is in the folder already, or (`overwrite`) instead of it: what was there is
+    removed when all that is new has its name.
 
-    def __init__(self, path: str, form: str, places: tuple[int, ...], clock: Clock) -> None:
+    Raises RefusedError D5001 for a path that is no folder, and where files that dotr did not write would go.
+    """
+
+    def __init__(
+        self, path: str, form: str, places: tuple[int, ...], clock: Clock, overwrite: bool = False
+    ) -> None:
         self._path = os.path.abspath(_here(path))
         self._form, self._places, self._clock = form, places, clock
         self._run = uuid4().hex[:12]
         if os.path.lexists(self._path) and not os.path.isdir(self._path):
             raise RefusedError(Diagnostic("D5001", f"`{path}` is no folder", place=path, hint="another name"))
+        self._old = _written_before(self._path) if overwrite else []
 
+    @failures.crossed
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Wrote:
         """One file of a task; none without rows."""
         name = f".{uuid4().hex}.part"
@@ -252,12 +264,31 @@ class LogWriter(DataSourceArrowWriter):
                 final = f"part-{self._run}-{number:05}.{_SUFFIXES[self._form]}"
                 os.rename(os.path.join(self._path, name), os.path.join(self._path, final))
                 number += 1
+        for old in self._old:
+            os.unlink(os.path.join(self._path, old))
 
     def abort(self, messages: list[Any]) -> None:
         """Remove what tasks wrote."""
         for message in messages:
             for name in () if message is None else message.files:
                 os.unlink(os.path.join(self._path, name))
+
+
+def _written_before(folder: str) -> list[str]:
+    """The files of a folder that an overwriting job replaces. Raises RefusedError D5001 for foreign ones."""
+    found = [name for name in os.listdir(folder) if not name.startswith(".")] if os.path.isdir(folder) else []
+    foreign = [name for name in found if not _OURS.fullmatch(name)]
+    if foreign:
+        raise RefusedError(
+            Diagnostic(
+                "D5001",
+                f"`{folder}` has files that dotr did not write",
+                place=folder,
+                label=", ".join(sorted(foreign)[:5]),
+                hint="give another name, or mode append",
+            )
+        )
+    return found
 
 
 def _name(stamp: str, graph: str, row: int) -> str:

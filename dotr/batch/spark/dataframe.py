@@ -7,31 +7,30 @@ Method:  program and background are read here, by the driver. The time column is
 
 from __future__ import annotations
 
-import os
 import warnings as python_warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
-from os import PathLike, fspath
+from os import PathLike
 from typing import TYPE_CHECKING
 
-from dotr.api import checked_budget, duration
+from dotr.api import duration
+from dotr.batch.extracting import Treatment
 from dotr.batch.fact_rows import marks
 from dotr.batch.job import make_job, ship
 from dotr.batch.runs import PARTS, check_program, lay_out, warnings
 from dotr.batch.spark import failures, placing
 from dotr.batch.spark import stages as frames
 from dotr.batch.spark.cluster import MANY
+from dotr.batch.spark.given import Rules, deployed
+from dotr.batch.spark.streams import refuse_streaming
 from dotr.batch.time_gaps import cutoff
 from dotr.budget import BUDGET
-from dotr.core.deployment import Deployment, Settings
 from dotr.errors import Diagnostic, DotrError, UsageError
-from dotr.events import Clock
+from dotr.events import Clock, Time
 from dotr.io.decode.documents import STREAM_BASE
 from dotr.io.decode.parquet import UNIT_NOTE
-from dotr.io.files.background import read_background
-from dotr.io.files.rule_texts import read_rules_text
 from dotr.io.timestamps import UNITS
-from dotr.lang import load_program
 from dotr.tesla.partitioning import By
 from dotr.tesla.silence import ENDLESS
 
@@ -41,8 +40,9 @@ if TYPE_CHECKING:
 
 def detect(
     log: DataFrame,
-    rules: str | PathLike[str] | Sequence[str | PathLike[str]],
+    rules: Rules = (),
     *,
+    text: str | None = None,
     background: Sequence[str | PathLike[str]] = (),
     time_unit: str | None = None,
     by: str = "auto",
@@ -51,63 +51,90 @@ def detect(
     max_jump: timedelta | str | None = None,
     budget: int = BUDGET,
     parallelism: int | None = None,
-) -> DataFrame:
-    """The composite events of `log`, as `dotr run` finds them, in no order.
+    on_error: str = "fail",
+    persist: bool = False,
+) -> Found:
+    """The composite events of `log`, as `dotr run` finds them, in no order, and its dead letters.
 
     `log` has the columns `time` (an integer type, in `time_unit`, or timestamp) and `graph` (N-Triples);
     rows of one time are one instant, order does not matter. `time_unit` ("s", "ms", "us") need not be given
     where the column knows it: of archives of `dotr convert` and of the data source `dotr`; elsewhere it is
-    "s". `rules` are paths of .dotr and .dlog files,
+    "s". `rules` are paths of .dotr and .dlog files, `text` is rules as text instead,
     `background` more RDF files, all on the driver. `by`: "auto", "key" or "time". `slice_length` replaces
     the chosen slices of time. `max_jump`: how far ahead of the time before it a time may lie.
-    `budget`: units of work, as `--budget`; what takes more is an error.
+    `budget`: units of work, as `--budget`; what takes more is an error. `on_error`: "fail", or "skip": graphs
+    that cannot be read, and instants in error, become dead letters. The column `time` is read once, when this
+    is called (again for rules that tick, or under `max_jump`), both columns each time that a result is read;
+    `persist` holds them in memory and on disk instead, until the session ends or its cache is cleared.
 
-    Returns (time as in `log`, but bigint for every integer type; rule; id; bindings: WITH variable → term as
-    N-Triples; match: JSON as in a JSON line; graph: sorted N-Triples).
+    Events have (time as in `log`, but bigint for every integer type; rule; id; bindings: WITH variable → term
+    as N-Triples; match: JSON as in a JSON line; graph: sorted N-Triples), letters (time, letter: a JSON
+    line).
     Raises ProgramError, DataError (background; D2106 and D2107 for times too far ahead), UsageError D4122
-    (columns), D4123 (arguments). What is wrong with a graph is told when the result is read, as an exception
-    of Spark's that quotes the diagnostic.
+    (columns), D4123 (arguments). What is wrong with a graph is told when the result is read, as dotr's
+    own exception, too.
     """
     failures.install()
-    clock = _clock(log, time_unit)
+    refuse_streaming(log)
+    clock = clock_of_frame(log, time_unit)
     if by not in list(By):
         raise UsageError(Diagnostic("D4123", f"`{by}` is no way to part a log", hint="auto, key or time"))
+    if on_error not in ("fail", "skip"):
+        raise UsageError(Diagnostic("D4123", f"on_error cannot be `{on_error}`", hint="fail or skip"))
+    forgiving = on_error == "skip"
     length = None if slice_length is None else duration(slice_length)
     if length == 0:
         raise UsageError(Diagnostic("D4123", "an empty slice of time", hint='slice_length="1 h"'))
-    texts = [rules] if isinstance(rules, str | os.PathLike) else list(rules)
-    program = load_program([fspath(text) for text in texts], read_rules_text)
+    deployment = deployed(rules, text, background, base, budget)
+    program = deployment.program
     check_program(program, clock)
-    paths = [*program.background, *(fspath(path) for path in background)]
-    triples = read_background(paths, base or STREAM_BASE, named=program.named)
-    deployment = Deployment(program, triples, Settings(budget=checked_budget(budget)))
     plan = deployment.partitioning(By(by))
     for diagnostic in (*program.warnings, *warnings(program, plan)):
         python_warnings.warn(diagnostic.render(), UserWarning, stacklevel=3)
     unit = clock.unit if clock.integer else 1
-    graphs = _graphs(log, clock)
+    graphs = graphs_of(log, clock)
+    if persist:
+        graphs = graphs.persist()
+    undated = frames.undated(graphs, clock)
+    if forgiving:
+        graphs = graphs.where("time IS NOT NULL")
+    cut = None
     ahead = deployment.ahead(None if max_jump is None else duration(max_jump))
     try:
         cores = placing.parallelism(log.sparkSession, parallelism)
         look = frames.look(graphs, unit, max(MANY, cores * PARTS))
         if look.first is not None and ahead.stride < ENDLESS:
-            cutoff(ahead, frames.gaps(graphs.select("time"), unit, ahead.stride), clock, forgiving=False)
+            cut = cutoff(ahead, frames.gaps(graphs.select("time"), unit, ahead.stride), clock, forgiving)
     except DotrError:
         raise
     except Exception as error:  # Py4J and gRPC raise what they like
         raise failures.mended(error) from error
     if look.first is None or look.last is None:
-        return frames.no_events(log.sparkSession, clock)
+        return Found(frames.no_events(log.sparkSession, clock), undated)
     cores = placing.parallelism(log.sparkSession, parallelism)  # by now all that come have come
     quantiles = frames.thinned(look.quantiles, cores * PARTS)
-    layout = lay_out(plan, cores, quantiles, look.last, length)
-    job = ship(make_job(deployment, clock, layout))
-    facts = frames.facts(frames.instants(graphs, look.repeated), job, clock, base or STREAM_BASE)
-    placed = placing.by_part(facts, marks(layout, look.first), layout, look.first, cores)
-    return frames.events(placed, job, clock)
+    layout = lay_out(plan, cores, quantiles, look.last if cut is None else cut.last, length)
+    job = ship(make_job(deployment, clock, layout, Treatment(forgiving=forgiving), cut))
+    instants = frames.instants(graphs, look.repeated)
+    facts = frames.facts(instants, job, clock, base or STREAM_BASE)
+    first: Time | None = look.first
+    if forgiving and any(group.ticks for group in layout.plan.groups):
+        taken = instants if cut is None else instants.where(f"time < {cut.since // unit}")
+        first = frames.first_accepted(taken, job, clock, look.first, base or STREAM_BASE)
+    rows = [] if first is None else marks(layout, first)
+    placed = placing.by_part(facts, rows, layout, look.first, cores)
+    return Found(frames.events(placed, job, clock), frames.letters(facts, clock).unionByName(undated))
 
 
-def _clock(log: DataFrame, time_unit: str | None) -> Clock:
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a log came to: two frames that are computed when they are read."""
+
+    events: DataFrame
+    letters: DataFrame
+
+
+def clock_of_frame(log: DataFrame, time_unit: str | None) -> Clock:
     """How the log's time column writes time. Raises UsageError D4122, D4123."""
     from pyspark.sql import types as t  # noqa: PLC0415  # start-up
 
@@ -143,7 +170,7 @@ def _clock(log: DataFrame, time_unit: str | None) -> Clock:
     )
 
 
-def _graphs(log: DataFrame, clock: Clock) -> DataFrame:
+def graphs_of(log: DataFrame, clock: Clock) -> DataFrame:
     """The two columns, time as bigint (of microseconds where it is a timestamp)."""
     from pyspark.sql import functions as f  # noqa: PLC0415  # start-up
 

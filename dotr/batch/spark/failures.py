@@ -17,8 +17,9 @@ import json
 import pickle
 import sys
 from collections.abc import Callable, Iterator
+from functools import wraps
 from importlib import import_module
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import pyarrow as pa
 
@@ -38,6 +39,9 @@ from dotr.version import __version__
 
 Batches = Iterator[pa.RecordBatch]
 Work = Callable[[Batches], Batches]
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _MARK = "dotr-error:"
 _OTHER = "dotr-worker:"
@@ -68,6 +72,19 @@ def crossing(error: DotrError) -> str:
     """An error as text that `own` finds in whatever Spark makes of it."""
     content = json.dumps([type(error).__name__, list(map(packed, error.diagnostics))])
     return f"{error}\n{_MARK}{content}{_MARK}"
+
+
+def crossed(function: Callable[P, T]) -> Callable[P, T]:
+    """A method that Spark calls in a process of its own; its errors cross to the driver as those of tasks."""
+
+    @wraps(function)
+    def called(*given: P.args, **named: P.kwargs) -> T:
+        try:
+            return function(*given, **named)
+        except DotrError as error:
+            raise RuntimeError(crossing(error)) from None
+
+    return called
 
 
 def shipped(work: Work, version: str = __version__) -> Work:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from dotr.batch.fact_rows import FINDING, FactRow, Layout
+from dotr.batch.fact_rows import APART, FactRow, Layout
 from dotr.batch.log_splits import Piece, Split
 from dotr.batch.runs import PARTS
 from dotr.events import Time
@@ -84,4 +84,4 @@ def _slot(added: Sequence[int], tasks: int) -> Column:
         f"element_at(array({', '.join(f'{number}L' for number in added)}), int(pmod(part, {groups}L)) + 1)"
     )
     number = f"(part - pmod(part, {groups}L)) DIV {groups}L"
-    return f.expr(f"IF(part <= {FINDING}L, 0, int(pmod({number} + {shift}, {tasks}L)))")
+    return f.expr(f"IF(part <= {APART}L, 0, int(pmod({number} + {shift}, {tasks}L)))")

@@ -155,7 +155,7 @@ def _clocks(
         heads.append(_nothing(spark, kinds.empty))
     if heads:
         try:
-            look = _Clocks(options, fail)
+            look = FindClocks(options, fail)
             rows = union(heads).mapInArrow(shipped(look), "file string, unit bigint").collect()
         except Exception as error:  # Py4J and gRPC raise what they like
             raise failures.mended(error) from None
@@ -169,7 +169,7 @@ def _clocks(
 
 
 @dataclass(frozen=True, slots=True)
-class _Clocks:
+class FindClocks:
     """(path, content) to (file, unit in µs; 0 means dateTimes); nothing for a file without a graph."""
 
     options: SourceOptions

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from dotr.batch.arrow_batches import Instant, extract, fact_batches, fact_rows
+from dotr.batch.fact_rows import LETTER, REFUSED, FactRow
 from dotr.batch.job import Job, Shipped, split_lines
 from dotr.batch.output_parts import batched, write_events
 from dotr.batch.spark.failures import Batches, shipped, told
@@ -29,6 +30,7 @@ from dotr.io.arrow_columns import integers, texts
 from dotr.io.decode.documents import Format
 from dotr.io.decode.parquet import missing
 from dotr.io.decode.parsing import parse_triples
+from dotr.io.error_policy import dead_letter
 from dotr.io.event_table import event_batch, event_schema
 from dotr.io.sinks import formatter
 from dotr.rdf.terms import Triple
@@ -43,10 +45,11 @@ graphs.
 
 EVENT_COLUMNS = "rule string, id string, bindings map<string,string>, match string, graph string"
 LINE_COLUMNS = "value string, note string"
-WRITTEN = ["file", "counts", "dropped", "parts", "letters", "refused", "findings", "left_out", "counted"]
+WRITTEN = ["file", "counts", "dropped", "parts", "letters", "refused", "findings", "left_out"]
+WRITTEN += ["counted", "weights"]
 WRITTEN_COLUMNS = (
     "file string, counts string, dropped bigint, parts bigint, letters string, refused bigint"
-    ", findings string, left_out string, counted string"
+    ", findings string, left_out string, counted string, weights string"
 )
 
 _WIDEST = 2**62
@@ -148,6 +151,44 @@ def facts(instants: DataFrame, job: Shipped, clock: Clock, base: str | None = No
     return instants.mapInArrow(shipped(_Extract(job, clock.unit if clock.integer else 1, base)), FACT_COLUMNS)
 
 
+def first_accepted(
+    instants: DataFrame, job: Shipped, clock: Clock, first: Time, base: str | None = None
+) -> Time | None:
+    """The first instant not in error, where ticks begin, from `first` on; None where there is none. Extracts
+    it, and those before.
+    """
+    unit = clock.unit if clock.integer else 1
+    while True:
+        found = facts(instants.where(f"time = {first // unit}"), job, clock, base)
+        if found.where(found.part == REFUSED).first() is None:
+            return first
+        later = instants.where(f"time > {first // unit}").agg({"time": "min"}).first()
+        if later is None or later[0] is None:
+            return None
+        first = later[0] * unit
+
+
+def letters(facts: DataFrame, clock: Clock) -> DataFrame:
+    """The dead letters among rows of facts: (time as events have it, letter: a JSON line)."""
+    from pyspark.sql import functions as f  # noqa: PLC0415  # start-up
+
+    unit = clock.unit if clock.integer else 1
+    time = f.expr(f"time DIV {unit}L") if clock.integer else f.timestamp_micros("time")
+    found = facts.where(f.col("part").isin([REFUSED, LETTER]))
+    return found.select(time.alias("time"), f.col("facts").alias("letter"))
+
+
+def undated(frame: DataFrame, clock: Clock) -> DataFrame:
+    """Dead letters of the rows of (time, graph) that have no time."""
+    from pyspark.sql import functions as f  # noqa: PLC0415  # start-up
+
+    letter = dead_letter(missing("a row of the log", "time"), None)
+    graph = f.expr("substring(to_json(named_struct('document', coalesce(graph, ''))), 2)")
+    told = f.concat(f.lit(f"{letter[:-1]},"), graph)
+    time = f.lit(None).cast("bigint" if clock.integer else "timestamp")
+    return frame.where("time IS NULL").select(time.alias("time"), told.alias("letter"))
+
+
 def events(placed: DataFrame, job: Shipped, clock: Clock) -> DataFrame:
     """Detect in what `by_part` placed: one row an event."""
     return placed.mapInArrow(shipped(_Detect(job)), _event_columns(clock))
@@ -158,8 +199,12 @@ def no_events(spark: SparkSession, clock: Clock) -> DataFrame:
     return spark.createDataFrame([], _event_columns(clock))
 
 
+def _time_column(clock: Clock) -> str:
+    return f"time {'bigint' if clock.integer else 'timestamp'}"
+
+
 def _event_columns(clock: Clock) -> str:
-    return f"time {'bigint' if clock.integer else 'timestamp'}, {EVENT_COLUMNS}"
+    return f"{_time_column(clock)}, {EVENT_COLUMNS}"
 
 
 def written(placed: DataFrame, job: Shipped, folder: str, format_: str) -> DataFrame:
@@ -186,7 +231,16 @@ class _Extract:
     base: str | None
 
     def __call__(self, batches: Batches) -> Batches:
-        return told(lambda: fact_batches(extract(self.shipped.worker(), self._instants(batches))))
+        return told(lambda: fact_batches(self._rows(batches)))
+
+    def _rows(self, batches: Batches) -> Iterator[FactRow]:
+        worker = self.shipped.worker()
+        letters: list[FactRow] = []
+        instants = self._instants(batches)
+        if worker.job.treatment.forgiving and self.base is not None:
+            instants = self._readable(batches, letters)
+        yield from extract(worker, instants)
+        yield from letters
 
     def _instants(self, batches: Batches) -> Iterator[Instant]:
         """Times in µs, graphs parsed."""
@@ -197,6 +251,23 @@ class _Extract:
                 times = [micros(time, self.unit) for time in times]
             for time, graphs in zip(times, batch.column(1).to_pylist(), strict=True):
                 yield time, [read(graph, time) for graph in graphs]
+
+    def _readable(self, batches: Batches, letters: list[FactRow]) -> Iterator[Instant]:
+        """As `_instants`, of what can be read; `letters` gets the rest."""
+        for batch in batches:
+            for stamp, graphs in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
+                found: list[list[Triple]] = []
+                wrong: list[str] = []
+                time = 0
+                for graph in graphs:
+                    try:
+                        time = micros(stamp, self.unit)
+                        found.append(self._parsed(graph, time))
+                    except DataError as error:
+                        wrong.append(dead_letter(error, (graph or "").encode()))
+                letters += ((LETTER if found else REFUSED, time, letter) for letter in wrong)
+                if found:
+                    yield time, found
 
     def _parsed(self, graph: str | None, time: Time) -> list[Triple]:
         place = f"the graph at {time} µs"
@@ -263,6 +334,7 @@ class _Write:
             texts([json.dumps(detecting.done.findings)]),
             texts([json.dumps(detecting.done.left_out)]),
             texts([detecting.done.counted()]),
+            texts([json.dumps(detecting.done.weights)]),
         ]
         yield pa.RecordBatch.from_arrays(arrays, names=WRITTEN)
 
@@ -298,7 +370,7 @@ class _Note:
         done = detecting.done
         note = {"counts": counts, "dropped": done.dropped, "parts": done.parts}
         note |= {"letters": done.letters, "refused": len(done.refused), "findings": done.findings}
-        note |= {"left_out": done.left_out, "counted": done.counted()}
+        note |= {"left_out": done.left_out, "counted": done.counted(), "weights": done.weights}
         nothing = pa.RecordBatch.from_arrays([pa.nulls(1, f.type) for f in schema], schema=schema)
         yield batch(nothing, json.dumps(note))
 

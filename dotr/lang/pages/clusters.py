@@ -23,6 +23,50 @@ PAGES: Final = (
         "dotr batch … --conf spark.executor.memory=4g",
     ),
     _page(
+        "D4129",
+        "a stream where a table is wanted, or the other way round",
+        "`detect` looks at all of a log together; a stream never is complete. `stream` wants one.",
+        "dotr.spark.detect(spark.readStream…, 'fire.dotr')",
+        "dotr.spark.stream(spark.readStream…, 'fire.dotr', out='fires', checkpoint='fires.state')",
+    ),
+    _page(
+        "D4133",
+        "a key that has most of the facts",
+        "What is parted by key is as quick as its heaviest key: one task has it, and the others wait.",
+        "FROM Alarm ON Smoke.?building = Alarm.?building # and most of it is one building",
+        "FROM Alarm ON Smoke.?building = Alarm.?building and Smoke.?floor = Alarm.?floor",
+    ),
+    _page(
+        "D4309",
+        "what cannot be done over Spark Connect",
+        "The engine of an ordered stream lives in the driver, which Connect keeps on the server.",
+        "dotr.spark.stream(spark.readStream…, …) # with a remote session",
+        "spark-submit … dotr-submit.py stream fire.dotr …",
+    ),
+    _page(
+        "D4310",
+        "a rule that joins data with data",
+        "`materialize` closes pieces of a table apart from each other, over the schema: right where a rule\n"
+        "needs one triple of the data at most, as those of RDFS do.",
+        ":grandparent(?x, ?z) :- :parent(?x, ?y), :parent(?y, ?z) .",
+        "ENTAILMENT rdfs",
+    ),
+    _page(
+        "D5220",
+        "the checkpoint of another stream",
+        "What a stream remembers belongs to its rules, its background, its lateness and the form of its\n"
+        "output. Layout, comments and prefixes of rules may change.",
+        "dotr stream new.dotr … --checkpoint fires.state # which was started with fire.dotr",
+        "dotr stream new.dotr … --checkpoint new.state --out new/",
+    ),
+    _page(
+        "D5221",
+        "the state of a stream that cannot be read",
+        "It was damaged, removed, or written by another version. Nothing is guessed: events would be lost.",
+        "rm fires.state/dotr/*.state",
+        "dotr stream fire.dotr … --checkpoint anew.state --out anew/",
+    ),
+    _page(
         "D4307",
         "a Spark worker without this dotr",
         "Workers run the driver's release of dotr, with its dependencies, under a Python of the same\n"

@@ -1,0 +1,75 @@
+"""`dotr.spark.stream`: a streaming frame of graphs in, files of events out.
+
+Place:   for users with their own session; the command line goes by way of stream_sources.py.
+"""
+
+from __future__ import annotations
+
+import warnings as python_warnings
+from collections.abc import Sequence
+from datetime import timedelta
+from os import PathLike, fspath
+from typing import TYPE_CHECKING
+
+from dotr.api import duration
+from dotr.batch.micro_batches import FORMATS, StreamOptions
+from dotr.batch.spark.dataframe import clock_of_frame, graphs_of
+from dotr.batch.spark.given import Rules, deployed
+from dotr.batch.spark.streams import Pace, Stream, graph_reader, not_streaming, start
+from dotr.budget import BUDGET
+from dotr.core.units import check_units
+from dotr.errors import Diagnostic, UsageError
+from dotr.io.decode.documents import STREAM_BASE
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def stream(
+    log: DataFrame,
+    rules: Rules,
+    *,
+    out: str | PathLike[str],
+    checkpoint: str | PathLike[str],
+    text: str | None,
+    background: Sequence[str | PathLike[str]],
+    time_unit: str | None,
+    lateness: timedelta | str | None,
+    late: str,
+    on_error: str,
+    format_: str,
+    base: str | None,
+    max_jump: timedelta | str | None,
+    budget: int = BUDGET,
+    once: bool,
+    every: timedelta | str | None,
+) -> Stream:
+    """Start a query over `log`, a streaming frame with the columns `time` and `graph` as `detect` wants them.
+
+    `out`: the folder of the events, one file a micro-batch that has some; `checkpoint`: the folder of Spark's
+    checkpoint and of the engine's states. `lateness`: how much out of order the stream may be. `late`:
+    "drop", "fail", or "keep" in `out/_late`; `on_error`: "fail", "skip", or "keep" in `out/_letters`. `once`:
+    take what is there, close the last instant when `wait` is called, and end; else a micro-batch `every` so
+    often.
+
+    Raises ProgramError, DataError (background), UsageError D4122, D4123, D4129 (no stream), D4309 (Connect),
+    RefusedError D5001, D5220 (the checkpoint belongs to other rules), EngineError D5221.
+    """
+    if not log.isStreaming:
+        raise not_streaming()
+    clock = clock_of_frame(log, time_unit)
+    allowed = (("late", late, ("drop", "keep", "fail")), ("on_error", on_error, ("fail", "skip", "keep")))
+    for name, value, known in (*allowed, ("format", format_, FORMATS)):
+        if value not in known:
+            hint = f"one of {', '.join(known)}"
+            raise UsageError(Diagnostic("D4123", f"{name} cannot be `{value}`", hint=hint))
+    deployment = deployed(rules, text, background, base, budget)
+    check_units(deployment.program, clock)
+    for diagnostic in deployment.program.warnings:
+        python_warnings.warn(diagnostic.render(), UserWarning, stacklevel=4)
+    options = StreamOptions(
+        format_, duration(lateness), late, on_error, None if max_jump is None else duration(max_jump)
+    )
+    pace = Pace(once, None if every is None else duration(every) / 1e6)
+    read = graph_reader(clock, base or STREAM_BASE, on_error)
+    return start(graphs_of(log, clock), read, deployment, fspath(out), fspath(checkpoint), options, pace)

@@ -1,0 +1,143 @@
+"""Where `dotr stream` reads from: a folder that grows, Kafka, or a clock for demonstrations.
+
+Place:   cli/stream.py; each gives a streaming frame and how its micro-batches are read.
+Method:  files are Spark's binaryFile, so that their names and bytes reach the usual readers, on the workers;
+         a record of Kafka is a JSON line. A file counts as soon as it is listed: rename it into place.
+Bad input: D2009 no such folder · D4303 a source that Spark cannot start.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dotr.batch.locations import is_remote, plain_path
+from dotr.batch.log_splits import LogListing
+from dotr.batch.spark.failures import mended, shipped
+from dotr.batch.spark.read_tasks import READ_COLUMNS, ReadContents, ReadLines
+from dotr.batch.spark.remote_logs import FindClocks
+from dotr.batch.spark.streams import Batch, Reader, graph_reader, read_rows
+from dotr.errors import DataError, Diagnostic, DotrError
+from dotr.events import Clock
+from dotr.io.decode.documents import STREAM_BASE, SUFFIXES
+from dotr.io.files.sources import SourceOptions
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_FILE = "path string, modificationTime timestamp, length bigint, content binary"
+_XSD_INTEGER = "http://www.w3.org/2001/XMLSchema#integer"
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSource:
+    """A streaming frame, and how its batches become graphs."""
+
+    frame: DataFrame
+    read: Reader
+
+
+def files(
+    spark: SparkSession, folder: str, options: SourceOptions, policy: str, most: int | None
+) -> StreamSource:
+    """The RDF files of a folder and those below it, oldest first, at most `most` in a batch."""
+    place = plain_path(folder)
+    if not is_remote(place) and not os.path.isdir(place):
+        raise DataError(
+            Diagnostic("D2009", f"`{folder}` is no folder", place=folder, hint="files appear in a folder")
+        )
+    suffixes = ",".join("".join(f"[{c}{c.upper()}]" if c.isalpha() else c for c in end) for end in SUFFIXES)
+    reader = spark.readStream.format("binaryFile").schema(_FILE)
+    reader = reader.option("recursiveFileLookup", "true")
+    reader = reader.option("pathGlobFilter", f"*{{{suffixes}}}{{,.[gG][zZ]}}")
+    if most is not None:
+        reader = reader.option("maxFilesPerTrigger", str(most))
+    frame = reader.load(place if is_remote(place) else os.path.abspath(place)).select("path", "content")
+
+    def read(batch: DataFrame, clock: Clock | None) -> Batch:
+        return _documents(batch, clock, options, policy, lambda log: ReadContents(log))
+
+    return StreamSource(frame, read)
+
+
+def kafka(
+    spark: SparkSession, servers: str, topic: str, options: SourceOptions, policy: str, most: int | None
+) -> StreamSource:
+    """The records of a topic from its beginning on, each a JSON line, at most `most` in a batch."""
+    reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", servers)
+    reader = reader.option("subscribe", topic).option("startingOffsets", "earliest")
+    if most is not None:
+        reader = reader.option("maxOffsetsPerTrigger", str(most))
+    try:
+        records = reader.load()
+    except Exception as error:  # Py4J raises what it likes
+        raise _no_kafka(error) from None
+    frame = records.selectExpr(
+        "concat('kafka:', topic, '/', partition, '.jsonl') AS path", "offset AS start", "value AS content"
+    )
+
+    def read(batch: DataFrame, clock: Clock | None) -> Batch:
+        return _documents(batch, clock, options, policy, lambda log: ReadLines(log))
+
+    return StreamSource(frame, read)
+
+
+def rate(spark: SparkSession, rows: int) -> StreamSource:
+    """So many graphs a second, of one triple each: for demonstrations."""
+    frame = spark.readStream.format("rate").option("rowsPerSecond", str(rows)).load()
+    literal = f'"%d"^^<{_XSD_INTEGER}>'
+    graph = f"format_string('<urn:dotr:rate> <urn:dotr:value> {literal} .', value)"
+    frame = frame.selectExpr("unix_micros(timestamp) AS time", f"{graph} AS graph")
+    return StreamSource(frame, graph_reader(Clock(integer=False), STREAM_BASE, "fail"))
+
+
+def _documents(
+    frame: DataFrame,
+    clock: Clock | None,
+    options: SourceOptions,
+    policy: str,
+    task: Callable[[LogListing], ReadContents | ReadLines],
+) -> Batch:
+    """Read documents by tasks. The clock is that of the first graph of the first batch that has one."""
+    fails = policy == "fail"
+    try:
+        if clock is None:
+            clock = _first_clock(frame, options, fails)
+        if clock is None:
+            if fails:
+                return Batch(None, [])
+            clock = Clock()  # nothing of it can be read: its dead letters are what counts
+            log = LogListing((), clock, options, fails)
+            found = read_rows(frame.mapInArrow(shipped(task(log)), READ_COLUMNS), clock)
+            return Batch(None, [], found.letters)
+        log = LogListing((), clock, options, fails)
+        return read_rows(frame.mapInArrow(shipped(task(log)), READ_COLUMNS), clock)
+    except DotrError:
+        raise
+    except Exception as error:  # Py4J raises what it likes
+        raise mended(error) from None
+
+
+def _first_clock(frame: DataFrame, options: SourceOptions, fails: bool) -> Clock | None:
+    documents = frame.select("path", "content")
+    rows = documents.mapInArrow(shipped(FindClocks(options, fails)), "file string, unit bigint").collect()
+    if not rows:
+        return None
+    first = min(rows, key=lambda row: str(row.file))
+    return Clock(bool(first.unit), first.unit or 1)
+
+
+def _no_kafka(error: Exception) -> DotrError:
+    found = mended(error)
+    if "kafka" not in str(error).lower():
+        return found
+    return type(found)(
+        Diagnostic(
+            "D4303",
+            "Spark has no connector for Kafka",
+            notes=tuple(str(error).splitlines()[:1]),
+            hint="--packages org.apache.spark:spark-sql-kafka-0-10_2.13:VERSION, with the version of Spark",
+        )
+    )

@@ -1,0 +1,246 @@
+"""`dotr.spark.stream`: Structured Streaming in, events in order and exactly once out.
+
+Place:   for users with a streaming frame of their own, and for `dotr stream` (stream_sources.py).
+Method:  `foreachBatch` brings every micro-batch to the driver, where the engine of `dotr run` takes it
+         (micro_batches.py, which writes events and state by batch id). Documents are parsed by the workers.
+Why not: a stateful operator of Spark's. It sees one key and no order between keys; what consumes, chains and
+         ticks needs all of an instant, in order.
+Bad input: D4129 a frame that is no stream · D4309 Spark Connect · D5220 other rules · D5221 damaged state.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from dotr.batch.job import split_lines
+from dotr.batch.locations import is_remote, plain_path
+from dotr.batch.micro_batches import MicroBatches, StreamOptions, Taken
+from dotr.batch.spark import failures
+from dotr.core.deployment import Deployment
+from dotr.errors import DataError, Diagnostic, DotrError, UsageError
+from dotr.events import Clock, Time
+from dotr.io.decode.documents import Format
+from dotr.io.decode.parquet import missing
+from dotr.io.decode.parsing import parse_triples
+from dotr.io.error_policy import dead_letter
+from dotr.rdf.terms import Triple
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+_LOOK = 1
+"""Seconds between two looks at whether a query has ended."""
+
+
+@dataclass(slots=True)
+class Batch:
+    """One micro-batch as graphs: the clock of its times, None where it has no graph; dead letters."""
+
+    clock: Clock | None
+    graphs: list[tuple[Time, list[Triple]]]
+    letters: list[str] = field(default_factory=list)
+
+
+Reader = Callable[["DataFrame", "Clock | None"], Batch]
+"""Reads a micro-batch; how the stream writes time is given where it is known already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """`once`: take what is there, close the last instant, and end. `every`: seconds between two batches."""
+
+    once: bool = False
+    every: float | None = None
+
+
+def start(
+    frame: DataFrame,
+    read: Reader,
+    deployment: Deployment,
+    out: str,
+    checkpoint: str,
+    options: StreamOptions,
+    pace: Pace,
+    tell: Callable[[Taken, MicroBatches], None] = lambda _taken, _batches: None,
+) -> Stream:
+    """Start a query over a streaming frame. `tell` is called behind every batch.
+
+    Raises UsageError D4129, D4309, RefusedError D5001, D5220, EngineError D5221.
+    """
+    if not frame.isStreaming:
+        raise not_streaming()
+    if type(frame).__module__.startswith("pyspark.sql.connect"):
+        raise UsageError(
+            Diagnostic(
+                "D4309",
+                "over Spark Connect `stream` cannot run",
+                notes=(
+                    "the engine that sees all of the stream is the driver's, and Connect has no driver here",
+                ),
+                hint="run it with spark-submit; `detect` and `materialize` work over Connect",
+            )
+        )
+    for place in (out, checkpoint):
+        if is_remote(place):
+            raise UsageError(
+                Diagnostic(
+                    "D4127",
+                    f"`{place}` is not of this machine",
+                    hint="the driver writes events and state itself: give a folder that it can open",
+                )
+            )
+    failures.install()
+    home = plain_path(checkpoint)
+    batches = MicroBatches(deployment, plain_path(out), os.path.join(home, "dotr"), options)
+    stream = Stream(batches, read, tell, pace)
+    writer = frame.writeStream.foreachBatch(stream.take).option(
+        "checkpointLocation", os.path.abspath(os.path.join(home, "spark"))
+    )
+    if pace.once:
+        writer = writer.trigger(availableNow=True)
+    elif pace.every is not None:
+        writer = writer.trigger(processingTime=f"{pace.every} seconds")
+    stream.query = writer.start()
+    return stream
+
+
+def not_streaming() -> UsageError:
+    return UsageError(
+        Diagnostic("D4129", "the frame is no stream", hint="dotr.spark.detect takes frames that are complete")
+    )
+
+
+class Stream:
+    """Owns a running query. `totals` says what came and went so far in this process."""
+
+    query: StreamingQuery
+
+    def __init__(
+        self,
+        batches: MicroBatches,
+        read: Reader,
+        tell: Callable[[Taken, MicroBatches], None],
+        pace: Pace,
+    ) -> None:
+        self.batches = batches
+        self.totals = Taken(-1)
+        self._read, self._tell, self._pace = read, tell, pace
+        self._error: DotrError | None = None
+
+    def take(self, frame: DataFrame, number: int) -> None:
+        """Spark's callback."""
+        try:
+            batch = self._read(frame, self.batches.clock)
+            self._add(self.batches.take(number, batch.clock, batch.graphs, batch.letters))
+        except DotrError as error:
+            self._error = error
+            raise RuntimeError(failures.crossing(error)) from None
+
+    def _add(self, taken: Taken) -> None:
+        totals = self.totals
+        totals.number = taken.number
+        totals.graphs += taken.graphs
+        totals.events += taken.events
+        totals.late += taken.late
+        totals.refused += taken.refused
+        self._tell(taken, self.batches)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait for the end of the query; whether it came. A query that runs once closes its last instant
+        then. Raises what ended the query otherwise, as dotr's own error.
+        """
+        waited = 0
+        try:
+            while not self.query.awaitTermination(_LOOK):  # short looks, so that Ctrl-C is heard
+                waited += _LOOK
+                if timeout is not None and waited >= timeout:
+                    return False
+        except DotrError:
+            raise
+        except Exception as error:  # Py4J raises what it likes
+            raise self._error or failures.mended(error) from None
+        if self._pace.once:
+            closed = self.batches.close()
+            if closed is not None:
+                self._add(closed)
+        return True
+
+    def stop(self) -> None:
+        """End the query; what its last complete batch wrote stands, and it can be started again."""
+        self.query.stop()
+
+    def progress(self) -> dict[str, Any]:
+        """The last micro-batch as Spark tells it, and beside it what the engine knows: the watermark, and how
+        many facts each rule remembers.
+        """
+        last = self.query.lastProgress
+        clock, pipeline = self.batches.pipeline.clock, self.batches.pipeline
+        known: dict[str, Any] = {
+            "batch": self.totals.number,
+            "graphs": self.totals.graphs,
+            "events": self.totals.events,
+            "late": self.totals.late,
+            "refused": self.totals.refused,
+            "state": pipeline.sizes(),
+        }
+        if clock is not None and pipeline.watermark is not None:
+            known["watermark"] = clock.text(pipeline.watermark)
+        rate = None if last is None else dict(last).get("processedRowsPerSecond")
+        return {**known, "rows_per_second": rate}
+
+
+def graph_reader(clock: Clock, base: str, policy: str) -> Reader:
+    """Reads frames with the columns time (bigint, in the clock's unit or µs) and graph (N-Triples)."""
+    unit = clock.unit if clock.integer else 1
+
+    def read(frame: DataFrame, _known: Clock | None) -> Batch:
+        batch = Batch(clock, [])
+        for time, text in _rows(frame, ("time", "graph")):
+            place = f"the graph at {time}"
+            try:
+                if time is None or text is None:
+                    raise missing(place, "time" if time is None else "graph")
+                batch.graphs.append((time * unit, parse_triples(text, Format.NTRIPLES, place, base)))
+            except DataError as error:
+                if policy == "fail":
+                    raise
+                batch.letters.append(dead_letter(error, (text or "").encode()))
+        if not batch.graphs:
+            batch.clock = None
+        return batch
+
+    return read
+
+
+def read_rows(frame: DataFrame, clock: Clock) -> Batch:
+    """What tasks of read_tasks.py made of documents: (time in the clock's unit, graph, note)."""
+    unit = clock.unit if clock.integer else 1
+    batch = Batch(clock, [])
+    for time, text, note in _rows(frame, ("time", "graph", "note")):
+        if note is not None:
+            batch.letters += json.loads(note)["letters"]
+        else:
+            batch.graphs.append((time * unit, split_lines(text)))
+    return batch
+
+
+def _rows(frame: DataFrame, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    for batch in frame.select(*columns).toArrow().to_batches():
+        yield from zip(*(batch.column(i).to_pylist() for i in range(len(columns))), strict=True)
+
+
+def refuse_streaming(frame: DataFrame) -> None:
+    """Raise UsageError D4129 for a stream where a complete frame is wanted."""
+    if frame.isStreaming:
+        raise UsageError(
+            Diagnostic(
+                "D4129",
+                "the frame is a stream, which never is complete",
+                hint="dotr.spark.stream(frame, rules, out=…, checkpoint=…) takes streams",
+            )
+        )

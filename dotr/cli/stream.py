@@ -1,0 +1,217 @@
+"""`dotr stream RULES --source files DIR …`: Structured Streaming in order, exactly once.
+
+Place:   reads program and background, starts Spark, and lets batch/spark/streams.py work.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import FrameType
+from typing import TYPE_CHECKING
+
+import click
+
+from dotr.batch.micro_batches import FORMATS, MicroBatches, StreamOptions, Taken
+from dotr.batch.spark.sessions import SparkOptions
+from dotr.budget import BUDGET
+from dotr.cli import render
+from dotr.cli.options import (
+    event_options,
+    events_wanted,
+    file_name,
+    jump_option,
+    micros,
+    number,
+    reading,
+)
+from dotr.cli.spark_options import asked_of_spark, spark_options
+from dotr.core.deployment import Deployment, Settings
+from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE
+from dotr.io.files.background import read_background
+from dotr.io.files.rule_texts import RuleTexts
+from dotr.io.files.sources import SourceOptions
+from dotr.io.timestamps import UNITS
+from dotr.ir.private_rules import needed
+from dotr.lang import load_program
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from dotr.batch.spark.stream_sources import StreamSource
+    from dotr.batch.spark.streams import Stream
+
+_PLACES = {"files": ("DIR",), "kafka": ("SERVERS", "TOPIC"), "rate": ()}
+
+
+@click.command(short_help="Detect in a stream of Spark's, in order and exactly once.")
+@click.argument("rules", metavar="RULES")
+@click.option(
+    "--source",
+    type=click.Choice(list(_PLACES)),
+    required=True,
+    help="files DIR, kafka SERVERS TOPIC, or rate (a graph with every tick of a clock).",
+)
+@click.argument("places", metavar="[DIR | SERVERS TOPIC]", nargs=-1)
+@click.option(
+    "--checkpoint", type=file_name, metavar="DIR", required=True, help="Where the stream keeps its state."
+)
+@click.option("--out", type=file_name, metavar="DIR", required=True, help="The folder of the events.")
+@click.option("--once", is_flag=True, help="Take what is there, close the last instant, and end.")
+@click.option("--every", type=micros, metavar="DUR", help="Start a batch so often (default: at once).")
+@click.option(
+    "--most", type=number, metavar="N", help="Files, records or (rate) graphs a second of one batch, at most."
+)
+@click.option(
+    "--lateness", type=micros, metavar="DURATION", default=0, help="How far out of order the stream may be."
+)
+@click.option(
+    "--late",
+    type=click.Choice(["drop", "keep", "fail"]),
+    default="drop",
+    help="What happens to a graph for a closed instant; keep: in OUT/_late (default: drop).",
+)
+@click.option(
+    "--on-error",
+    type=click.Choice(["fail", "skip", "keep"]),
+    default="fail",
+    help="What happens to documents and instants in error; keep: in OUT/_letters (default: fail).",
+)
+@click.option(
+    "--format", "format_", type=click.Choice(FORMATS), default="jsonl", help="How to write (default: jsonl)."
+)
+@click.option("--background", multiple=True, metavar="FILE", help="More RDF that holds at every instant.")
+@click.option("--rules", "more_rules", multiple=True, metavar="FILE", help="More rules, beside those named.")
+@click.option("--time-path", metavar="IRI", help="The property that holds the time of a graph.")
+@click.option(
+    "--time-unit", type=click.Choice(list(UNITS)), default="s", help="What integer times count (default: s)."
+)
+@click.option("-q", "--quiet", is_flag=True, help="No progress line, no summary.")
+@jump_option
+@event_options
+@spark_options
+def command(
+    rules: str,
+    source: str,
+    places: tuple[str, ...],
+    checkpoint: str,
+    out: str,
+    once: bool,
+    every: int | None,
+    most: int | None,
+    lateness: int,
+    late: str,
+    on_error: str,
+    format_: str,
+    background: tuple[str, ...],
+    more_rules: tuple[str, ...],
+    time_path: str | None,
+    time_unit: str,
+    quiet: bool,
+    max_jump: int | None,
+    only_: tuple[str, ...],
+    except_: tuple[str, ...],
+    master: str | None,
+    conf: tuple[str, ...],
+    packages: tuple[str, ...],
+    py_files: tuple[str, ...],
+    archives: tuple[str, ...],
+    parallelism: int | None,
+) -> None:
+    """Detect composite events in what comes to a folder or to Kafka; the events are those of `dotr run`.
+
+    OUT has a file for every micro-batch with events. In the order of their names they are what `dotr run`
+    prints, whatever was killed and started again in between.
+    """
+    if len(places) != len(_PLACES[source]):
+        raise click.UsageError(f"--source {source} {' '.join(_PLACES[source])}".strip())
+    if once and source == "rate":
+        raise click.UsageError("--once with a source that never ends: leave --once or rate out")
+    asked = asked_of_spark(master, conf, packages, py_files, archives, parallelism)
+    program = load_program([rules, *more_rules], RuleTexts())
+    if only_ or except_:
+        program = needed(events_wanted(program, only_, except_))
+    render.say_all(program.warnings)
+    triples = read_background([*program.background, *background], named=program.named)
+    deployment = Deployment(program, triples, Settings(budget=BUDGET))
+    options = StreamOptions(format_, lateness, late, on_error, max_jump)
+    given = reading(STREAM_BASE, time_path, time_unit, MAX_DOCUMENT)
+    progress = render.Progress(not quiet and sys.stderr.isatty())
+    pace = (once, None if every is None else every / 1e6)
+    wanted = _Wanted(source, places, given, options, most)
+    _run(_start(asked, wanted, deployment, (out, checkpoint), pace, progress), quiet, progress)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What is read, and how."""
+
+    source: str
+    places: Sequence[str]
+    given: SourceOptions
+    options: StreamOptions
+    most: int | None
+
+    def open(self, spark: SparkSession) -> StreamSource:
+        from dotr.batch.spark import stream_sources  # noqa: PLC0415  # start-up
+
+        policy = self.options.on_error
+        if self.source == "files":
+            return stream_sources.files(spark, self.places[0], self.given, policy, self.most)
+        if self.source == "kafka":
+            servers, topic = self.places
+            return stream_sources.kafka(spark, servers, topic, self.given, policy, self.most)
+        return stream_sources.rate(spark, self.most or 10)
+
+
+def _start(
+    asked: SparkOptions,
+    wanted: _Wanted,
+    deployment: Deployment,
+    folders: tuple[str, str],
+    pace: tuple[bool, float | None],
+    progress: render.Progress,
+) -> Stream:
+    from dotr.batch.spark.sessions import start as start_session  # noqa: PLC0415  # start-up
+    from dotr.batch.spark.streams import Pace, start  # noqa: PLC0415  # start-up
+
+    found = wanted.open(start_session(asked))
+    graphs = events = 0
+
+    def tell(taken: Taken, batches: MicroBatches) -> None:
+        nonlocal graphs, events
+        graphs, events = graphs + taken.graphs, events + taken.events
+        clock, watermark = batches.pipeline.clock, batches.pipeline.watermark
+        if clock is not None and watermark is not None:
+            progress.update(graphs, events, clock.text(watermark))
+
+    return start(found.frame, found.read, deployment, *folders, wanted.options, Pace(*pace), tell)
+
+
+def _run(query: Stream, quiet: bool, progress: render.Progress) -> None:
+    before = signal.signal(signal.SIGTERM, _stopped)
+    try:
+        query.wait()
+    except KeyboardInterrupt:
+        query.stop()
+        raise
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        progress.clear()
+        if not quiet:
+            render.note(_summary(query.totals))
+
+
+def _stopped(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _summary(totals: Taken) -> str:
+    parts = [render.counted(totals.graphs, "graph"), render.counted(totals.events, "event")]
+    if totals.late:
+        parts.append(f"{totals.late:,} late")
+    if totals.refused:
+        parts.append(f"{render.counted(totals.refused, 'document')} refused")
+    return "; ".join(parts)

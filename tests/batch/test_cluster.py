@@ -1,0 +1,149 @@
+"""A real standalone cluster here: a master and two workers as processes, spark-submit, a killed executor."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyspark
+import pytest
+
+from dotr.batch.spark.java import find_java
+from dotr.cli.main import run
+from dotr.errors import EngineError
+from dotr.events import Clock
+from dotr.io.decode.parquet import ArchiveWriter
+from tests.batch.test_spark import RULES
+
+pytestmark = pytest.mark.spark
+
+BIN = Path(pyspark.__file__).parent / "bin"
+LIMIT = 180
+GRAPHS = 20_000
+SMALL = ("--conf", "spark.ui.enabled=false", "--conf", "spark.executor.memory=512m")
+
+
+def until(what: Callable[[], Any], process: subprocess.Popen[bytes] | None = None) -> Any:
+    """What `what` gives as soon as it gives something; fails after LIMIT, or when the process has ended."""
+    end = time.monotonic() + LIMIT
+    while not (found := what()):
+        assert time.monotonic() < end, "nothing came"
+        assert process is None or process.poll() is None, "it ended before"
+        time.sleep(0.05)
+    return found
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def children(parent: int) -> list[int]:
+    """The processes that a process started."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            stat = (
+                (entry / "stat").read_text(encoding="utf-8", errors="replace") if entry.name.isdigit() else ""
+            )
+        except OSError:  # it has ended meanwhile
+            continue
+        if stat and int(stat.rpartition(")")[2].split()[1]) == parent:
+            found.append(int(entry.name))
+    return found
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]], dict[str, str]]]:
+    """(the master's URL, the workers, the environment of all)."""
+    if not Path("/proc/self/stat").exists():
+        pytest.skip("executors are found in /proc")
+    try:
+        environment = {**os.environ, "JAVA_HOME": find_java().home, "PYSPARK_PYTHON": sys.executable}
+    except EngineError as error:
+        pytest.skip(str(error))
+    environment |= {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_NO_DAEMONIZE": "1"}
+    port = free_port()
+    url = f"spark://127.0.0.1:{port}"
+    log = (tmp_path / "cluster.log").open("wb")
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(kind: str, *arguments: str) -> None:
+        command = [str(BIN / "spark-class"), f"org.apache.spark.deploy.{kind.lower()}.{kind}", *arguments]
+        started.append(
+            subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
+        )
+
+    def said(words: str, count: int) -> bool:
+        return (tmp_path / "cluster.log").read_text(encoding="utf-8", errors="replace").count(words) >= count
+
+    try:
+        start("Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0")
+        until(lambda: said("I have been elected leader", 1), started[0])
+        for number in range(2):
+            folder = ("--work-dir", str(tmp_path / f"worker{number}"), "--webui-port", "0")
+            start("Worker", *folder, "--host", "127.0.0.1", "--cores", "1", "--memory", "1g", url)
+        until(lambda: said("Successfully registered with master", 2), started[2])
+        yield url, started[1:], environment
+    finally:
+        for process in started:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        log.close()
+
+
+def archive(folder: Path) -> None:
+    writer = ArchiveWriter(str(folder / "log.parquet"), Clock())
+    for i in range(GRAPHS):
+        kind = ("smoke", "heat", "noise")[i % 3]
+        graph = [(f"<urn:x:o{i}>", f"<urn:x:{kind}>", f"<urn:x:room{i % 50}>")]
+        writer.add(i * 2 // 3 * 1_000_000, graph)
+    writer.close()
+
+
+def submitted(url: str, environment: dict[str, str], folder: Path, *more: str) -> subprocess.Popen[bytes]:
+    arguments = ("batch", "rules.dotr", "log.parquet", "-q", *more)
+    command = [str(BIN / "spark-submit"), "--master", url, *SMALL, "dotr-submit.py", *arguments]
+    with (folder / "driver.log").open("wb") as log:
+        return subprocess.Popen(command, env=environment, cwd=folder, stdout=log, stderr=log)
+
+
+def test_a_submitted_batch_survives_an_executor(
+    cluster: tuple[str, list[subprocess.Popen[bytes]], dict[str, str]],
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """The master is spark-submit's; the batch ran on `local[*]` of the gateway."""
+    url, workers, environment = cluster
+    (tmp_path / "rules.dotr").write_text(RULES, encoding="utf-8")
+    archive(tmp_path)
+    assert run(["spark", "entry-point", "-o", str(tmp_path / "dotr-submit.py")]) == 0
+    driver = submitted(url, environment, tmp_path, "--out", "out")
+    try:
+
+        def working() -> list[int]:
+            """Executors that have started Python for a task."""
+            return [one for worker in workers for one in children(worker.pid) if children(one)]
+
+        os.kill(until(working, driver)[0], signal.SIGKILL)
+        code = driver.wait(LIMIT)
+    finally:
+        driver.kill()
+    assert code == 0, (tmp_path / "driver.log").read_text(encoding="utf-8")
+    capfd.readouterr()
+    assert run(["run", str(tmp_path / "rules.dotr"), str(tmp_path / "log.parquet"), "-q"]) == 0
+    expected = sorted(capfd.readouterr().out.splitlines())
+    parts = sorted((tmp_path / "out").glob("part-*.jsonl"))
+    assert len(expected) > 5_000
+    assert (
+        sorted(line for part in parts for line in part.read_text(encoding="utf-8").splitlines()) == expected
+    )
+    assert len(parts) > 1

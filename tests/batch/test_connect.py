@@ -1,0 +1,103 @@
+"""Spark Connect: a local server, in a process of its own, since one Python has one kind of session."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dotr.batch.spark.java import find_java
+from dotr.core.enrich import enricher
+from dotr.errors import EngineError
+from dotr.io.files.rule_texts import read_rules_text
+from dotr.io.files.sources import SourceOptions
+from dotr.lang import load_program
+from tests.batch.test_local import in_one_process
+from tests.batch.test_spark import RULES
+
+pytestmark = pytest.mark.spark
+
+LIMIT = 240
+SCHEMA = "<http://www.w3.org/2000/01/rdf-schema#subClassOf>"
+A = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
+TRIPLES = [(f"<urn:x:i{i}>", A, f"<urn:x:C{i % 3}>") for i in range(40)]
+TRIPLES += [("<urn:x:C0>", SCHEMA, "<urn:x:C1>"), ("<urn:x:C1>", SCHEMA, "<urn:x:C2>")]
+
+CLIENT = """
+import json, sys
+import dotr.spark
+from dotr.errors import DataError, UsageError
+
+spark = dotr.spark.session()
+assert type(spark).__module__.startswith("pyspark.sql.connect"), type(spark)
+rows = [(line["time"], line["graph"]) for line in map(json.loads, open("log.jsonl"))]
+log = spark.createDataFrame(rows, "time bigint, graph string")
+found = dotr.spark.detect(log, "rules.dotr", parallelism=2).collect()
+columns = "subject string, predicate string, object string"
+triples = spark.createDataFrame(json.load(open("triples.json")), columns)
+closed = dotr.spark.materialize(triples, text="ENTAILMENT rdfs").collect()
+told = []
+try:
+    bad = spark.createDataFrame([(1, "nonsense")], "time bigint, graph string")
+    dotr.spark.detect(bad, "rules.dotr").collect()
+except DataError as error:
+    told.append(error.diagnostics[0].code)
+try:
+    stream = spark.readStream.schema("time bigint, graph string").json("logs")
+    dotr.spark.stream(stream, "rules.dotr", out="out", checkpoint="state")
+except UsageError as error:
+    told.append(error.diagnostics[0].code)
+json.dump([sorted(row.id for row in found), sorted(map(list, closed)), told], open("found.json", "w"))
+spark.stop()
+"""
+
+
+def test_detect_and_materialize_work_over_connect(tmp_path: Path) -> None:
+    pytest.importorskip("grpc", reason="Spark Connect needs grpcio: pip install 'dotr[connect]'")
+    try:
+        java = find_java().home
+    except EngineError as error:
+        pytest.skip(str(error))
+    (tmp_path / "rules.dotr").write_text(RULES, encoding="utf-8")
+    (tmp_path / "logs").mkdir()
+    lines = [
+        {
+            "time": i * 7 % 97,
+            "graph": f"<urn:x:o{i}> <urn:x:{('smoke', 'heat', 'no')[i % 3]}> <urn:x:r{i % 5}> .",
+        }
+        for i in range(120)
+    ]
+    (tmp_path / "log.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    (tmp_path / "triples.json").write_text(json.dumps(TRIPLES), encoding="utf-8")
+    (tmp_path / "client.py").write_text(CLIENT, encoding="utf-8")
+    environment = {
+        **os.environ,
+        "SPARK_REMOTE": "local[2]",
+        "JAVA_HOME": java,
+        "PYSPARK_PYTHON": sys.executable,
+    }
+    environment["SPARK_LOCAL_IP"] = "127.0.0.1"
+    done = subprocess.run(
+        [sys.executable, "client.py"],
+        cwd=tmp_path,
+        env=environment,
+        timeout=LIMIT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    ids, closed, told = json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))
+    program = load_program([str(tmp_path / "rules.dotr")], read_rules_text)
+    expected = in_one_process(program, [], [str(tmp_path / "log.jsonl")], SourceOptions())
+    assert len(expected) > 20
+    assert ids == sorted(json.loads(line)["id"] for line in expected)
+    rdfs = load_program(
+        ["r.dotr"], lambda name: "ENTAILMENT rdfs" if name == "r.dotr" else read_rules_text(name)
+    )
+    assert closed == sorted(map(list, enricher(rdfs, TRIPLES, materialize_all=True).state()))
+    assert told == ["D2001", "D4309"]

@@ -1,0 +1,102 @@
+"""`dotr.spark.materialize`: the closure of pieces, put together, is that of one process."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import dotr.spark
+from dotr.batch.spark.materialising import closing
+from dotr.core.enrich import enricher
+from dotr.datalog.schema import schema_triples
+from dotr.errors import UnsupportedError, UsageError
+from dotr.io.files.rule_texts import read_rules_text
+from dotr.ir import Program
+from dotr.lang import load_program
+from dotr.rdf.terms import RDF_TYPE, RDFS, Triple
+
+RULES = "ENTAILMENT rdfs\n"
+OWN = """PREFIX : <urn:x:>
+:Busy(?x) :- :p1(?x, ?y) .
+:p2(?y, ?x) :- :p3(?x, ?y) .
+"""
+
+
+def program_of(datalog: str) -> Program:
+    given = {"r.dotr": RULES, "d.dlog": datalog}
+    return load_program(list(given), lambda name: given[name] if name in given else read_rules_text(name))
+
+
+def table(seed: int, count: int = 400) -> list[Triple]:
+    """Instances under random hierarchies of classes and properties, cycles too, the schema anywhere."""
+    random = Random(seed)
+
+    def iri(kind: str, most: int) -> str:
+        return f"<urn:x:{kind}{random.randrange(most)}>"
+
+    triples: set[Triple] = set()
+    for _ in range(12):
+        triples.add((iri("C", 8), f"<{RDFS}subClassOf>", iri("C", 8)))
+        triples.add((iri("p", 6), f"<{RDFS}subPropertyOf>", iri("p", 6)))
+    for _ in range(4):
+        triples.add((iri("p", 6), f"<{RDFS}domain>", iri("C", 8)))
+        triples.add((iri("p", 6), f"<{RDFS}range>", iri("C", 8)))
+    for _ in range(count):
+        object_ = iri("i", 60) if random.random() < 0.8 else f'"{random.randrange(9)}"'
+        triples.add((iri("i", 60), iri("p", 6), object_))
+        triples.add((iri("i", 60), RDF_TYPE, iri("C", 8)))
+    found = sorted(triples)
+    random.shuffle(found)
+    return found
+
+
+def batch_of(triples: list[Triple]) -> pa.RecordBatch:
+    columns = [pa.array(column) for column in zip(*triples, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, names=["subject", "predicate", "object"])
+
+
+def in_one_process(datalog: str, triples: list[Triple]) -> set[Triple]:
+    return set(enricher(program_of(datalog), triples, materialize_all=True).state())
+
+
+@pytest.mark.parametrize("datalog", ["", OWN])
+@pytest.mark.parametrize("seed", range(4))
+def test_pieces_closed_apart_are_the_closure_of_all(datalog: str, seed: int) -> None:
+    triples = table(seed)
+    close, known = closing(program_of(datalog), sorted(schema_triples(triples)))
+    pieces = [triples[i : i + 37] for i in range(0, len(triples), 37)]
+    found = set(known)
+    for batch in close(map(batch_of, pieces)):
+        found.update(zip(*(batch.column(i).to_pylist() for i in range(3)), strict=True))
+    expected = in_one_process(datalog, triples)
+    assert len(expected) > len(triples) * 1.3
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        ":q(?x, ?z) :- :p(?x, ?y), :p(?y, ?z) .",
+        ":Lonely(?x) :- :Person(?x), NOT :knows(?x, ?y) .",
+        ":of(?x, ?n) :- AGGREGATE(:p(?x, ?y) ON ?x BIND COUNT(?y) AS ?n) .",
+    ],
+)
+def test_rules_that_join_data_are_refused(rule: str) -> None:
+    program = program_of(f"PREFIX : <urn:x:>\n{rule}\n")
+    with pytest.raises(UnsupportedError, match="D4310"):
+        closing(program, [])
+
+
+@pytest.mark.spark
+def test_a_table_is_closed_by_spark(spark: Any) -> None:
+    triples = table(7)
+    frame = spark.createDataFrame(triples, "subject string, predicate string, object string").repartition(3)
+    rows = dotr.spark.materialize(frame, text=RULES).collect()
+    found = [tuple(row) for row in rows]
+    assert len(found) == len(set(found))
+    assert set(found) == in_one_process("", triples)
+    with pytest.raises(UsageError, match="D4122"):
+        dotr.spark.materialize(spark.range(3), text=RULES)

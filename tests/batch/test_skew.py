@@ -1,0 +1,48 @@
+"""A key that most facts have is named, and an even log says nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dotr.batch.local import LocalRunner
+from dotr.batch.log_splits import open_log
+from dotr.batch.runs import Report, Request
+from dotr.core.deployment import Deployment
+from dotr.io.files.sources import SourceOptions
+from dotr.lang import parse_program
+from dotr.tesla.partitioning import By
+from tests.batch.test_local import Serial, quiet
+
+RULES = """PREFIX : <urn:x:>
+RULE Alarm
+DEFINE { dotr_id a :Alarm ; :in ?room }
+FROM Smoke := { SELECT ?room WHERE { ?o :smoke ?room } }
+AND LAST Heat := { SELECT ?room WHERE { ?o :heat ?room } } WITHIN 4 s FROM Smoke ON Heat.?room = Smoke.?room
+WITH ?room := Smoke.?room
+"""
+
+
+@pytest.mark.parametrize(
+    ("rooms", "told"), [((0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3), True), (range(64), False)]
+)
+def test_a_heavy_key_is_named(
+    rooms: range | tuple[int, ...], told: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dotr.batch.skew.LEAST", 100)
+    lines = []
+    for i in range(600):
+        kind, room = ("heat", "smoke")[i % 2], rooms[i // 2 % len(rooms)]
+        lines.append({"time": i, "graph": f"<urn:x:o> <urn:x:{kind}> <urn:x:room{room}> ."})
+    (tmp_path / "log.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    log = open_log([str(tmp_path / "log.jsonl")], SourceOptions())
+    request = Request(Deployment(parse_program(RULES, "r.dotr")), log, By.KEY)
+    report: Report = LocalRunner(4, Serial).run(request, str(tmp_path), quiet)
+    assert report.events["Alarm"] > 100
+    assert [finding.code for finding in report.findings] == ["D4133"] * told
+    if told:
+        (finding,) = report.findings
+        assert "of what `Alarm` looks at" in finding.message
+        assert finding.label.startswith("?room = <urn:x:room0> in ")

@@ -1,0 +1,98 @@
+"""Structured Streaming: a few queries, one of them killed; all else is tested without a JVM beside this."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dotr.spark
+from dotr.cli.main import run
+from dotr.errors import DataError, UsageError
+from tests.batch.test_micro_batches import RULES, SECOND, found, graphs, in_one_go
+
+pytestmark = pytest.mark.spark
+
+LIMIT = 240
+
+
+@pytest.fixture
+def story(tmp_path: Path) -> Path:
+    """Rules, and a log in twelve files that came one after the other."""
+    (tmp_path / "rules.dotr").write_text(RULES, encoding="utf-8")
+    (tmp_path / "log").mkdir()
+    rows = graphs()
+    for number in range(12):
+        lines = [
+            {"time": at // SECOND, "graph": "".join(f"{s} {p} {o} .\n" for s, p, o in graph)}
+            for at, graph in rows[number * 5 : number * 5 + 5]
+        ]
+        path = tmp_path / "log" / f"{number:02}.jsonl"
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+        os.utime(path, (1_000_000 + number, 1_000_000 + number))
+    return tmp_path
+
+
+def frame_of(spark: Any, story: Path) -> Any:
+    reader = spark.readStream.schema("time bigint, graph string").option("maxFilesPerTrigger", 3)
+    return reader.json(str(story / "log"))
+
+
+def test_a_stream_writes_what_one_process_prints(story: Path, spark: Any) -> None:
+    frame = frame_of(spark, story)
+    with pytest.raises(UsageError, match=r"D4129[\s\S]*dotr\.spark\.stream"):
+        dotr.spark.detect(frame, story / "rules.dotr")
+    folders = {"out": story / "out", "checkpoint": story / "state"}
+    with pytest.raises(UsageError, match=r"D4129[\s\S]*dotr\.spark\.detect"):
+        dotr.spark.stream(spark.range(3), text=RULES, **folders)
+    stream = dotr.spark.stream(frame, story / "rules.dotr", once=True, **folders)
+    assert stream.wait(LIMIT)
+    assert found(story) == in_one_go(graphs())
+    assert stream.progress()["graphs"] == 60
+    assert stream.progress()["watermark"] == "39"
+
+
+def test_a_bad_graph_ends_a_stream_as_a_diagnostic(story: Path, spark: Any) -> None:
+    line = json.dumps({"time": 50, "graph": "nonsense"})
+    (story / "log" / "99.jsonl").write_text(f"{line}\n", encoding="utf-8")
+    frame = frame_of(spark, story)
+    stream = dotr.spark.stream(frame, text=RULES, out=story / "out", checkpoint=story / "state", once=True)
+    with pytest.raises(DataError, match="D2001"):
+        stream.wait(LIMIT)
+    kept = {"out": story / "kept", "checkpoint": story / "other", "on_error": "keep"}
+    stream = dotr.spark.stream(frame, text=RULES, once=True, **kept)
+    assert stream.wait(LIMIT)
+    assert stream.totals.refused == 1
+    (letters,) = (story / "kept" / "_letters").iterdir()
+    assert json.loads(letters.read_text(encoding="utf-8"))["document"] == "nonsense"
+
+
+def test_a_killed_stream_goes_on_without_a_difference(story: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Killed as soon as events of the third batch are there: Spark has not noted their end then."""
+    arguments = [
+        *("stream", story / "rules.dotr", "--source", "files", story / "log", "--most", "1", "--once"),
+        *("--checkpoint", story / "state", "--out", story / "out", "--master", "local[1]", "-q"),
+    ]
+    command = [sys.executable, "-m", "dotr", *map(str, arguments)]
+    query = subprocess.Popen(command, start_new_session=True)
+    try:
+        until = time.monotonic() + LIMIT
+        while len(list((story / "out").glob("*.jsonl"))) < 3 and query.poll() is None:
+            assert time.monotonic() < until
+            time.sleep(0.005)
+        assert query.poll() is None, "it ended before it was killed"
+    finally:
+        os.killpg(query.pid, signal.SIGKILL)  # the JVM with it
+        query.wait()
+    assert len(list((story / "out").glob("*.jsonl"))) < 12
+    subprocess.run(command, check=True, timeout=LIMIT)
+    capfd.readouterr()
+    assert run(["run", str(story / "rules.dotr"), str(story / "log"), "-q"]) == 0
+    assert found(story) == capfd.readouterr().out
