@@ -80,7 +80,7 @@ def skewed(program: Program, layout: Layout, weights: Iterable[Weight]) -> list[
 def _told(rules: list[str], weight: Weight, total: int) -> Diagnostic:
     _part, rows, key, share = weight
     return Diagnostic(
-        "D4133",
+        "D4136",
         f"one task has {rows / total:.0%} of what `{'`, `'.join(rules)}` looks at",
         label=f"{key} in {share:.0%} of it" if key else "",
         notes=(f"{rows:,} of {total:,} instants with facts lie in one part, for which the other tasks wait",),

@@ -41,7 +41,7 @@ def test_a_heavy_key_is_named(
     request = Request(Deployment(parse_program(RULES, "r.dotr")), log, By.KEY)
     report: Report = LocalRunner(4, Serial).run(request, str(tmp_path), quiet)
     assert report.events["Alarm"] > 100
-    assert [finding.code for finding in report.findings] == ["D4133"] * told
+    assert [finding.code for finding in report.findings] == ["D4136"] * told
     if told:
         (finding,) = report.findings
         assert "of what `Alarm` looks at" in finding.message

@@ -30,7 +30,7 @@ PAGES: Final = (
         "dotr.spark.stream(spark.readStream…, 'fire.dotr', out='fires', checkpoint='fires.state')",
     ),
     _page(
-        "D4133",
+        "D4136",
         "a key that has most of the facts",
         "What is parted by key is as quick as its heaviest key: one task has it, and the others wait.",
         "FROM Alarm ON Smoke.?building = Alarm.?building # and most of it is one building",

@@ -1,0 +1,116 @@
+"""The planner of `dotr batch` at sizes that no machine here has: tasks, bytes at the driver, shuffle, skew.
+
+    python -m tests.bench.spark_paper [--graphs 1000000000] [--cores 1000] [--json]
+
+Method:  the planner itself runs (packed, lay_out, numbered, bucket) over row groups that are not there; what
+         tasks are sent is pickled and measured. Only two figures are taken from elsewhere, the CPU of a graph
+         in extraction and of a fact in detection (arguments).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import pickle
+from collections.abc import Iterator
+from time import process_time
+
+from dotr.batch.job import make_job, ship
+from dotr.batch.log_splits import Piece, Split, packed
+from dotr.batch.runs import PARTS, lay_out
+from dotr.core.deployment import Deployment
+from dotr.events import Clock
+from dotr.io.decode.parquet import ROWS
+from dotr.lang import parse_program
+from dotr.tesla.partition_keys import bucket
+from dotr.tesla.partitioning import By
+
+from .harness import json_line, table
+
+RULES = """PREFIX : <urn:x:>
+RULE Alarm
+DEFINE { dotr_id a :Alarm ; :in ?room }
+FROM Smoke := { SELECT ?room WHERE { ?o :smoke ?room } }
+AND LAST Heat := { SELECT ?room WHERE { ?o :heat ?room } } WITHIN 5 min FROM Smoke ON Heat.?room = Smoke.?room
+WITH ?room := Smoke.?room
+"""
+YEAR = 365 * 86_400 * 1_000_000
+KEYS = 100_000
+BYTES = 70
+"""Of a graph of one triple and its time, unpacked."""
+
+FACT = 34
+"""Bytes of a row of facts with one fact in the shuffle, compressed: part, time, text."""
+
+
+def row_groups(graphs: int) -> Iterator[Split]:
+    """Files of about a hundred row groups each."""
+    for number in range(-(-graphs // ROWS)):
+        file, group = divmod(number, 100)
+        piece = Piece(f"hdfs/archive/part-{file:05}.parquet", group, group + 1, ROWS, ROWS * BYTES)
+        yield Split((piece,))
+
+
+def shares(skew: float, buckets: int) -> list[float]:
+    """The share of facts of each bucket, keys falling off as 1/rank^skew."""
+    found = [0.0] * buckets
+    for rank in range(1, KEYS + 1):
+        found[bucket((f"<urn:x:room{rank}>",), (0,), buckets)] += rank**-skew
+    total = sum(found)
+    return [share / total for share in found]
+
+
+def paper(graphs: int, cores: int, extracting: float, detecting: float) -> dict[str, float]:
+    """The figures of one size; `extracting` and `detecting` are µs of CPU for a graph and a fact."""
+    deployment = Deployment(parse_program(RULES, "r.dotr"))
+    tasks = cores * PARTS
+    begun = process_time()
+    splits = packed(list(row_groups(graphs)), tasks)
+    planning = process_time() - begun
+    quantiles = [YEAR * i // tasks for i in range(tasks)]
+    layouts = {
+        by: lay_out(deployment.partitioning(by), cores, quantiles, YEAR, None) for by in (By.KEY, By.TIME)
+    }
+    shipped = ship(make_job(deployment, Clock(), layouts[By.TIME]))
+    rows = [json.dumps([[p.file, p.first, p.end, p.graphs, p.size] for p in s.pieces]) for s in splits]
+    (group,) = layouts[By.TIME].plan.groups
+    sliced = layouts[By.TIME].numbered(0)[0]
+    cut = layouts[By.KEY].cuts[0]
+    ideal = graphs * (extracting + detecting) / cores / 1e6
+    heavy = {skew: max(shares(skew, cut.buckets)) * graphs * detecting / 1e6 for skew in (0.0, 0.8, 1.0)}
+    return {
+        "tasks that read": len(splits),
+        "row groups of one": max(piece.end - piece.first for split in splits for piece in split.pieces),
+        "planning, s of the driver": planning,
+        "list of pieces at the driver, MB": len(pickle.dumps(splits)) / 1e6,
+        "pieces sent to one task, bytes": max(map(len, rows)),
+        "job sent to one worker, kB": len(shipped.content) / 1e3,
+        "parts by key": layouts[By.KEY].numbered(0)[0],
+        "parts by time": sliced,
+        "seen twice by time": sliced * (group.horizon or 0) / YEAR,
+        "shuffle, GB": graphs * FACT / 1e9,
+        "ideal, s": ideal,
+        "heaviest task, s, keys even": heavy[0.0],
+        "heaviest task, s, keys as 1/rank^0.8": heavy[0.8],
+        "heaviest task, s, keys as 1/rank": heavy[1.0],
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.bench.spark_paper", description=__doc__.split("\n", 1)[0]
+    )
+    parser.add_argument("--graphs", type=int, default=1_000_000_000)
+    parser.add_argument("--cores", type=int, default=1000)
+    parser.add_argument("--extracting", type=float, default=20.0, help="CPU of a graph, µs")
+    parser.add_argument("--detecting", type=float, default=6.0, help="CPU of a fact, µs")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    found = paper(options.graphs, options.cores, options.extracting, options.detecting)
+    rows = [{"figure": name, "value": value} for name, value in found.items()]
+    print(json_line(found) if options.json else table(rows))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
