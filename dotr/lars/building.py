@@ -205,7 +205,8 @@ class Builder:
         reads = Reads()
         bodies = [self._items(rule, own, reads) for rule in rules]
         if not own & self._standing:
-            return Lasting(self._triggers(rules, bodies, [Through(relation) for relation in heads]), watched)
+            triggers = self._triggers(rules, bodies, [Through(relation) for relation in heads])
+            return Lasting(triggers, recursive(rules), watched)
         for table in reads.tables:
             table.timed = True
         if recursive(rules):

@@ -28,19 +28,27 @@ class Trigger:
 
 
 class Lasting:
-    """Owns the triggers of a component whose heads only ever last longer."""
+    """Owns the triggers of a component whose heads only ever last longer.
 
-    def __init__(self, triggers: Sequence[Trigger], watched: Sequence[Relation]) -> None:
-        self._triggers = triggers
+    `recursive`: its joins may make something new for each other.
+    """
+
+    def __init__(self, triggers: Sequence[Trigger], recursive: bool, watched: Sequence[Relation]) -> None:
+        self._triggers, self._recursive = triggers, recursive
         self.watched = watched
         self.evaluated = True
 
-    def begin(self) -> None:
-        for trigger in self._triggers:
-            trigger.done = 0
-
     def evaluate(self, now: int) -> None:
-        run_all(self._triggers)
+        if self._recursive:
+            for trigger in self._triggers:
+                trigger.done = 0
+            run_all(self._triggers)
+            return
+        for trigger in self._triggers:
+            delta = trigger.table.delta
+            if delta:
+                trigger.run(delta)
+                trigger.sink.empty()
 
 
 def run_all(triggers: Sequence[Trigger]) -> None:
@@ -95,9 +103,6 @@ class Standing:
     watched: Sequence[Relation] = ()
     evaluated: bool = field(default=False)
 
-    def begin(self) -> None:
-        pass
-
     def evaluate(self, now: int) -> None:
         self.reads.refresh(now)
         if self.evaluated and self.reads.changed and self.differences is not None:
@@ -147,9 +152,6 @@ class Recursive:
     triggers: Sequence[Trigger]
     watched: Sequence[Relation] = ()
     evaluated: bool = field(default=False)
-
-    def begin(self) -> None:
-        pass
 
     def evaluate(self, now: int) -> None:
         self.reads.refresh(now)

@@ -70,8 +70,6 @@ class LarsEngine:
             view.begin(now, since)
         for total in net.totals:
             total.begin(now, since)
-        for component in net.components:
-            component.begin()
         for name, atoms in net.placing.pending.pop(now, {}).items():
             net.relations[name].put(list(atoms), now)
 

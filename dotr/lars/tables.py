@@ -157,27 +157,36 @@ class Table:
 
     def expire(self, now: int, since: int) -> None:
         """Go on to point `now` from `since`: rows that ended before it leave."""
-        self.delta = []
-        self.changed = False
-        if self.net is not None:
-            self.net.clear()
+        if self.delta:
+            self.delta = []
+        if self.changed:
+            self.changed = False
+            if self.net is not None:
+                self.net.clear()
         buckets = self._buckets
         if not buckets:
             return
-        if now - since <= len(buckets):
-            due: Iterable[int] = range(since, now)
+        due: Iterable[int]
+        if now == since + 1:
+            due = (since,) if since in buckets else ()
+        elif now - since <= len(buckets):
+            due = range(since, now)
         else:
             due = sorted(point for point in buckets if point < now)
-        rows = self.rows
         for point in due:
             bucket = buckets.pop(point, None)
             if bucket is not None:
-                ended = [row for row in bucket if rows.get(row) == point]
-                if ended:
-                    ended = list(dict.fromkeys(ended))
-                    for row in ended:
-                        del rows[row]
-                    self._ended(ended)
+                self._close(point, bucket)
+
+    def _close(self, point: int, bucket: list[Row]) -> None:
+        """Take out the rows of a bucket that were not extended since."""
+        rows = self.rows
+        ended = [row for row in bucket if rows.get(row) == point]
+        if ended:
+            ended = list(dict.fromkeys(ended))
+            for row in ended:
+                del rows[row]
+            self._ended(ended)
 
     def dump(self) -> list[list[Any]]:
         return [[list(row), until] for row, until in self.rows.items()]
