@@ -21,7 +21,7 @@ from dotr.io.files.rule_texts import read_rules_text
 from dotr.ir import Program
 from dotr.lang import check_program
 from dotr.lang.checks.vocabulary import Vocabulary, add_heads, check_vocabulary
-from dotr.lang.explain import explain, similar
+from dotr.lang.explain import PAGES, explain, similar
 from dotr.rdf.terms import Triple
 from dotr.survey.sample import GRAPHS, Sample
 
@@ -45,7 +45,10 @@ if TYPE_CHECKING:
     help="Graphs of the sample that are looked at, such as 10k (default: 10k).",
 )
 @click.option(
-    "--explain", "code", metavar="CODE", help="What a code means, with a wrong and a right example."
+    "--explain",
+    "code",
+    metavar="CODE",
+    help="What a code means, with a wrong and a right example; --explain --list: all codes.",
 )
 @source_options
 def command(
@@ -64,6 +67,10 @@ def command(
 
     Prints all findings; the exit code is 1 when there are errors.
     """
+    if code in ("--list", "list"):
+        for page in PAGES.values():
+            sys.stdout.write(f"{page.code}  {page.title}\n")
+        return 0
     if code is not None:
         return _explain(code)
     if not rules:

@@ -59,6 +59,7 @@ VERBS = {
     "times": "When things happened in sources: range, order, gaps, lateness.",
     "lsp": "A language server for editors.",
     "help": "The manual, offline.",
+    "docs": "The manual as a site.",
     "doctor": "What works on this machine, and how to mend the rest.",
 }
 

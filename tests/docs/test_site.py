@@ -1,0 +1,50 @@
+"""`dotr docs`: every page of manual and reference is in the site, nothing is fetched, links lead."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from dotr.cli.check import command as check
+from dotr.cli.docs import write_pages
+from dotr.cli.help import pages
+from dotr.cli.main import VERBS
+from dotr.lang.explain import PAGES
+
+
+def test_the_site_has_every_page_and_needs_nothing_else(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "dotr", "docs", "-o", "site"]
+    built = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stderr
+    again = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert again.returncode == 5
+    for name in (*pages(), "diagnostics", "commands", "api", "patterns"):
+        assert (tmp_path / "site" / f"{name}.html").exists(), name
+    index = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
+    assert not re.findall(r'(?:src|href)="https?://[^"]+\.(?:js|css|woff2?)"', index)
+    assert list((tmp_path / "site" / "search").glob("search_index*"))
+
+
+def test_links_between_pages_lead_somewhere(tmp_path: Path) -> None:
+    write_pages(tmp_path)
+    for page in tmp_path.glob("*.md"):
+        for target in re.findall(r"\]\(([^)#:]+\.md)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+            assert (tmp_path / target).exists(), f"{page.name}: {target}"
+
+
+def test_the_reference_has_every_code_and_every_command(tmp_path: Path) -> None:
+    write_pages(tmp_path)
+    diagnostics = (tmp_path / "diagnostics.md").read_text(encoding="utf-8")
+    assert all(f"## {code}: " in diagnostics for code in PAGES)
+    commands = (tmp_path / "commands.md").read_text(encoding="utf-8")
+    assert all(f"## dotr {verb}\n" in commands for verb in VERBS)
+    assert "### Engine.push" in (tmp_path / "api.md").read_text(encoding="utf-8")
+
+
+def test_all_codes_are_listed_with_their_titles() -> None:
+    listed = CliRunner().invoke(check, ["--explain", "--list"], standalone_mode=False).output.splitlines()
+    assert [line.partition("  ")[0] for line in listed] == list(PAGES)
