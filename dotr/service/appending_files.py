@@ -2,21 +2,25 @@
 
 Place:   written by feeding.py, lengths kept in the journal.
 Method:  a file is registered before it is created; only a file of this deployment is continued. At a commit
-         its bytes are synced before the journal records its length; at a start it is cut to that length.
-Bad state: D5001 a foreign file · D5206 another format · D5207 shorter than what was committed · D5211 another
-           head.
+         its bytes are synced before the journal records its length, and a hash of the last of them; at a
+         start it is cut to that length, and must have that end.
+Bad state: D5001 a foreign file · D5206 another format · D5207 shorter than what was committed · D5212 another
+           head · D5213 other bytes than were committed.
 """
 
 from __future__ import annotations
 
 import os
 from contextlib import suppress
+from hashlib import blake2b
 
 from dotr.errors import Diagnostic, EngineError, RefusedError
 from dotr.io.files.outputs import unwritable
 from dotr.service.journal import Journal
 
 _BUFFER = 1 << 16
+_TAIL = 1 << 16
+"""Bytes of the end of a file that are hashed."""
 
 
 class AppendingFile:
@@ -43,10 +47,10 @@ class AppendingFile:
                 )
             )
         if row is not None and not overwrite:
-            self.length = row.length
+            self.length, self.tail = row.length, row.tail
             self._file = self._reopened()
         else:
-            self.length = 0
+            self.length, self.tail = 0, ""
             self._file = self._created(journal, format_, overwrite)
 
     def _created(self, journal: Journal, format_: str, overwrite: bool) -> int:
@@ -71,7 +75,7 @@ class AppendingFile:
         try:
             if not self.length and not os.path.lexists(self.path):
                 return self._disk.create(self.path)
-            file = os.open(self.path, os.O_WRONLY | getattr(os, "O_BINARY", 0))
+            file = os.open(self.path, os.O_RDWR | getattr(os, "O_BINARY", 0))
         except FileNotFoundError:
             raise self._shorter("it is gone") from None
         except OSError as error:
@@ -80,6 +84,8 @@ class AppendingFile:
             size = os.fstat(file).st_size
             if size < self.length:
                 raise self._shorter(f"it has {size} of {self.length} bytes")
+            if self.tail and _tail(file, self.length) != self.tail:
+                raise self._replaced()
             self._disk.truncate(file, self.length)
             os.lseek(file, self.length, os.SEEK_SET)
         except OSError as error:
@@ -111,8 +117,19 @@ class AppendingFile:
             )
         )
 
+    def _replaced(self) -> RefusedError:
+        return RefusedError(
+            Diagnostic(
+                "D5213",
+                f"`{self._name}` has other bytes than were committed",
+                place=self._name,
+                notes=("as long as before, or longer, but its end is another",),
+                hint="put it back; to begin the file anew with the events to come, --overwrite",
+            )
+        )
+
     def refuse_other_head(self, head: str) -> None:
-        """Raise RefusedError D5211 where a file that goes on does not begin with `head`: what follows would
+        """Raise RefusedError D5212 where a file that goes on does not begin with `head`: what follows would
         not be read as it is meant.
         """
         wanted = head.encode()
@@ -153,11 +170,14 @@ class AppendingFile:
             raise unwritable(self._name, error) from None
 
     def settle(self) -> int:
-        """Everything on disk; the length that the journal may record. Raises EngineError D4201."""
+        """Everything on disk; the length, and `tail`, that the journal may record. Raises D4201."""
         self.flush()
         try:
             self._disk.sync(self._file)
-            return os.lseek(self._file, 0, os.SEEK_CUR)
+            length = os.lseek(self._file, 0, os.SEEK_CUR)
+            if length != self.length or not self.tail:
+                self.tail = _tail(self._file, length)
+            return length
         except OSError as error:
             raise unwritable(self._name, error) from None
 
@@ -169,3 +189,15 @@ class AppendingFile:
 
     def close(self) -> None:
         os.close(self._file)
+
+
+def _tail(file: int, length: int) -> str:
+    """The hash of the last bytes of the first `length`, behind which the file stands afterwards."""
+    hashed = blake2b(digest_size=16)
+    os.lseek(file, max(0, length - _TAIL), os.SEEK_SET)
+    left = min(length, _TAIL)
+    while left and (part := os.read(file, left)):
+        hashed.update(part)
+        left -= len(part)
+    os.lseek(file, length, os.SEEK_SET)
+    return hashed.hexdigest()

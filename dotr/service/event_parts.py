@@ -41,6 +41,7 @@ class EventParts:
             )
         if row is None and self._occupied():
             raise _refused("D5001", path, "exists and is no output of this deployment", "give another name")
+        self.tail = ""  # of whole files
         self.length = 0 if row is None or overwrite else row.length
         if row is None or overwrite:
             journal.register_output(self.path, _FORMAT)

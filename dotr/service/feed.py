@@ -51,6 +51,7 @@ class Committed(Protocol):
 
     path: str
     length: int
+    tail: str
 
     def settle(self) -> int: ...
 
@@ -361,12 +362,15 @@ class Feed:
             if isinstance(sink, FeedSink) and not isinstance(sink.output, AppendingFile):
                 sink.output.flush()
         lengths = {file.path: file.settle() for file in self._files}
+        tails = {file.path: file.tail for file in self._files}
         with uncollected():
             snapshot, stated = self.pipeline.snapshot(stated=False), self.pipeline.stated()
             given, self._given = self._given, []
             adopted = self._planned and self.pipeline.replaced
             changes = self.ledger.changes()
-            self.journal.commit(Commit(snapshot, self._told(), changes, lengths, stated, given, adopted))
+            self.journal.commit(
+                Commit(snapshot, self._told(), changes, lengths, stated, given, adopted, tails)
+            )
         for file in self._files:
             file.length = lengths[file.path]
         self.ledger.committed()

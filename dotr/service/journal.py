@@ -4,7 +4,8 @@ Place:   below deployment.py (rules) and feeding.py (streams); the only code tha
 Method:  write-ahead log, one transaction a commit: engine snapshot, source positions, output lengths. Output
          files are synced before the transaction and cut back to the committed length at the next start, so a
          kill at any point neither loses nor repeats an event. A second process is kept out by an exclusive
-         transaction on a file of its own, which the operating system ends with the process.
+         transaction on a file of its own, which the operating system ends with the process. A commit that
+         follows output is synced itself, so that no power cut rolls it back behind what was written.
 Why not: files renamed into place: three of them do not change together.
 Bad state: D5201 no deployment · D5202 damaged · D5203 another version · D5204 in use · D4201 cannot be
 written.
@@ -35,7 +36,7 @@ from dotr.service.lasting_tables import (
 )
 from dotr.service.records import Commit, Deployed, OutputRow, SourceRow, planned
 
-FORMAT = 3
+FORMAT = 4
 """Of the tables. Those of an older one are brought up to date (`_UPDATES`), a newer one is refused."""
 
 DATABASE, LOCK = "deployment.db", "lock.db"
@@ -53,7 +54,8 @@ CREATE TABLE closed (id INTEGER PRIMARY KEY CHECK (id = 1), key TEXT NOT NULL, h
 CREATE TABLE state (id INTEGER PRIMARY KEY CHECK (id = 1), snapshot BLOB NOT NULL, status TEXT NOT NULL);
 CREATE TABLE sources (file TEXT PRIMARY KEY, how TEXT NOT NULL, "end" INTEGER NOT NULL, carried TEXT NOT NULL,
                       size INTEGER NOT NULL, hash TEXT NOT NULL, finished INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE outputs (path TEXT PRIMARY KEY, format TEXT NOT NULL, length INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE outputs (path TEXT PRIMARY KEY, format TEXT NOT NULL, length INTEGER NOT NULL,
+                      tail TEXT NOT NULL DEFAULT '') WITHOUT ROWID;
 """
     + LASTING
 )
@@ -68,6 +70,7 @@ CREATE TABLE closed (id INTEGER PRIMARY KEY CHECK (id = 1), key TEXT NOT NULL, h
                      content BLOB NOT NULL);
 """,
     2: LASTING,
+    3: "ALTER TABLE outputs ADD COLUMN tail TEXT NOT NULL DEFAULT '';",
 }
 """Format → the statements that make the next one of it."""
 
@@ -94,7 +97,7 @@ class Disk:
         os.ftruncate(file, length)
 
     def create(self, path: str) -> int:
-        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
 
 
 class Journal:
@@ -419,16 +422,14 @@ class Journal:
     def outputs(self) -> dict[str, OutputRow]:
         """Every output file of this deployment with its committed length."""
         with self._guarded():
-            rows = self._connection.execute(
-                "SELECT path, format, length FROM outputs ORDER BY path"
-            ).fetchall()
-        return {path: OutputRow(format_, length) for path, format_, length in rows}
+            rows = self._connection.execute("SELECT * FROM outputs ORDER BY path").fetchall()
+        return {path: OutputRow(*row) for path, *row in rows}  # format 3 has no tails
 
     def register_output(self, path: str, format_: str) -> None:
         """Make an output file this deployment's, at length 0; done before the file is created."""
         with self.transaction():
             self.disk.execute(
-                self._connection, "INSERT OR REPLACE INTO outputs VALUES (?, ?, 0)", (path, format_)
+                self._connection, "INSERT OR REPLACE INTO outputs VALUES (?, ?, 0, '')", (path, format_)
             )
 
     def forget_output(self, path: str) -> None:
@@ -442,6 +443,12 @@ class Journal:
         )
         status = json.dumps(commit.status, separators=(",", ":"), ensure_ascii=False)
         execute, connection = self.disk.execute, self._connection
+        before = self.outputs()
+        grown = any(
+            path in before and length != before[path].length for path, length in commit.outputs.items()
+        )
+        with self._guarded():  # what was written must not outlast what is known of it, if the power fails
+            execute(connection, f"PRAGMA synchronous = {'FULL' if grown else 'NORMAL'}")
         with self.transaction():
             execute(connection, "INSERT OR REPLACE INTO state VALUES (1, ?, ?)", (snapshot, status))
             for file, row in commit.sources.items():
@@ -451,7 +458,8 @@ class Journal:
                     (file, *row[:5], int(row.finished)),
                 )
             for path, length in commit.outputs.items():
-                execute(connection, "UPDATE outputs SET length = ? WHERE path = ?", (length, path))
+                values = (length, commit.tails.get(path, ""), path)
+                execute(connection, "UPDATE outputs SET length = ?, tail = ? WHERE path = ?", values)
             write_stated(self._execute, commit.stated)
             write_given(self._execute, commit.given)
             if commit.adopted and (plan := read_plan(self._rows)) is not None:

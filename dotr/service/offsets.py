@@ -46,6 +46,8 @@ class Offsets:
     """
 
     journal: Journal
+    changed: dict[str, str] = field(default_factory=dict)
+    """Files that are read from their beginning again → what became of the bytes that were fed."""
     _latest: dict[str, Item] = field(default_factory=dict)
     _growing: dict[str, tuple[blake2b, int]] = field(default_factory=dict)
     """Files read by the byte → hash of the first so many bytes."""
@@ -74,6 +76,9 @@ class Offsets:
                 size += len(part)
             more = bool(read_some(document, 1, file))
         if size != row.size or hashed.hexdigest() != row.hash or (row.how == "whole" and more):
+            self.changed[file] = "changed"
+            if size < row.size:
+                self.changed[file] = "shrank" if size else "was emptied"
             return START
         if row.finished and not more:
             return None

@@ -26,8 +26,11 @@ class SourceRow(NamedTuple):
 
 
 class OutputRow(NamedTuple):
+    """An output: `tail` is the hash of the last bytes of what was committed, "" where none is known."""
+
     format: str
     length: int
+    tail: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,7 @@ class Commit:
     """What one commit of a feed changes.
 
     `stated`: `Pipeline.stated()`, which is not in the snapshot; `given`: messages that came with the command;
-    `adopted`: whether what was planned is what is deployed now.
+    `adopted`: whether what was planned is what is deployed now; `tails`: of outputs, see `OutputRow`.
     """
 
     snapshot: Mapping[str, Any]
@@ -59,6 +62,7 @@ class Commit:
     stated: Mapping[Triple, Entry | None] = field(default_factory=dict)
     given: Sequence[str] = ()
     adopted: bool = False
+    tails: Mapping[str, str] = field(default_factory=dict)
 
 
 def planned(plan: Plan) -> Deployed:

@@ -338,3 +338,25 @@ def test_a_disk_that_is_full_loses_nothing_and_the_same_command_goes_on(dotr: Do
     assert "not fed yet" in dotr("status").out
     assert dotr("feed", "events", "-o", "out.jsonl").code == 0
     assert Path("out.jsonl").read_text().count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("keep", "what"),
+    [(0, "was emptied"), (1, "shrank"), (2, "changed")],
+    ids=["emptied", "shrank", "changed"],
+)
+def test_a_fed_file_that_is_another_now_is_named_before_what_came_late(
+    dotr: Dotr, keep: int, what: str
+) -> None:
+    dotr("deploy", "fire.dotr")
+    lines = [json.dumps({"time": t, "graph": f"<urn:a> <urn:b> {t} ."}) for t in range(1, 5)]
+    Path("in.jsonl").write_text("\n".join(lines) + "\n")
+    assert dotr("feed", "in.jsonl").code == 0
+    now = [line.replace("urn:b", "urn:c") for line in lines] if keep == 2 else lines[:keep]
+    Path("in.jsonl").write_text("".join(line + "\n" for line in now))
+    ran = dotr("feed", "in.jsonl")
+    assert ran.code == 0
+    assert f"`in.jsonl` {what} since it was fed: read anew" in ran.err
+    if keep:
+        assert ran.err.index("since it was fed") < ran.err.index(f"{len(now)} late")
+    assert "since it was fed" not in dotr("feed", "in.jsonl").err, "once"

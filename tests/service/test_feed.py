@@ -382,3 +382,33 @@ def test_commits_do_not_show_in_the_output(tmp_path: Path, monkeypatch: pytest.M
 def test_errors_are_never_bare(state: str) -> None:
     with pytest.raises(DotrError):
         feed(state, ["nowhere"])
+
+
+@pytest.mark.parametrize("more", [b"", b"what somebody added\n"])
+def test_an_output_replaced_by_other_bytes_is_refused(state: str, more: bytes) -> None:
+    lines = stream(80, bad=False)
+    feed(state, [write_lines("one.jsonl", lines[:60])], ["out.nq"])
+    written = Path("out.nq").read_bytes()
+    Path("out.nq").write_bytes(written[:-9] + b"replaced\n" + more)
+    with pytest.raises(RefusedError, match="D5213"):
+        feed(state, [write_lines("two.jsonl", lines[60:])], ["out.nq"])
+    assert Path("out.nq").read_bytes() == written[:-9] + b"replaced\n" + more, "nothing is cut"
+    Path("out.nq").write_bytes(written + more)
+    feed(state, ["two.jsonl"], ["out.nq"])
+    assert Path("out.nq").read_bytes().startswith(written)
+
+
+def test_commits_that_follow_output_are_synced_and_others_need_not_be(state: str) -> None:
+    class Watching(FailingDisk):
+        said: list[str] = []  # noqa: RUF012  # of this test
+
+        def execute(self, connection: sqlite3.Connection, statement: str, values: Any = ()) -> None:
+            self.said.append(statement)
+            super().execute(connection, statement, values)
+
+    disk = Watching(at=-1)
+    feed(state, [write_lines("in.jsonl", stream(60, bad=False))], ["out.nq"], disk=disk, every=1)
+    modes = [said.rsplit(" ", 1)[1] for said in disk.said if said.startswith("PRAGMA synchronous")]
+    events = len(Path("out.nq").read_text().splitlines())
+    assert {"FULL", "NORMAL"} == set(modes)
+    assert 1 < modes.count("FULL") <= events

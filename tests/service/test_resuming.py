@@ -176,6 +176,13 @@ def older(state: str) -> None:
         rules = [rule for (rule,) in connection.execute("SELECT DISTINCT rule FROM removed")]
         for table in ("closed", "removed", "stated", "given", "planned"):  # the last three: format 3
             connection.execute(f"DROP TABLE {table}")
+        connection.execute("ALTER TABLE outputs RENAME TO outputs_now")  # tails: format 4
+        connection.execute(
+            "CREATE TABLE outputs (path TEXT PRIMARY KEY, format TEXT NOT NULL, length INTEGER NOT NULL)"
+            " WITHOUT ROWID"
+        )
+        connection.execute("INSERT INTO outputs SELECT path, format, length FROM outputs_now")
+        connection.execute("DROP TABLE outputs_now")
         connection.execute("CREATE TABLE removed (rule TEXT PRIMARY KEY) WITHOUT ROWID")
         connection.executemany("INSERT INTO removed VALUES (?)", [(rule,) for rule in rules])
         connection.execute("UPDATE meta SET value = '1' WHERE key = 'format'")

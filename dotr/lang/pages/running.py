@@ -630,6 +630,14 @@ PAGES: Final = (
         "dotr undeploy Fire",
     ),
     _page(
+        "D5213",
+        "an output with other bytes than were committed",
+        "A feed goes on behind what it wrote: the end of the file must be what was committed last. This\n"
+        "one was edited, or another file stands in its place.",
+        "dotr feed s1.jsonl -o out.jsonl; sort -o out.jsonl out.jsonl; dotr feed s2.jsonl -o out.jsonl",
+        "dotr feed s1.jsonl -o out.jsonl; sort out.jsonl > sorted.jsonl; dotr feed s2.jsonl -o out.jsonl",
+    ),
+    _page(
         "D5210",
         "a rule that others read",
         "Without its events they would silently stop.",
