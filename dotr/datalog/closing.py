@@ -24,7 +24,7 @@ from dotr.datalog.schema import SAME_AS, Instantiated, instantiate, is_schema_pr
 from dotr.datalog.strata import check_recursion, check_rules, stratify
 from dotr.datalog.stratum_evaluation import StratumEvaluator
 from dotr.errors import Diagnostic, EngineError, ProgramError, Severity
-from dotr.ir import AggregateAtom, DatalogRule, NotAtom
+from dotr.ir import AggregateAtom, Atom, DatalogRule, NotAtom
 from dotr.joins.body import AbsentPattern, BodyPattern
 from dotr.joins.relations import (
     ALL,
@@ -37,7 +37,7 @@ from dotr.joins.relations import (
 )
 from dotr.joins.store import EVERYTHING, TripleIndex
 from dotr.rdf.background import Background, content_hash, many
-from dotr.rdf.overlay import Changes
+from dotr.rdf.overlay import Changes, Row
 from dotr.rdf.terms import RDF_TYPE, Term, Triple
 
 BACKGROUND_LIMIT = 20_000_000
@@ -88,8 +88,10 @@ def close_background(
     needed: Iterable[Relation] | None = None,
     limit: int = BACKGROUND_LIMIT,
     budget: int = UNLIMITED,
+    derived: dict[Relation, set[Row]] | None = None,
 ) -> Closed:
-    """Close `background`; `needed` are the relations that queries read, None for all.
+    """Close `background`; `needed` are the relations that queries read, None for all. `derived` gets the keys
+    of the rows that nobody states, by relation.
 
     Raises ProgramError for rules that are unsafe, not stratifiable, need not end, derive more than `limit`
     rows of a relation (D4001), or take more than `budget` units of work (D4003).
@@ -102,7 +104,9 @@ def close_background(
         wanted = _wanted(instantiated, needed)
         found, clauses = _program(instantiated, wanted)
         index = Background(triple for triple in background if found.keeps(triple))
-        tables, clashes = _derive(clauses, index, limit, budget)
+        if derived is not None:
+            derived.clear()
+        tables, clashes = _derive(clauses, index, limit, budget, derived)
         missed = instantiated.missed(index)
         if not missed:
             break
@@ -130,7 +134,7 @@ def load_background(
     """
     parts = _parts(data)
     index = Background.load(parts[0])
-    instantiated = instantiate(rules, tuple(_schema_of(index)), _as_it_is)
+    instantiated = instantiate(rules, tuple(_schema_of(index, rules)), _as_it_is)
     needed = None if needed is None else tuple(needed)
     wanted = _wanted(instantiated, needed)
     found, clauses = _over_instants(instantiated, index, wanted, _program(instantiated, wanted))
@@ -225,12 +229,16 @@ def with_equality(closed: Closed, met: Collection[Relation]) -> Clauses:
     return awake(closed.instantiated, closed.index, closed.reach.relations, closed.reach.rules, met)[1]
 
 
-def _schema_of(index: Background) -> Iterator[Triple]:
-    """Schema triples, and sameAs, which rules may wait for."""
+def _schema_of(index: Background, rules: Sequence[DatalogRule]) -> Iterator[Triple]:
+    """Schema triples that rules read, and sameAs, which rules may wait for. (Whatever is an rdfs:Resource is
+    schema by its name, and of no interest.)
+    """
+    bodies = (item.atom if isinstance(item, NotAtom) else item for rule in rules for item in rule.body)
+    read = {atom_relation(item) for item in bodies if isinstance(item, Atom)}
     for predicate, column in index.forward.items():
         if predicate == RDF_TYPE:
             for class_, subjects in index.backward[RDF_TYPE].items():
-                if class_.startswith("<http://www.w3.org/"):
+                if class_.startswith("<http://www.w3.org/") and class_relation(class_) in read:
                     yield from ((subject, RDF_TYPE, class_) for subject in many(subjects))
         elif predicate == SAME_AS or is_schema_predicate(predicate):
             yield from ((s, predicate, o) for s, objects in column.items() for o in many(objects))
@@ -283,7 +291,13 @@ def _close_plainly(rules: Sequence[DatalogRule], triples: Collection[Triple]) ->
     return list(index)
 
 
-def _derive(clauses: Clauses, index: Background, limit: int, budget: int) -> tuple[Tables, list[Triple]]:
+def _derive(
+    clauses: Clauses,
+    index: Background,
+    limit: int,
+    budget: int,
+    derived: dict[Relation, set[Row]] | None = None,
+) -> tuple[Tables, list[Triple]]:
     """Add to an index of explicit triples what the clauses derive; rows of aggregates, and clashes."""
     if not clauses.all:
         return {}, []
@@ -313,6 +327,9 @@ def _derive(clauses: Clauses, index: Background, limit: int, budget: int) -> tup
         ) from None
     touched = [changes for changes in store.overlay.touched if changes.relation not in (ALL, RDF_TYPE)]
     index.extend(triple for changes in touched for triple in triples_of(changes, changes.added))
+    for changes in touched if derived is not None else ():
+        if not (is_aggregate(changes.relation) or is_clash(changes.relation)):
+            derived[changes.relation] = set(changes.added)  # type: ignore[index]  # there is one
     clashes = [
         t for changes in touched if is_clash(changes.relation) for t in rows_of(changes, changes.added)
     ]

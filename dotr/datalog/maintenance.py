@@ -84,9 +84,11 @@ class Maintained:
         limits: Limits = _LIMITS,
         counting: bool = False,
     ) -> None:
+        derived: dict[Relation, set[Row]] | None = None
         if closed is None:
+            derived = {}
             budget = at_deployment(limits.budget, len(stated))
-            closed = close_background(rules, stated, needed, limits.background, budget)
+            closed = close_background(rules, stated, needed, limits.background, budget, derived)
         found, clauses = closing_program(closed)
         self.closed = closed
         self.index = closed.index
@@ -100,7 +102,10 @@ class Maintained:
         self._opened: dict[Relation, Statements] = {}
         for subject, predicate, object_ in closed.clashes:
             self._tables.setdefault(predicate, Table()).insert((subject, object_))
-        if marks is None:
+        if derived is not None:
+            for relation, rows in derived.items():
+                self._of(relation).derived.update(rows)
+        elif marks is None:
             self._note_derived(clauses, stated)
         self._changing = None if changing is None else set(changing)
         self._make()

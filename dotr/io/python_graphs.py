@@ -9,7 +9,7 @@ Bad input: D2001 a term that N-Triples does not know · D4105 no triple.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyoxigraph as ox
@@ -55,7 +55,27 @@ def triples_of(graph: GraphLike, base: str = STREAM_BASE) -> list[Triple]:
         return parse_triples(_ntriples(graph), Format.NTRIPLES)
     if not isinstance(graph, Iterable):
         raise no_triple(graph)
-    return list(dict.fromkeys(map(own_triple, graph)))
+    return list(dict.fromkeys(_own_triples(graph)))
+
+
+def _own_triples(items: Iterable[Any]) -> Iterator[Triple]:
+    """Triples of many, where terms recur: each spelling is looked at once."""
+    subjects: set[Any] = set()
+    predicates: set[Any] = set()
+    objects: dict[Any, Term] = {}
+    for item in items:
+        if type(item) is tuple and len(item) == 3 and type(item[0]) is type(item[1]) is type(item[2]) is str:
+            subject, predicate, object_ = item
+            if subject in subjects and predicate in predicates and object_ in objects:
+                yield subject, predicate, objects[object_]
+                continue
+            own = own_triple(item)
+            subjects.add(subject)
+            predicates.add(predicate)
+            objects[object_] = own[2]
+            yield own
+        else:
+            yield own_triple(item)
 
 
 def own_triple(item: Any) -> Triple:

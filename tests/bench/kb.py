@@ -112,7 +112,7 @@ def saving(copies: int, department: str) -> dict[str, Any]:
 
 
 def beside_owlrl(department: str) -> dict[str, Any]:
-    """The closure by owlrl and by a knowledge base, of one department."""
+    """The closure by owlrl and by a knowledge base."""
     given = universities(1, department)
     seconds, kb = timed(lambda: KnowledgeBase(given, entailment="owl2rl", terms="canonical"))
     graph = graph_of(given)
@@ -169,7 +169,7 @@ def run(quick: bool) -> dict[str, Any]:
     count = 300 if quick else 3_000
     rows = [updates(copies, department, count) for copies in (small, large)]
     saved = saving(large, department)
-    peer = beside_owlrl("Department0.")
+    peer = beside_owlrl(department)
     held = {library: memory(library, small, department) for library in LIBRARIES}
     limits = {"median µs": 200, "p99 µs": 5_000}
     checks = {
