@@ -32,6 +32,7 @@ from dotr.io.files.background import BackgroundFiles, read_background
 from dotr.io.files.rule_texts import read_rules_text
 from dotr.io.files.sources import SourceOptions, Sources, live, resolve
 from dotr.io.message_parts import message_of
+from dotr.io.python_answers import asked
 from dotr.io.python_events import NO_EVENTS, Event, Events, frame_of, keeps
 from dotr.io.python_graphs import IRI, GraphLike, triples_of
 from dotr.io.term_reading import read_term
@@ -43,6 +44,8 @@ from dotr.rdf.terms import Triple
 from dotr.tesla.detector import Restored
 
 if TYPE_CHECKING:
+    import rdflib
+
     from dotr.explain.explanation import Explaining, Explanation
 
 __all__ = ["Engine", "Event", "Events", "checked_budget", "duration", "frame_of"]
@@ -336,6 +339,29 @@ class Engine:
             raise EngineError(
                 Diagnostic("D5102", "this is no snapshot, or a damaged one", hint="start anew without it")
             ) from error
+
+    def query(
+        self, query: str, *, at: int | datetime | str | None = None
+    ) -> bool | list[dict[str, rdflib.term.Node]] | rdflib.Graph:
+        """Ask a SPARQL query, or a QUERY of the rules by its name, of what holds, everything derived.
+
+        Of background and what lasts, as it is stated now; with `at`, of an instant that is kept (an engine
+        with `keep`), the graphs that came then included. SELECT gives variable → value for each row, ASK the
+        answer, CONSTRUCT and DESCRIBE a graph. The program's prefixes hold.
+        Raises ProgramError D12xx, UsageError D4176 for an engine that keeps nothing, D4178, and D4112 for
+        NOW() without `at`. Cost: all is derived anew.
+        """
+        program = self.program
+        time = None if at is None else self._time(at)[0]
+        if time is None:
+            stated = self.pipeline.lasting() or self.pipeline.deployment.background
+        else:
+            from dotr.explain.instants import KeptInstants  # noqa: PLC0415  # start-up: few engines explain
+
+            stated, _ = KeptInstants(self._explains().record).state(time)
+        whole = Deployment(program, stated, Settings(materialize_all=True)).enrich
+        whole.instant(())
+        return asked(query, program, list(whole.state()), time, self.clock or Clock())
 
     @property
     def program(self) -> Program:

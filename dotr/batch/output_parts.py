@@ -23,11 +23,11 @@ from dotr.errors import Diagnostic, RefusedError
 from dotr.events import Clock, Composite, Time
 from dotr.io.event_table import ROWS, EventTableWriter
 from dotr.io.files.outputs import unwritable
-from dotr.io.output_formats import ENDINGS
+from dotr.io.output_formats import ENDINGS, EVENT_FORMATS
 from dotr.io.sinks import formatter
 from dotr.ir import Program
 
-FORMATS = tuple(format_ for format_ in ENDINGS if format_ != "text")
+FORMATS = tuple(format_ for format_ in EVENT_FORMATS if format_ != "text")
 """Those of `--format`."""
 
 RUN_FILE = "_dotr_run.json"

@@ -6,22 +6,23 @@ Place:   one enrichment, one query; the same two steps as in a run, without dete
 from __future__ import annotations
 
 import json
+import os
+import re
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import click
-import pyoxigraph as ox
 
-from dotr.budget import Exhausted, Meter, at_deployment
 from dotr.cli.options import budget_option, output_options, reading, rules_options, source_options
 from dotr.cli.render import counted, note
 from dotr.cli.run import DeadLetters, chosen_format, outputs_apart
+from dotr.core.asking import answer as answer_of
+from dotr.core.asking import graph_of, makes_a_graph
 from dotr.core.deployment import Deployment, Settings
 from dotr.core.jumps import Jumps
 from dotr.core.lasting_instants import LastingInstants
 from dotr.core.parts import Part, labelled
-from dotr.core.query_units import much_work_of
 from dotr.datalog.owl_lists import rules_over
 from dotr.errors import DataError, Diagnostic, DotrError, EngineError, UsageError
 from dotr.events import Clock, Message, Time, Values
@@ -31,36 +32,32 @@ from dotr.io.files.background import read_background
 from dotr.io.files.outputs import StreamOutput, open_output
 from dotr.io.files.rule_texts import RuleTexts, read_rules_text, read_standard_input
 from dotr.io.files.sources import SourceOptions, Sources
+from dotr.io.output_formats import GRAPH_FORMATS, refused
 from dotr.io.term_formatting import TermFormatter, json_terms
 from dotr.io.timestamps import TimeError, parse_text
 from dotr.ir import Program, Select
-from dotr.joins.store import TripleIndex
 from dotr.lang import load_program, parse_query
-from dotr.rdf.background import Background
+from dotr.lang.grammar.base import nearest
 from dotr.rdf.terms import Triple, literal
-from dotr.reference.enrich import LiteralEnricher, quad
-from dotr.sparql.building import Builder
-from dotr.sparql.compiled import CompiledQuery
+from dotr.reference.enrich import LiteralEnricher
 from dotr.sparql.full import FullQuery
-from dotr.sparql.interpreter import InterpretedQuery, asks_time
-from dotr.sparql.translate import Refused, translate
 
 FORMATS = ("text", "jsonl")
 
 
 @click.command(short_help="SPARQL over the enriched state at one time, or over the background.")
 @click.argument("rules", metavar="RULES")
-@click.argument("sources", metavar="[SOURCE...]", nargs=-1)
-@click.argument("query", metavar="QUERY.rq")
+@click.argument("rest", metavar="[SOURCE...] QUERY", nargs=-1)
+@click.option("--query", "named", metavar="NAME", help="Instead of QUERY: a QUERY of the rules, by its name.")
 @click.option("--at", metavar="TIME", help="Which instant of the SOURCEs: 12, or 2026-01-01T08:00:12Z.")
 @rules_options
 @source_options
 @budget_option
-@output_options(FORMATS)
+@output_options((*FORMATS, *GRAPH_FORMATS))
 def command(
     rules: str,
-    sources: tuple[str, ...],
-    query: str,
+    rest: tuple[str, ...],
+    named: str | None,
     at: str | None,
     background: tuple[str, ...],
     more_rules: tuple[str, ...],
@@ -76,29 +73,44 @@ def command(
     overwrite: bool,
     quiet: bool,
 ) -> int:
-    """Ask a SELECT or ASK query of what holds at one time.
+    """Ask a query of what holds at one time: a file, - for standard input, or the text of the query.
 
-    RULES is a .dotr, .dlog or RDF file. With SOURCEs and --at the query sees background, what came until then
-    and lasts, the graphs of that instant, and what the rules derive; without them the background and what
-    follows from it.
+    SELECT and ASK give rows or an answer, CONSTRUCT and DESCRIBE a graph. RULES is a .dotr, .dlog or RDF
+    file.
+    With SOURCEs and --at the query sees background, what came until then and lasts, the graphs of that
+    instant, and what the rules derive; without them the background and what follows from it.
     """
+    if named is None and not rest:
+        raise click.UsageError("name a query: a file, its text, or --query NAME")
+    sources, query = (rest, "") if named is not None else (rest[:-1], rest[-1])
     if bool(sources) != (at is not None):
         raise UsageError(
-            Diagnostic(
-                "D4110", "SOURCE and --at go together", hint="dotr query RULES SOURCE… --at 12 QUERY.rq"
-            )
+            Diagnostic("D4110", "SOURCE and --at go together", hint="dotr query RULES SOURCE… --at 12 QUERY")
         )
-    format_ = chosen_format(format_, output, FORMATS, "dotr query")
+    inline = bool(_INLINE.search(query)) and not os.path.exists(query)
+    asked = query if inline else query_text(query) if query else ""
+    graph = makes_a_graph(asked)
+    can = GRAPH_FORMATS if graph else FORMATS
+    if format_ is not None and format_ not in can:
+        raise refused(f"{format_} of this query", can, "dotr query")
+    if format_ is None and graph and output is None:
+        format_ = "turtle"
+    format_ = format_ or chosen_format(format_, output, can, "dotr query")
     options = reading(base, time_path, time_unit, max_document)
     texts = [path for path in (rules, *more_rules) if not _is_rdf(path)]
     rule_texts = RuleTexts()
     program = load_program(texts, rule_texts) if texts else Program()
     documents = [path for path in (rules, *more_rules) if _is_rdf(path)]
     documents = [*program.background, *documents, *background]
-    inputs = [*rule_texts.read_files, *documents, *sources, query]
+    inputs = [*rule_texts.read_files, *documents, *sources, *([] if inline or not query else [query])]
     outputs_apart([output] if output else [], [on_error], inputs)
     triples = read_background(documents, base, max_document, named=program.named)
-    select = parse_query(query_text(query), query, program.prefixes)
+    name = "<query>" if inline else query
+    select = None
+    if named is not None:
+        select = _named(program, named)
+    elif not graph:
+        select = parse_query(asked, name, program.prefixes)
     instant = None
     if at is not None:
         with DeadLetters(on_error, overwrite) as dead:
@@ -108,10 +120,18 @@ def command(
             note(f"{counted(refusals.count, 'document')} refused")
         if instant.graphs == 0 and not quiet:
             note(f"no graph came at {instant.clock.text(instant.time)}: the answer is that of an empty one")
-    answer = _answer(program, triples, select, instant, verify, budget)
+    state = _state(program, triples, () if instant is None else instant.triples, verify, budget)
+    answer: bool | list[Values] | list[Triple]
+    if select is None:
+        answer = graph_of(asked, name, program.prefixes, state)
+    else:
+        answer = _answer(select, state, instant)
     out = open_output(output, overwrite) if output else StreamOutput(sys.stdout.buffer)
     text = format_ == "text"
-    if isinstance(answer, bool):
+    if select is None:
+        write = TermFormatter(program.prefixes) if format_ == "turtle" else None
+        out.write(_graph_text(answer, write))  # type: ignore[arg-type]  # triples, without a SELECT
+    elif isinstance(answer, bool):
         out.write(f"{str(answer).lower()}\n" if text else f'{{"boolean":{str(answer).lower()}}}\n')
     elif text:
         out.write(table(select.variables, answer, TermFormatter(program.prefixes)))
@@ -120,6 +140,27 @@ def command(
             out.write(json_row(select.variables, row) + "\n")
     out.finish()
     return 1 if answer is False else 0
+
+
+_INLINE = re.compile(r"[\s{]")
+"""What a text of SPARQL has, and names of files seldom."""
+
+
+def _named(program: Program, name: str) -> Select:
+    """A QUERY of the program. Raises UsageError D4179."""
+    if name not in program.written:
+        names = list(program.written)
+        hint = nearest(name, names) or f"queries: {', '.join(names) or 'none'}"
+        raise UsageError(Diagnostic("D4179", f"there is no query `{name}` in the rules", hint=hint))
+    return program.written[name]
+
+
+def _graph_text(triples: Sequence[Triple], notation: TermFormatter | None) -> str:
+    """A graph as Turtle with the program's prefixes, or as N-Triples."""
+    if notation is None:
+        return "".join(f"{s} {p} {o} .\n" for s, p, o in triples)
+    lines = [f"{notation.term(s)} {notation.term(p)} {notation.term(o)} .\n" for s, p, o in triples]
+    return notation.header() + "".join(lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,61 +250,15 @@ def _stated(
     return instants.stated()
 
 
-def _answer(
-    program: Program,
-    background: Sequence[Triple],
-    select: Select,
-    instant: Instant | None,
-    verify: bool,
-    budget: int,
-) -> bool | list[Values]:
-    if instant is None and asks_time(select):
+def _answer(select: Select, state: Collection[Triple], instant: Instant | None) -> bool | list[Values]:
+    query = FullQuery(select)
+    if instant is None and query.text("1") != query.text("2"):
         raise UsageError(
             Diagnostic(
                 "D4112", "this query asks for NOW(), and no instant is given", hint="add SOURCE and --at"
             )
         )
-    triples = instant.triples if instant is not None else ()
-    state = _state(program, background, triples, verify, budget)
-    store = TripleIndex(Background(state))
-    if instant is not None:
-        store.moment.clock, store.moment.time = instant.clock, instant.time
-    limit = at_deployment(budget, len(state))
-    try:
-        rows = _solutions(select, store, Meter(limit))
-    except Exhausted as exhausted:
-        raise much_work_of(exhausted, "of the command", select, limit, "over what holds") from None
-    if verify:
-        _compare(select, state, instant, rows)
-    return bool(rows) if select.ask else rows
-
-
-def _solutions(select: Select, store: TripleIndex, meter: Meter) -> list[Values]:
-    """By the plans of a deployment where there are some, else interpreted. Raises Exhausted."""
-    try:
-        translated = translate(select)
-    except Refused:
-        return InterpretedQuery(select, store, meter).solutions()
-    return CompiledQuery(translated, Builder(store, meter=meter)).solutions()
-
-
-def _compare(
-    select: Select, state: Collection[Triple], instant: Instant | None, rows: Sequence[Values]
-) -> None:
-    """Raise EngineError D4090 unless the full engine answers the same."""
-    full, store = FullQuery(select), ox.Store()
-    store.bulk_extend(quad(triple) for triple in state)
-    now = instant.clock.term(instant.time) if instant is not None else literal("")
-    same = full.ask(store, now) is bool(rows) if select.ask else full.solutions(store, now) == rows
-    if not same:
-        raise EngineError(
-            Diagnostic(
-                "D4090",
-                "engine and full SPARQL engine answer differently",
-                select.span,
-                hint="this is a bug of dotr: please report query, rules and input",
-            )
-        )
+    return answer_of(select, state, literal("") if instant is None else instant.clock.term(instant.time))
 
 
 def _state(

@@ -79,6 +79,11 @@ class Explaining:
         self._record, self._places = record, places
         self._instants = KeptInstants(record)
 
+    @property
+    def record(self) -> Record:
+        """What is kept."""
+        return self._record
+
     def _explainer(self) -> Explainer:
         writer = Writer(self._record.program.prefixes)
         low = min(self._record.times(), default=0)

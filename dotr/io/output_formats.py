@@ -21,17 +21,22 @@ ENDINGS: Final[Mapping[str, str]] = {
     "nquads": "nq",
     "csv": "csv",
     "parquet": "parquet",
+    "turtle": "ttl",
+    "ntriples": "nt",
 }
-"""Format of events → what the names of its files end in."""
+"""Format → what the names of its files end in."""
 
-EVENT_FORMATS: Final = tuple(ENDINGS)
+EVENT_FORMATS: Final = ("text", "jsonl", "trig", "nquads", "csv", "parquet")
+"""Those of events."""
+
+GRAPH_FORMATS: Final = ("turtle", "ntriples")
+"""Those of one graph."""
 
 _OTHERS: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("ttl", "n3", "turtle"), "Turtle"),
+    **dict.fromkeys(("n3", "turtle"), "Turtle"),
     **dict.fromkeys(("rdf", "owl", "xml"), "XML"),
     **dict.fromkeys(("gz", "bz2", "xz", "zst", "zip"), "compressed"),
     **dict.fromkeys(("md", "html"), "a page"),
-    "nt": "N-Triples",
     "jsonld": "JSON-LD",
     "json": "one JSON document",
     "tsv": "tab-separated",

@@ -91,3 +91,46 @@ def test_refused_documents_go_where_they_are_asked_to(dotr: Dotr) -> None:
     ran = dotr("query", "fire.dotr", "log.jsonl", "--at", "10", "hot.rq", "--on-error", "file=dead.jsonl")
     assert (ran.code, json.loads(Path("dead.jsonl").read_text())["document"]) == (1, "nonsense")
     assert "1 document refused" in ran.err
+
+
+def test_a_query_may_be_given_as_text(dotr: Dotr) -> None:
+    asked = "SELECT ?x { ?x :is_in_room :roomA }"
+    assert dotr("query", "fire.dotr", asked, "--format", "text").out == "?x\n:locA\n:locB\n"
+
+
+def test_a_query_of_the_rules_is_asked_by_its_name(dotr: Dotr) -> None:
+    ran = dotr("query", "fire.dotr", "events", "--at", "12", "--query", "Fire.Smoke", "--format", "text")
+    assert ran.out == "?room\n:roomA\n"
+    ran = dotr("query", "fire.dotr", "events", "--at", "12", "--query", "Fire.Smok")
+    assert ran.code == 2
+    assert "D4179" in ran.err
+    assert "did you mean `Fire.Smoke`?" in ran.err
+
+
+def test_a_construct_gives_a_graph_in_the_form_of_the_name(dotr: Dotr, folder: Path) -> None:
+    asked = "CONSTRUCT { ?room :has ?x } WHERE { ?x :is_in_room ?room }"
+    assert ":roomA :has :locA .\n:roomA :has :locB .\n" in dotr("query", "fire.dotr", asked).out
+    assert dotr("query", "fire.dotr", asked, "-o", "k.nt").code == 0
+    lines = (folder / "k.nt").read_text(encoding="utf-8").splitlines()
+    assert len(lines) == 2
+    assert lines[0].startswith("<http://example.org/building#roomA> ")
+    assert dotr("query", "fire.dotr", asked, "-o", "k.ttl").code == 0
+    assert (folder / "k.ttl").read_text(encoding="utf-8") == dotr("query", "fire.dotr", asked).out
+    refused = dotr("query", "fire.dotr", asked, "-o", "k.jsonl")
+    assert (refused.code, "D4151" in refused.err) == (2, True)
+    refused = dotr("query", "fire.dotr", "SELECT * { ?s ?p ?o }", "-o", "k2.ttl")
+    assert (refused.code, "D4151" in refused.err) == (2, True)
+
+
+def test_a_description_goes_on_through_blank_nodes(dotr: Dotr, folder: Path) -> None:
+    (folder / "b.ttl").write_text("<urn:a> <urn:p> [ <urn:q> [ <urn:r> 1 ] ] . <urn:z> <urn:p> <urn:a> .")
+    out = dotr("query", "b.ttl", "DESCRIBE <urn:a>", "--format", "ntriples").out
+    assert out.count("\n") == 3
+    assert "urn:z" not in out
+
+
+@pytest.mark.parametrize("word", ["SERVICE <urn:s> { ?s ?p ?o }", "BIND(NOW() AS ?o)"])
+def test_a_graph_is_made_of_the_state_alone(dotr: Dotr, word: str) -> None:
+    ran = dotr("query", "fire.dotr", f"CONSTRUCT {{ ?s ?p ?o }} WHERE {{ ?s ?p ?x {word} }}")
+    assert (ran.code, "D4178" in ran.err) == (2, True)
+    assert "D1201" in dotr("query", "fire.dotr", "CONSTRUCT { ?s ?p } WHERE").err

@@ -185,3 +185,25 @@ def test_the_notebook_of_the_examples_runs_and_shows_what_it_has_saved(
             assert repr(value) == "".join(output["data"]["text/plain"])
             shown += 1
     assert shown >= 4
+
+
+def test_an_engine_is_asked_what_holds() -> None:
+    engine = dotr.Engine.from_text(
+        RULES + "RULE Kept DEFINE { dotr_x a :Kept } FROM Door",
+        background="<urn:ex:oven> a <urn:ex:Machine> .",
+        keep="1 min",
+    )
+    engine.push("<urn:ex:d> <urn:ex:door> <urn:ex:oven> .", at=3)
+    engine.push("<urn:ex:o> <urn:ex:celsius> 7 ; <urn:ex:of> <urn:ex:m> .", at=5)
+    engine.finish()
+    assert engine.query("SELECT ?x { ?x a :Machine }") == [{"x": URI.oven}]
+    assert engine.query("ASK { ?o :door :oven }") is False
+    assert engine.query("ASK { ?o :door :oven }", at=3) is True
+    assert engine.query("Temp", at=5) == [{"m": URI.m, "c": rdflib.Literal(7)}]
+    graph = engine.query("CONSTRUCT { ?x :is ?y } WHERE { ?x a ?y }")
+    assert isinstance(graph, rdflib.Graph)
+    assert set(graph) == {(URI.oven, URI["is"], URI.Machine)}
+    with pytest.raises(dotr.UsageError, match="D4112"):
+        engine.query("SELECT (NOW() AS ?n) {}")
+    with pytest.raises(dotr.UsageError, match="D4176"):
+        dotr.Engine.from_text(RULES).query("ASK { ?s ?p ?o }", at=5)

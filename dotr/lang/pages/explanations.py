@@ -55,6 +55,21 @@ PAGES: Final = (
         'engine = dotr.Engine("fire.dotr", keep="horizon"); …; event.explain()',
     ),
     _page(
+        "D4178",
+        "a CONSTRUCT or DESCRIBE that asks for more than the state",
+        "It is answered from what holds at one time, and always alike: other services, named graphs, the "
+        "clock and chance are no part of that.",
+        "dotr query fire.dotr 'CONSTRUCT { ?s ?p ?o } FROM <urn:g> WHERE { ?s ?p ?o }'",
+        "dotr query fire.dotr 'CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o }'",
+    ),
+    _page(
+        "D4179",
+        "no query of that name",
+        "--query takes a QUERY that the rules define; those written inside a rule are called Rule.Event.",
+        "dotr query fire.dotr --query Smok",
+        "dotr query fire.dotr --query Smoke",
+    ),
+    _page(
         "D4177",
         "proofs in a format without a place for them",
         "`dotr run --explain` puts the proof of each event into its JSON line. The other formats have no "
