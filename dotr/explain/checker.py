@@ -18,6 +18,8 @@ import pyoxigraph as ox
 
 from dotr.datalog.owl_lists import rules_over
 from dotr.events import Clock, Fact, Time
+from dotr.explain.held_checker import HeldChecker, facts_below
+from dotr.explain.held_proofs import Holding
 from dotr.explain.proofs import (
     Changed,
     Chosen,
@@ -187,8 +189,32 @@ class Checker:
                 self._claim(proof.fact[3] == name, f"{position} is another event")
             case Solution():
                 self._solution(streams[position].stream, proof, proof.why, Of.INSTANT)
+            case Holding() as holding:
+                self._held(streams[position].stream, proof.fact, holding)
             case Changed() as change:
                 self._changed(streams[position].stream, proof, change)
+
+    def _held(self, stream: str, fact: Fact, holding: Holding) -> None:
+        """What holds, and what came at the leaves of it."""
+        self.found += self._lars().faults(stream, fact, holding)
+        for placed, leaf in facts_below(holding):
+            same = leaf.fact[1] == placed.values and leaf.stream == placed.name
+            self._claim(same, f"{placed.name} is supported by another fact")
+            if isinstance(leaf.why, Solution):
+                self._solution(placed.name, leaf, leaf.why, Of.INSTANT)
+            elif isinstance(leaf.why, EventProof):
+                self._claim(leaf.why.rule.name == placed.name, f"{placed.name} is another rule's event")
+                values = leaf.why.values
+                self._claim(values == placed.values, f"{placed.name} has other values than its event")
+                self.event(leaf.why)
+
+    def _lars(self) -> HeldChecker:
+        def given(name: str) -> list[Fact]:
+            if name not in self.program.selects:
+                return list(self.composites.get(name, ()))
+            return [fact for time in sorted(self.stated) for fact in self.facts(name, time)]
+
+        return HeldChecker(self.program, self.clock, min(self.stated, default=0), given)
 
     def _changed(self, stream: str, proof: FactProof, change: Changed) -> None:
         """A stream of changes has the fact, and there are so many answers on both sides of it."""
@@ -298,6 +324,8 @@ class Checker:
         inside_window, itself = _window(rule, conjunct, row)
         if position.chained:
             known = list(self.composites.get(position.stream, ()))
+        elif position.held:
+            known = list(self._lars().seen(position.stream, now))
         else:
             times = {*self.stated, *self._ticks(rule, now), *self._jumps(rule, now)}
             known = [

@@ -16,7 +16,8 @@ from dotr.explain.matches import Explainer
 from dotr.explain.proofs import Missing, TripleProof, WhyNot
 from dotr.explain.record import Record
 from dotr.explain.solutions import Text
-from dotr.explain.text import Node, Places, Renderer, drawn
+from dotr.explain.text import Places, Renderer, drawn
+from dotr.explain.tree import Node
 from dotr.rdf.terms import Term
 from dotr.sparql.printing import Writer
 

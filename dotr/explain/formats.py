@@ -11,6 +11,8 @@ from html import escape
 from typing import Any, assert_never
 
 from dotr.events import Clock, Fact
+from dotr.explain.held_proofs import Holding
+from dotr.explain.held_text import HeldValues
 from dotr.explain.proofs import (
     Blocked,
     Changed,
@@ -32,7 +34,8 @@ from dotr.explain.proofs import (
     Unopened,
     WhyNot,
 )
-from dotr.explain.text import Node, Places, selection_text, window_text
+from dotr.explain.text import Places, selection_text, window_text
+from dotr.explain.tree import Node
 from dotr.ir import Node as IrNode
 from dotr.ir import Summarise, Var
 
@@ -46,6 +49,7 @@ class Values:
         self._clock = clock
         self._places = places
         self._rule_text = rule_text
+        self._held = HeldValues(clock, self._fact)
 
     def of(self, found: WhyNot | TripleProof | Missing) -> Plain:
         """An explanation; `fired` says of a rule whether it is of an event."""
@@ -68,11 +72,18 @@ class Values:
                     "matched": found.found,
                     "nearest": [list(triple) for triple in found.near],
                     "left_out": list(found.left_out),
+                    **self._not_held(found),
                 }
             case Blocked():
                 return self._blocked(found)
             case _:
                 assert_never(found)
+
+    def _not_held(self, found: NoTrigger) -> Plain:
+        """Why a head gives a rule no fact."""
+        if found.held_before:
+            return {"held_before": True}
+        return {"not_held": self._held.failures(found.not_held)} if found.not_held else {}
 
     def event(self, proof: EventProof) -> Plain:
         """The proof of an event."""
@@ -130,6 +141,8 @@ class Values:
                 found["event"] = {"id": name, "kept": False}
             case Solution() as why:
                 found |= self._solution(why)
+            case Holding() as holding:
+                found |= self._held.holding(holding)
             case Changed() as change:
                 found |= self._solution(change.solution)
                 found["change"] = change.operator.value

@@ -14,6 +14,7 @@ from typing import assert_never
 
 from dotr.events import Fact, Time, Values
 from dotr.explain.derivations import Derivations
+from dotr.explain.holding import HeldExplainer
 from dotr.explain.instants import KeptInstants
 from dotr.explain.proofs import (
     Blocked,
@@ -87,6 +88,7 @@ class Explainer:
         self._rules = [LiteralRule(rule, history.clock) for rule in history.program.rules]
         self._ticks = ticks_seen(history.program)
         self._solutions: dict[tuple[str, Fact], Solution | Changed] = {}
+        self._held = HeldExplainer(history, history.program, self._read_by_lars, self._opened_fact)
 
     # -- why
 
@@ -135,6 +137,9 @@ class Explainer:
             if event is not None and depth > 0:
                 why = self.event(event, depth - 1)
             return FactProof(position.name, position.stream, position.variables, fact, why)
+        if position.held:
+            held = self._held.why(position.stream, fact, depth)
+            return FactProof(position.name, position.stream, position.variables, fact, held)
         key = position.stream, fact
         if key not in self._solutions:
             self._solutions[key] = self._why(position.stream, fact)
@@ -165,6 +170,29 @@ class Explainer:
             return alternatives(select, values, derivations, self.text)
         return solution(select, values, derivations, self.text)
 
+    # -- what holds
+
+    def _read_by_lars(self, name: str, start: Time, end: Time) -> list[Fact]:
+        """The facts of a query, or the events of a rule, that LARS rules see in a stretch."""
+        program = self.history.program
+        if name not in program.selects:
+            place = program.rule_index(name)
+            return [e.fact for e in self.history.events if e.rule == place and start <= e.time <= end]
+        times = [time for time in self.history.times() if start <= time <= end]
+        return [fact for time in times for fact in self.instants.facts(time, name)]
+
+    def _opened_fact(self, name: str, values: Values, after: Time, end: Time, depth: int) -> FactProof | None:
+        """The last fact of a query or rule with these values in `(after, end]`."""
+        program = self.history.program
+        facts = [fact for fact in self._read_by_lars(name, after + 1, end) if fact[1] == values]
+        if not facts:
+            return None
+        chained = name not in program.selects
+        variables = (
+            program.rules[program.rule_index(name)].variables if chained else program.selects[name].variables
+        )
+        return self._fact(Position(name, name, variables, chained), facts[-1], depth)
+
     # -- windows
 
     def _window(self, index: int, conjunct: Conjunct, row: Row, now: Time) -> _Window:
@@ -187,6 +215,8 @@ class Explainer:
             place = self.history.program.rule_index(position.stream)
             found = [e.fact for e in self.history.events if e.rule == place and start <= e.time <= end]
             return sorted(found, key=fact_key)
+        if position.held:
+            return self._held.facts(position.stream, start, end)
         first = max(start, self.history.first_instant or start)
         ticks = [t for d in sorted(self._ticks[index]) for t in range(-(-first // d) * d, end + 1, d)]
         return self.instants.between(index, position.stream, start, end, ticks)
@@ -358,6 +388,10 @@ class Explainer:
         left_out = tuple(graph.place or "a graph" for graph in self.history.left_out(time))
         if isinstance(rule.trigger, Every) or rule.trigger.chained:
             return NoTrigger(rule, time, seen, left_out=left_out)
+        if rule.trigger.held:
+            held = self._held.facts(rule.trigger.stream.rpartition(" ")[2], time, time)
+            failed = () if held else self._held.why_not(rule.trigger.stream, time)
+            return NoTrigger(rule, time, seen, left_out=left_out, not_held=failed, held_before=bool(held))
         standing = program.standing.get(rule.trigger.stream)
         select = program.selects[rule.trigger.stream]
         operator = None if standing is None else standing.operator

@@ -13,6 +13,7 @@ from enum import Enum
 from typing import TypeAlias
 
 from dotr.events import Fact, Time
+from dotr.explain.held_proofs import Holding, LarsFailure
 from dotr.ir import Conjunct, DatalogRule, Node, RelationToStream, Rule
 from dotr.rdf.terms import Term, Triple
 
@@ -124,15 +125,15 @@ class Changed:
 
 @dataclass(frozen=True, slots=True)
 class FactProof:
-    """A fact at a position. `why` is its solution, the change of answers, or the event that it is; None for a
-    tick.
+    """A fact at a position. `why` is its solution, the change of answers, what holds, or the event that it
+    is; None for a tick.
     """
 
     position: str
     stream: str
     variables: tuple[str, ...]
     fact: Fact
-    why: Solution | Changed | EventProof | EventLeaf | None
+    why: Solution | Changed | Holding | EventProof | EventLeaf | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +218,8 @@ class NoTrigger:
     """No fact of the trigger at that time. `looked_for`: the query's patterns; `found`: how many of them, in
     the order written, have a common solution; `near`: triples that are nearest to the first that has none.
     `operator`: of a stream of changes, whose patterns are looked for in what lasts. `left_out`: places of
-    graphs of that time that came too late or were refused.
+    graphs of that time that came too late or were refused. `not_held`: of a head, why each of its rules gives
+    nothing; `held_before`: it holds, and did at the point before.
     """
 
     rule: Rule
@@ -228,6 +230,8 @@ class NoTrigger:
     near: tuple[Triple, ...] = ()
     operator: RelationToStream | None = None
     left_out: tuple[str, ...] = ()
+    not_held: tuple[LarsFailure, ...] = ()
+    held_before: bool = False
 
 
 WhyNot: TypeAlias = Blocked | NoTrigger | EventProof

@@ -14,6 +14,8 @@ from rdflib.namespace import PROV, RDF, RDFS, XSD
 from rdflib.util import from_n3
 
 from dotr.events import Clock
+from dotr.explain.held_checker import facts_below
+from dotr.explain.held_proofs import Holding
 from dotr.explain.proofs import (
     Blocked,
     Changed,
@@ -105,6 +107,9 @@ class _Writer:
             self.graph.add((node, PROV.generatedAtTime, self._term(self._clock.term(proof.fact[0]))))
             activity = self._activity(node, proof.stream or "tick")
             why = proof.why.solution if isinstance(proof.why, Changed) else proof.why
+            if isinstance(why, Holding):
+                for _, leaf in facts_below(why):
+                    self.graph.add((activity, PROV.used, self._fact(leaf)))
             if isinstance(why, Solution):
                 for premise in why.premises:
                     self.graph.add((activity, PROV.used, self._triple(premise)))

@@ -22,11 +22,13 @@ from dotr.errors import DotrError
 from dotr.events import Clock, Fact, Message, RawMatch, Time, in_order
 from dotr.explain.statements import Statements
 from dotr.ir import Program, Rule
+from dotr.lars.reach import horizon
 from dotr.rdf.terms import Term, Triple
 from dotr.reference.tesla import fact_key
 from dotr.tesla.detector import Restored
 from dotr.tesla.identity import match_hash
 from dotr.tesla.references import depths, horizons
+from dotr.tesla.silence import ENDLESS
 
 TRIM = 63
 """What is too old is forgotten when so many graphs have come, and one more: a mask."""
@@ -277,7 +279,13 @@ class RecordedPipeline(Pipeline):
 
 
 def reach_of(program: Program) -> Time:
-    """How far back explanations of a program's rules look, in µs."""
+    """How far back explanations of a program's rules look, in µs; what holds may depend on everything."""
+    if program.lars.rules:
+        back, _ = horizon(program.lars)
+        if back is None:
+            return ENDLESS
+        step = program.lars.step or 1_000_000
+        return max(map(_reach, horizons(program), program.rules), default=0) + back + 2 * step
     return max(map(_reach, horizons(program), program.rules), default=0)
 
 

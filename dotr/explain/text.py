@@ -8,10 +8,12 @@ Method:  every proof becomes lines with children; a sub-proof that was printed i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TypeAlias, assert_never
 
 from dotr.events import Clock, Fact, Time
+from dotr.explain.held_proofs import Holding
+from dotr.explain.held_text import HeldRenderer
 from dotr.explain.proofs import (
     Blocked,
     Changed,
@@ -34,12 +36,14 @@ from dotr.explain.proofs import (
     Unopened,
     WhyNot,
 )
+from dotr.explain.tree import Node
 from dotr.ir import (
     Absent,
     Between,
     Choose,
     Conjunct,
     DatalogRule,
+    Every,
     RelationToStream,
     Selection,
     Summarise,
@@ -53,15 +57,6 @@ from dotr.sparql.printing import Writer
 WIDTH = 100
 Places: TypeAlias = Callable[[Triple, Time | None], str]
 """(triple, its instant, None for the background) → where it stands, or ""."""
-
-
-@dataclass(slots=True)
-class Node:
-    """A line with what stands below it. `right` is shown at the right margin where it fits."""
-
-    text: str
-    children: list[Node] = field(default_factory=list)
-    right: str = ""
 
 
 class Renderer:
@@ -80,6 +75,10 @@ class Renderer:
         self._clock = clock
         self._places = places
         self._seen: set[object] = set()
+        self._held = HeldRenderer(self._writer_prefixes(), clock, self._fact)
+
+    def _writer_prefixes(self) -> dict[str, str]:
+        return {"xsd": XSD, **self._prefixes}
 
     def node(self, found: WhyNot | TripleProof | Missing) -> Node:
         """An explanation as a tree of lines."""
@@ -129,7 +128,7 @@ class Renderer:
 
     def _fact(self, how: str, proof: FactProof, right: str = "") -> Node:
         fact = proof.fact
-        node = Node(f"{how} {self._plain(proof.position, proof.variables, fact)}")
+        node = Node(f"{how} {self._plain(proof.position, proof.variables, fact)}".lstrip())
         node.right = right
         match proof.why:
             case None:
@@ -142,6 +141,8 @@ class Renderer:
                 node.children += self._solution(proof.why)
             case Changed():
                 node.children += self._changed(proof.why, fact[0])
+            case Holding():
+                node.children += self._held.holding(proof.why)
             case _:
                 assert_never(proof.why)
         return node
@@ -292,6 +293,12 @@ class Renderer:
             node.children.append(Node(f"no graph came @ {when}"))
         for graph in found.left_out:
             node.children.append(Node("one came too late, or was refused", right=graph))
+        if found.held_before:
+            trigger = found.rule.trigger
+            begins = not isinstance(trigger, Every) and trigger.stream.startswith("ISTREAM ")
+            also = ", as it did at the point before" if begins else ""
+            node.children.append(Node(f"it holds then{also}"))
+        node.children += self._held.failures(found.not_held)
         if found.operator is not None:
             node.children.append(Node(f"{found.operator}: no answer over what lasts changes then"))
         for place, pattern in enumerate(found.looked_for):

@@ -77,6 +77,11 @@ class LiteralLars:
         self._points: dict[Term, Time] = {}
         self._last: dict[FactWindow, set[tuple[str, Time, Values]]] = {}
 
+    @property
+    def now(self) -> Time:
+        """The last point that began."""
+        return self._now
+
     # -- a point
 
     def begin(self, point: Time) -> None:
@@ -106,12 +111,12 @@ class LiteralLars:
         for name in dict.fromkeys(rule.head.atom.name for rule in rules):
             if name in self._watched:
                 now, before = self._at(name, self._now), self._held.get(name, set())
-                changes[name] = (_in_order(now - before), _in_order(before - now))
+                changes[name] = (in_order(now - before), in_order(before - now))
         return changes
 
     def holding(self, name: str) -> list[Values]:
         """The atoms of a head that hold at this point, once its stratum is evaluated; in canonical order."""
-        return _in_order(self._at(name, self._now))
+        return in_order(self._at(name, self._now))
 
     def end(self) -> None:
         """The point is done."""
@@ -178,7 +183,7 @@ class LiteralLars:
     def _rows(self, rule: LarsRule) -> list[Row]:
         """The ways in which the body of a rule holds now."""
         rows: list[Row] = [{}]
-        for literal in _order(rule.body):
+        for literal in body_order(rule.body):
             rows = [longer for row in rows for longer in self._extend(literal, row)]
         return rows
 
@@ -208,23 +213,23 @@ class LiteralLars:
         """The ways in which a window atom, taken without its NOT, holds now under `row`."""
         atom = literal.atom
         if literal.window is None:
-            yield from _unified(atom, self._at(atom.name, self._now), row)
+            yield from unified(atom, self._at(atom.name, self._now), row)
             return
         window = self._window(atom.name, literal.window)
         shown = set().union(*(there for _, there in window))
         match literal.modality:
             case None | Modality.SOMETIME:
-                yield from _unified(atom, shown, row)
+                yield from unified(atom, shown, row)
             case Modality.ALWAYS:
-                yield from _unified(atom, {v for v in shown if all(v in there for _, there in window)}, row)
+                yield from unified(atom, {v for v in shown if all(v in there for _, there in window)}, row)
             case Modality.AT_LEAST:
                 often = {v for v in shown if sum(v in there for _, there in window) >= literal.count}
-                yield from _unified(atom, often, row)
+                yield from unified(atom, often, row)
             case Modality.AT:
                 assert literal.at is not None
                 for point, there in window:
                     for longer in _bound(row, literal.at, self._clock.term(point)):
-                        yield from _unified(atom, there, longer)
+                        yield from unified(atom, there, longer)
             case _:
                 assert_never(literal.modality)
 
@@ -232,7 +237,7 @@ class LiteralLars:
         """One row a group that agrees with `row` and has a total."""
         groups: dict[tuple[Term, ...], list[Row]] = {}
         for _, there in self._window(literal.atom.name, literal.window):
-            for pair in _unified(literal.atom, there, {}):
+            for pair in unified(literal.atom, there, {}):
                 groups.setdefault(tuple(pair[v.name] for v in literal.group), []).append(pair)
         for key, pairs in groups.items():
             group = dict(zip((v.name for v in literal.group), key, strict=True))
@@ -257,7 +262,7 @@ class LiteralLars:
         return {
             "now": self._now,
             "atoms": [
-                [name, point, [list(values) for values in _in_order(there)]]
+                [name, point, [list(values) for values in in_order(there)]]
                 for name, points in self._atoms.items()
                 for point, there in points.items()
             ],
@@ -267,7 +272,7 @@ class LiteralLars:
                 for (point, values), time in latest.items()
             ],
             "pending": sorted([name, list(values), point] for name, values, point in self._pending),
-            "held": {name: [list(v) for v in _in_order(held)] for name, held in self._held.items()},
+            "held": {name: [list(v) for v in in_order(held)] for name, held in self._held.items()},
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -283,11 +288,11 @@ class LiteralLars:
         self._held = {name: {tuple(values) for values in held} for name, held in state["held"].items()}
 
 
-def _in_order(atoms: Iterable[Values]) -> list[Values]:
+def in_order(atoms: Iterable[Values]) -> list[Values]:
     return sorted(atoms, key=values_key)
 
 
-def _order(body: Sequence[LarsLiteral]) -> list[LarsLiteral]:
+def body_order(body: Sequence[LarsLiteral]) -> list[LarsLiteral]:
     """Atoms and aggregates as written, then each BIND after what it reads, then filters and NOT."""
     last = [
         lit for lit in body if isinstance(lit, FilterAtom) or (isinstance(lit, WindowAtom) and lit.negated)
@@ -302,7 +307,7 @@ def _order(body: Sequence[LarsLiteral]) -> list[LarsLiteral]:
     return ordered + last
 
 
-def _unified(atom: NamedAtom, atoms: Iterable[Values], row: Row) -> Iterator[Row]:
+def unified(atom: NamedAtom, atoms: Iterable[Values], row: Row) -> Iterator[Row]:
     """The row, longer by what the arguments of `atom` bind. An unbound attribute matches nothing."""
     for values in atoms:
         longer = dict(row)

@@ -1,0 +1,121 @@
+"""Why something holds, or does not: window atoms opened, absences, the window atom that failed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dotr.explain.held_proofs import HeldAtom, Holding
+from dotr.explain.proofs import EventProof
+from tests.cli.conftest import Dotr
+from tests.cli.conftest import dotr as dotr  # a fixture
+from tests.cli.conftest import folder as folder  # a fixture
+from tests.explain.proving import checker_of, explainer_of, history_of
+
+RULES = """PREFIX : <urn:>
+LARS <h.lars>
+QUERY a := { SELECT ?x WHERE { ?x a :A } }
+RULE Begun DEFINE { dotr_b a :Begun } FROM ISTREAM box WITH ?x := box.?x
+RULE Ended DEFINE { dotr_e a :Ended } FROM E := DSTREAM box WITH ?x := E.?x
+RULE Quiet DEFINE { dotr_q a :Quiet } FROM ISTREAM quiet
+RULE Busy DEFINE { dotr_n a :Busy } FROM N := ISTREAM busy WITH ?n := N.?n
+"""
+HELD = """
+held(?x)  :- a(?x) WITHIN 2 s .
+box(?x)   :- held(?x) ALWAYS WITHIN 3 s .
+quiet()   :- NOT a(?x) WITHIN 4 s, NOT Begun(?x) WITHIN 1 s .
+busy(?n)  :- COUNT(?x) AS ?n OVER a(?x) WITHIN 5 s .
+"""
+
+
+@pytest.fixture(autouse=True)
+def files(folder: Path) -> None:
+    (folder / "h.dotr").write_text(RULES)
+    (folder / "h.lars").write_text(HELD)
+    graphs = [(0, ""), (4, "<urn:x> a <urn:A> ."), (6, "<urn:x> a <urn:A> ."), (30, "")]
+    (folder / "s.jsonl").write_text(
+        "".join(json.dumps({"time": time, "graph": graph}) + "\n" for time, graph in graphs)
+    )
+
+
+def told(dotr: Dotr, *question: str, code: int = 0) -> str:
+    ran = dotr("explain", "h.dotr", "s.jsonl", *question)
+    assert ran.code == code, ran.err
+    return ran.out
+
+
+def test_a_head_opens_into_what_its_windows_showed_down_to_lines_of_the_stream(dotr: Dotr) -> None:
+    out = told(dotr, "--rule", "Begun")
+    assert "ISTREAM: it holds, and did not at the point before" in out
+    assert "box(:x)  @ 7   h.lars:3   box(?x) :- held(?x) ALWAYS WITHIN 3 s ." in out
+    assert "held(?x) ALWAYS WITHIN 3 s   at 4 points from 4 on" in out
+    assert "held(:x)  @ 7   h.lars:2" in out
+    assert "a(?x) WITHIN 2 s   at 1 point from 5 on" in out
+    assert ":x a :A   s.jsonl:3" in out
+
+
+def test_an_end_says_what_held_before_and_which_window_atom_fails_now(dotr: Dotr) -> None:
+    out = told(dotr, "--rule", "Ended")
+    assert "DSTREAM: it held at the point before" in out
+    assert "✗ held(?x) ALWAYS WITHIN 3 s   not at every point from 6 to 9" in out
+
+
+def test_a_not_opens_into_what_was_absent(dotr: Dotr) -> None:
+    out = told(dotr, "--rule", "Quiet", "--at", "11")
+    assert "NOT a(?x) WITHIN 4 s   none from 7 on" in out
+    assert "NOT Begun(?x) WITHIN 1 s   none from 10 on" in out
+
+
+def test_an_aggregate_says_over_how_many_pairs(dotr: Dotr) -> None:
+    assert "2, of 2 from 1 on" in told(dotr, "--rule", "Busy", "--at", "6")
+
+
+def test_why_not_names_the_window_atom_that_failed(dotr: Dotr) -> None:
+    out = told(dotr, "--why-not", "Begun", "--at", "5", code=1)
+    assert "Begun did not fire @ 5: no box then" in out
+    assert "✗ held(?x) ALWAYS WITHIN 3 s   not at every point from 2 to 5" in out
+    assert "✗ NOT a(?x) WITHIN 4 s   there is one from 2 to 6" in told(
+        dotr, "--why-not", "Quiet", "--at", "6", code=1
+    )
+    assert "it holds then, as it did at the point before" in told(
+        dotr, "--why-not", "Begun", "--at", "8", code=1
+    )
+
+
+def test_as_json_a_proof_has_the_literals_with_their_support(dotr: Dotr) -> None:
+    proof = json.loads(told(dotr, "--rule", "Begun", "--format", "json"))
+    holds = proof["trigger"]["holds"]
+    assert (holds["head"], holds["time"], proof["trigger"]["change"]) == ("box", "7", "ISTREAM")
+    step = holds["body"][0]
+    assert (step["literal"], step["points"], step["from"]) == ("held(?x) ALWAYS WITHIN 3 s", 4, "4")
+    assert step["support"][0]["body"][0]["support"][0]["because"][0]["stated"] == "stream"
+
+
+def changed(proof: EventProof, holding: Holding) -> EventProof:
+    return replace(proof, trigger=replace(proof.trigger, why=holding))
+
+
+def test_the_checker_accepts_the_proofs_and_notices_when_they_are_tampered_with(folder: Path) -> None:
+    history = history_of(folder / "h.dotr", [folder / "s.jsonl"])
+    explainer = explainer_of(history)
+    for event in history.events:
+        checker = checker_of(history, explainer)
+        checker.event(explainer.event(event))
+        assert checker.found == []
+    proof = explainer.event(next(event for event in history.events if event.rule == 0))
+    holding = proof.trigger.why
+    assert isinstance(holding, Holding)
+    atom = holding.atom
+    assert isinstance(atom, HeldAtom)
+    for wrong in (
+        replace(holding, atom=replace(atom, considered=6)),
+        replace(holding, atom=replace(atom, bindings=(("x", "<urn:y>"),))),
+        replace(holding, atom=replace(atom, rule=history.program.lars.rules[0])),
+        replace(holding, atom=replace(atom, values=("<urn:y>",))),
+    ):
+        checker = checker_of(history, explainer)
+        checker.event(changed(proof, wrong))
+        assert checker.found != []
