@@ -80,8 +80,12 @@ def funnels(
         if isinstance(position, Every):
             return "ticks", _ticks(position.duration, first, last)
         if position.chained:
-            return position.name, funnel(position.stream)[-1][1] if position.stream in rules else 0
+            return position.name, matches(position.stream) if position.stream in rules else 0
         return position.name, streams.get(position.stream, 0)
+
+    def matches(name: str) -> int:
+        found = funnel(name)
+        return 0 if len(found) == 1 and unreached(rules[name]) else found[-1][1]
 
     def funnel(name: str) -> Funnel:
         if name not in found:

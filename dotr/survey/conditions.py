@@ -68,12 +68,19 @@ def _never(table: Table, condition: Expression, outcome: Truth, where: str, foun
     error = outcome.error == outcome.total
     said = f"is an error in all {table.total:,}" if error else f"is true in none of {table.total:,}"
     report = found.warning if error or table.total >= ENOUGH else found.info
+    notes, hint = tuple(_ranges(table, condition)), "compare with a value that the data have"
+    if error:
+        notes = tuple(
+            f"`{text_of(leaf)}` is {listed(kinds_of(table.values(leaf)), table.what)}"
+            for leaf in dict.fromkeys(operands(condition))
+        )
+        hint = "an error is not true: a function of texts takes texts, and STR(…) makes one"
     report(
         "D2512",
         f"`{text_of(condition)}` {said} {table.what} of {where}",
         condition.span,
-        notes=tuple(_ranges(table, condition)),
-        hint="compare with a value that the data have",
+        notes=notes,
+        hint=hint,
     )
 
 

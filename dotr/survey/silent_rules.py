@@ -39,4 +39,6 @@ def why_silent(deployment: Deployment, events: Mapping[str, int], sample: Sample
         rules=[rule.name for rule in silent[:_MOST]],
         closed=deployment.closed_background(),
     )
-    return [d for d in seen.found.found if d.code in _CAUSES and d.severity is Severity.WARNING]
+    causes = [d for d in seen.found.found if d.code in _CAUSES]
+    likely = [d for d in causes if d.severity is Severity.WARNING]
+    return likely or [d for d in causes if d.severity is Severity.INFO]  # of few facts, if there is no better

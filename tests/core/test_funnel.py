@@ -94,6 +94,14 @@ def test_a_chained_rule_is_triggered_by_events_private_ones_too() -> None:
     assert funnels(rules) == {"Warm": "Temp 5 → WHERE 4", "Hot": "Warm 4 → WHERE 2"}
 
 
+def test_a_rule_that_finds_nothing_triggers_nothing() -> None:
+    rules = (
+        "RULE One DEFINE { dotr_x a :One } FROM Temp AND LAST Never WITHIN 1 min FROM Temp "
+        "RULE Two DEFINE { dotr_x a :Two } FROM One"
+    )
+    assert funnels(rules) == {"One": "Temp 5 → LAST Never 0", "Two": "One 0"}
+
+
 def test_matches_without_a_value_are_told_of() -> None:
     rule = "RULE R DEFINE { dotr_x :by ?q } FROM Temp WITH ?q := 1 / (Temp.?c - 15)"
     assert funnels(rule) == {"R": "Temp 5 → WITH, DEFINE 4"}

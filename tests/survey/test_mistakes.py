@@ -6,6 +6,7 @@ or too many, and no message that names its cause, is the bug that this table is 
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -92,6 +93,39 @@ FACTORY = (
         ("D1328", "`Temp.?c > 80` and `Temp.?c < 8` are never both true"),
     ),
     Mistake(
+        "an IRI compared with its name", Place.FACTORY, "?v > 8", '?m = "m1"',
+        ("D2511", "`?m` is an IRI in 941 of 941 rows", '`"m1"` is a text'),
+    ),
+    Mistake(
+        "a function of texts of a number", Place.FACTORY, "?v > 8", 'CONTAINS(?v, "8")',
+        ("D2512", "is an error in all 941 rows", "`?v` is xsd:decimal in 941 of 941 rows", "STR(…)"),
+    ),
+    Mistake(
+        "the wrong namespace for everything", Place.FACTORY, "org/factory#>", "org/factory/>",
+        ("D1220", "no triple has the class", "factory#Temperature>?"),
+    ),
+    Mistake(
+        "a filter that contradicts itself", Place.FACTORY, "?v > 8", "?v > 8 && ?v < 3",
+        ("D1328", "`Spike` never has a fact", "are never both true"),
+    ),
+    Mistake(
+        "a text of a number compared with a number", Place.FACTORY, "Temp.?c > 80", "STR(Temp.?c) > 80",
+        ("D1219", "D2511", "xsd:decimal(STR(Temp.?c)) makes numbers of them"),
+    ),
+    Mistake(
+        "before and after mixed up", Place.FACTORY,
+        "ON Spike.?m = Temp.?m", "ON Spike.?m = Temp.?m && Spike.time > Temp.time",
+        ("D2512", "`Spike.time > Temp.time` is true in none of"),
+    ),
+    Mistake(
+        "a sum of a number and a resource in WITH", Place.FACTORY, "?c := Temp.?c", "?c := Temp.?c + Temp.?m",
+        ("D2511", "`Temp.?c + Temp.?m` never has a value", "`Temp.?m` is an IRI"),
+    ),
+    Mistake(
+        "a value that never is one", Place.FACTORY, "?c := Temp.?c", "?c := ABS(STR(Temp.?m))",
+        ("D2519", "`?c` never has a value in rule `Overheat`"),
+    ),
+    Mistake(
         "a sum of a resource", Place.FACTORY, "Temp.?c > 80", "Temp.?m + 1 > 80",
         ("D2511", "`Temp.?m + 1` never has a value", "`Temp.?m` is an IRI"),
     ),
@@ -122,6 +156,27 @@ BUILDING = (
     Mistake(
         "a rule that waits for itself", Place.BUILDING, "AND NOT   Told := Fire", "AND LAST  Told := Fire",
         ("D1328", "`Fire` can never have an event", "there is no first one"),
+    ),
+    Mistake(
+        "a count out of reach", Place.BUILDING, "?n >= 5", "?n >= 500",
+        ("D2512", "`?n >= 500` is true in none of 220 matches of rule `Stuffy`", "`?n` lies between 1 and 6"),
+    ),
+    Mistake(
+        "a value in small letters", Place.BUILDING, ":CO2 ;", ":co2 ;",
+        ("D2501", "nothing is called :co2", "did you mean :CO2?"),
+    ),
+    Mistake(
+        "a misspelt property inside a path", Place.BUILDING, ":badge/:of ?person", ":badge/:off ?person",
+        ("D1220", "no triple has the predicate <http://example.org/office#off>"),
+    ),
+    Mistake(
+        "a room compared with a floor", Place.BUILDING,
+        "ON Hot.?room = Smoke.?room", "ON Hot.?room = Smoke.?floor",
+        ("D2512", "`Hot.?room = Smoke.?floor` is true in none of"),
+    ),
+    Mistake(
+        "an aggregate that is not there", Place.BUILDING, "ROUND(?mean)", "ROUND(?men)",
+        ("D1304", "no aggregate is called `?men` here"),
     ),
     Mistake(
         "a room compared with a temperature", Place.BUILDING,
@@ -191,3 +246,55 @@ def test_a_run_says_once_why_a_rule_had_no_fact(dotr: Dotr) -> None:
     assert "`?v` is xsd:decimal in 500 of 500 rows" in ran.err
     Path("rules.dotr").write_text(Place.FACTORY.copy_to(Path()))
     assert "D25" not in dotr("run", "rules.dotr", "stream.jsonl").err
+
+
+MIXED = """PREFIX : <urn:>
+QUERY Q := { SELECT ?v WHERE { ?o :value ?v } }
+RULE R DEFINE { dotr_x a :R } FROM Q
+"""
+
+
+def stream(*graphs: str, begin: int = 1) -> str:
+    Path("mixed.dotr").write_text(MIXED, encoding="utf-8")
+    lines = [json.dumps({"time": begin + n, "graph": graph}) for n, graph in enumerate(graphs)]
+    Path("mixed.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return "mixed.jsonl"
+
+
+def test_values_of_several_kinds_are_told(dotr: Dotr) -> None:
+    source = stream('<urn:o> <urn:value> "8" .', "<urn:o> <urn:value> 8 .", "<urn:o> <urn:value> 9 .")
+    said = dotr("check", "mixed.dotr", "--sample", source).out
+    assert "D2514" in said
+    assert "`?v` of query `Q` is of several kinds" in said
+    assert "xsd:integer in 2, a text in 1 of 3 rows" in said
+    said = dotr("check", "mixed.dotr", "--sample", stream("<urn:o> <urn:value> 8.5 , 9 .")).out
+    assert "D2514" not in said  # numbers of two types are numbers
+
+
+def test_other_times_of_the_data_are_told(dotr: Dotr) -> None:
+    time = '"2026-03-02T08:00:05Z"^^<http://www.w3.org/2001/XMLSchema#dateTime>'
+    said = dotr("check", "mixed.dotr", "--sample", stream(f"<urn:o> <urn:value> 8 ; <urn:sent> {time} .")).out
+    assert "D2515" in said
+    assert "--time-path urn:sent" in said
+    said = dotr("check", "mixed.dotr", "--sample", stream("<urn:o> <urn:value> 1767225600000 .")).out
+    assert "integers of 13 digits (milliseconds?)" in said
+    said = dotr("check", "mixed.dotr", "--sample", stream("<urn:o> <urn:value> 8 .")).out
+    assert "D2515" not in said
+
+
+def test_milliseconds_taken_for_seconds_are_told(dotr: Dotr) -> None:
+    source = stream("<urn:o> <urn:value> 8 .", begin=1_767_225_600_000)
+    said = dotr("check", "mixed.dotr", "--sample", source).out
+    assert "D2516" in said
+    assert "--time-unit ms" in said
+    said = dotr("check", "mixed.dotr", "--sample", source, "--time-unit", "ms").out
+    assert "D2516" not in said
+
+
+def test_a_run_names_the_condition_of_a_rule_that_never_held(dotr: Dotr) -> None:
+    right = Place.BUILDING.copy_to(Path())
+    Path("rules.dotr").write_text(right.replace("Hot.?room = Smoke.?room", "Hot.?room = Smoke.?floor"))
+    said = dotr("run", "rules.dotr", "morning.ttl", "-o", "out.jsonl").err
+    assert "`Hot.?room = Smoke.?floor` is true in none of" in said
+    assert re.search(r"^  Fire +0   Smoke 3 → LAST Hot 0   `Hot", said, re.MULTILINE), said
+    assert re.search(r"^  Evacuate +0   Fire 0$", said, re.MULTILINE), said
