@@ -1,0 +1,86 @@
+"""What the page `owl2rl` of the manual says of each rule of the W3C's tables is what runs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import dotr
+from dotr import KnowledgeBase
+from dotr.datalog.owl_lists import list_rules
+from dotr.datalog.schema import instantiable
+from dotr.io.python_graphs import triples_of
+from dotr.knowledge_base import ContradictionError
+from dotr.knowledge_base.rule_sets import shipped_rules
+from tests.knowledge_base.owl2rl_cases import CASES
+
+PREFIXES = {
+    "": "http://e/",
+    "rdfs": "http://www.w3.org/2000/01/rdf-schema#",
+    "owl": "http://www.w3.org/2002/07/owl#",
+}
+PAGE = Path(dotr.__file__).parent / "docs" / "owl2rl.md"
+ROW = re.compile(r"^\| ([a-z]+-[a-z0-9-]+) \| ([^|]+) \| ([^|]*) \|$", re.MULTILINE)
+SAID = {
+    name: (here.strip(), how.strip()) for name, here, how in ROW.findall(PAGE.read_text(encoding="utf-8"))
+}
+ALL = [(name, *case) for table in CASES.values() for name, case in table.items()]
+WORDS = ("yes", "run time", "option", "left out")
+
+
+def test_the_page_has_every_rule_of_the_tables_in_their_order() -> None:
+    assert list(SAID) == [name for name, _, _ in ALL]
+    assert len(SAID) == 78
+    assert {here for here, _ in SAID.values()} == set(WORDS)
+    assert all(how for here, how in SAID.values() if here == "left out"), "a rule is left out for a reason"
+
+
+def follows(premises: str, conclusion: str, rule: str, datatypes: bool) -> bool:
+    """Whether the premises have the conclusion, or contradict themselves by that rule."""
+    kb = KnowledgeBase(entailment="owl2rl", datatypes=datatypes, prefixes=PREFIXES, terms="canonical")
+    try:
+        kb.insert(premises)
+    except ContradictionError as error:
+        assert not conclusion
+        told = "eq-diff2" if rule == "eq-diff3" else rule  # one rule for both
+        return told in [one.rule for one in error.contradictions]
+    if not conclusion or conclusion[0] in '1"':  # a literal is no subject in RDF
+        return False
+    return conclusion in kb
+
+
+@pytest.mark.parametrize(("rule", "premises", "conclusion"), ALL, ids=[name for name, _, _ in ALL])
+def test_a_rule_is_there_as_the_page_says(rule: str, premises: str, conclusion: str) -> None:
+    here = SAID[rule][0]
+    assert follows(premises, conclusion, rule, False) is (here in ("yes", "run time"))
+    assert follows(premises, conclusion, rule, True) is (here != "left out")
+
+
+@pytest.mark.parametrize(("rule", "premises"), [(name, premises) for name, premises, _ in ALL])
+def test_run_time_are_the_rules_that_no_schema_is_written_into(rule: str, premises: str) -> None:
+    """The others are instantiated, or written out for a list, before facts come."""
+    named = RULES_BY_NAME.get(rule, [])
+    if SAID[rule][0] == "run time":
+        assert named
+        assert not any(map(instantiable, named))
+    elif SAID[rule][0] == "yes" and not named:
+        assert list_rules(triples_of("".join(f"PREFIX {n}: <{i}>\n" for n, i in PREFIXES.items()) + premises))
+
+
+def _by_name() -> dict[str, list[dotr.ir.DatalogRule]]:  # type: ignore[name-defined]  # a module of the package
+    """The rules of rules/owl2rl.dlog by the names in their comments, or of their clashes."""
+    found: dict[str, list[dotr.ir.DatalogRule]] = {}  # type: ignore[name-defined]
+    for rule in shipped_rules("owl2rl"):
+        assert rule.span is not None
+        text = rule.span.source.text
+        line = text[rule.span.end : text.find("\n", rule.span.end)]
+        clash = re.search(r"clash:([a-z0-9-]+)", text[rule.span.start : rule.span.end])
+        names = [clash[1]] if clash else re.findall(r"[a-z]+-[a-z0-9-]+", line.partition("#")[2])
+        for name in names:
+            found.setdefault(name, []).append(rule)
+    return found
+
+
+RULES_BY_NAME = _by_name()
