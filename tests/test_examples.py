@@ -53,7 +53,7 @@ def test_readme_shows_what_the_command_prints(example: str, command: str, output
 
 
 def test_the_examples_that_can_run_have_a_session() -> None:
-    assert {example for example, _, _ in sessions()} >= {"fire", "building"}
+    assert {example for example, _, _ in sessions()} >= {"fire", "building", "presence"}
 
 
 def test_the_papers_example_is_one_fire_in_room_a_at_12_whatever_the_hash_seed() -> None:

@@ -102,7 +102,7 @@ class LastingModel:
             kept=kept.store,
         )
         self._standing: dict[Select, StandingQuery] = {}
-        self._woken: dict[Relation, list[Select]] = {}
+        self._woken: dict[Relation, list[tuple[Select, StandingQuery]]] = {}
         self._names: dict[Select, str] = {}
         for name, standing in self.program.standing.items():
             if standing.select not in self._standing:
@@ -111,7 +111,7 @@ class LastingModel:
                     standing.select, kept.store, meter=self._meter
                 )
                 for relation in query.relations:
-                    self._woken.setdefault(relation, []).append(standing.select)
+                    self._woken.setdefault(relation, []).append((standing.select, query))
 
     # -- M
 
@@ -172,7 +172,7 @@ class LastingModel:
             kept.abandon()
             raise
         changed = kept.changed()
-        backs = [self._standing[select].settle(changed.added, changed.removed) for select in differences]
+        backs = [query.settle(changed.added, changed.removed) for _, query, _ in differences]
         self._forget()
         undo = kept.commit()
         self._extract.settle(moves, changed.added, changed.removed)
@@ -186,16 +186,20 @@ class LastingModel:
             self.aside.difference_update(put)
             self.aside.update(taken)
 
-        return Settled({select: moved for select, moved in differences.items() if moved}, back)
+        return Settled({select: moved for select, _, moved in differences if moved}, back)
 
-    def _differences(self) -> Differences:
-        """Of every standing query that the open change may touch."""
-        touched = [changes.relation for changes in self.kept.store.overlay.touched]
-        woken = dict.fromkeys(select for r in touched for select in self._woken.get(r, ()))
-        found: Differences = {}
-        for select in woken:
+    def _differences(self) -> list[tuple[Select, StandingQuery, Sequence[Change]]]:
+        """Of every standing query that the open change may touch. (The hash of a Select is that of all its
+        parts: queries are told apart by identity here.)
+        """
+        woken: dict[int, tuple[Select, StandingQuery]] = {}
+        for changes in self.kept.store.overlay.touched:
+            for one in self._woken.get(changes.relation, ()):
+                woken[id(one[1])] = one
+        found: list[tuple[Select, StandingQuery, Sequence[Change]]] = []
+        for select, query in woken.values():
             with self._working(select):
-                found[select] = self._standing[select].moved()
+                found.append((select, query, query.moved()))
         return found
 
     def _moves(self) -> Moves:

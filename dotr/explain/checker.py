@@ -230,7 +230,8 @@ class Checker:
         side = Of.LASTING if change.operator is RelationToStream.ISTREAM else Of.BEFORE
         self._solution(stream, proof, change.solution, side)
         for one in change.moved:
-            moved = one.until if change.operator is RelationToStream.ISTREAM else one.start
+            begins = change.operator is RelationToStream.ISTREAM
+            moved = one.until if begins else one.start if isinstance(one, Lasting) else None
             self._claim(moved == time, f"{proof.position}: {one.triple} did not change then")
 
     def _solution(self, stream: str, proof: FactProof, why: Solution, of: Of) -> None:

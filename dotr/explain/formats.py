@@ -149,7 +149,7 @@ class Values:
                 if change.before is not None:
                     found |= {"before": change.before, "after": change.after}
                 if change.moved:
-                    found["moved"] = [self._lasting(one) for one in change.moved]
+                    found["moved"] = [self.triple(one) for one in change.moved]
             case _:
                 assert_never(proof.why)
         return found

@@ -160,7 +160,7 @@ class Explainer:
             after = count(select, values, derivations, self.text)
             found = found or self._solution(select, values, derivations)
         statements = self.history.statements
-        moved: tuple[Lasting, ...] = ()
+        moved: tuple[Lasting | InBackground, ...] = ()
         if statements is not None and not any(_moves(p, time, begins) for p in found.premises):
             moved = statements.moved(time, ended=begins)[:MOVED]
         return Changed(standing.operator, found, before, after, moved)

@@ -120,7 +120,7 @@ class Changed:
     solution: Solution
     before: int | None
     after: int | None
-    moved: tuple[Lasting, ...] = ()
+    moved: tuple[Lasting | InBackground, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -335,8 +335,8 @@ class _Evaluator:
                 absent.append(f"no {self._shown(UnionOf(branches), row.env)}")
         seen = iter(answers)
 
-        def exists(node: Exists) -> Callable[[Env], bool]:
-            answer = next(seen) != node.negated
+        def exists(_: Exists) -> Callable[[Env], bool]:
+            answer = next(seen)
             return lambda env: answer
 
         holds = compile_condition(

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from dotr.events import Message, Time
@@ -19,6 +20,7 @@ from dotr.ir import Hold
 from dotr.rdf.terms import RDF_TYPE, Term, Triple
 
 _FOREVER: Time = 2**127
+_TRIPLE = attrgetter("triple")
 
 
 @dataclass(slots=True)
@@ -158,11 +160,14 @@ class Statements:
         found = [s for s in self._made.get(triple, ()) if s.holds(time)]
         return max(found, key=_lasts).proof(now) if found else None
 
-    def moved(self, time: Time, *, ended: bool) -> tuple[Lasting, ...]:
-        """The statements that ended, or began, at a time, in the order of their triples."""
+    def moved(self, time: Time, *, ended: bool) -> tuple[Lasting | InBackground, ...]:
+        """The statements that ended, or began, at a time: those of the background, then in the order of their
+        triples.
+        """
+        gone = sorted(triple for triple, over in self._deleted.items() if ended and over == time)
         made = (s for of_triple in self._made.values() for s in of_triple)
-        found = [s for s in made if (s.end if ended else s.start) == time]
-        return tuple(s.proof(time) for s in sorted(found, key=lambda s: s.triple))
+        found = sorted((s for s in made if (s.end if ended else s.start) == time), key=_TRIPLE)
+        return *(InBackground(triple, time) for triple in gone), *(s.proof(time) for s in found)
 
     def forget(self, low: Time, start: Time, end: Time) -> None:
         """Drop what ended before `low` and did not hold between `start` and `end`. Cost: what ended since the

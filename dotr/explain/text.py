@@ -155,8 +155,14 @@ class Renderer:
         told.children += self._solution(why.solution)
         for proof in why.moved:
             word = "ended" if begins else "begun"
-            told.children.append(Node(f"{word} then: {self._shown(proof.triple)}", right=self.lasting(proof)))
+            right = self.lasting(proof) if isinstance(proof, Lasting) else self._deleted(proof)
+            told.children.append(Node(f"{word} then: {self._shown(proof.triple)}", right=right))
         yield told
+
+    def _deleted(self, proof: InBackground) -> str:
+        """Where a triple of the background stands, and until when it holds, where that is known."""
+        place = f"background  {self._places(proof.triple, None)}".rstrip()
+        return place if proof.until is None else f"{place}   until {self._clock.text(proof.until)}: deleted"
 
     def lasting(self, proof: Lasting) -> str:
         """Since when a statement holds, until when, and why: `moves.jsonl:2   held since 60 until 660`."""

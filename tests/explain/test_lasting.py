@@ -148,3 +148,14 @@ def test_changes_since_an_instant(dotr: Dotr) -> None:
         dotr("state", "in.dotr", "s.jsonl", "--at", "9", "--changes-since", "3", "--format", "turtle").code
         == 2
     )
+
+
+def test_what_not_exists_looked_for_is_named_and_what_was_deleted(dotr: Dotr) -> None:
+    folder = Path(__file__).parents[2] / "examples" / "presence"
+    asked = ["explain", str(folder / "presence.dotr"), str(folder / "moves.jsonl"), "--rule", "Trapped"]
+    out = dotr(*asked).out
+    assert "no :lab :leadsTo :exit" in out
+    assert "0 such answers before, 1 from then on" in out
+    assert "ended then: :lab :door :hall" in out
+    first = json.loads(dotr(*asked, "--format", "json").out)["trigger"]["moved"][0]
+    assert (first["stated"], first["until"]) == ("background", "2026-03-03T09:30:00Z")

@@ -22,6 +22,7 @@ CASES = sorted(
 EXAMPLES = {
     "fire": ("fire/fire.dotr", "fire/events"),
     "building": ("building/building.dotr", "building/morning.ttl"),
+    "presence": ("presence/presence.dotr", "presence/moves.jsonl"),
     "libraries": ("building/libraries.dotr", "building/morning.ttl"),
 }
 
