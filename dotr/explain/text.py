@@ -271,7 +271,8 @@ class Renderer:
                 node.right = f"{place}   {self.rule_text(rule)}"
                 node.children += [self.triple_node(premise) for premise in premises]
                 for pattern in absent:
-                    text = " ".join("?" if term is None else self._writer.term(term) for term in pattern)
+                    terms = ["?" if term is None else self._writer.term(term) for term in pattern]
+                    text = " ".join([terms[0], "a" if pattern[1] == RDF_TYPE else terms[1], terms[2]])
                     node.children.append(Node(f"NOT {text}", right="no such triple"))
                 if proof.total:
                     node.children.append(Node("an AGGREGATE of the rule's body", right="not opened"))
