@@ -70,3 +70,17 @@ def test_links_lead_somewhere() -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", README):
         if "://" not in target:
             assert (ROOT / target).exists(), target
+
+
+def test_the_knowledge_base_it_shows_runs(tmp_path: Path) -> None:
+    prefix = "PREFIX : <http://example.org/>\n"
+    (tmp_path / "building.ttl").write_text(f"{prefix}:hall :in :house . :ann :in :garden .", encoding="utf-8")
+    (tmp_path / "rooms.dlog").write_text(
+        f"{prefix}[?x, :within, ?y] :- [?x, :in, ?y] .\n"
+        "[?x, :within, ?z] :- [?x, :within, ?y], [?y, :in, ?z] .\n",
+        encoding="utf-8",
+    )
+    command = [sys.executable, "-c", block("python: knowledge base")]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert "http://example.org/ann http://example.org/house" in ran.stdout
+    assert ran.stdout.endswith(":hall :in :house   stated\n")
