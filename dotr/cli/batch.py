@@ -262,7 +262,9 @@ def _tell_funnels(request: Request, report: Report, telling: Telling) -> None:
     """How far rules without an event came; `telling.every`: all rules."""
     program = request.program
     streams = {name: report.streams.get(name, 0) for name in program.queries}
-    lines = funnel_lines(program, report.events, report.funnel(program), streams, every=telling.every)
+    lines = funnel_lines(
+        program, report.events, report.funnel(program), streams, every=telling.every, width=render.width()
+    )
     if lines and report.graphs:
         render.plain(heading(telling.rules, report.graphs, report.first, report.last, request.log.clock))
         for line in lines:

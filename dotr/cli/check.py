@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dotr.cli.options import number, reading, source_options
-from dotr.cli.render import note, visible
+from dotr.cli.render import note, painted
 from dotr.errors import Diagnostic, Diagnostics, DotrError, Severity, UsageError
 from dotr.io.files.rule_texts import read_rules_text
 from dotr.ir import Program
@@ -87,7 +87,7 @@ def command(
         sys.stdout.write(json.dumps({"diagnostics": [as_json(d) for d in found]}, ensure_ascii=False) + "\n")
     else:
         for diagnostic in found:
-            sys.stdout.write(visible(diagnostic.render()) + "\n")
+            sys.stdout.write(painted(diagnostic, sys.stdout) + "\n")
         note(_summary(found, len(rules)))
     return 1 if any(d.severity is Severity.ERROR for d in found) else 0
 

@@ -355,7 +355,9 @@ def tell_funnels(feed: Feed, folder: str, *, every: bool) -> None:
     if pipeline.clock is None:
         return
     program = pipeline.program
-    lines = funnel_lines(program, counters.events, counters.funnel, counters.streams, every=every)
+    lines = funnel_lines(
+        program, counters.events, counters.funnel, counters.streams, every=every, width=render.width()
+    )
     if lines:
         render.plain(heading(folder, counters.graphs, counters.first, counters.last, pipeline.clock))
     for line in lines:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from textwrap import wrap
 from typing import Any
 
 from dotr.cli import render
@@ -29,10 +30,12 @@ def funnel_lines(
     why: Sequence[Diagnostic] = (),
     *,
     every: bool = False,
+    width: int | None = None,
 ) -> list[str]:
     """A line a rule: name, events, funnel, and for one without events the queries that had no fact.
 
     Rules without events alone, unless `every`; of a PRIVATE rule, the matches. `why`: what a sample said.
+    `width`: the columns that there are; a reason that does not fit stands below.
     """
     rows: list[tuple[str, str, str, str]] = []
     for rule in program.rules:
@@ -48,7 +51,14 @@ def funnel_lines(
     found = []
     for one in rows:
         line = f"  {one[0]:<{name}}  {one[1]:>{number}}   {one[2]}"
-        found.append(line + (f"   {one[3]}" if one[3] else ""))
+        if not one[3]:
+            found.append(line)
+        elif width is None or len(line) + 3 + len(one[3]) <= width:
+            found.append(f"{line}   {one[3]}")
+        else:
+            indent = " " * (name + number + 7)
+            below = wrap(one[3], max(width, 60), initial_indent=indent, subsequent_indent=indent)
+            found += [line, *below]
     return found + more
 
 

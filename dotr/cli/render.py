@@ -1,17 +1,21 @@
 """What a human reads on standard error: diagnostics, notes, a progress line, a summary.
 
 Place:   shared by the verbs; nothing here is data.
-Method:  colour and progress only on a terminal, never under NO_COLOR (for colour) or `--quiet`.
+Method:  progress only on a terminal and not under `--quiet`; colour where the terminal or FORCE_COLOR says
+         so, never under NO_COLOR.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from shutil import get_terminal_size
+from typing import TextIO
 
 from dotr.errors import Diagnostic, DotrError, Severity
 
@@ -20,9 +24,43 @@ _INTERVAL = 0.2
 _SHOWN = 50
 
 
-def coloured() -> bool:
-    """Whether standard error takes colour."""
-    return sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+def coloured(stream: TextIO | None = None) -> bool:
+    """Whether a stream, standard error by default, takes colour.
+
+    NO_COLOR, if it is not empty, says no; then FORCE_COLOR says yes; else a terminal that is not dumb does.
+    (no-color.org, force-color.org)
+    """
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    return (sys.stderr if stream is None else stream).isatty() and os.environ.get("TERM") != "dumb"
+
+
+def width() -> int | None:
+    """The columns of standard error; None where it is no terminal: then no line is broken."""
+    return get_terminal_size().columns if sys.stderr.isatty() else None
+
+
+def painted(diagnostic: Diagnostic, stream: TextIO | None = None) -> str:
+    """A diagnostic as text, in colour where the stream takes it: its severity, what is marked, its hint."""
+    text = visible(diagnostic.render())
+    if not coloured(stream):
+        return text
+    colour = _COLOURS[diagnostic.severity]
+    first, *rest = text.split("\n")
+    head = len(diagnostic.severity)
+    lines = [f"\x1b[1;{colour}m{first[:head]}\x1b[0m\x1b[1m{first[head:]}\x1b[0m"]
+    for line in rest:
+        if re.fullmatch(r" *\| *\^.*", line):
+            bar = line.index("^")
+            line = f"{line[:bar]}\x1b[1;{colour}m{line[bar:]}\x1b[0m"
+        elif found := re.match(r" *= hint:", line):
+            line = f"\x1b[1;32m{found[0]}\x1b[0m{line[found.end() :]}"
+        elif re.match(r" *-->", line):
+            line = f"\x1b[2m{line}\x1b[0m"
+        lines.append(line)
+    return "\n".join(lines)
 
 
 def errors(error: DotrError) -> None:
@@ -40,11 +78,7 @@ def say_all(diagnostics: Sequence[Diagnostic]) -> None:
 
 def say(diagnostic: Diagnostic) -> None:
     """Print one diagnostic."""
-    text = visible(diagnostic.render())
-    if coloured():
-        head, rest = text[: len(diagnostic.severity)], text[len(diagnostic.severity) :]
-        text = f"\x1b[1;{_COLOURS[diagnostic.severity]}m{head}\x1b[0m{rest}"
-    _print(text)
+    _print(painted(diagnostic))
 
 
 def note(text: str) -> None:
@@ -108,6 +142,7 @@ class Progress:
             self._width = 0
 
     def _draw(self, line: str) -> None:
+        line = line[: get_terminal_size().columns - 1]  # one that is broken cannot be drawn over
         draw(f"\r{line.ljust(self._width)}" + ("" if line else "\r"))
         self._width = len(line)
 

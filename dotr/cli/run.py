@@ -315,7 +315,9 @@ class Replay:
             why = why_silent(pipeline.deployment, events, self._sample)
             render.say_all(why)
         every = self.telling.every
-        lines = funnel_lines(program, events, counters.funnel, counters.streams, why, every=every)
+        lines = funnel_lines(
+            program, events, counters.funnel, counters.streams, why, every=every, width=render.width()
+        )
         if lines:
             graphs, first, last = counters.graphs, counters.first, counters.last
             render.plain(heading(self.telling.rules, graphs, first, last, pipeline.clock))
