@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -95,3 +96,14 @@ def test_ctrl_c_ends_in_order_with_130(folder: Path) -> None:
         _out, err = process.communicate(timeout=20)
     assert process.returncode == 130
     assert b"Traceback" not in err
+
+
+def test_memory_that_runs_out_is_told_as_that(dotr: Dotr, monkeypatch: pytest.MonkeyPatch) -> None:
+    def exhausted(*_: object) -> NoReturn:
+        raise MemoryError
+
+    monkeypatch.setattr("dotr.cli.run.load_program", exhausted)
+    ran = dotr("run", "fire.dotr", "events")
+    assert ran.code == 4
+    assert "error[D4204]: memory ran out" in ran.err
+    assert "Traceback" not in ran.err

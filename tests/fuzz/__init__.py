@@ -1,0 +1,1 @@
+"""Programs that look for what kills dotr; started by hand and, for a minute, by CI."""
