@@ -29,12 +29,14 @@ from dotr.io.decode.documents import Format
 from dotr.io.decode.parsing import parse_triples
 from dotr.io.error_policy import ErrorPolicy
 from dotr.io.files.background import BackgroundFiles, read_background
+from dotr.io.files.frames import FrameSource
 from dotr.io.files.rule_texts import read_rules_text
 from dotr.io.files.sources import SourceOptions, Sources, live, resolve
 from dotr.io.message_parts import message_of
 from dotr.io.python_answers import asked
 from dotr.io.python_events import NO_EVENTS, Event, Events, frame_of, keeps
 from dotr.io.python_graphs import IRI, GraphLike, triples_of
+from dotr.io.tables.mapping import read_mapping
 from dotr.io.term_reading import read_term
 from dotr.io.timestamps import UNITS, TimeError, parse_datetime
 from dotr.ir import Program
@@ -484,15 +486,35 @@ class Engine:
         """The end of input: close the last instant."""
         return self._events(self.pipeline.finish())
 
-    def feed(self, *sources: str | Path) -> Iterator[Event]:
-        """Replay files or folders in time order, then finish; events come as instants close."""
-        for composites in self.replay(self._sources(sources)):
+    def feed(
+        self, *sources: str | Path | Any, mapping: str | Path | None = None, time_zone: str = ""
+    ) -> Iterator[Event]:
+        """Replay files or folders in time order, then finish; events come as instants close.
+
+        `mapping` is the file of the mapping that tables are read through: files, or frames of pandas and
+        tables of Arrow, which are read as they stand. `time_zone` is that of dateTimes that say none. Raises
+        DataError, UsageError.
+        """
+        options = replace(self._options, zone=time_zone)
+        if mapping is not None:
+            options = replace(options, mappings=(read_mapping(str(mapping), self._base),))
+        paths = [str(source) for source in sources if isinstance(source, str | Path)]
+        source: Sources | FrameSource = self._sources(paths, options)
+        if len(paths) < len(sources):
+            source = self._frames(sources, options)
+        for composites in self.replay(source):
             yield from self._events(composites)
 
-    def _sources(self, paths: Sequence[str | Path]) -> Sources:
-        return Sources([str(path) for path in paths], self._options, self._refusals)
+    def _sources(self, paths: Sequence[str | Path], options: SourceOptions | None = None) -> Sources:
+        return Sources([str(path) for path in paths], options or self._options, self._refusals)
 
-    def replay(self, sources: Sources) -> Iterator[Emission]:
+    def _frames(self, frames: Sequence[Any], options: SourceOptions) -> FrameSource:
+        if not options.mappings or any(isinstance(frame, str | Path) for frame in frames):
+            hint = 'engine.feed(frame, map="readings.map"), without paths beside it'
+            raise UsageError(Diagnostic("D4153", "a frame is read through a mapping", hint=hint))
+        return FrameSource(frames, options.mappings[0], options, self._refusals)
+
+    def replay(self, sources: Sources | FrameSource) -> Iterator[Emission]:
         """Push every graph of `sources`, then finish; the composite events of each instant that closed."""
         pipeline = self.pipeline
         ahead, waiting, running = 1 if live(sources.paths) else AHEAD, 0, False

@@ -207,7 +207,7 @@ def test_nested_objects_are_named_with_a_dot(dotr: Dotr) -> None:
     Path("x.map").write_text("\n".join(["# time: t", *MAPPING.replace("room", "at.room").splitlines()[1:]]))
     ran = dotr("run", "hot.dotr", "x.jsonl", "--map", "x.map", "--on-error", "file=dead.jsonl")
     assert times(ran.out) == [5]
-    assert '"50.50"' in ran.out
+    assert '"50.5"' in ran.out
     assert [json.loads(line)["code"] for line in Path("dead.jsonl").read_text().splitlines()] == ["D2408"]
 
 

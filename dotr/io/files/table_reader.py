@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from dotr.core.parts import Part, all_triples
 from dotr.errors import DataError, Diagnostic
@@ -162,23 +162,26 @@ class TableReader:
 
     def columns(self, content: bytes | None = None) -> Iterator[Item]:
         """The rows of a Parquet or Arrow file, whose bytes are `content` where somebody else fetched them."""
+        try:
+            form = self.mapping.format_of(self.name)
+            opened = open_columns(self.name, self.name if content is None else content, form)
+            yield from self.batches(*opened)
+        except DataError as error:
+            _raise_of_mapping(error)
+            yield self._refused(error, b"", "whole", 0)
+
+    def batches(self, schema: Any, batches: Iterable[Any]) -> Iterator[Item]:
+        """The rows of Arrow batches of one schema. Raises DataError."""
         from dotr.io.tables.arrow_rows import columns_of, rows  # noqa: PLC0415  # start-up: Arrow takes 0.3 s
 
         skip = self.bookmark.end if self.bookmark.how == "graph" else 0
         number = 0
-        try:
-            form = self.mapping.format_of(self.name)
-            schema, batches = open_columns(self.name, self.name if content is None else content, form)
-            self._compiled(columns_of(schema))  # says what is not there
-            used = list(cells_used(self.mapping))
-            compiled = self._compiled(used)
-            for number, row in enumerate(rows(batches, used, self.name), 1):
-                if number > skip:
-                    yield self._row(row, b"", number, "graph", number, compiled)
-        except DataError as error:
-            _raise_of_mapping(error)
-            yield self._refused(error, b"", "whole", 0)
-            return
+        self._compiled(columns_of(schema))  # says what is not there
+        used = list(cells_used(self.mapping))
+        compiled = self._compiled(used)
+        for number, row in enumerate(rows(batches, used, self.name), 1):
+            if number > skip:
+                yield self._row(row, b"", number, "graph", number, compiled)
         yield Mark(self._last, self.name, "graph", number, size=self._size())
 
     def _size(self) -> int:

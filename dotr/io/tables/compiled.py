@@ -39,6 +39,7 @@ from dotr.io.tables.mapping import PARTS, TableMapping
 from dotr.io.tables.template import BareSlot, Cell, IriSlot, LiteralSlot, Slot, TemplateTriple, wrong
 from dotr.io.timestamps import TimeError, parse_text
 from dotr.lang.grammar.base import nearest
+from dotr.rdf.canonical import canonical_literal
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import XSD_DATETIME, XSD_DOUBLE
 
@@ -238,10 +239,12 @@ class _Writer:
         missing, default = self._missing, default_of(cell)
 
         before, after = ends
+        typed = "^^" in after
 
         def convert(raw: str | None) -> str | None:
             if quick is not None and raw is not None and raw not in missing and quick(raw):
-                return f"{before}{raw}{after}"
+                term = f"{before}{raw}{after}"
+                return canonical_literal(term) if typed else term
             text = default if raw is None or raw in missing else raw
             if text is None:
                 return None
@@ -285,9 +288,11 @@ def _finish(slot: IriSlot | LiteralSlot | BareSlot) -> Callable[[str], str]:
     if own:
         return lambda text: f'"{text}{tail}'
     check = checked(_datatype(slot))
-    if check is None:
+    if not _datatype(slot):
         return lambda text: f'"{in_literal(text)}{tail}'
-    return lambda text: f'"{in_literal(check(text))}{tail}'
+    if check is None:
+        return lambda text: canonical_literal(f'"{in_literal(text)}{tail}')
+    return lambda text: canonical_literal(f'"{in_literal(check(text))}{tail}')
 
 
 def _datatype(slot: Slot) -> str:

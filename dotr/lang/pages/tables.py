@@ -96,6 +96,13 @@ PAGES: Final = (
         "unzip readings.zip -d readings; dotr run hot.dotr readings",
     ),
     _page(
+        "D4153",
+        "what is not a table, or has no mapping",
+        "Frames of pandas and tables of Arrow are fed with `mapping=`, without paths beside them.",
+        "engine.feed(frame)",
+        'engine.feed(frame, mapping="readings.map")',
+    ),
+    _page(
         "D4152",
         "a mapping that is for other tables",
         "`# files:` and `# format:` of a mapping say which tables it is for.",
