@@ -103,8 +103,12 @@ class KnowledgeBase:
         self._limits = Limits(budget=budget)
         stated: dict[Triple, None] = {}
         for part in background_parts([*found.background, *background], base):
-            stated.update(dict.fromkeys(self._labelled(part)))
-            self._scopes.keep(stated) if not part.is_file else self._scopes.note(stated)
+            triples = self._labelled(part)
+            stated.update(dict.fromkeys(triples))
+            if part.is_file:
+                self._scopes.note(triples)
+            else:
+                self._scopes.keep(triples)
         self._strict = strict
         self._model = Model(rule_set, stated, limits=self._limits, strict=strict, prefixes=self.prefixes)
 
@@ -157,8 +161,8 @@ class KnowledgeBase:
             )
             with self._lock.writing():
                 change = self._apply(given, gone, rule_set, useless, end)
-            if end is not None:
-                self._clock = same_kind(self._clock, end[1])
+                if end is not None:
+                    self._clock = same_kind(self._clock, end[1])
             return change
 
     def insert(self, triples: GraphLike, until: int | datetime | str | None = None) -> Change:
@@ -318,7 +322,7 @@ class KnowledgeBase:
 
     def answers_of(self, watch: Watch) -> Answers:
         """All answers of a watched query."""
-        with self._turn, self._lock.reading():
+        with self._lock.reading(), self._thinking:
             rows = [watch.own(row) for row in self._model.answers(watch.select)]
         return Answers(watch.variables, sorted(rows, key=values_key), self._as_rdflib)
 
@@ -440,7 +444,7 @@ class KnowledgeBase:
 
         Raises EngineError where the disk does not take it.
         """
-        with self._turn, self._lock.reading():
+        with self._lock.reading(), self._thinking:
             closed, marks = self._model.kept.saved()
             clock = self._clock
             header = {

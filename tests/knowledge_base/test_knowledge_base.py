@@ -348,3 +348,32 @@ def test_what_is_watched_may_be_closed() -> None:
 def test_options_that_are_none_are_told(options: dict[str, str], code: str) -> None:
     with pytest.raises(UsageError, match=code):
         KnowledgeBase(**options)  # type: ignore[arg-type]  # wrong on purpose
+
+
+def test_a_reader_is_not_held_up_by_a_writer_that_waits_for_it(tmp_path: Path) -> None:
+    kb = base(":a :in :b .")
+    watch = kb.watch("SELECT ?x { ?x :in ?y }")
+    begun, done = threading.Event(), threading.Event()
+
+    def write() -> None:
+        begun.set()
+        kb.insert(":c :in :d .")
+
+    def read() -> None:
+        with kb.reading():
+            writer.start()
+            begun.wait(10)
+            threading.Event().wait(0.2)  # until the writer waits for us
+            assert len(watch.answers) == len(kb.query("SELECT ?x { ?x :in ?y }")) == 1
+            kb.save(tmp_path / "saved.kb")
+            assert kb.explain(":a :in :b")
+            assert kb.contradictions() == []
+        done.set()
+
+    writer = threading.Thread(target=write, daemon=True)
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    assert done.wait(30), "reader and writer wait for each other"
+    writer.join(30)
+    assert len(kb) == 2
+    assert len(KnowledgeBase.open(tmp_path / "saved.kb")) == 1
