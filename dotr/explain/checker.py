@@ -212,7 +212,11 @@ class Checker:
         def given(name: str) -> list[Fact]:
             if name not in self.program.selects:
                 return list(self.composites.get(name, ()))
-            return [fact for time in sorted(self.stated) for fact in self.facts(name, time)]
+            times = {*self.stated}
+            if name in self.program.standing and self.statements is not None:
+                made = self.statements.made
+                times |= {time for s in made for time in (s.start, s.until) if _EVER < time < -_EVER}
+            return [fact for time in sorted(times) for fact in self.facts(name, time)]
 
         return HeldChecker(self.program, self.clock, min(self.stated, default=0), given)
 

@@ -179,7 +179,13 @@ class Explainer:
             place = program.rule_index(name)
             return [e.fact for e in self.history.events if e.rule == place and start <= e.time <= end]
         times = [time for time in self.history.times() if start <= time <= end]
+        if name not in program.standing:
+            times = [time for time in times if self._graph_came(time)]
         return [fact for time in times for fact in self.instants.facts(time, name)]
+
+    def _graph_came(self, time: Time) -> bool:
+        jump = self.history.jumps.at(time)
+        return bool(self.history.graphs(time)) if jump is None else jump.graph
 
     def _opened_fact(self, name: str, values: Values, after: Time, end: Time, depth: int) -> FactProof | None:
         """The last fact of a query or rule with these values in `(after, end]`."""

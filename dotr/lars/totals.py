@@ -138,3 +138,5 @@ class Totals:
         self.refresh()
         self.table.delta = []
         self.table.changed = False
+        if self.table.net is not None:
+            self.table.net.clear()  # they did not begin now
