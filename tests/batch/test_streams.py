@@ -14,8 +14,14 @@ from typing import Any
 import pytest
 
 import dotr.spark
+from dotr.batch.micro_batches import StreamOptions
+from dotr.batch.spark.stream_sources import from_records
+from dotr.batch.spark.streams import Pace, start
 from dotr.cli.main import run
+from dotr.core.deployment import Deployment
 from dotr.errors import DataError, UsageError
+from dotr.io.files.sources import SourceOptions
+from dotr.lang import parse_program
 from tests.batch.test_micro_batches import RULES, SECOND, found, graphs, in_one_go
 
 pytestmark = pytest.mark.spark
@@ -72,6 +78,34 @@ def test_a_bad_graph_ends_a_stream_as_a_diagnostic(story: Path, spark: Any) -> N
     assert stream.totals.refused == 1
     (letters,) = (story / "kept" / "_letters").iterdir()
     assert json.loads(letters.read_text(encoding="utf-8"))["document"] == "nonsense"
+
+
+def test_records_as_kafka_has_them_are_json_lines(story: Path, spark: Any) -> None:
+    """All of the source but its connector; no broker is started here."""
+    (story / "records").mkdir()
+    log = [line for file in sorted((story / "log").iterdir()) for line in file.read_text().splitlines()]
+    records = [
+        {"topic": "readings", "partition": i % 3, "offset": i // 3, "value": line}
+        for i, line in enumerate([*log[:30], "no JSON", *log[30:]])
+    ]
+    for number in range(4):
+        path = story / "records" / f"{number}.json"
+        some = records[number * 16 : number * 16 + 16]
+        path.write_text("".join(json.dumps(record) + "\n" for record in some), encoding="utf-8")
+        os.utime(path, (1_000_000 + number, 1_000_000 + number))
+    reader = spark.readStream.schema("topic string, partition int, offset bigint, value string")
+    frame = reader.option("maxFilesPerTrigger", 1).json(str(story / "records"))
+    frame = frame.withColumn("value", frame.value.cast("binary"))
+    source = from_records(frame, SourceOptions(), "keep")
+    options = StreamOptions(on_error="keep")
+    deployment = Deployment(parse_program(RULES, "rules.dotr"))
+    folders = (str(story / "out"), str(story / "state"))
+    stream = start(source.frame, source.read, deployment, *folders, options, Pace(once=True))
+    assert stream.wait(LIMIT)
+    assert (stream.totals.graphs, stream.totals.refused) == (60, 1)
+    assert found(story) == in_one_go(graphs())
+    (letters,) = (story / "out" / "_letters").iterdir()
+    assert json.loads(letters.read_text(encoding="utf-8"))["document"] == "no JSON"
 
 
 def test_a_killed_stream_goes_on_without_a_difference(story: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -74,6 +74,11 @@ def kafka(
         records = reader.load()
     except Exception as error:  # Py4J raises what it likes
         raise _no_kafka(error) from None
+    return from_records(records, options, policy)
+
+
+def from_records(records: DataFrame, options: SourceOptions, policy: str) -> StreamSource:
+    """Records as Kafka's connector gives them: topic, partition, offset, and value, a JSON line in bytes."""
     frame = records.selectExpr(
         "concat('kafka:', topic, '/', partition, '.jsonl') AS path", "offset AS start", "value AS content"
     )

@@ -18,15 +18,14 @@ from typing import TYPE_CHECKING, Any
 
 from dotr.batch.job import split_lines
 from dotr.batch.locations import is_remote, plain_path
+from dotr.batch.log_splits import LogListing
 from dotr.batch.micro_batches import MicroBatches, StreamOptions, Taken
 from dotr.batch.spark import failures
+from dotr.batch.spark.read_tasks import READ_COLUMNS, ReadRows
 from dotr.core.deployment import Deployment
-from dotr.errors import DataError, Diagnostic, DotrError, UsageError
+from dotr.errors import Diagnostic, DotrError, UsageError
 from dotr.events import Clock, Time
-from dotr.io.decode.documents import Format
-from dotr.io.decode.parquet import missing
-from dotr.io.decode.parsing import parse_triples
-from dotr.io.error_policy import dead_letter
+from dotr.io.files.sources import SourceOptions
 from dotr.rdf.terms import Triple
 
 if TYPE_CHECKING:
@@ -195,24 +194,15 @@ class Stream:
 
 
 def graph_reader(clock: Clock, base: str, policy: str) -> Reader:
-    """Reads frames with the columns time (bigint, in the clock's unit or µs) and graph (N-Triples)."""
-    unit = clock.unit if clock.integer else 1
+    """Reads frames with the columns time (bigint, in the clock's unit or µs) and graph (N-Triples), which the
+    workers parse.
+    """
+    log = LogListing((), clock, SourceOptions(base=base), policy == "fail")
+    task = ReadRows(log, "the stream")
 
     def read(frame: DataFrame, _known: Clock | None) -> Batch:
-        batch = Batch(clock, [])
-        for time, text in _rows(frame, ("time", "graph")):
-            place = f"the graph at {time}"
-            try:
-                if time is None or text is None:
-                    raise missing(place, "time" if time is None else "graph")
-                batch.graphs.append((time * unit, parse_triples(text, Format.NTRIPLES, place, base)))
-            except DataError as error:
-                if policy == "fail":
-                    raise
-                batch.letters.append(dead_letter(error, (text or "").encode()))
-        if not batch.graphs:
-            batch.clock = None
-        return batch
+        rows = frame.select("time", "graph").mapInArrow(failures.shipped(task), READ_COLUMNS)
+        return read_rows(rows, clock)
 
     return read
 
