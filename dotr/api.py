@@ -73,7 +73,7 @@ def duration(value: timedelta | str | None) -> int:
             return parse_duration(value)
     raise UsageError(
         Diagnostic(
-            "D4101", f"`{value}` is no duration", hint='write "5 min", "PT5M" or a timedelta, not negative'
+            "D4101", f"`{value}` is not a duration", hint='write "5 min", "PT5M" or a timedelta, not negative'
         )
     )
 
@@ -81,7 +81,9 @@ def duration(value: timedelta | str | None) -> int:
 def checked_budget(budget: int) -> int:
     """Units of work as given. Raises UsageError D4108 for anything but a positive number."""
     if isinstance(budget, bool) or not isinstance(budget, int) or budget < 1:
-        raise UsageError(Diagnostic("D4108", f"{budget!r} is no budget", hint="a number of units, from 1 on"))
+        raise UsageError(
+            Diagnostic("D4108", f"{budget!r} is not a budget", hint="a number of units, from 1 on")
+        )
     return budget
 
 
@@ -232,7 +234,7 @@ class Engine:
         keep: timedelta | str | None,
     ) -> None:
         if time_unit not in UNITS:
-            raise UsageError(Diagnostic("D4102", f"`{time_unit}` is no time unit", hint="use s, ms or us"))
+            raise UsageError(Diagnostic("D4102", f"`{time_unit}` is not a time unit", hint="use s, ms or us"))
         if materialize not in ("needed", "all"):
             raise UsageError(
                 Diagnostic("D4103", f"`{materialize}` is no way to materialize", hint="use needed or all")
@@ -339,7 +341,7 @@ class Engine:
             return self.pipeline.restore(state)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise EngineError(
-                Diagnostic("D5102", "this is no snapshot, or a damaged one", hint="start anew without it")
+                Diagnostic("D5102", "this is not a snapshot, or a damaged one", hint="start anew without it")
             ) from error
 
     def query(
@@ -557,7 +559,7 @@ class Engine:
         if isinstance(at, bool) or not isinstance(at, int | datetime | str):
             raise UsageError(
                 Diagnostic(
-                    "D4104", f"{at!r} is no time", hint="give an int, an aware datetime or ISO 8601 text"
+                    "D4104", f"{at!r} is not a time", hint="give an int, an aware datetime or ISO 8601 text"
                 )
             )
         if isinstance(at, int):
@@ -586,14 +588,16 @@ class Engine:
         if late == "fail":
             return self._fail_late
         raise UsageError(
-            Diagnostic("D4106", f"`{late}` is no policy for late graphs", hint="use drop or fail")
+            Diagnostic("D4106", f"`{late}` is not a policy for late graphs", hint="use drop or fail")
         )
 
     def _error_policy(self, on_error: str | Callable[[DotrError], None]) -> RefusedInstant | None:
         """What becomes of instants in error; documents that cannot be read go the same way."""
         if not callable(on_error) and on_error not in ("fail", "skip"):
             raise UsageError(
-                Diagnostic("D4109", f"`{on_error}` is no policy for errors", hint="fail, skip or a function")
+                Diagnostic(
+                    "D4109", f"`{on_error}` is not a policy for errors", hint="fail, skip or a function"
+                )
             )
         self._refusals = refusals = _Refusals(on_error)
         return None if refusals.fail else lambda _time, parts, error: refusals.tell(error, len(parts))
@@ -645,7 +649,7 @@ class _Refusals(ErrorPolicy):
 
 def _absolute(iri: str) -> str:
     if not re.fullmatch(IRI, f"<{iri}>"):
-        raise UsageError(Diagnostic("D4107", f"`{iri}` is no absolute IRI", hint="give a whole IRI"))
+        raise UsageError(Diagnostic("D4107", f"`{iri}` is not an absolute IRI", hint="give a whole IRI"))
     return iri
 
 

@@ -128,7 +128,7 @@ class OutputFolder:
         self._run_file = run_file
         self.path = Path(path)
         if not self.path.name:
-            raise _refused(f"`{path}` is no name for an output", self.path, "give another name")
+            raise _refused(f"`{path}` is not a name for an output", self.path, "give another name")
         self.part = self.path.with_name(self.path.name + ".part")
         self._overwrite = overwrite
         for there in (self.path, self.part):
@@ -138,7 +138,7 @@ class OutputFolder:
                 what = "was left by a run that did not finish" if there == self.part else "exists"
                 raise _refused(f"`{there}` {what}", there, "give another name, or --overwrite")
             if not (there / run_file).is_file() and not (there / UNFINISHED).is_file():
-                raise _refused(f"`{there}` is no output of `{verb}`", there, "give another name")
+                raise _refused(f"`{there}` is not an output of `{verb}`", there, "give another name")
 
     def open(self) -> str:
         """Make the folder of the unfinished run; returns its absolute path."""

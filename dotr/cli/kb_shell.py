@@ -163,7 +163,9 @@ class Shell:
         iri = iri.strip()
         if not (iri.startswith("<") and iri.endswith(">")):
             raise UsageError(
-                Diagnostic("D4188", f"`{rest}` is no prefix", hint="write prefix ex: <http://example.org/>")
+                Diagnostic(
+                    "D4188", f"`{rest}` is not a prefix", hint="write prefix ex: <http://example.org/>"
+                )
             )
         self.kb.prefixes[name.strip()] = iri[1:-1]
 

@@ -35,7 +35,7 @@ def iri(value: str) -> str:
     """An absolute IRI, with or without brackets."""
     text = value.removeprefix("<").removesuffix(">")
     if not _IRI.fullmatch(text):
-        raise click.BadParameter(f"`{value}` is no absolute IRI")
+        raise click.BadParameter(f"`{value}` is not an absolute IRI")
     return text
 
 
@@ -43,7 +43,7 @@ def size(value: str | int) -> int:
     """A number of bytes: 1000000, 64k, 256m, 2g."""
     found = _SIZE.fullmatch(str(value).strip())
     if found is None or int(found[1]) == 0:
-        raise click.BadParameter(f"`{value}` is no size: write 1000000, 64k, 256m or 2g")
+        raise click.BadParameter(f"`{value}` is not a size: write 1000000, 64k, 256m or 2g")
     return int(found[1]) << (10 * _POWERS[found[2].lower()])
 
 
@@ -51,7 +51,7 @@ def number(value: str | int) -> int:
     """A number of things: 1000, 10k, 2m."""
     found = re.fullmatch(r"([0-9]+)([km]?)", str(value).strip().lower().replace("_", ""))
     if found is None or int(found[1]) == 0:
-        raise click.BadParameter(f"`{value}` is no number: write 1000, 10k or 2m")
+        raise click.BadParameter(f"`{value}` is not a number: write 1000, 10k or 2m")
     return int(found[1]) * {"": 1, "k": 1_000, "m": 1_000_000}[found[2]]
 
 
@@ -69,7 +69,7 @@ def micros(value: str | int) -> int:
     try:
         return duration(value)
     except ValueError:
-        raise click.BadParameter(f"`{value}` is no duration: write 5min, '90 s' or PT5M") from None
+        raise click.BadParameter(f"`{value}` is not a duration: write 5min, '90 s' or PT5M") from None
 
 
 def policy(*words: str) -> Callable[[str], str]:
@@ -301,7 +301,7 @@ def _names(program: Program, values: Sequence[str], option: str) -> set[str]:
     for name in names:
         if public.get(name, True):
             shown = [n for n, private in public.items() if not private]
-            what = "is private: its events never leave" if name in public else "is no rule"
+            what = "is private: its events never leave" if name in public else "is not a rule"
             hint = nearest(name, shown) or f"rules with events: {', '.join(shown) or 'none'}"
             raise UsageError(Diagnostic("D4150", f"`{name}` of {option} {what}", hint=hint))
     return set(names)

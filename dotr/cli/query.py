@@ -38,9 +38,9 @@ from dotr.io.timestamps import TimeError, parse_text
 from dotr.ir import Program, Select
 from dotr.lang import load_program, parse_query
 from dotr.lang.grammar.base import nearest
-from dotr.rdf.terms import Triple, literal
+from dotr.rdf.terms import Triple
 from dotr.reference.enrich import LiteralEnricher
-from dotr.sparql.full import FullQuery
+from dotr.sparql.interpreter import asks_time
 
 FORMATS = ("text", "jsonl")
 
@@ -125,7 +125,7 @@ def command(
     if select is None:
         answer = graph_of(asked, name, program.prefixes, state)
     else:
-        answer = _answer(select, state, instant)
+        answer = _answer(select, state, instant, budget, verify)
     out = open_output(output, overwrite) if output else StreamOutput(sys.stdout.buffer)
     text = format_ == "text"
     if select is None:
@@ -250,15 +250,17 @@ def _stated(
     return instants.stated()
 
 
-def _answer(select: Select, state: Collection[Triple], instant: Instant | None) -> bool | list[Values]:
-    query = FullQuery(select)
-    if instant is None and query.text("1") != query.text("2"):
+def _answer(
+    select: Select, state: Collection[Triple], instant: Instant | None, budget: int, verify: bool
+) -> bool | list[Values]:
+    if instant is None and asks_time(select):
         raise UsageError(
             Diagnostic(
                 "D4112", "this query asks for NOW(), and no instant is given", hint="add SOURCE and --at"
             )
         )
-    return answer_of(select, state, literal("") if instant is None else instant.clock.term(instant.time))
+    moment = None if instant is None else (instant.clock, instant.time)
+    return answer_of(select, state, moment, budget, verify)
 
 
 def _state(

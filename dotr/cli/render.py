@@ -38,7 +38,7 @@ def coloured(stream: TextIO | None = None) -> bool:
 
 
 def width() -> int | None:
-    """The columns of standard error; None where it is no terminal: then no line is broken."""
+    """The columns of standard error; None where it is not a terminal: then no line is broken."""
     return get_terminal_size().columns if sys.stderr.isatty() else None
 
 

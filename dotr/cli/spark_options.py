@@ -63,7 +63,7 @@ def asked_of_spark(
         if not equals or not name.strip():
             raise UsageError(
                 Diagnostic(
-                    "D4128", f"`{given}` is no setting of Spark", hint="--conf spark.executor.memory=4g"
+                    "D4128", f"`{given}` is not a setting of Spark", hint="--conf spark.executor.memory=4g"
                 )
             )
         settings[name.strip()] = value

@@ -131,7 +131,7 @@ def _refuse_now(select: Select) -> None:
                 "D1507",
                 "NOW() has no value in a query that is watched",
                 select.span,
-                hint="leave it out: every answer is told with the time at which it begins or ends",
+                hint="leave it out: every answer is printed with the time at which it begins or ends",
                 notes=("answers are compared at whatever time what lasts changes",),
             )
         )

@@ -8,18 +8,26 @@ Bad input: D1201 a query that cannot be read · D4178 a CONSTRUCT or DESCRIBE th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 import pyoxigraph as ox
 
-from dotr.errors import Diagnostic, ProgramError, UsageError
-from dotr.events import Values
+from dotr.budget import BUDGET, Exhausted, Meter, at_deployment
+from dotr.core.query_units import much_work_of
+from dotr.errors import Diagnostic, EngineError, ProgramError, UsageError
+from dotr.events import Clock, Time, Values
 from dotr.ir import Select
+from dotr.joins.store import TripleIndex
+from dotr.rdf.background import Background
 from dotr.rdf.canonical import canonical
-from dotr.rdf.terms import Term, Triple
+from dotr.rdf.terms import Triple, literal
 from dotr.reference.enrich import quad
+from dotr.sparql.building import Builder
+from dotr.sparql.compiled import CompiledQuery
 from dotr.sparql.full import FullQuery
+from dotr.sparql.interpreter import InterpretedQuery
+from dotr.sparql.translate import Refused, translate
 
 _NO_WORDS: Final = re.compile(
     r'"""(?:.|\n)*?"""|\'\'\'(?:.|\n)*?\'\'\'|"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'|<[^<>"{}|^`\\\s]*>|#[^\n]*'
@@ -58,9 +66,53 @@ def graph_of(text: str, name: str, prefixes: Mapping[str, str], state: Iterable[
         raise ProgramError(Diagnostic("D1201", f"this query cannot be read: {message}", place=name)) from None
 
 
-def answer(select: Select, state: Iterable[Triple], now: Term) -> bool | list[Values]:
-    """The answer of a SELECT or ASK; `now` is what NOW() is."""
-    query = FullQuery(select)
-    store = ox.Store()
+def answer(
+    select: Select,
+    state: Collection[Triple],
+    moment: tuple[Clock, Time] | None = None,
+    budget: int = BUDGET,
+    verify: bool = False,
+) -> bool | list[Values]:
+    """The answer of a SELECT or ASK: by the plans of a deployment where there are some, else interpreted.
+
+    `moment`: what NOW() is. `verify` compares with the full engine. Raises ProgramError D4132, D4133 past the
+    budget of a deployment, EngineError D4090.
+    """
+    store = TripleIndex(Background(state))
+    if moment is not None:
+        store.moment.clock, store.moment.time = moment
+    limit = at_deployment(budget, len(state))
+    try:
+        rows = _solutions(select, store, Meter(limit))
+    except Exhausted as exhausted:
+        raise much_work_of(exhausted, "of the command", select, limit, "over what holds") from None
+    if verify:
+        _compare(select, state, moment, rows)
+    return bool(rows) if select.ask else rows
+
+
+def _solutions(select: Select, store: TripleIndex, meter: Meter) -> list[Values]:
+    try:
+        translated = translate(select)
+    except Refused:
+        return InterpretedQuery(select, store, meter).solutions()
+    return CompiledQuery(translated, Builder(store, meter=meter)).solutions()
+
+
+def _compare(
+    select: Select, state: Collection[Triple], moment: tuple[Clock, Time] | None, rows: Sequence[Values]
+) -> None:
+    """Raise EngineError D4090 unless the full engine answers the same."""
+    full, store = FullQuery(select), ox.Store()
     store.bulk_extend(map(quad, state))
-    return query.ask(store, now) if select.ask else query.solutions(store, now)
+    now = literal("") if moment is None else moment[0].term(moment[1])
+    same = full.ask(store, now) is bool(rows) if select.ask else full.solutions(store, now) == rows
+    if not same:
+        raise EngineError(
+            Diagnostic(
+                "D4090",
+                "engine and full SPARQL engine answer differently",
+                select.span,
+                hint="this is a bug of dotr: please report query, rules and input",
+            )
+        )

@@ -28,7 +28,7 @@ class Detector(Protocol):
 
     @property
     def dropped(self) -> int:
-        """Matches whose template had a literal subject or a predicate that is no IRI."""
+        """Matches whose template had a literal subject or a predicate that is not an IRI."""
 
     def detect(
         self, time: Time, facts: Mapping[str, Sequence[Fact]], graph: bool = True

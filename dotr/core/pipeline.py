@@ -130,7 +130,7 @@ class Pipeline:
     def begin(self, clock: Clock) -> None:
         """Fix how this run writes time; called once, before the first graph.
 
-        Raises ProgramError D1409 when an EVERY or a FOR is no multiple of the unit of integer time.
+        Raises ProgramError D1409 when an EVERY or a FOR is not a multiple of the unit of integer time.
         """
         check_units(self.program, clock)
         self.clock = clock

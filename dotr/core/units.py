@@ -16,7 +16,7 @@ from dotr.source import Span
 
 
 def check_units(program: Program, clock: Clock) -> None:
-    """Raise ProgramError D1409 with every length of time that is no multiple of the unit of integer time,
+    """Raise ProgramError D1409 with every length of time that is not a multiple of the unit of integer time,
     D1609 where there are dates and LARS rules without a STEP.
     """
     if not clock.integer:
@@ -25,7 +25,7 @@ def check_units(program: Program, clock: Clock) -> None:
     found = [
         Diagnostic(
             "D1409",
-            f"{what} is no multiple of the unit of this stream's time",
+            f"{what} is not a multiple of the unit of this stream's time",
             span,
             f"{duration} µs",
             (f"times are integers of {clock.unit} µs",),

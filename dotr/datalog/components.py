@@ -42,7 +42,7 @@ class Components:
         self._whole: dict[int, Component] = {}
 
     def of(self, relation: Relation) -> Component:
-        """The component of a relation that is no union."""
+        """The component of a relation that is not a union."""
         if self._loose:
             return self._whole.setdefault(self._level(relation), Component(0, True))
         found = self._found.get(relation)

@@ -103,7 +103,7 @@ class Suspects:
         self._returners: dict[Relation, Callable[..., None]] = {}
 
     def of(self, relation: Relation) -> Suspect:
-        """The suspect of a relation that is no union."""
+        """The suspect of a relation that is not a union."""
         found = self._known.get(relation)
         if found is None:
             component = self.components.of(relation)

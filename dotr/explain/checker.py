@@ -375,7 +375,7 @@ def _moment(time: Time, of: Of) -> Time:
 
 
 def _window(rule: Rule, conjunct: Conjunct, row: Row) -> tuple[Callable[[Time], bool], Fact | None]:
-    """(whether a time is in the window, the reference itself where it is no candidate)."""
+    """(whether a time is in the window, the reference itself where it is not a candidate)."""
     match conjunct.window:
         case Within(duration=duration, reference=reference, before=True):
             end = row[reference][0]

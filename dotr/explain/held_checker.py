@@ -106,7 +106,7 @@ class HeldChecker:
             yield f"{atom.name} at {atom.point} does not follow"
         for step in atom.steps:
             if step.literal not in atom.rule.body:
-                yield f"{atom.name}: a step is no literal of its rule"
+                yield f"{atom.name}: a step is not a literal of its rule"
         for placed in supports(atom):
             if not run.holds(placed.name, placed.values, placed.point):
                 yield f"{placed.name} does not hold at {placed.point}"

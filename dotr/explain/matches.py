@@ -408,7 +408,7 @@ class Explainer:
 
 
 def _bounds(rule: Rule, conjunct: Conjunct, row: Row) -> tuple[Time, Time, Fact | None]:
-    """(first and last time of the window, both inclusive, the reference itself where it is no candidate)."""
+    """(first and last time of the window, inclusive, the reference itself where it is not a candidate)."""
     match conjunct.window:
         case Within(duration=duration, reference=reference, before=before):
             end: Time = row[reference][0]

@@ -2,7 +2,7 @@
 
 Place:   TESLA scopes, Datalog AGGREGATE and, as custom aggregate functions, embedded queries.
 Method:  language.md, sec. 3: sums are exact (rdf/sums.py), MIN and MAX use the canonical order.
-Why not: SPARQL's own `<` for MIN and MAX: it is no total order, so the result would depend on arrival.
+Why not: SPARQL's own `<` for MIN and MAX: it is not a total order, so the result would depend on arrival.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ from dotr.rdf.values import (
 )
 
 Operation: TypeAlias = Callable[[Any, Any], Number | None]
-"""Of two values: the number, None where one is no number or the result has no place in its type."""
+"""Of two values: the number, None where one is not a number or the result has no place in its type."""
 
 _I128_MIN, _I128_MAX = -(2**127), 2**127 - 1
 

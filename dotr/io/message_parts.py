@@ -1,8 +1,8 @@
 """The parts of a message put together: what every format, and Python, hand to the pipeline.
 
 Place:   called by the decoders of io/decode/ and by api.py with the triples of each part.
-Method:  language.md, "Messages". A graph alone is no message; a deletion names triples, and a blank node is
-         no name, as in SPARQL's DELETE DATA.
+Method:  language.md, "Messages". A graph alone is not a message; a deletion names triples, and a blank node
+         is not a name, as in SPARQL's DELETE DATA.
 Bad input: D2201 no part at all · D2202 a deletion with a blank node.
 """
 
@@ -59,7 +59,7 @@ def refuse_blank(delete: Sequence[Triple], place: str) -> None:
             raise DataError(
                 Diagnostic(
                     "D2202",
-                    "a deletion names a triple, and a blank node is no name",
+                    "a deletion names a triple, and a blank node is not a name",
                     place=place,
                     label=" ".join(triple),
                     notes=("blank nodes are scoped to their graph: this one was in no other",),

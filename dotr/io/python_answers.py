@@ -14,8 +14,8 @@ from dotr.events import Clock, Time
 from dotr.io.python_graphs import rdflib_term
 from dotr.ir import Program
 from dotr.lang import parse_query
-from dotr.rdf.terms import Triple, literal
-from dotr.sparql.full import FullQuery
+from dotr.rdf.terms import Triple
+from dotr.sparql.interpreter import asks_time
 
 if TYPE_CHECKING:
     import rdflib
@@ -38,11 +38,10 @@ def asked(
             graph.add(tuple(map(rdflib_term, triple)))  # type: ignore[arg-type]  # three terms
         return graph
     select = program.written.get(query) or parse_query(query, "<query>", program.prefixes)
-    text = FullQuery(select).text
-    if time is None and text("1") != text("2"):
+    if time is None and asks_time(select):
         message = "this query asks for NOW(), and no instant is given"
         raise UsageError(Diagnostic("D4112", message, hint="give one: query(…, at=12)"))
-    found = answer(select, state, literal("") if time is None else clock.term(time))
+    found = answer(select, state, None if time is None else (clock, time))
     if isinstance(found, bool):
         return found
     pairs = ([(n, t) for n, t in zip(select.variables, row, strict=True) if t is not None] for row in found)

@@ -40,7 +40,7 @@ _WHOLE = re.compile(IRI)
 def triples_of(graph: GraphLike, base: str = STREAM_BASE) -> list[Triple]:
     """The triples of a graph, canonical, without repeats; blank nodes have the labels they came with.
 
-    Raises DataError for text that cannot be read, UsageError D4105 for what is no graph.
+    Raises DataError for text that cannot be read, UsageError D4105 for what is not a graph.
     """
     if isinstance(graph, bytes):
         graph = decode(graph, "<bytes>")
@@ -108,7 +108,7 @@ def own_term(term: Any) -> Term:
     raise UsageError(
         Diagnostic(
             "D4105",
-            f"{term!r} is no term",
+            f"{term!r} is not a term",
             hint='give a term of rdflib or pyoxigraph, or N-Triples text like <urn:a> or "one"',
         )
     )
@@ -152,7 +152,7 @@ def no_triple(item: Any) -> UsageError:
     return UsageError(
         Diagnostic(
             "D4105",
-            f"{item!r} is no triple",
+            f"{item!r} is not a triple",
             hint="push Turtle text, an rdflib.Graph, or pyoxigraph quads or triples",
         )
     )

@@ -104,7 +104,7 @@ def parse_datetime(text: str, local: tzinfo | None = None) -> Time:
     if found is None:
         if _DATE_ALONE.fullmatch(text[:10]) and _ZONE.fullmatch(text[10:]):
             raise _a_day(text)
-        raise TimeError("D2105", f"`{text}` is no timestamp", "write 2026-01-01T08:00:12Z, or an integer")
+        raise TimeError("D2105", f"`{text}` is not a timestamp", "write 2026-01-01T08:00:12Z, or an integer")
     year, month, day, hour, minute, second = (
         int(found[part]) for part in ("year", "month", "day", "hour", "minute", "second")
     )
@@ -194,7 +194,7 @@ def parse_term(term: Term, unit: int, local: tzinfo | None = None) -> tuple[Time
         if time is not None:
             return time, False
     if not is_literal(term):
-        raise TimeError("D2105", f"{term} is no literal", "a time is an xsd:dateTime or an xsd:integer")
+        raise TimeError("D2105", f"{term} is not a literal", "a time is an xsd:dateTime or an xsd:integer")
     lexical, datatype, _language = literal_parts(term)
     if datatype == XSD_INTEGER and _INTEGER.fullmatch(lexical):
         return parse_integer(lexical, unit), True
@@ -203,7 +203,7 @@ def parse_term(term: Term, unit: int, local: tzinfo | None = None) -> tuple[Time
     if datatype == XSD_DATE and _DATE_ALONE.fullmatch(lexical[:10]):
         raise _a_day(lexical)
     raise TimeError(
-        "D2105", f"{term} is no timestamp", "a time is an xsd:dateTime with a zone, or an xsd:integer"
+        "D2105", f"{term} is not a timestamp", "a time is an xsd:dateTime with a zone, or an xsd:integer"
     )
 
 

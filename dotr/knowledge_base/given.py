@@ -39,7 +39,7 @@ class Part:
 def background_parts(sources: Iterable[Any], base: str = STREAM_BASE) -> list[Part]:
     """The parts of what a knowledge base begins with: paths, rdflib graphs, iterables of triples.
 
-    Raises DataError for what cannot be read, UsageError D4105 for what is no graph.
+    Raises DataError for what cannot be read, UsageError D4105 for what is not a graph.
     """
     found = []
     for source in sources:
@@ -100,7 +100,9 @@ def rules_of_text(
         return rules_of_files(text).rules
     if not isinstance(text, str):
         raise UsageError(
-            Diagnostic("D4181", f"{text!r} is no text of rules", hint="give Datalog text, or a pathlib.Path")
+            Diagnostic(
+                "D4181", f"{text!r} is not a text of rules", hint="give Datalog text, or a pathlib.Path"
+            )
         )
     return parse_datalog(text, name, prefixes)
 
@@ -112,5 +114,5 @@ def entailment_of(name: str) -> Entailment:
     except ValueError:
         known = ", ".join(one.value for one in Entailment)
         raise UsageError(
-            Diagnostic("D4182", f"`{name}` is no entailment", hint=f"write one of {known}")
+            Diagnostic("D4182", f"`{name}` is not an entailment", hint=f"write one of {known}")
         ) from None

@@ -114,7 +114,7 @@ class KnowledgeBase:
 
     def _begin(self, terms: str, prefixes: dict[str, str], base: str, time_unit: str, scopes: Scopes) -> None:
         if time_unit not in UNITS:
-            raise UsageError(Diagnostic("D4102", f"`{time_unit}` is no time unit", hint="use s, ms or us"))
+            raise UsageError(Diagnostic("D4102", f"`{time_unit}` is not a time unit", hint="use s, ms or us"))
         self._as_rdflib = _one_of(terms, "terms", ("rdflib", "canonical")) == "rdflib"
         self.prefixes = prefixes
         self._base, self._time_unit = base, time_unit
@@ -402,7 +402,7 @@ class KnowledgeBase:
         found = read_text(f"{triple.strip().removesuffix('.')} .", self._base, self.prefixes)
         if len(found) != 1:
             raise UsageError(
-                Diagnostic("D4105", f"{triple!r} is no triple", hint="write subject, predicate and object")
+                Diagnostic("D4105", f"{triple!r} is not a triple", hint="write subject, predicate and object")
             )
         return found[0]
 

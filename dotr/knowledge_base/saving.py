@@ -108,7 +108,7 @@ def _damaged(path: str) -> EngineError:
     return EngineError(
         Diagnostic(
             "D5103",
-            f"`{path}` is no saved knowledge base, or a damaged one",
+            f"`{path}` is not a saved knowledge base, or a damaged one",
             place=path,
             hint="make it anew from its sources, and save it again",
         )

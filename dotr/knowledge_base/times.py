@@ -21,7 +21,9 @@ def read_time(at: int | datetime | str, unit: int) -> tuple[Time, Clock]:
     """
     if isinstance(at, bool) or not isinstance(at, int | datetime | str):
         raise UsageError(
-            Diagnostic("D4104", f"{at!r} is no time", hint="give an int, an aware datetime or ISO 8601 text")
+            Diagnostic(
+                "D4104", f"{at!r} is not a time", hint="give an int, an aware datetime or ISO 8601 text"
+            )
         )
     if isinstance(at, int):
         time = at * unit

@@ -45,7 +45,7 @@ def format_lars(source: Source) -> str:
     text = _file_text(source, file)
     again = Diagnostics()
     copy = LarsParser(Source(source.name, text), again).file()
-    assert not again.errors, f"the canonical text is no program: {again.errors[0].render()}"
+    assert not again.errors, f"the canonical text is not a program: {again.errors[0].render()}"
     assert (copy.rules, copy.steps) == (file.rules, file.steps), "the canonical text is another program"
     return text
 

@@ -293,7 +293,7 @@ class Loader:
     def _set_entailment(self, name: Name) -> None:
         if name.text.lower() not in [e.value for e in Entailment]:
             hint = nearest(name.text, [e.value for e in Entailment])
-            self._found.error("D1015", f"`{name.text}` is no entailment", name.span,
+            self._found.error("D1015", f"`{name.text}` is not an entailment", name.span,
                               hint=hint or "write none, rdfs or owl2rl")  # fmt: skip
             return
         value = Entailment(name.text.lower())

@@ -91,7 +91,7 @@ def _format_program(source: Source) -> str:
     text = program_text(source, file)
     again = Diagnostics()
     copy = DotrParser(Source(source.name, text), again, symbolic=True).file()
-    assert not again.errors, f"the canonical text is no program: {again.errors[0].render()}"
+    assert not again.errors, f"the canonical text is not a program: {again.errors[0].render()}"
     assert copy.statements == file.statements, "the canonical text is another program"
     _assert_same_comments(source, text)
     return text
@@ -105,7 +105,7 @@ def _format_datalog(source: Source) -> str:
     text = datalog_text(source, rules, parser)
     again = Diagnostics()
     copy = DatalogParser(Source(source.name, text), again).rules()
-    assert not again.errors, f"the canonical text is no program: {again.errors[0].render()}"
+    assert not again.errors, f"the canonical text is not a program: {again.errors[0].render()}"
     assert copy == rules, "the canonical text is another program"
     _assert_same_comments(source, text)
     return text

@@ -27,7 +27,7 @@ def label_stream(graphs: Sequence[Sequence[Triple]], time: int, kind: str = "") 
     `graphs` are all graphs stamped `time` (µs), with canonical terms; each is a scope of its own. A label
     depends on the graph's set of triples up to renaming, on `time`, and on how many equal graphs came before
     it; never on labels or, but for nodes that refinement cannot tell apart, on the order of triples. `kind`
-    parts what has the same triples and is no graph.
+    parts what has the same triples and is not a graph.
     """
     seen: dict[str, int] = {}
     return [_label(graph, f"{kind}{time}", seen) for graph in graphs]

@@ -68,7 +68,7 @@ class ExactSum:
         self._change(term, -1)
 
     def total(self) -> Term | None:
-        """The sum: 0 of nothing, None where a term is no number or the total leaves the range of its type."""
+        """The sum: 0 of nothing, None where a term is not a number or the total leaves its type."""
         total = self._total()
         return None if total is None else encode(total)
 

@@ -151,7 +151,7 @@ class Store(RdflibStore):
         try:
             found = self._kb.triples(*triple_pattern)
         except (UsageError, DataError):
-            return  # what is no term of RDF is in no triple
+            return  # what is not a term of RDF is in no triple
         node = self._node
         for subject, predicate, object_ in found:
             yield (node(subject), node(predicate), node(object_)), iter((context,))

@@ -210,7 +210,7 @@ def _leaf(leaf: Var | Attribute | TimeOf) -> Getter:
 
 
 def _heads(rule: DatalogRule, binding: Binding) -> Iterator[Triple]:
-    """The heads under a binding; what is no triple, or reports a clash, is not derived."""
+    """The heads under a binding; what is not a triple, or reports a clash, is not derived."""
     for head in rule.heads:
         s, p, o = (_term(node, binding) for node in (head.subject, head.predicate, head.object))
         if is_iri(p) and not is_literal(s) and not is_clash(p):

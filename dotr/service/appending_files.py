@@ -100,7 +100,7 @@ class AppendingFile:
         return RefusedError(
             Diagnostic(
                 "D5001",
-                f"`{self._name}` exists and is no output of this deployment",
+                f"`{self._name}` exists and is not an output of this deployment",
                 place=self._name,
                 hint="give another name, or --overwrite",
             )

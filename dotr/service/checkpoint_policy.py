@@ -46,7 +46,7 @@ class CheckpointPolicy:
         return self.overdue()
 
     def touched(self) -> None:
-        """Something changed that is no graph."""
+        """Something changed that is not a graph."""
         self._count += 1
 
     def overdue(self) -> bool:

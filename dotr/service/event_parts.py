@@ -40,7 +40,9 @@ class EventParts:
                 "D5206", path, f"was begun as {row.format}, not as {_FORMAT}", f"--format {row.format}"
             )
         if row is None and self._occupied():
-            raise _refused("D5001", path, "exists and is no output of this deployment", "give another name")
+            raise _refused(
+                "D5001", path, "exists and is not an output of this deployment", "give another name"
+            )
         self.tail = ""  # of whole files
         self.length = 0 if row is None or overwrite else row.length
         if row is None or overwrite:

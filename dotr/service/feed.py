@@ -62,8 +62,8 @@ class Committed(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FeedSink:
-    """One text output: how events are written, and where to. What is no file is at-least-once after a
-    crash.
+    """One text output: how events are written, and where to. A sink other than a file is at-least-once after
+    a crash.
     """
 
     format: Formatter

@@ -187,7 +187,7 @@ def _judge_rule(probe: RuleProbe, sample: Sample, found: Diagnostics) -> None:
                 "D2519",
                 f"`?{binding.variable}` never has a value in {where}",
                 binding.span,
-                notes=("a match without the value of a WITH variable is no event",),
+                notes=("a match without the value of a WITH variable is not an event",),
                 hint="use COALESCE where a value may be missing",
             )
 

@@ -58,7 +58,7 @@ class _Item:
     choice: bool = False  # whether a rule alone would have one choice where this is a loop
     target: str = ""  # what the loop binds, where that is more than the local
     keeps: tuple[str, ...] = ()
-    stage: str = ""  # what it is called in a funnel; nothing: it is no step of it
+    stage: str = ""  # what it is called in a funnel; nothing: it is not a step of it
     may_fail: bool = True
 
 

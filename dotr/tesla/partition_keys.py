@@ -2,7 +2,7 @@
 
 Place:   partitioning.py asks; batch/fact_rows.py sends facts by the answer.
 Method:  inside a rule, equations of `ON` carry a trigger attribute to the candidates, directly or through
-         earlier conjuncts (a condition is applied before selection, so whatever fails it is no candidate,
+         earlier conjuncts (a condition is applied before selection, so whatever fails it is not a candidate,
          whichever the operator). Across rules every stream has one key, so a stream that two positions
          share, and a composite that other rules chain on, lie in the same part for all of them.
          What `=` equates shares its equality class (tesla/keys.py), and classes are transitive where `=` is

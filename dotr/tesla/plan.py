@@ -107,7 +107,7 @@ class Step:
     """One conjunct, planned.
 
     `retention`: how long before now a fact of the column can still be asked for. `probe`: what the column's
-    keys must equal. `residual`: what is left of ON. `itself`: the reference whose own fact is no candidate.
+    keys must equal. `residual`: what is left of ON. `itself`: the reference whose fact is not a candidate.
     `newest`: the window's newer end is the column's, no upper bound need be sought.
     """
 
@@ -307,7 +307,7 @@ def _split(
 
 
 def _itself(conjunct: Conjunct, streams: Mapping[str, str]) -> str | None:
-    """The reference whose very fact is no candidate: under FROM, for all but aggregates."""
+    """The reference whose very fact is not a candidate: under FROM, for all but aggregates."""
     if isinstance(conjunct, Summarise):
         return None
     match conjunct.window:

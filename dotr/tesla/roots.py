@@ -3,7 +3,7 @@
 Place:   a batch parts detection by it (batch/partition_keys.py); network.py tells by it whether a trigger
          fact had anything to choose from.
 Method:  inside a rule, equations of `ON` carry a trigger attribute to the candidates, directly or through
-         earlier conjuncts (a condition is applied before selection, so whatever fails it is no candidate,
+         earlier conjuncts (a condition is applied before selection, so whatever fails it is not a candidate,
          whichever the operator). What `=` equates shares its equality class (keys.py), and classes are
          transitive where `=` is not.
 """

@@ -12,7 +12,7 @@ Method:  facts are the lines of a CSV file, event time is one of their columns, 
          takes all A after a B as one match, which the next row that goes on differently (N) ends, and
          LISTAGG them. WITHIN would reach from B to N, and is open (300 s after B is out), hence the time is
          compared in DEFINE. A greedy A+ may not stand last in a pattern, hence N; the facts end with a B for
-         each room. `over` is no pattern but what SQL has for "the last": an aggregate over a window that
+         each room. `over` is not a pattern but what SQL has for "the last": an aggregate over a window that
          ends at the row. `read` looks for nothing: what reading and writing CSV costs.
 """
 

@@ -36,7 +36,7 @@ def test_replace_is_refused_before_it_is_made_and_only_then() -> None:
     assert REPLACE(text, "(a)", "$1" * 100) == text.replace("a", "a" * 100)
     with pytest.raises(Overlong):
         REPLACE(text, "(ab)+", "$0$1" * 1_000)
-    assert REPLACE(text, "(", long) is None, "that is no pattern"
+    assert REPLACE(text, "(", long) is None, "that is not a pattern"
     assert REPLACE("a" * (2 * TEXT), "a", "") == ""
 
 

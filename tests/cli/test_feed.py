@@ -326,7 +326,7 @@ def test_a_device_or_pipe_is_written_to_and_never_replaced(dotr: Dotr, folder: P
     assert read == [Path("out.jsonl").read_bytes()]
     assert not Path(os.devnull).is_file()
     ran = dotr("feed", "events", "--late", f"file={os.devnull}", "--overwrite")
-    assert (ran.code, "is no file" in ran.err) == (4, True)
+    assert (ran.code, "is not a file" in ran.err) == (4, True)
 
 
 def test_a_disk_that_is_full_loses_nothing_and_the_same_command_goes_on(dotr: Dotr, folder: Path) -> None:

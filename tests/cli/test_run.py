@@ -84,7 +84,7 @@ def test_a_rule_that_only_does_not_know_is_told_with_the_nearest(dotr: Dotr) -> 
     Path("chain.dotr").write_text(CHAIN)
     ran = dotr("run", "chain.dotr", "events", "--only", "Warn")
     assert ran.code == 2
-    assert "error[D4150]: `Warn` of --only is no rule" in ran.err
+    assert "error[D4150]: `Warn` of --only is not a rule" in ran.err
     assert "did you mean `Warm`?" in ran.err
     assert "is private: its events never leave" in dotr("run", "chain.dotr", "events", "--except", "Hot").err
 

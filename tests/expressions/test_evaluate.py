@@ -83,7 +83,7 @@ def test_operators_on_any_terms(expression: Expression, row: dict[str, Term | No
     agree(expression, row)
 
 
-@given(calls(sorted(FUNCTIONS), variables), rows)
+@given(calls(sorted({*FUNCTIONS} - {"IRI-UNDER"}), variables), rows)  # IRI with its BASE: ours alone
 def test_functions_of_any_terms(expression: Expression, row: dict[str, Term | None]) -> None:
     agree(expression, row)
 

@@ -1,4 +1,4 @@
-"""Messages that insert and delete: every format says the same, and what is no message is told."""
+"""Messages that insert and delete: every format says the same, and what is not a message is told."""
 
 from __future__ import annotations
 

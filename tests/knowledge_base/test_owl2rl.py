@@ -46,7 +46,7 @@ def follows(premises: str, conclusion: str, rule: str, datatypes: bool) -> bool:
         assert not conclusion
         told = "eq-diff2" if rule == "eq-diff3" else rule  # one rule for both
         return told in [one.rule for one in error.contradictions]
-    if not conclusion or conclusion[0] in '1"':  # a literal is no subject in RDF
+    if not conclusion or conclusion[0] in '1"':  # a literal is not a subject in RDF
         return False
     return conclusion in kb
 

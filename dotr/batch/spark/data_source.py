@@ -203,7 +203,7 @@ class LogWriter(DataSourceArrowWriter):
     """Writes RDF logs beside what is in the folder already, or (`overwrite`) instead of it: what was there is
     removed when all that is new has its name.
 
-    Raises RefusedError D5001 for a path that is no folder, and where files that dotr did not write would go.
+    Raises RefusedError D5001 for a path that is not a folder, and where files of others would go.
     """
 
     def __init__(
@@ -213,7 +213,9 @@ class LogWriter(DataSourceArrowWriter):
         self._form, self._places, self._clock = form, places, clock
         self._run = uuid4().hex[:12]
         if os.path.lexists(self._path) and not os.path.isdir(self._path):
-            raise RefusedError(Diagnostic("D5001", f"`{path}` is no folder", place=path, hint="another name"))
+            raise RefusedError(
+                Diagnostic("D5001", f"`{path}` is not a folder", place=path, hint="another name")
+            )
         self._old = _written_before(self._path) if overwrite else []
 
     @failures.crossed

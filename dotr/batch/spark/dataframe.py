@@ -140,7 +140,7 @@ def clock_of_frame(log: DataFrame, time_unit: str | None) -> Clock:
 
     if time_unit is not None and time_unit not in UNITS:
         raise UsageError(
-            Diagnostic("D4123", f"`{time_unit}` is no unit of time", hint=f"one of {', '.join(UNITS)}")
+            Diagnostic("D4123", f"`{time_unit}` is not a unit of time", hint=f"one of {', '.join(UNITS)}")
         )
     kinds = {field.name: field.dataType for field in log.schema.fields}
     time, graph = kinds.get("time"), kinds.get("graph")

@@ -130,7 +130,7 @@ class RemoteFolder:
                 what = "was left by a run that did not finish" if there == self.part else "exists"
                 raise _refused(f"`{there}` {what}", there, "give another name, or --overwrite")
             if names is None or not {RUN_FILE, UNFINISHED} & set(names):
-                raise _refused(f"`{there}` is no output of `dotr batch`", there, "give another name")
+                raise _refused(f"`{there}` is not an output of `dotr batch`", there, "give another name")
 
     def open(self) -> str:
         """Make the folder of the unfinished run; returns its URI."""

@@ -54,7 +54,7 @@ class SparkOptions:
                 raise UsageError(
                     Diagnostic(
                         "D4128",
-                        f"`{name}` is no setting of Spark",
+                        f"`{name}` is not a setting of Spark",
                         notes=("spark-submit would ignore it",),
                         hint=f"did you mean `spark.{name}`?",
                     )

@@ -5,7 +5,7 @@ Method:  `foreachBatch` brings every micro-batch to the driver, where the engine
          (micro_batches.py, which writes events and state by batch id). Documents are parsed by the workers.
 Why not: a stateful operator of Spark's. It sees one key and no order between keys; what consumes, chains and
          ticks needs all of an instant, in order.
-Bad input: D4129 a frame that is no stream · D4309 Spark Connect · D5220 other rules · D5221 damaged state.
+Bad input: D4129 a frame that is not a stream · D4309 Spark Connect · D5220 other rules · D5221 damaged state.
 """
 
 from __future__ import annotations
@@ -110,7 +110,9 @@ def start(
 
 def not_streaming() -> UsageError:
     return UsageError(
-        Diagnostic("D4129", "the frame is no stream", hint="dotr.spark.detect takes frames that are complete")
+        Diagnostic(
+            "D4129", "the frame is not a stream", hint="dotr.spark.detect takes frames that are complete"
+        )
     )
 
 

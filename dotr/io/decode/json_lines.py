@@ -138,7 +138,7 @@ def _said(line: Line, place: str) -> tuple[str | PartTexts, Said]:
     if "insert" in value or "delete" in value:
         text = PartTexts(value.get("graph"), value.get("insert"), value.get("delete"))
         if not all(part is None or isinstance(part, str) for part in text):
-            raise _no_object(place, "a part that is no text")
+            raise _no_object(place, "a part that is not a text")
     elif not isinstance(text, str):
         raise _no_object(place, "no text `graph`, `insert` or `delete`")
     time = value.get("time")
@@ -146,7 +146,7 @@ def _said(line: Line, place: str) -> tuple[str | PartTexts, Said]:
         raise DataError(
             Diagnostic(
                 "D2105",
-                "the time of this line is no timestamp",
+                "the time of this line is not a timestamp",
                 place=place,
                 label=json.dumps(time)[:100],
                 hint='write "time": 12, or "time": "2026-01-01T08:00:12Z"',
@@ -178,7 +178,7 @@ def _no_object(place: str, found: str) -> DataError:
     return DataError(
         Diagnostic(
             "D2014",
-            "this line is no time-annotated graph",
+            "this line is not a time-annotated graph",
             place=place,
             label=found,
             hint='write {"time": 12, "graph": "<Turtle>"}, one object a line; "" is an empty graph',

@@ -51,7 +51,7 @@ _HALF_MARK, _HALF = re.compile(r"@message\s*\Z", re.IGNORECASE), 64
 _EMPTY_BLOCK = re.compile(r"\{\s*\}")
 _OLD_MARK = re.compile(r"#\s*@message\s*\.?\s*", re.IGNORECASE)
 _DELIMITER = "\nMESSAGE\n"
-_NESTING = ('"""', "'''", "{")  # only in these can a line be that is no delimiter
+_NESTING = ('"""', "'''", "{")  # only in these can a line be that is not a delimiter
 _BLOCK = 1 << 16
 
 

@@ -87,7 +87,7 @@ def no_archive(place: str, found: str) -> DataError:
     return DataError(
         Diagnostic(
             "D2017",
-            f"`{place}` is no log of graphs",
+            f"`{place}` is not a log of graphs",
             place=place,
             label=found,
             hint="a log has the columns time (bigint, or timestamp with zone) and graph (N-Triples)",

@@ -6,7 +6,7 @@ Method:  RDF Patch of Apache Jena, text form: a row a line. `A` rows are the mes
          `H time "…"` is the time of the transactions behind it, other headers say nothing here. The terms of
          a transaction are parsed at once, by the parser that reads every other format.
 Why not: quads. There is one graph that lasts.
-Bad input: D2204 what is no row, or stands outside of a transaction · D2205 what a patch may say and this
+Bad input: D2204 what is not a row, or stands outside of a transaction · D2205 what a patch may say and this
          stream may not: a graph, `TA` · what documents.py reports, at the row's line.
 """
 
@@ -118,7 +118,7 @@ class Patches:
         found = _ROW.match(text)
         if found is None:
             raise self._no_row(
-                line, "this line is no row", "a row is `A <s> <p> <o> .`, with a dot at its end"
+                line, "this line is not a row", "a row is `A <s> <p> <o> .`, with a dot at its end"
             )
         return found[1], found[2]
 
@@ -143,7 +143,7 @@ class Patches:
             found = _TERM.match(rest, at)
             if found is None:
                 shown = rest[at:].strip()[:40]
-                raise self._no_row(line, f"`{shown}` is no term", "terms are those of N-Triples")
+                raise self._no_row(line, f"`{shown}` is not a term", "terms are those of N-Triples")
             terms.append(self._term(found, line))
             at = found.end()
         if len(terms) == 4:
@@ -174,7 +174,9 @@ class Patches:
         if found is None:
             for row in rows:
                 if self._parsed([row], tell=True) is None:
-                    raise self._no_row(row.line, "this row is no triple", "write subject, predicate, object")
+                    raise self._no_row(
+                        row.line, "this row is not a triple", "write subject, predicate, object"
+                    )
         assert found is not None, "rows that are triples are so together"
         return found
 

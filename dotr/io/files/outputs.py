@@ -150,7 +150,7 @@ def _rename_new(part: Path, path: Path) -> None:
 
 
 def is_device(path: str) -> bool:
-    """Whether a path is a pipe or device: something to write to that is no file."""
+    """Whether a path is a pipe or device: something to write to that is not a file."""
     return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
 
 

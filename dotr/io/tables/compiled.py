@@ -121,7 +121,7 @@ def _time(
         text = default if raw is None or raw in missing else raw
         try:
             if text is None:
-                hint = "a row without a time is no instant; # missing: says which cells have no value"
+                hint = "a row without a time is not an instant; # missing: says which cells have no value"
                 raise CellError("this row has no time", hint, "D2406")
             if instant is not None:
                 return instant(text), False

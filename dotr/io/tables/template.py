@@ -158,7 +158,7 @@ class _Words:
         if part in ("{{", "}}"):
             return part[0]
         if len(part) == 1:
-            raise wrong("a brace in a text that is no cell", place, "write it twice: {{ or }}")
+            raise wrong("a brace in a text that is not a cell", place, "write it twice: {{ or }}")
         return self._word(part, place)
 
     def _word(self, cell: str, place: str, bare: bool = False) -> str:

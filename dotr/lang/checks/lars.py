@@ -148,7 +148,7 @@ class LarsResolver:
                 near = [duration_text(value) for value in (below, below + step) if value]
                 self._found.error(
                     "D1608",
-                    f"{duration_text(abs(duration))} is no multiple of STEP {duration_text(step)}",
+                    f"{duration_text(abs(duration))} is not a multiple of STEP {duration_text(step)}",
                     span,
                     hint=f"write {' or '.join(near)}, or a finer STEP",
                     notes=(f"the STEP stands at {place}",) if place is not None else (),

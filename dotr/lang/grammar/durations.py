@@ -1,7 +1,7 @@
 """Lengths of time as rules write them: a number and a unit.
 
 Place:   called by dotr.py; `--lateness 5 min` and its like on the command line use `duration` too.
-Method:  language.md, sec. 2. A day is 24 hours; a month has no fixed length and is no unit.
+Method:  language.md, sec. 2. A day is 24 hours; a month has no fixed length and is not a unit.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def duration_text(micros: int) -> str:
 
 
 def micros(number: str, unit: str) -> int | None:
-    """`("1.5", "min")` in microseconds; None when it is no whole number of them. `unit` is one of UNITS."""
+    """`("1.5", "min")` in microseconds; None when it is not a whole number. `unit` is one of UNITS."""
     value = Decimal(number) * UNITS[unit.lower()]
     return int(value) if value == value.to_integral_value() else None
 
@@ -64,11 +64,13 @@ def duration(text: str) -> int:
         value = (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1_000_000
         if value == value.to_integral_value() and value <= LONGEST:
             return int(value)
-        raise ValueError(f"{text!r} is no whole number of microseconds, or too long")
+        raise ValueError(f"{text!r} is not a whole number of microseconds, or too long")
     hit = _TEXT.match(text)
     if hit is None or hit.group(2).lower() not in UNITS:
-        raise ValueError(f"{text!r} is no duration: write a number and us, ms, s, min, h or d, as in '5 min'")
+        raise ValueError(
+            f"{text!r} is not a duration: write a number and us, ms, s, min, h or d, as in '5 min'"
+        )
     found = micros(hit.group(1), hit.group(2))
     if found is None or found > LONGEST:
-        raise ValueError(f"{text!r} is no whole number of microseconds, or too long")
+        raise ValueError(f"{text!r} is not a whole number of microseconds, or too long")
     return found

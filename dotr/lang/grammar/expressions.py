@@ -83,7 +83,7 @@ class ExpressionParser(Cursor):
         if right is not None:
             self.error(
                 "D1010",
-                f"`{self.token.text}` is no operator",
+                f"`{self.token.text}` is not an operator",
                 self.span(),
                 hint=f"write `{right}`",
             )
@@ -247,7 +247,7 @@ class ExpressionParser(Cursor):
             attribute = self.peek(2)
             self.error(
                 "D1014",
-                f"`{token.text}.{attribute.text}` is no value",
+                f"`{token.text}.{attribute.text}` is not a value",
                 Span(self.source, token.start, attribute.end),
                 hint=f"write `{token.text}.?{attribute.text}`",
             )

@@ -42,8 +42,8 @@ def foreign_word(token: Token) -> str:
 
 
 def foreign_event(token: Token, following: Token, ours: frozenset[str]) -> str:
-    """The hint where the name of an event is wanted and a word stands that is no name there; `ours` are the
-    keywords that may follow a name.
+    """The hint where the name of an event is wanted and a word stands that is not a name there; `ours` are
+    the keywords that may follow a name.
     """
     if token.key in _EVENTS and (following.key in _BEHIND or following.kind in _BEHIND):
         return "" if following.key in ours else HINTS[token.key]

@@ -44,7 +44,7 @@ MODALITIES: Final[Mapping[str, Modality]] = {
 RESERVED: Final = frozenset(
     (*MODALITIES, *TOTALS, *("STEP", "FACTS", "OF", "PER", "AT", "LEAST", "NOT", "FILTER", "BIND", "WITHIN"))
 )
-"""What is no name in a .lars file, besides the keywords of .dotr files."""
+"""What is not a name in a .lars file, besides the keywords of .dotr files."""
 
 _PROLOGUE: Final = ("PREFIX", "BASE", "STEP")
 _MOST: Final = 10**9
@@ -305,7 +305,7 @@ class LarsParser(WindowParser):
         if not whole or not 1 <= int(digits.text) <= _MOST:
             self.error(
                 "D1603",
-                f"`{self.shown_since(token)}` is no number of {of}",
+                f"`{self.shown_since(token)}` is not a number of {of}",
                 self.since(token),
                 hint="write a whole number from 1 on",
             )

@@ -115,5 +115,5 @@ class TemplateParser(WindowParser):
             hint = "a subject is missing before `a`"
         elif not token.key.startswith("DOTR"):
             hint = f"write `?{token.text}`, `:{token.text}` or `dotr_{token.text}`"
-        self.error("D1012", f"`{token.text}` is no term", self.span(), hint=hint)
+        self.error("D1012", f"`{token.text}` is not a term", self.span(), hint=hint)
         raise Skip

@@ -112,7 +112,7 @@ _ECHAR: Final = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", "\\": "\
 
 
 MOST_FINDINGS: Final = 100
-"""A text with more findings than this is not read on: it is no program."""
+"""A text with more findings than this is not read on: it is not a program."""
 
 
 @dataclass(slots=True)
@@ -270,7 +270,7 @@ def unescape(text: str, token: Token, source: Source, found: Diagnostics, *, str
             return _ECHAR[hit.group(3)]
         found.error(
             "D1003",
-            f"`{hit.group()}` is no escape sequence",
+            f"`{hit.group()}` is not an escape sequence",
             Span(source, token.start, token.end),
             hint="known are \\t \\b \\n \\r \\f \\\\ \\\" \\' \\uXXXX; a backslash itself is `\\\\`",
         )

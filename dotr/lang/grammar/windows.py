@@ -99,7 +99,7 @@ class WindowParser(SparqlParser):
         return self.key in CLAUSES or self.at_statement()
 
     def name(self, what: str) -> Name:
-        """Take a name that is no keyword."""
+        """Take a name that is not a keyword."""
         token = self.token
         if token.kind != "name":
             hint = "names are letters, digits and `_`, without a prefix" if token.kind == "pname" else ""
@@ -237,14 +237,14 @@ class WindowParser(SparqlParser):
             hint = _NO_UNITS.get(unit.text.lower(), "") or nearest(unit.text, UNITS)
             self.error(
                 "D1401",
-                f"`{unit.text}` is no unit of time",
+                f"`{unit.text}` is not a unit of time",
                 self.span(unit),
                 hint=hint or "write us, ms, s, min, h or d",
             )
             return Duration(1, span)
         value = micros(number.text, unit.text) if number.kind != "double" and len(number.text) <= 60 else None
         if value is None or value > LONGEST:
-            self.error("D1406", f"`{self.shown_since(number)}` is no duration", span,
+            self.error("D1406", f"`{self.shown_since(number)}` is not a duration", span,
                        hint="write a whole number of microseconds, at most a thousand years")  # fmt: skip
             return Duration(1, span)
         return Duration(value, span)
@@ -265,8 +265,12 @@ class WindowParser(SparqlParser):
                            hint="write LAST k or FIRST k")  # fmt: skip
                 return 1
             if value is None or not 1 <= value <= 10**9:
-                self.error("D1408", f"`{self.shown_since(token)}` is no number of events", self.since(token),
-                           hint="write a whole number from 1 on")  # fmt: skip
+                self.error(
+                    "D1408",
+                    f"`{self.shown_since(token)}` is not a number of events",
+                    self.since(token),
+                    hint="write a whole number from 1 on",
+                )
                 return 1
             return value
         return 1

@@ -85,7 +85,7 @@ PAGES: Final = (
     ),
     _page(
         "D3009",
-        "this is no triple",
+        "this is not a triple",
         "A literal is never a subject, a predicate is an IRI. In a body such an atom never holds.",
         '["lab", :contains, ?x] :- [?x, :room, "lab"] .',
         "[:lab, :contains, ?x] :- [?x, :room, :lab] .",

@@ -124,7 +124,7 @@ PAGES: Final = (
     ),
     _page(
         "D1613",
-        "a time point is no term",
+        "a time point is not a term",
         "The variable behind AT ranges over points of the timeline. It stands behind AT only.",
         "hot(?t) :- temp(?v) AT ?t WITHIN 10 s .",
         "hot(?v) AT ?t :- temp(?v) AT ?t WITHIN 10 s .",

@@ -99,7 +99,7 @@ PAGES: Final = (
     ),
     _page(
         "D2204",
-        "what is no row of an RDF Patch",
+        "what is not a row of an RDF Patch",
         "A patch has a row a line: H, TX, TC, PA, PD, A or D, its terms as in N-Triples or with a prefix "
         "that a PA row added, and a dot. What changes triples stands between TX and TC.",
         "TX .\nA <urn:badge7> <urn:in> <urn:room1>\nTC .",
@@ -124,7 +124,7 @@ PAGES: Final = (
     _page(
         "D4161",
         "a time that is closed",
-        "Rules change from a time on that has not closed: what happened before it was told, and is never "
+        "Rules change from a time on that has not closed: what happened before it was reported, and is never "
         "taken back. The message names the first possible time.",
         'engine.advance(20); engine.replace("rooms.dotr", at=15)',
         'engine.advance(20); engine.replace("rooms.dotr", at=21)',

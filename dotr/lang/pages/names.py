@@ -173,7 +173,7 @@ PAGES: Final = (
     ),
     Page(
         "D1303",
-        "a NOT or an aggregate is no single event",
+        "a NOT or an aggregate is not a single event",
         "NOT binds nothing, and an aggregate stands for all its candidates: no window is measured from "
         "them, and\n"
         "their values are known in their own conjunct only.",
@@ -218,7 +218,7 @@ PAGES: Final = (
     Page(
         "D1308",
         "a tick has a time and nothing else",
-        "`EVERY 1 min AS Tick` triggers a rule; it has no attributes and is no stream of facts.",
+        "`EVERY 1 min AS Tick` triggers a rule; it has no attributes and is not a stream of facts.",
         _SMOKE + "RULE Quiet\nDEFINE { dotr_x :at ?t }\nFROM EVERY 1 min AS Tick\n"
         "AND NOT Smoke WITHIN 1 h FROM Tick\nWITH ?t := Tick.?time",
         _SMOKE + "RULE Quiet\nDEFINE { dotr_x :at ?t }\nFROM EVERY 1 min AS Tick\n"

@@ -21,7 +21,7 @@ PAGES: Final = (
     Page(
         "D1201",
         "a query that cannot be read",
-        "A query is SPARQL 1.1. One syntax error is told for each query; the rest of the file is read on.",
+        "A query is SPARQL 1.1. One syntax error is reported for each query, and the file is read on.",
         _query("SELECT ?x, ?y WHERE { ?x :p ?y }"),
         _query("SELECT ?x ?y WHERE { ?x :p ?y }"),
     ),

@@ -83,7 +83,7 @@ PAGES: Final = (
     ),
     _page(
         "D2010",
-        "this is no background",
+        "this is not a background",
         "Background is triples that hold always; named graphs and streams are not.",
         "BACKGROUND <events.trig>",
         "BACKGROUND <building.ttl>",
@@ -104,7 +104,7 @@ PAGES: Final = (
     ),
     _page(
         "D2014",
-        "a JSON line that is no graph",
+        "a JSON line that is not a graph",
         'A line is {"time": 12, "graph": "<Turtle>"}.',
         '{"at": 12, "graph": "…"}',
         '{"time": 12, "graph": "…"}',
@@ -319,14 +319,14 @@ PAGES: Final = (
     ),
     _page(
         "D4107",
-        "a base that is no absolute IRI",
+        "a base that is not an absolute IRI",
         "Relative IRIs of documents are resolved against it.",
         "Engine('fire.dotr', base='building')",
         "Engine('fire.dotr', base='http://example.org/building')",
     ),
     _page(
         "D4108",
-        "a budget that is no number of units",
+        "a budget that is not a number of units",
         "How much work may be done is a positive number; what it counts: dotr check --explain D4132.",
         "Engine('fire.dotr', budget='1 s')",
         "Engine('fire.dotr', budget=1_000_000)",

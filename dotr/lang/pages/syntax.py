@@ -99,7 +99,7 @@ PAGES: Final = (
     ),
     Page(
         "D1009",
-        "a keyword is no name",
+        "a keyword is not a name",
         "The words of the grammar (RULE, FROM, LAST, COUNT, WITHIN …) are keywords in any case and name "
         "nothing.",
         "PREFIX : <http://example.org/>\nQUERY Last := { SELECT ?x WHERE { ?x a :Smoke } }",
