@@ -191,7 +191,7 @@ def _deployment(key: str, content: bytes, rules: tuple[int, ...]) -> Deployment:
     program = whole.program
     names = [rule.name for number, rule in enumerate(program.rules) if number not in rules]
     part = program.without(names)
-    read = {position.stream for rule in part.rules for position in rule.positions}
+    read = {position.stream for rule in part.rules for position in rule.positions} | set(part.lars.reads)
     standing = {name: query for name, query in part.standing.items() if name in read}
     return Deployment(replace(part, standing=standing), whole.background, whole.settings)
 

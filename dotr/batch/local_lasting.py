@@ -68,6 +68,7 @@ def run_slices(
     assert log.clock is not None
     assert report.first is not None
     assert report.last is not None
+    report.counted = False
     job = make_lasting_job(request.deployment, log.clock, treatment, report.first, report.last)
     whole = treatment.verify or request.max_jump is not None
     cut = slices(request.plan(), quantiles, report.last, request.slice_length, whole)

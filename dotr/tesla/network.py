@@ -110,7 +110,9 @@ class Network:
         self.columns: dict[ColumnSpec, Column[Any]] = {}
         self.columns_of: list[list[Column[Any]]] = [[] for _ in program.rules]
         self.dropped = [0] * len(program.rules)
-        self._queries = program.queries
+        # streams whose facts are counted as they are found: not what holds (timeline.py), nor where something
+        # lasts, since facts then come also where no graph came, and count for the rules that see them
+        self._counted = () if program.lasting else program.queries
         self.connected: list[RuleGroup] = []
         self.sweep_at = NEVER
         self.options = options
@@ -159,8 +161,8 @@ class Network:
         group = RuleGroup(plans, columns, rank, plan.occasions, own is not None)
         self.connected.append(group)
         trigger = plan.rule.trigger
-        if not isinstance(trigger, Every) and not trigger.chained and trigger.stream not in self._queries:
-            group.stages.triggers = [0] * (len(plans) + 1)  # what holds is found out here (timeline.py)
+        if not isinstance(trigger, Every) and not trigger.chained and trigger.stream not in self._counted:
+            group.stages.triggers = [0] * (len(plans) + 1)
         self._trigger(group)  # its stream is known before anything wakes the group
         # columns over rules may fill between this group's waking and its turn: they keep nobody asleep
         steps = zip(plan.steps, columns, strict=True)
