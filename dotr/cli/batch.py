@@ -168,7 +168,7 @@ def command(
     with closing(_runner(engine, spark, [*places, plain_path(out)])) as runner:
         folder = _folder(runner, plain_path(out), format_, overwrite)
         with DeadLetters(on_error, overwrite) as dead:
-            log = _log(runner, places, options, dead.fails)
+            log = listed_log(runner, places, options, dead.fails)
             if not quiet:
                 for line in describe(program, plan):
                     render.note(line)
@@ -217,7 +217,7 @@ def _folder(runner: Runner, out: str, format_: str, overwrite: bool) -> Folder:
     return RemoteFolder(runner.session(), out, format_, overwrite)
 
 
-def _log(runner: Runner, places: Sequence[str], options: SourceOptions, fail: bool) -> LogListing:
+def listed_log(runner: Runner, places: Sequence[str], options: SourceOptions, fail: bool) -> LogListing:
     """The log, of which some may be here and some where only Spark can reach it."""
     log = open_log([place for place in places if not is_remote(place)], options, fail)
     remote = [place for place in places if is_remote(place)]

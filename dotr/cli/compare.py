@@ -9,12 +9,14 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 
 import click
 
 from dotr.cli import render
 from dotr.cli.options import lateness_options, reading, source_options
 from dotr.cli.run import DeadLetters
+from dotr.core.deployment import Deployment
 from dotr.errors import Diagnostic, UsageError
 from dotr.events import Clock
 from dotr.io.files.background import read_background
@@ -85,18 +87,20 @@ def command(
     parameter: a table of counts, to choose a threshold on last year's log. The exit code is 1 when OLD
     and NEW differ.
     """
-    del late  # versions leave out the same graphs
+    if late.startswith("file="):
+        raise _usage("late graphs are not written here", "dotr run --late file=PATH")
     rules, sources, values = _asked(arguments, params)
     options = reading(base, time_path, time_unit, max_document)
     versions = [
         _version(path, given, options, max_document) for path, given in zip(rules, values, strict=True)
     ]
     if engine == "spark":
-        found = _by_spark(versions, rules, values, sources, master)
+        found = _by_spark(versions, sources, options, on_error, master)
     else:
-        found = _here(versions, sources, options, on_error, lateness)
+        found = _here(versions, sources, options, on_error, lateness, late == "fail")
     why: list[tuple[Difference, str]] = []
-    if explained and engine == "local" and len(versions) == 2 and "-" not in sources:
+    here = all(os.path.isfile(source) or os.path.isdir(source) for source in sources)  # can be read again
+    if explained and here and len(versions) == 2:
         why = reasons(found, found.differences[: min(explained, show)], sources, options, lateness)
     out = open_output(output, overwrite) if output else StreamOutput(sys.stdout.buffer)
     match format_:
@@ -129,7 +133,10 @@ def _asked(
         parts = [part.strip() for part in given.split(",")]
         if not equals or not name.strip() or not all(parts):
             raise _usage(f"`--param {param}` is not a list of values", "--param patience=5min,10min,20min")
-        values = [{**one, name.strip().lstrip("?"): part} for one in values for part in parts]
+        key = name.strip().lstrip("?")
+        if key in values[0] or len(set(parts)) < len(parts):
+            raise _usage(f"`--param {param}` names a parameter or a value twice", "--param limit=50,60,70")
+        values = [{**one, key: part} for one in values for part in parts]
     return [arguments[0]] * len(values), list(arguments[1:]), values
 
 
@@ -140,12 +147,17 @@ def _usage(message: str, hint: str) -> UsageError:
 def _version(path: str, given: dict[str, str], options: SourceOptions, max_document: int) -> Version:
     program = load_program([path], read_rules_text, parameters=given)
     background = read_background(program.background, options.base, max_document, named=program.named)
-    name = ", ".join(f"{key}={value}" for key, value in given.items()) or os.path.basename(path)
+    name = ", ".join(f"{key}={value}" for key, value in given.items()) or path
     return Version(name, program, background)
 
 
 def _here(
-    versions: Sequence[Version], sources: Sequence[str], options: SourceOptions, on_error: str, lateness: int
+    versions: Sequence[Version],
+    sources: Sequence[str],
+    options: SourceOptions,
+    on_error: str,
+    lateness: int,
+    fails: bool,
 ) -> Comparison:
     with DeadLetters(on_error) as dead:
         reader = Sources(sources, options, dead.refusals())
@@ -155,27 +167,40 @@ def _here(
             yield reader.clock
 
         graphs = ((graph.time, graph.triples) for graph in reader)
-        return Comparing(versions, lateness).run(graphs, clock())
+        return Comparing(versions, lateness, fails).run(graphs, clock())
 
 
 def _by_spark(
     versions: Sequence[Version],
-    rules: Sequence[str],
-    values: Sequence[dict[str, str]],
     sources: Sequence[str],
+    options: SourceOptions,
+    on_error: str,
     master: str | None,
 ) -> Comparison:
-    if any(values):
-        raise _usage("--param is compared in this process", "leave --engine spark out")
-    from dotr.cli.batch import command as batch  # noqa: PLC0415  # start-up
+    """A batch for each version, in one session."""
+    from dotr.batch.extracting import Treatment  # noqa: PLC0415  # start-up
+    from dotr.batch.locations import plain_path  # noqa: PLC0415  # start-up
+    from dotr.batch.runs import Request  # noqa: PLC0415  # start-up
+    from dotr.batch.spark.cluster import SparkRunner  # noqa: PLC0415  # start-up
+    from dotr.cli.batch import listed_log  # noqa: PLC0415  # start-up
+    from dotr.cli.spark_options import asked_of_spark  # noqa: PLC0415  # start-up
 
-    with tempfile.TemporaryDirectory(prefix="dotr-compare-") as folder:
-        outs = []
-        for number, path in enumerate(rules):
+    outputs: list[list[str]] = []
+    graphs = 0
+    with (
+        tempfile.TemporaryDirectory(prefix="dotr-compare-") as folder,
+        closing(SparkRunner(asked_of_spark(master, (), (), (), ()))) as runner,
+        DeadLetters(on_error) as dead,
+    ):
+        log = listed_log(runner, [plain_path(source) for source in sources], options, dead.fails)
+        for number, version in enumerate(versions):
             out = os.path.join(folder, str(number))
-            arguments = [path, *sources, "--out", out, "--engine", "spark", "--quiet"]
-            batch.main(
-                [*arguments, *(["--master", master] if master else [])], "dotr batch", standalone_mode=False
-            )
-            outs.append(out)
-        return compared_batches(versions, outs)
+            os.mkdir(out)
+            deployment = Deployment(version.program, version.background)
+            treatment = Treatment(False, not dead.fails)
+            report = runner.run(Request(deployment, log, treatment=treatment), out, lambda *_: None)
+            graphs = report.graphs
+            outputs.append([os.path.join(out, file) for file in report.files])
+        found = compared_batches(versions, outputs, options.unit)
+    found.graphs = graphs
+    return found

@@ -18,13 +18,13 @@ from dotr.io.timestamps import parse_text
 from dotr.rdf.terms import Term, literal
 from dotr.testing.comparing import Comparison, Key, Version
 
-_UNIT = 1_000_000
 
-
-def compared_batches(versions: Sequence[Version], folders: Sequence[str]) -> Comparison:
-    """Compare the JSON lines of batch outputs, one folder a version."""
+def compared_batches(
+    versions: Sequence[Version], outputs: Sequence[Sequence[str]], unit: Time = 1_000_000
+) -> Comparison:
+    """Compare the JSON lines of batch outputs: per version its files. `unit` of integer time, in µs."""
     found = Comparison(versions)
-    streams = [_events(Path(folder), found) for folder in folders]
+    streams = [heapq.merge(*(_lines(Path(file), found, unit) for file in files)) for files in outputs]
     heads = [next(stream, None) for stream in streams]
     while any(head is not None for head in heads):
         time = min(head[0] for head in heads if head is not None)
@@ -38,24 +38,16 @@ def compared_batches(versions: Sequence[Version], folders: Sequence[str]) -> Com
             heads[number] = head
             at.append(events)
         found.at(time, at)
-    report = json.loads((Path(folders[0]) / "_dotr_run.json").read_text(encoding="utf-8"))
-    found.graphs = report.get("graphs", 0)
     return found
 
 
-def _events(folder: Path, found: Comparison) -> Iterator[tuple[Time, Key]]:
-    """The events of an output in order of their times."""
-    parts = [_lines(part, found) for part in sorted(folder.glob("part-*.jsonl"))]
-    return heapq.merge(*parts)
-
-
-def _lines(part: Path, found: Comparison) -> Iterator[tuple[Time, Key]]:
+def _lines(part: Path, found: Comparison, unit: Time) -> Iterator[tuple[Time, Key]]:
     with part.open(encoding="utf-8") as lines:
         for line in lines:
             event = json.loads(line)
-            time, integer = parse_text(str(event["time"]), _UNIT)
-            found.clock = Clock(integer, _UNIT)
-            bindings = tuple((name, _term(value)) for name, value in event["bindings"].items())
+            time, integer = parse_text(str(event["time"]), unit)
+            found.clock = Clock(integer, unit)
+            bindings = tuple(sorted((name, _term(value)) for name, value in event["bindings"].items()))
             yield time, (event["rule"], bindings)
 
 

@@ -391,7 +391,7 @@ class CaseReader:
         if name not in queries:
             raise _unknown("query", name, queries, fact.stream.span)
         variables = queries[name].variables
-        values = self._attributes(fact.values, variables, name)
+        values = self._attributes(fact.values, variables, name, given=True)
         return self.time(fact.at), tuple(values.get(variable) for variable in variables)
 
     def _wanted(self, event: ExpectedEvent) -> Wanted:
@@ -402,13 +402,16 @@ class CaseReader:
         return Wanted(event.rule.text, None if event.at is None else self.time(event.at), values, event.span)
 
     def _attributes(
-        self, values: Mapping[str, Scalar], variables: Sequence[str], name: str
+        self, values: Mapping[str, Scalar], variables: Sequence[str], name: str, given: bool = False
     ) -> dict[str, Term]:
         found = {}
         for attribute, value in values.items():
             if attribute.lstrip("?") not in variables:
                 raise _unknown(f"attribute of {name}", attribute, variables, value.span)
-            found[attribute.lstrip("?")] = self.term(value)
+            found[attribute.lstrip("?")] = term = self.term(value)
+            if term[0] == "_" and not given:
+                hint = "leave it out: a variable that is not named may have any value"
+                raise _unread("a blank node is never the one of an event", value.span, hint)
         return found
 
     def _states(self) -> Iterable[WantedState]:

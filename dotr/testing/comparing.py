@@ -17,6 +17,7 @@ from typing import TypeAlias
 from dotr.core.deployment import Deployment
 from dotr.core.parts import Part
 from dotr.core.pipeline import Pipeline
+from dotr.errors import DataError, Diagnostic
 from dotr.events import Clock, Composite, Time
 from dotr.ir import Program
 from dotr.rdf.terms import Term, Triple
@@ -96,7 +97,7 @@ class Comparison:
 
     @property
     def days(self) -> list[str]:
-        return sorted({day for _, day in self.counts})
+        return sorted({day for _, day in self.counts}, key=_by_day)
 
     def at(self, time: Time, found: Sequence[Counter[Key]]) -> None:
         """Take the events of all versions at an instant."""
@@ -120,6 +121,11 @@ class Comparison:
         return counts.setdefault((rule, day), [0] * len(self.versions))
 
 
+def _by_day(day: str) -> tuple[int, str]:
+    """Days of integer time in order of their numbers, dates as they are written."""
+    return (int(day.removeprefix("day ")), "") if day.startswith("day ") else (0, day)
+
+
 def day_of(time: Time, clock: Clock) -> str:
     """The day of a time in UTC; of integer time, how many days of that unit have gone by."""
     if clock.integer:
@@ -132,12 +138,17 @@ def day_of(time: Time, clock: Clock) -> str:
 
 class Comparing:
     """Owns the pipelines of the versions while they run. `lateness` as of `dotr run`; late graphs are left
-    out by all versions alike.
+    out by all versions alike, or with `fails` raise DataError D2301.
     """
 
-    def __init__(self, versions: Sequence[Version], lateness: Time = 0) -> None:
+    def __init__(self, versions: Sequence[Version], lateness: Time = 0, fails: bool = False) -> None:
         self.found = Comparison(versions)
-        self._pipelines = [Pipeline(Deployment(v.program, v.background), lateness=lateness) for v in versions]
+        self._pipelines = [
+            Pipeline(
+                Deployment(v.program, v.background), lateness=lateness, on_late=self._late if fails else None
+            )
+            for v in versions
+        ]
         self._waiting: list[dict[Time, Counter[Key]]] = [{} for _ in versions]
 
     def run(self, graphs: Iterable[tuple[Time, Part]], clock: Iterator[Clock]) -> Comparison:
@@ -157,6 +168,12 @@ class Comparing:
         self._drain(everything=True)
         return self.found
 
+    def _late(self, time: Time, _part: Part) -> None:
+        text = self.found.clock.text(time)
+        message = f"this graph is for {text}, an instant that is already closed"
+        hint = "allow for disorder with --lateness, or drop such graphs with --late drop"
+        raise DataError(Diagnostic("D2301", message, hint=hint))
+
     def _drain(self, everything: bool = False) -> None:
         for pipeline, waiting in zip(self._pipelines, self._waiting, strict=True):
             for emission in pipeline.drain():
@@ -170,4 +187,4 @@ class Comparing:
 
 def key_of(event: Composite) -> Key:
     """What an event is matched by."""
-    return event.rule, event.bindings
+    return event.rule, tuple(sorted(event.bindings))

@@ -57,7 +57,7 @@ def _of_version(
 
     def wanted(event: Event) -> bool:
         rule = program.rules[event.rule]
-        bound = tuple(zip(rule.variables, event.bindings, strict=True))
+        bound = tuple(sorted(zip(rule.variables, event.bindings, strict=True)))
         return rule.name == one.rule and event.time == one.time and bound == one.bindings
 
     history = History(program, version.background, wanted=wanted, until=one.time, lateness=lateness)

@@ -19,7 +19,7 @@ _COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#
 
 def text(found: Comparison, reasons: Sequence[tuple[Difference, str]], shown: int) -> str:
     """Tables per rule and day, then the first differences, explained."""
-    if len(found.versions) > 2:
+    if len(found.versions) != 2:
         return _table(_sweep(found))
     lines = [_table(_pair(found))]
     why = dict(reasons)
@@ -116,7 +116,7 @@ def as_json(found: Comparison, reasons: Sequence[tuple[Difference, str]]) -> str
 def html(found: Comparison, reasons: Sequence[tuple[Difference, str]], shown: int) -> str:
     """A page that needs nothing else: a plot of events a day and version, tables, differences."""
     why, terms = dict(reasons), formatter(found)
-    rows = _sweep(found) if len(found.versions) > 2 else _pair(found)
+    rows = _pair(found) if len(found.versions) == 2 else _sweep(found)
     body = [f"<h1>{escape(' · '.join(version.name for version in found.versions))}</h1>", _plot(found)]
     body.append(
         "<table>" + "".join(_row(row, "th" if not n else "td") for n, row in enumerate(rows)) + "</table>"

@@ -79,6 +79,8 @@ def test_values_of_a_parameter_stand_side_by_side(folder: Path, dotr: Dotr) -> N
         (["fire.dotr", "events"], "D4406", "two rule files"),
         (["fire.dotr", "new.dotr", "events", "--param", "a=1"], "D4406", "one rule file"),
         (["heat.dotr", "events", "--param", "limit"], "D4406", "list of values"),
+        (["heat.dotr", "events", "--param", "limit=1,1"], "D4406", "twice"),
+        (["heat.dotr", "events", "--param", "limit=1", "--param", "limit=2"], "D4406", "twice"),
         (["heat.dotr", "events", "--param", "limt=1"], "D1118", "did you mean `?limit`"),
         (["heat.dotr", "events", "--param", "limit=1) . }"], "D1118", "not a value"),
     ],
@@ -101,6 +103,9 @@ def test_spark_finds_the_same_differences(folder: Path, dotr: Dotr) -> None:
     here, there = dotr(*arguments), dotr(*arguments, "--engine", "spark", "--master", "local[1]")
     assert there.code == 1
     assert json.loads(there.out) == json.loads(here.out)
+    (folder / "heat.dotr").write_text(SMOKE, encoding="utf-8")
+    sweep = ["compare", "heat.dotr", "events", "--param", "limit=60,70,50", "--time-unit", "ms"]
+    assert dotr(*sweep, "--engine", "spark", "--master", "local[1]").out == dotr(*sweep).out
 
 
 PROGRAM = """PREFIX : <http://e#>
@@ -136,3 +141,43 @@ def test_counts_are_those_of_two_runs(windows: tuple[int, int], steps: list[tupl
         gained = both.added.get(key, [0, 0])[1] - both.removed.get(key, [0, 0])[1]
         assert gained == new[key] - old[key]
     assert (both.changed == 0) is (windows[0] == windows[1]) or not steps or old == new
+
+
+def test_one_value_is_a_table_of_one_column(folder: Path, dotr: Dotr) -> None:
+    (folder / "heat.dotr").write_text(SMOKE, encoding="utf-8")
+    assert dotr("compare", "heat.dotr", "events", "--param", "limit=99").out.split() == [
+        "rule",
+        "limit=99",
+        "Heat",
+        "0",
+    ]
+
+
+def test_the_order_of_with_is_no_difference(folder: Path, dotr: Dotr) -> None:
+    one = "WITH ?room := Smoke.?room"
+    two = FIRE.replace(one, "WITH ?room := Smoke.?room, ?v := HighTemp.?v")
+    (folder / "a.dotr").write_text(two, encoding="utf-8")
+    (folder / "b.dotr").write_text(
+        FIRE.replace(one, "WITH ?v := HighTemp.?v, ?room := Smoke.?room"), encoding="utf-8"
+    )
+    assert dotr("compare", "a.dotr", "b.dotr", "events").code == 0
+
+
+def test_days_of_integer_time_stand_in_order(folder: Path, dotr: Dotr) -> None:
+    (folder / "heat.dotr").write_text(SMOKE, encoding="utf-8")
+    graph = "<urn:r> <http://example.org/building#sensor> <urn:s> ; <http://example.org/building#val> 70 ."
+    lines = [json.dumps({"time": day * 86_400, "graph": graph}) for day in (1, 2, 10)]
+    (folder / "days.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    (folder / "same.dotr").write_text(SMOKE, encoding="utf-8")
+    out = dotr("compare", "heat.dotr", "same.dotr", "days.jsonl").out
+    assert [line.split()[2] for line in out.splitlines()[1:]] == ["1", "2", "10"]
+
+
+def test_late_graphs_end_it_where_that_is_asked_for(folder: Path, dotr: Dotr) -> None:
+    (folder / "same.dotr").write_text(FIRE, encoding="utf-8")
+    lines = [json.dumps({"time": time, "graph": ""}) for time in (10, 20, 15)]
+    (folder / "late.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    assert dotr("compare", "fire.dotr", "same.dotr", "late.jsonl").code == 0
+    ran = dotr("compare", "fire.dotr", "same.dotr", "late.jsonl", "--late", "fail")
+    assert ran.code == 3
+    assert "D2301" in ran.err
