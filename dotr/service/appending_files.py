@@ -35,7 +35,8 @@ class AppendingFile:
         self._size = 0
         if os.path.exists(self.path) and not os.path.isfile(self.path):
             folder = os.path.isdir(self.path)
-            raise unwritable(path, OSError(21 if folder else 22, f"is {'a folder' if folder else 'no file'}"))
+            number, what = (21, "a folder") if folder else (22, "not a file")
+            raise unwritable(path, OSError(number, f"is {what}"))
         row = journal.outputs().get(self.path)
         if row is not None and row.format != format_ and not overwrite:
             raise RefusedError(

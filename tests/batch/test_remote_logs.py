@@ -176,7 +176,7 @@ def test_an_output_behind_a_uri_is_complete_or_not_there(store: Path, spark: Any
 
 
 def test_a_folder_that_is_no_output_is_never_replaced(store: Path, spark: Any) -> None:
-    with pytest.raises(RefusedError, match="no output of `dotr batch`"):
+    with pytest.raises(RefusedError, match="not an output of `dotr batch`"):
         RemoteFolder(spark, "viewfs://store/box/log", "jsonl", overwrite=True)
 
 
