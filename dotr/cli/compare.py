@@ -89,6 +89,8 @@ def command(
     """
     if late.startswith("file="):
         raise _usage("late graphs are not written here", "dotr run --late file=PATH")
+    if output is not None and not overwrite and os.path.exists(output):
+        open_output(output)  # refuses it, before anything runs
     rules, sources, values = _asked(arguments, params)
     options = reading(base, time_path, time_unit, max_document)
     versions = [
@@ -99,7 +101,7 @@ def command(
     else:
         found = _here(versions, sources, options, on_error, lateness, late == "fail")
     why: list[tuple[Difference, str]] = []
-    here = all(os.path.isfile(source) or os.path.isdir(source) for source in sources)  # can be read again
+    here = not any(_once(source) for source in sources)
     if explained and here and len(versions) == 2:
         why = reasons(found, found.differences[: min(explained, show)], sources, options, lateness)
     out = open_output(output, overwrite) if output else StreamOutput(sys.stdout.buffer)
@@ -111,7 +113,9 @@ def command(
         case _:
             out.write(text(found, why, show))
     out.finish()
-    render.note(f"{render.counted(found.graphs, 'graph')}, {render.counted(found.changed, 'difference')}")
+    left_out = f", {found.refused} refused" if found.refused else ""
+    differences = render.counted(found.changed, "difference")
+    render.note(f"{render.counted(found.graphs, 'graph')}{left_out}, {differences}")
     return 1 if len(versions) == 2 and not params and found.changed else 0
 
 
@@ -138,6 +142,12 @@ def _asked(
             raise _usage(f"`--param {param}` names a parameter or a value twice", "--param limit=50,60,70")
         values = [{**one, key: part} for one in values for part in parts]
     return [arguments[0]] * len(values), list(arguments[1:]), values
+
+
+def _once(source: str) -> bool:
+    """Whether a source can be read once only, or by Spark only."""
+    there = os.path.exists(source) and not os.path.isfile(source) and not os.path.isdir(source)
+    return source == "-" or "://" in source or there
 
 
 def _usage(message: str, hint: str) -> UsageError:
@@ -167,7 +177,9 @@ def _here(
             yield reader.clock
 
         graphs = ((graph.time, graph.triples) for graph in reader)
-        return Comparing(versions, lateness, fails).run(graphs, clock())
+        found = Comparing(versions, lateness, fails, forgiving=not dead.fails).run(graphs, clock())
+        found.refused += reader.refusals.count
+        return found
 
 
 def _by_spark(

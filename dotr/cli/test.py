@@ -16,7 +16,7 @@ import click
 
 from dotr.cli import render
 from dotr.cli.options import file_name
-from dotr.errors import DataError, Diagnostic, UsageError
+from dotr.errors import DataError, Diagnostic, DotrError, UsageError
 from dotr.io.files.outputs import open_output
 from dotr.io.files.rule_texts import read_rules_text
 from dotr.source import Source, Span
@@ -65,7 +65,14 @@ def command(
     if junit_ is not None and not overwrite and os.path.exists(junit_):
         open_output(junit_, overwrite=False)  # refuses it, before anything runs
     while True:
-        reports, seen = _run(files, coverage)
+        seen: list[str] = []
+        try:
+            reports = _run(files, coverage, seen)
+        except DotrError as error:
+            if not watch:
+                raise
+            render.errors(error)  # in the middle of an edit
+            reports = []
         if junit_ is not None:
             out = open_output(junit_, overwrite=True)
             out.write(junit(reports))
@@ -84,16 +91,16 @@ def _recorded(rules: Sequence[str], sources: Sequence[str], unit: str) -> str:
     return recorded(rules, sources, unit, suite, f"recorded from {', '.join(sources)}")
 
 
-def _run(files: Sequence[str], coverage: bool) -> tuple[list[SuiteReport], list[str]]:
-    """All suites, and every file that was read."""
+def _run(files: Sequence[str], coverage: bool, seen: list[str]) -> list[SuiteReport]:
+    """All suites; every file that was read is added to `seen`."""
     reports: list[SuiteReport] = []
-    seen: list[str] = []
     for path in test_files(files):
+        seen.append(path)
         bench = Bench(read_suite(Source(path, _text(path))))
         try:
             reports.append(run_suite(bench, _dot))
         finally:
-            seen += [path, *bench.read_files]
+            seen += bench.read_files
     sys.stderr.write("\n")
     for report in reports:
         for outcome in report.outcomes:
@@ -108,7 +115,7 @@ def _run(files: Sequence[str], coverage: bool) -> tuple[list[SuiteReport], list[
         if failed
         else f"{render.counted(tests, 'test')} passed"
     )
-    return reports, seen
+    return reports
 
 
 def _dot(outcome: Outcome) -> None:

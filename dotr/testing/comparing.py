@@ -17,7 +17,7 @@ from typing import TypeAlias
 from dotr.core.deployment import Deployment
 from dotr.core.parts import Part
 from dotr.core.pipeline import Pipeline
-from dotr.errors import DataError, Diagnostic
+from dotr.errors import DataError, Diagnostic, DotrError
 from dotr.events import Clock, Composite, Time
 from dotr.ir import Program
 from dotr.rdf.terms import Term, Triple
@@ -55,13 +55,15 @@ class Difference:
 
 @dataclass(slots=True)
 class Comparison:
-    """What came of a comparison. `counts`: (rule, day) → events by version; `added`, `removed`: (rule, day) →
-    by version, against the first one.
+    """What came of a comparison. `refused`: documents, and graphs of instants in error.
+
+    `counts`: (rule, day) → events by version; `added`, `removed`: likewise, against the first one.
     """
 
     versions: Sequence[Version]
     clock: Clock = field(default_factory=Clock)
     graphs: int = 0
+    refused: int = 0
     counts: dict[tuple[str, str], list[int]] = field(default_factory=dict)
     added: dict[tuple[str, str], list[int]] = field(default_factory=dict)
     removed: dict[tuple[str, str], list[int]] = field(default_factory=dict)
@@ -138,14 +140,21 @@ def day_of(time: Time, clock: Clock) -> str:
 
 class Comparing:
     """Owns the pipelines of the versions while they run. `lateness` as of `dotr run`; late graphs are left
-    out by all versions alike, or with `fails` raise DataError D2301.
+    out by all versions alike, or with `fails` raise DataError D2301. `forgiving`: an instant that is in error
+    for a version is left out by it, and counted.
     """
 
-    def __init__(self, versions: Sequence[Version], lateness: Time = 0, fails: bool = False) -> None:
+    def __init__(
+        self, versions: Sequence[Version], lateness: Time = 0, fails: bool = False, forgiving: bool = False
+    ) -> None:
         self.found = Comparison(versions)
         self._pipelines = [
             Pipeline(
-                Deployment(v.program, v.background), lateness=lateness, on_late=self._late if fails else None
+                Deployment(v.program, v.background),
+                lateness=lateness,
+                on_late=self._late if fails else None,
+                on_refused=self._refused if forgiving else None,
+                on_overworked=(lambda *_: None) if forgiving else None,
             )
             for v in versions
         ]
@@ -173,6 +182,9 @@ class Comparing:
         message = f"this graph is for {text}, an instant that is already closed"
         hint = "allow for disorder with --lateness, or drop such graphs with --late drop"
         raise DataError(Diagnostic("D2301", message, hint=hint))
+
+    def _refused(self, _time: Time, graphs: Sequence[Part], _error: DotrError) -> None:
+        self.found.refused += len(graphs)
 
     def _drain(self, everything: bool = False) -> None:
         for pipeline, waiting in zip(self._pipelines, self._waiting, strict=True):

@@ -173,6 +173,23 @@ def test_days_of_integer_time_stand_in_order(folder: Path, dotr: Dotr) -> None:
     assert [line.split()[2] for line in out.splitlines()[1:]] == ["1", "2", "10"]
 
 
+def test_what_is_refused_is_counted_and_does_not_end_it(folder: Path, dotr: Dotr) -> None:
+    (folder / "same.dotr").write_text(FIRE, encoding="utf-8")
+    lines = [json.dumps({"time": 10, "graph": "this is not Turtle"}), json.dumps({"time": 20, "graph": ""})]
+    (folder / "bad.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    ran = dotr("compare", "fire.dotr", "same.dotr", "bad.jsonl", "--on-error", "skip")
+    assert ran.code == 0
+    assert "1 graph, 1 refused, 0 differences" in ran.err
+    assert dotr("compare", "fire.dotr", "same.dotr", "bad.jsonl").code == 3
+
+
+def test_an_output_that_exists_is_refused_before_anything_runs(folder: Path, dotr: Dotr) -> None:
+    (folder / "out.txt").write_text("mine", encoding="utf-8")
+    ran = dotr("compare", "fire.dotr", "nowhere.dotr", "events", "-o", "out.txt")
+    assert ran.code == 5
+    assert (folder / "out.txt").read_text(encoding="utf-8") == "mine"
+
+
 def test_late_graphs_end_it_where_that_is_asked_for(folder: Path, dotr: Dotr) -> None:
     (folder / "same.dotr").write_text(FIRE, encoding="utf-8")
     lines = [json.dumps({"time": time, "graph": ""}) for time in (10, 20, 15)]

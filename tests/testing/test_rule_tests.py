@@ -230,6 +230,9 @@ def test_watching_runs_again_when_a_rule_changes_and_ends_with_ctrl_c(folder: Pa
         (folder / "fire.dotr").write_text(FIRE.replace("?v > 60", "?v > 80"), encoding="utf-8")
         until("1 failed")
         until("waiting for a change")
+        (folder / "fire.dotr").write_text("RULE", encoding="utf-8")  # in the middle of an edit
+        until("error[")
+        until("waiting for a change")
         ran.send_signal(signal.SIGINT)
         assert ran.wait(30) == 130
         assert "it did not come" in ran.stdout.read()
