@@ -46,7 +46,7 @@ from dotr.knowledge_base.locks import ReadWriteLock
 from dotr.knowledge_base.model import Model
 from dotr.knowledge_base.prepared import PreparedQuery
 from dotr.knowledge_base.proofs import Proof
-from dotr.knowledge_base.queries import Answers, FullCopy, Query, as_select
+from dotr.knowledge_base.queries import Answers, Query, as_select
 from dotr.knowledge_base.rule_sets import RuleSet
 from dotr.knowledge_base.scopes import Scopes
 from dotr.knowledge_base.times import read_time, same_kind
@@ -72,7 +72,7 @@ class KnowledgeBase:
     `prefixes` hold in queries, rules and triples given as text; those of rule files do, too. `base`: what
     relative IRIs are resolved against. `time_unit` ("s", "ms", "us"): what integer times count.
     `blank_nodes`: a label means a node of the "call" it is in, or wherever it stands the same ("label").
-    `budget`: units of work of one transaction's rules; more is an explosion.
+    `budget`: units of work of one transaction's rules, and of a query; more is an explosion.
     Raises ProgramError for the rules, DataError for the data, UsageError for the call.
 
     Any number of threads may read while one writes; each read sees whole transactions.
@@ -125,7 +125,6 @@ class KnowledgeBase:
         self._lock = ReadWriteLock()
         self._turn = RLock()
         self._thinking = Lock()
-        self._copy = FullCopy()
         self._queries: OrderedDict[tuple[object, ...], Query] = OrderedDict()
         self._remembering = Lock()
         self._watches: dict[int, Watch] = {}
@@ -211,7 +210,7 @@ class KnowledgeBase:
         useless: int,
         end: tuple[Time, Clock] | None,
     ) -> Change:
-        model, index, ends = self._model, self._model.kept.index, self._expiry.until
+        model, ends = self._model, self._expiry.until
         left = set(gone)
         lasting: set[Triple] = set()
         if end is not None:
@@ -222,10 +221,6 @@ class KnowledgeBase:
         until = None if end is None else end[0]
         self._expiry.begin((triple for triple in given if triple not in lasting), until)
         self._scopes.keep(given)
-        if model.kept.index is index:
-            self._copy.settle(outcome.net.added, outcome.net.removed)
-        else:
-            self._copy.forget()
         return Change(outcome, useless, self._as_rdflib)
 
     def _labelled(self, part: Part) -> list[Triple]:
@@ -283,7 +278,7 @@ class KnowledgeBase:
             if found is not None:
                 self._queries.move_to_end(key)
                 return PreparedQuery(self, found)
-        made = Query(parse_query(query, "<query>", known, canonical=True))
+        made = Query(parse_query(query, "<query>", known, canonical=True), self._limits.budget)
         with self._remembering:
             self._queries[key] = made
             if len(self._queries) > _REMEMBERED:
@@ -295,7 +290,7 @@ class KnowledgeBase:
         given = {name: own_term(value) for name, value in values.items()}
         with self._lock.reading():
             now = None if self._now is None or self._clock is None else (self._now, self._clock)
-            rows = query.rows(self._model, self._copy, now, given)
+            rows = query.rows(self._model, now, given)
         return Answers(query.variables, rows, self._as_rdflib)
 
     def watch(self, query: str) -> Watch:
@@ -306,7 +301,7 @@ class KnowledgeBase:
         self._refuse_inside_reading()
         select = parse_query(query, "<query>", self.prefixes)
         plain = as_select(select) if select.ask else select
-        Query(select).refuse_time()
+        Query(select, self._limits.budget).refuse_time()
         with self._turn, self._lock.writing():
             self._model.stand(plain)
             watch = Watch(self, plain, () if select.ask else select.variables)

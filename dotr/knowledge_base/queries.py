@@ -1,30 +1,30 @@
-"""Queries over what holds: compiled, else by the full engine; prepared once, asked often.
+"""Queries over what holds: compiled, else interpreted, and counted; prepared once, asked often.
 
 Place:   under knowledge_base.py, which lets several threads in.
 Method:  a prepared query keeps its plans over the index until that is another one, or has grown to several
-         times of what it was planned for. The full engine has a copy of everything, made when the first query
-         needs it and kept up to date by transactions.
+         times of what it was planned for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from threading import Lock
 from typing import Any, overload
 
+from dotr.budget import Exhausted, Meter, at_deployment
+from dotr.core.query_units import much_work_of
 from dotr.errors import Diagnostic, UsageError
 from dotr.events import Clock, Time
 from dotr.io.python_graphs import rdflib_term
 from dotr.ir import Const, GroupPattern, Projection, Select, Values, Var
-from dotr.joins.relations import ALL
 from dotr.joins.store import TripleIndex
 from dotr.knowledge_base.model import Model
-from dotr.rdf.terms import TRUE, Term, Triple
+from dotr.rdf.terms import TRUE, Term
 from dotr.sparql.building import Builder
 from dotr.sparql.compiled import CompiledQuery
-from dotr.sparql.full import FullQuery
-from dotr.sparql.full_state import FullState
+from dotr.sparql.interpreter import InterpretedQuery, asks_time
 from dotr.sparql.operators import Row
 from dotr.sparql.scope import names
 from dotr.sparql.translate import Refused, translate
@@ -114,65 +114,54 @@ def shown(row: Row, variables: tuple[str, ...], as_rdflib: bool) -> Solution:
     return Solution(row, variables)
 
 
-class FullCopy:
-    """Owns everything that holds, for the full engine. Many may ask; one settles, when nobody asks."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._state: FullState | None = None
-
-    def state(self, model: Model) -> FullState:
-        """The copy, made when it is first asked for."""
-        with self._lock:
-            if self._state is None:
-                self._state = FullState(model.reader())
-                self._state.look_at([ALL])
-                _ = self._state.store
-            return self._state
-
-    def settle(self, added: Sequence[Triple], removed: Sequence[Triple]) -> None:
-        """What holds has changed."""
-        if self._state is not None:
-            self._state.settle(added, removed)
-
-    def forget(self) -> None:
-        """What holds is in another index."""
-        self._state = None
-
-
 class Query:
     """Owns the plans of one query. Threads may share it: they wait for each other."""
 
-    def __init__(self, select: Select) -> None:
+    def __init__(self, select: Select, budget: int) -> None:
         self.select = select
+        self._budget = budget
+        self._meter = Meter()
         self.variables = () if select.ask else select.variables
         self._plain = as_select(select) if select.ask else select
         self._lock = Lock()
         self._index: object = None
         self._planned = 0
         self._compiled: CompiledQuery | None = None
-        self._full: FullQuery | None = None
+        self._asks_time = asks_time(select)
         try:
             self._translated = translate(self._plain)
+            self._is_compiled = True
         except Refused:
-            self._full = FullQuery(select)
+            self._is_compiled = False
 
     def rows(
         self,
         model: Model,
-        copy: FullCopy,
         now: tuple[Time, Clock] | None,
         values: Mapping[str, Term] = _NO_VALUES,
     ) -> list[Row]:
         """All answers with these values of variables; of ASK an empty row, if there is one.
 
-        Raises UsageError D4112 for NOW() before there is a time, D4180 for a variable that is not there.
+        Raises UsageError D4112 for NOW() before there is a time, D4180 for a variable that is not there,
+        ProgramError D4132, D4133 past the budget.
         """
         if values:
-            return self._rows_with(values, model, copy, now)
-        with self._lock:
-            if self._full is not None:
-                return self._all(self._full, model, copy, now)
+            return self._rows_with(values, model, now)
+        with self._lock, self._counted(model):
+            return self._found(model, now)
+
+    @contextmanager
+    def _counted(self, model: Model) -> Iterator[None]:
+        limit = at_deployment(self._budget, len(model.kept))
+        self._meter.open(limit)
+        try:
+            yield
+        except Exhausted as exhausted:
+            self._compiled = None  # what it had begun to remember is not whole
+            raise much_work_of(exhausted, "asked", self.select, limit, "over what holds") from None
+
+    def _found(self, model: Model, now: tuple[Time, Clock] | None) -> list[Row]:
+        if self._is_compiled:
             query = self._planned_for(model)
             if not query.timeless:
                 time, clock = now or _no_time()
@@ -181,11 +170,11 @@ class Query:
             if self.select.ask:
                 return [()] if query.any() else []
             return self._cut(query.solutions())
+        return self._interpreted(model, now, self._meter)
 
     def refuse_time(self) -> None:
         """Raise UsageError D4112 where it asks for NOW(): what is watched changes with what holds alone."""
-        timeless = self._full.timeless if self._full is not None else not self._translated.late
-        if not timeless:
+        if self._translated.late if self._is_compiled else self._asks_time:
             _no_time()
 
     def _cut(self, rows: list[Row]) -> list[Row]:
@@ -196,17 +185,17 @@ class Query:
         return rows[self.select.offset : end]
 
     def _rows_with(
-        self, values: Mapping[str, Term], model: Model, copy: FullCopy, now: tuple[Time, Clock] | None
+        self, values: Mapping[str, Term], model: Model, now: tuple[Time, Clock] | None
     ) -> list[Row]:
         """The answers with some variables given: looked up, where the query is one conjunction; else the
         values join it.
         """
-        if self._full is None and not self.select.ask:
-            with self._lock:
+        if self._is_compiled and not self.select.ask:
+            with self._lock, self._counted(model):
                 found = self._planned_for(model).looked_up(values)
             if found is not None:
                 return self._cut(found)
-        return self._with(values).rows(model, copy, now)
+        return self._with(values).rows(model, now)
 
     def _with(self, values: Mapping[str, Term]) -> Query:
         unknown = sorted(values.keys() - names(self.select))
@@ -220,28 +209,23 @@ class Query:
             )
         given = Values(tuple(map(Var, values)), (tuple(values.values()),))
         where = GroupPattern((given, *self.select.where.elements))
-        return Query(replace(self.select, where=where))
+        return Query(replace(self.select, where=where), self._budget)
 
     def _planned_for(self, model: Model) -> CompiledQuery:
         index, size = model.kept.index, len(model.kept)
         fits = self._planned // _GROWTH <= size <= _GROWTH * self._planned + _LEAST
         if self._compiled is None or index is not self._index or not fits:
             self._store: TripleIndex = model.reader()
-            self._compiled = CompiledQuery(self._translated, Builder(self._store))
+            self._compiled = CompiledQuery(self._translated, Builder(self._store, meter=self._meter))
             self._index, self._planned = index, size
         return self._compiled
 
-    def _all(
-        self, full: FullQuery, model: Model, copy: FullCopy, now: tuple[Time, Clock] | None
-    ) -> list[Row]:
-        term = '""'
-        if not full.timeless:
-            time, clock = now or _no_time()
-            term = clock.term(time)
-        store = copy.state(model).store
-        if self.select.ask:
-            return [()] if full.ask(store, term) else []
-        return full.solutions(store, term)
+    def _interpreted(self, model: Model, now: tuple[Time, Clock] | None, meter: Meter) -> list[Row]:
+        store = model.reader()
+        if self._asks_time:
+            store.moment.time, store.moment.clock = now or _no_time()
+        rows = InterpretedQuery(self.select, store, meter).solutions()
+        return rows[:1] if self.select.ask else rows
 
 
 def as_select(select: Select) -> Select:

@@ -377,3 +377,20 @@ def test_a_reader_is_not_held_up_by_a_writer_that_waits_for_it(tmp_path: Path) -
     writer.join(30)
     assert len(kb) == 2
     assert len(KnowledgeBase.open(tmp_path / "saved.kb")) == 1
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * { ?a :in ?x . ?b :in ?y . ?c :in ?z FILTER(?a = ?b && ?b = ?c && ?a != ?c) }",
+        "SELECT ?a { ?a :in ?x { SELECT ?b { ?b :in ?y . ?c :in ?z . ?d :in ?u } } FILTER(?a != ?a) }",
+        "ASK { ?a :in ?x { SELECT ?b { ?b :in ?y . ?c :in ?z . ?d :in ?u } } FILTER(?a != ?a) }",
+    ],
+    ids=["compiled", "interpreted", "asked"],
+)
+def test_a_query_that_takes_too_much_is_refused_and_the_next_one_answered(query: str) -> None:
+    kb = base("".join(f":p{n} :in :room . " for n in range(300)), budget=20_000)
+    for _ in range(2):
+        with pytest.raises(ProgramError, match="D4132"):
+            kb.ask(query) if query.startswith("ASK") else kb.query(query)
+        assert len(kb.query("SELECT ?p { ?p :in :room }")) == 300
