@@ -6,6 +6,7 @@ Place:   over dotr/testing. Exit code 1 when two versions differ, as diff has it
 from __future__ import annotations
 
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -119,6 +120,10 @@ def command(
     return 1 if len(versions) == 2 and not params and found.changed else 0
 
 
+_VALUES = re.compile(r'(?:"(?:[^"\\]|\\.)*"|[^,])+')
+"""Values between commas, of which a quoted one may have some."""
+
+
 def _asked(
     arguments: Sequence[str], params: Sequence[str]
 ) -> tuple[list[str], list[str], list[dict[str, str]]]:
@@ -134,8 +139,8 @@ def _asked(
     values: list[dict[str, str]] = [{}]
     for param in params:
         name, equals, given = param.partition("=")
-        parts = [part.strip() for part in given.split(",")]
-        if not equals or not name.strip() or not all(parts):
+        parts = [part.strip() for part in _VALUES.findall(given)]
+        if not equals or not name.strip() or not parts or not all(parts) or ",," in given:
             raise _usage(f"`--param {param}` is not a list of values", "--param patience=5min,10min,20min")
         key = name.strip().lstrip("?")
         if key in values[0] or len(set(parts)) < len(parts):

@@ -377,7 +377,13 @@ class CaseReader:
     def _files(self, path: Scalar) -> list[Timed]:
         reader = Sources([self.bench.path(path)], SourceOptions(unit=self.unit))
         self.bench.read_files.append(self.bench.path(path))
-        found = [Timed(graph.time, graph.triples, graph.place) for graph in reader]
+        found: list[Timed] = []
+        latest: Time | None = None
+        for graph in reader:
+            if latest is not None and graph.time < latest - self.bench.suite.lateness:
+                raise _late(graph.time, graph.place, reader.clock)
+            latest = graph.time if latest is None else max(latest, graph.time)
+            found.append(Timed(graph.time, graph.triples, graph.place))
         if reader.clock is not None:
             if self._integer not in (None, reader.clock.integer):
                 hint = "write the times of the test as the file does"
@@ -423,6 +429,15 @@ class CaseReader:
                         hint = "name nodes by IRI; what has no name cannot be asked for"
                         raise _unread("a blank node in what must hold", written.span, hint)  # type: ignore[union-attr]  # it has triples
                     yield WantedState(time, triple, holds, written.span)  # type: ignore[union-attr]  # likewise
+
+
+def _late(time: Time, place: str, clock: Clock | None) -> DataError:
+    """As `dotr run` has it: a file is taken in its own order."""
+    text = (clock or Clock()).text(time)
+    message = f"this graph is for {text}, an instant that is already closed"
+    return DataError(
+        Diagnostic("D2301", message, place=place, hint="allow for disorder with `lateness: 5 min`")
+    )
 
 
 def _unread(message: str, span: Span, hint: str) -> DataError:

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 from dotr.events import Composite
 from dotr.io.term_formatting import TermFormatter
 from dotr.testing.because import because
-from dotr.testing.case_runs import Bench, Failure, Outcome, Wanted
+from dotr.testing.case_runs import Bench, Failure, Outcome, Wanted, paired
 from dotr.testing.coverage import Item, coverage, covered
 
 _EXPLAINED = 3
@@ -95,8 +95,11 @@ def wanted_text(wanted: Wanted, terms: TermFormatter, outcome: Outcome) -> str:
 
 
 def _near(wanted: Wanted, outcome: Outcome) -> list[Composite]:
-    """Events of the same rule, those of the same time first."""
-    same = [event for event in outcome.events if event.rule == wanted.rule]
+    """Events of the same rule that no expectation took, those of the same time first."""
+    assert outcome.given is not None
+    taken = set(paired(outcome.given.expect, outcome.events).values())
+    free = [event for number, event in enumerate(outcome.events) if number not in taken]
+    same = [event for event in free if event.rule == wanted.rule]
     return sorted(same, key=lambda event: event.time != wanted.time)[:3]
 
 

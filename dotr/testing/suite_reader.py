@@ -15,7 +15,7 @@ import yaml
 
 from dotr.errors import DataError, Diagnostic, Diagnostics
 from dotr.io.timestamps import UNITS
-from dotr.lang.grammar.base import nearest
+from dotr.lang.grammar.base import nearest, valid_iri
 from dotr.lang.grammar.durations import duration
 from dotr.source import Source, Span
 from dotr.testing.suites import (
@@ -199,7 +199,13 @@ class _Reader:
     def _prefixes(self, node: yaml.Node | None) -> dict[str, str]:
         if node is None:
             return {}
-        return {name.removesuffix(":"): scalar.text for name, scalar in self._scalars(node).items()}
+        found = {}
+        for name, scalar in self._scalars(node).items():
+            if not valid_iri(scalar.text):
+                self._error(scalar.span, f"`{scalar.text}` is not an absolute IRI", "give the whole IRI")
+                continue
+            found[name.removesuffix(":")] = scalar.text
+        return found
 
     def _unit(self, node: yaml.Node | None) -> int:
         text = None if node is None else self._text(node, "time_unit")

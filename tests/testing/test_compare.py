@@ -143,6 +143,12 @@ def test_counts_are_those_of_two_runs(windows: tuple[int, int], steps: list[tupl
     assert (both.changed == 0) is (windows[0] == windows[1]) or not steps or old == new
 
 
+def test_a_quoted_value_may_have_a_comma(folder: Path, dotr: Dotr) -> None:
+    (folder / "heat.dotr").write_text(SMOKE.replace(":= 60", ':= "x"'), encoding="utf-8")
+    ran = dotr("compare", "heat.dotr", "events", "--param", 'limit="a,b","c"')
+    assert ran.out.splitlines()[0].split() == ["rule", "day", 'limit="a,b"', 'limit="c"', "+", "−"]
+
+
 def test_one_value_is_a_table_of_one_column(folder: Path, dotr: Dotr) -> None:
     (folder / "heat.dotr").write_text(SMOKE, encoding="utf-8")
     assert dotr("compare", "heat.dotr", "events", "--param", "limit=99").out.split() == [

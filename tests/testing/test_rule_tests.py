@@ -52,6 +52,7 @@ def test_what_is_as_expected_passes(folder: Path, dotr: Dotr, lines: list[str]) 
         (["expect: [ { rule: Fire, at: 11 } ]"], ["- Fire @ 11", "it did not come", "instead: Fire @ 12"]),
         (['expect: [ { rule: Fire, room: ":roomB" } ]'], ["- Fire  ?room :roomB", "instead: Fire @ 12"]),
         (["expect: [ Fire, Fire ]"], ["- Fire", "did not come", "LAST HighTemp 1"]),
+        (["expect: [ Fire, { rule: Fire, at: 12 } ]"], ["- Fire ", "did not come"]),
         (["never: [ Fire ]"], ["+ Fire @ 12  ?room :roomA", "never should", "LAST HighTemp  @ 10"]),
         (["expect: []", "only: true"], ["+ Fire @ 12", "nothing expects it"]),
         (
@@ -119,6 +120,8 @@ def test_expectations_are_paired_so_that_as_many_as_possible_are_met(folder: Pat
             "D4402",
             "query",
         ),
+        ("rules: fire.dotr\nprefixes: { x: 'http://e> <a' }\ntests: []\n", "D4401", "not an absolute IRI"),
+        (HEAD + "  - { name: a, expect: [ { rule: Fire, room: '[]' } ] }\n", "D4403", "blank node"),
         ("rules: nowhere.dotr\ntests: [ { name: a, only: true } ]\n", "D1310", "nowhere.dotr"),
     ],
 )
@@ -164,6 +167,17 @@ def test_what_is_recorded_passes_and_notices_a_change(folder: Path, dotr: Dotr) 
     assert dotr("test", "a.test.yaml").code == 0
     (folder / "fire.dotr").write_text(FIRE.replace("?v > 60", "?v > 80"), encoding="utf-8")
     assert dotr("test", "a.test.yaml").code == 1
+
+
+def test_a_file_is_taken_in_its_own_order(folder: Path, dotr: Dotr) -> None:
+    lines = [f'{{"time": {time}, "graph": ""}}' for time in (10, 30, 20)]
+    (folder / "late.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    assert "D2301" in dotr("test", "--record", "late.jsonl", "fire.dotr").err
+    text = "rules: fire.dotr\n{}tests: [ {{ name: a, only: true, stream: [ {{ from: late.jsonl }} ] }} ]\n"
+    (folder / "a.test.yaml").write_text(text.format(""), encoding="utf-8")
+    assert "D2301" in dotr("test", "a.test.yaml").out
+    (folder / "a.test.yaml").write_text(text.format("lateness: 10 s\n"), encoding="utf-8")
+    assert dotr("test", "a.test.yaml").code == 0
 
 
 def test_a_folder_stands_for_the_test_files_below_it(folder: Path, dotr: Dotr) -> None:
