@@ -100,12 +100,12 @@ def test_what_is_not_a_comparison_is_refused(
 def test_spark_finds_the_same_differences(folder: Path, dotr: Dotr) -> None:
     (folder / "new.dotr").write_text(FIRE.replace("?v > 60", "?v > 80"), encoding="utf-8")
     arguments = ["compare", "fire.dotr", "new.dotr", "events", "--format", "json", "--explain", "0"]
-    here, there = dotr(*arguments), dotr(*arguments, "--engine", "spark", "--master", "local[1]")
+    here, there = dotr(*arguments), dotr(*arguments, "--engine", "spark")
     assert there.code == 1
     assert json.loads(there.out) == json.loads(here.out)
     (folder / "heat.dotr").write_text(SMOKE, encoding="utf-8")
     sweep = ["compare", "heat.dotr", "events", "--param", "limit=60,70,50", "--time-unit", "ms"]
-    assert dotr(*sweep, "--engine", "spark", "--master", "local[1]").out == dotr(*sweep).out
+    assert dotr(*sweep, "--engine", "spark").out == dotr(*sweep).out
 
 
 PROGRAM = """PREFIX : <http://e#>
