@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -66,21 +66,25 @@ def command(
         open_output(junit_, overwrite=False)  # refuses it, before anything runs
     while True:
         seen: list[str] = []
-        try:
-            reports = _run(files, coverage, seen)
-        except DotrError as error:
-            if not watch:
-                raise
-            render.errors(error)  # in the middle of an edit
-            reports = []
+        reports, refused = _run(files, coverage, seen)
         if junit_ is not None:
             out = open_output(junit_, overwrite=True)
-            out.write(junit(reports))
+            out.write(junit(reports, refused))
             out.finish()
         if not watch:
+            if refused:
+                raise _all_refused(refused)
             return 1 if any(report.failed for report in reports) else 0
+        for error in refused.values():
+            render.errors(error)  # in the middle of an edit
         render.note("waiting for a change; Ctrl-C ends")
         _await_change(seen)
+
+
+def _all_refused(refused: Mapping[str, DotrError]) -> DotrError:
+    """What is wrong with test files that could not run, as one error; of several kinds, the first one's."""
+    errors = list(refused.values())
+    return type(errors[0])([one for error in errors for one in error.diagnostics])
 
 
 def _recorded(rules: Sequence[str], sources: Sequence[str], unit: str) -> str:
@@ -91,16 +95,23 @@ def _recorded(rules: Sequence[str], sources: Sequence[str], unit: str) -> str:
     return recorded(rules, sources, unit, suite, f"recorded from {', '.join(sources)}")
 
 
-def _run(files: Sequence[str], coverage: bool, seen: list[str]) -> list[SuiteReport]:
-    """All suites; every file that was read is added to `seen`."""
+def _run(
+    files: Sequence[str], coverage: bool, seen: list[str]
+) -> tuple[list[SuiteReport], dict[str, DotrError]]:
+    """All suites, and files that could not run by their path; every file that was read is added to `seen`."""
     reports: list[SuiteReport] = []
+    refused: dict[str, DotrError] = {}
     for path in test_files(files):
         seen.append(path)
-        bench = Bench(read_suite(Source(path, _text(path))))
         try:
-            reports.append(run_suite(bench, _dot))
-        finally:
-            seen += bench.read_files
+            bench = Bench(read_suite(Source(path, _text(path))))
+            try:
+                reports.append(run_suite(bench, _dot))
+            finally:
+                seen += bench.read_files
+        except DotrError as error:
+            refused[path] = error
+            sys.stderr.write("E")
     sys.stderr.write("\n")
     for report in reports:
         for outcome in report.outcomes:
@@ -110,12 +121,16 @@ def _run(files: Sequence[str], coverage: bool, seen: list[str]) -> list[SuiteRep
         for report in reports:
             sys.stdout.write(render.visible(coverage_text(report)) + "\n")
     tests, failed = sum(len(r.outcomes) for r in reports), sum(r.failed for r in reports)
-    render.note(
+    parts = [
         f"{render.counted(tests, 'test')}, {failed} failed"
         if failed
         else f"{render.counted(tests, 'test')} passed"
-    )
-    return reports
+    ]
+    if refused:
+        parts.append(f"{render.counted(len(refused), 'file')} refused")
+    if reports or len(refused) > 1:
+        render.note("; ".join(parts))
+    return reports, refused
 
 
 def _dot(outcome: Outcome) -> None:

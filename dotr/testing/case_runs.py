@@ -1,7 +1,8 @@
 """A test run: its stream through the rules of its suite, and how what came differs from what was expected.
 
 Place:   driven by `dotr test` and the pytest plugin; because.py says why and why not.
-Method:  the pipeline that every runner drives. Rules that are PRIVATE are seen by tests. Facts that are given
+Method:  the pipeline that every runner drives. Rules that are PRIVATE are seen by tests, which may expect
+         their events; since they never come out, `only` is not about them. Facts that are given
          take the place of graphs: the temporal part alone is tested then. What K(t) must have is asked for by
          ground queries in a run of its own, so that what lasts is in it.
 Bad input: D4402 a name that the program does not have · D4403 a term, a graph or a time that cannot be read.
@@ -10,7 +11,8 @@ Bad input: D4402 a name that the program does not have · D4403 a term, a graph 
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict, deque
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -131,9 +133,11 @@ class Bench:
     suite: Suite
     read_files: list[str] = field(default_factory=list)
 
+    private: frozenset[str] = frozenset()
+
     @cached_property
     def program(self) -> Program:
-        """The rules under test, none of them private."""
+        """The rules under test, none of them private; `private` has the names of those that were."""
         suite, texts = self.suite, RuleTexts()
         inline = f"{suite.path}#rules.dotr"
 
@@ -145,6 +149,7 @@ class Bench:
             program = load_program(paths, read)
         finally:
             self.read_files += texts.read_files
+        self.private = frozenset(rule.name for rule in program.rules if rule.private)
         return replace(program, rules=tuple(replace(rule, private=False) for rule in program.rules))
 
     @cached_property
@@ -182,7 +187,7 @@ class Bench:
 
         try:
             events = run_all(self.deployment, given, self.suite.lateness, detected)
-            failures = [*compared(case, given, events), *self._states(given)]
+            failures = [*compared(case, given, events, self.private), *self._states(given)]
         except DotrError as error:
             return Outcome(case, given, tracer=tracer, error=error)
         return Outcome(case, given, tuple(events), tuple(failures), tracer)
@@ -250,8 +255,12 @@ def _merged(facts: Facts, given: Mapping[str, Sequence[Fact]], time: Time) -> Fa
     return merged
 
 
-def compared(case: Case, given: Given, events: Sequence[Composite]) -> list[Failure]:
-    """What was expected and did not come, and what came and was not to."""
+def compared(
+    case: Case, given: Given, events: Sequence[Composite], private: Collection[str] = ()
+) -> list[Failure]:
+    """What was expected and did not come, and what came and was not to. `private`: rules whose events never
+    come out; `only` is not about them.
+    """
     pairs = paired(given.expect, events)
     failures = [
         Failure("expected, and it did not come", wanted.span, missing=wanted)
@@ -263,7 +272,7 @@ def compared(case: Case, given: Given, events: Sequence[Composite]) -> list[Fail
         never = next((wanted for wanted in given.never if wanted.fits(event)), None)
         if never is not None:
             failures.append(Failure("came, and it never should", never.span, event=event))
-        elif case.only and number not in taken:
+        elif case.only and number not in taken and event.rule not in private:
             failures.append(Failure("came, and nothing expects it", case.span, event=event))
     return failures
 
@@ -271,24 +280,44 @@ def compared(case: Case, given: Given, events: Sequence[Composite]) -> list[Fail
 def paired(wanted: Sequence[Wanted], events: Sequence[Composite]) -> dict[int, int]:
     """Expectation → its event, each event for one expectation, as many as possible.
 
-    Augmenting paths (Kuhn); the outcome depends on the order of both alone.
+    Augmenting paths, shortest first; the outcome depends on the order of both alone.
     """
-    fits = [[j for j, event in enumerate(events) if one.fits(event)] for one in wanted]
+    named: defaultdict[str, list[int]] = defaultdict(list)
+    for number, event in enumerate(events):
+        named[event.rule].append(number)
+    fits = [[j for j in named[one.rule] if one.fits(events[j])] for one in wanted]
+    has: dict[int, int] = {}
     owner: dict[int, int] = {}
-
-    def place(number: int, tried: set[int]) -> bool:
-        for j in fits[number]:
-            if j in tried:
-                continue
-            tried.add(j)
-            if j not in owner or place(owner[j], tried):
-                owner[j] = number
-                return True
-        return False
-
     for number in range(len(wanted)):
-        place(number, set())
-    return {number: j for j, number in owner.items()}
+        path = _path(number, fits, owner)
+        while path:  # each takes what it asked for, and gives up what it had
+            j, taker = path.popitem()
+            has[taker], owner[j] = j, taker
+    return has
+
+
+def _path(number: int, fits: Sequence[Sequence[int]], owner: Mapping[int, int]) -> dict[int, int]:
+    """Event → the expectation that is to have it, so that `number` has one, too; empty if there is no way."""
+    asked: dict[int, int] = {}
+    had: dict[int, int] = {}
+    line = deque([number])
+    while line:
+        one = line.popleft()
+        for j in fits[one]:
+            if j in asked:
+                continue
+            asked[j] = one
+            if j in owner:
+                had[owner[j]] = j
+                line.append(owner[j])
+                continue
+            path = {j: one}
+            while one != number:
+                j = had[one]
+                one = asked[j]
+                path[j] = one
+            return path
+    return {}
 
 
 def _state_text(state: WantedState, prefixes: Mapping[str, str], clock: Clock) -> str:
@@ -413,7 +442,7 @@ class CaseReader:
         found = {}
         for attribute, value in values.items():
             if attribute.lstrip("?") not in variables:
-                raise _unknown(f"attribute of {name}", attribute, variables, value.span)
+                raise _unknown(f"attribute of {name}", attribute, variables, value.named)
             found[attribute.lstrip("?")] = term = self.term(value)
             if term[0] == "_" and not given:
                 hint = "leave it out: a variable that is not named may have any value"

@@ -24,7 +24,10 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     """A collector for a test file of rules; None for any other file."""
     if not file_path.name.endswith((".test.yaml", ".test.yml")):
         return None
-    text = file_path.read_text(encoding="utf-8", errors="replace")
+    try:
+        text = file_path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
     return RuleTestFile.from_parent(parent, path=file_path) if _OURS.search(text) else None
 
 

@@ -17,6 +17,8 @@ from dotr.testing.suites import Case, FilesStep, Scalar, Suite
 def recorded(rules: Sequence[str], sources: Sequence[str], unit: str, suite: Suite, name: str) -> str:
     """A test file that expects what the rules find in the sources now, and nothing else.
 
+    Events of PRIVATE rules never come out, and are not in it.
+
     Raises what running them raises.
     """
     bench = Bench(suite)
@@ -27,14 +29,15 @@ def recorded(rules: Sequence[str], sources: Sequence[str], unit: str, suite: Sui
         raise outcome.error
     assert outcome.given is not None
     clock, terms = outcome.given.clock, TermFormatter(bench.prefixes)
+    events = [event for event in outcome.events if event.rule not in bench.private]
     lines = [f"rules: {_list(rules)}"]
     if unit != "s":
         lines.append(f"time_unit: {unit}")
     lines += ["tests:", f"  - name: {_text(name)}", "    stream:"]
     lines += [f"      - {{ from: {_text(source)} }}" for source in sources]
     lines.append("    only: true")
-    lines.append("    expect:" if outcome.events else "    expect: []")
-    for event in outcome.events:
+    lines.append("    expect:" if events else "    expect: []")
+    for event in events:
         lines.append(f"      - {{ {_event(event, clock.text(event.time), terms)} }}")
     return "\n".join(lines) + "\n"
 

@@ -5,10 +5,11 @@ Place:   over case_runs.py, because.py and coverage.py; nothing here depends on 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from xml.etree import ElementTree
 
+from dotr.errors import DotrError
 from dotr.events import Composite
 from dotr.io.term_formatting import TermFormatter
 from dotr.testing.because import because
@@ -112,9 +113,14 @@ def coverage_text(report: SuiteReport) -> str:
     return "\n".join(lines)
 
 
-def junit(reports: Sequence[SuiteReport]) -> str:
-    """JUnit XML, as build servers read it."""
+def junit(reports: Sequence[SuiteReport], refused: Mapping[str, DotrError] | None = None) -> str:
+    """JUnit XML, as build servers read it; a test file that was refused is an error of its own."""
     root = ElementTree.Element("testsuites")
+    for path, error in (refused or {}).items():
+        suite = ElementTree.SubElement(root, "testsuite", name=path, tests="1", failures="0", errors="1")
+        case = ElementTree.SubElement(suite, "testcase", classname=path, name=path)
+        found = ElementTree.SubElement(case, "error", message=_printable(error.diagnostics[0].message))
+        found.text = _printable("\n".join(one.render() for one in error.diagnostics))
     for report in reports:
         suite = ElementTree.SubElement(
             root,
@@ -131,7 +137,16 @@ def junit(reports: Sequence[SuiteReport]) -> str:
             if not outcome.passed:
                 kind = "error" if outcome.error is not None else "failure"
                 text = failure_text(report.bench, outcome)
-                found = ElementTree.SubElement(case, kind, message=text.splitlines()[-1].strip())
-                found.text = "".join(c for c in text if c >= " " or c in "\n\t")
+                found = ElementTree.SubElement(case, kind, message=_printable(text.splitlines()[-1].strip()))
+                found.text = _printable(text)
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _printable(text: str) -> str:
+    """Without the characters that XML cannot hold."""
+    return "".join(
+        c
+        for c in text
+        if (c >= " " or c in "\n\t") and c not in "\ufffe\uffff" and not "\ud800" <= c <= "\udfff"
+    )

@@ -9,6 +9,7 @@ Bad input: D4401 not YAML, a key that is not known, or a value of another kind.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Final, TypeVar
 
 import yaml
@@ -67,6 +68,8 @@ class _Reader:
         if keys is None:
             return empty
         self._needs(root, keys, ("rules", "tests"), "a test file")
+        if isinstance(tests := keys.get("tests"), yaml.SequenceNode) and not tests.value:
+            self._error(self._span(tests), "this file has no test", "add `- name: …` below `tests:`")
         text, rules = None, self._texts(keys.get("rules"), "rules")
         if len(rules) == 1 and "\n" in rules[0].text:
             text, rules = rules[0], ()
@@ -159,9 +162,10 @@ class _Reader:
         return MessageStep(at, parts.get("graph"), parts.get("insert"), parts.get("delete"))
 
     def _facts(self, node: yaml.Node) -> tuple[GivenFact, ...]:
-        queries = self._mapping(node, "`facts`", None)
+        queries = self._mapping(node, "`facts`", None) or {}
+        places = self._keys(node)
         found: list[GivenFact] = []
-        for name, facts in (queries or {}).items():
+        for name, facts in queries.items():
             for fact in self._list(facts, name, self._any_mapping):
                 values = self._scalars(fact)
                 at = values.pop("at", None)
@@ -170,7 +174,7 @@ class _Reader:
                         self._span(fact), "this fact has no time", f"write `{{ at: 12, … }}` for {name}"
                     )
                     continue
-                found.append(GivenFact(Scalar(name, self._span(fact)), at, values))
+                found.append(GivenFact(Scalar(name, places[name]), at, values))
         return tuple(found)
 
     def _event(self, node: yaml.Node) -> ExpectedEvent | None:
@@ -261,8 +265,14 @@ class _Reader:
 
     def _scalars(self, node: yaml.Node) -> dict[str, Scalar]:
         keys = self._mapping(node, "this", None) or {}
+        places = self._keys(node)
         texts = {name: self._text(value, name) for name, value in keys.items()}
-        return {name: text for name, text in texts.items() if text is not None}
+        return {name: replace(text, key=places[name]) for name, text in texts.items() if text is not None}
+
+    def _keys(self, node: yaml.Node) -> dict[str, Span]:
+        """Where the keys of a mapping stand, the first of each name."""
+        pairs = node.value if isinstance(node, yaml.MappingNode) else ()
+        return {key.value: self._span(key) for key, _ in reversed(pairs) if isinstance(key, yaml.ScalarNode)}
 
     def _mapping(
         self, node: yaml.Node, what: str, known: tuple[str, ...] | None, shown: tuple[str, ...] = ()

@@ -16,10 +16,16 @@ from dotr.source import Source, Span
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A scalar of the file as written, without its quotes."""
+    """A scalar of the file as written, without its quotes. `key`: where the key stands that has it."""
 
     text: str
     span: Span
+    key: Span | None = None
+
+    @property
+    def named(self) -> Span:
+        """Where its name is written."""
+        return self.key or self.span
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +87,7 @@ class ExpectedState:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One test. `only`: nothing comes but what is expected."""
+    """One test. `only`: no event comes but what is expected; those of PRIVATE rules never come out."""
 
     name: str
     span: Span

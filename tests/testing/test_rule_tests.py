@@ -96,6 +96,56 @@ def test_expectations_are_paired_so_that_as_many_as_possible_are_met(folder: Pat
     assert dotr("test", "a.test.yaml").code == 0
 
 
+SEEN = """PREFIX : <urn:>
+QUERY Q := { SELECT ?v WHERE { ?o :v ?v } }
+RULE Seen DEFINE { dotr_x a :Seen } FROM Q
+PRIVATE RULE Helper DEFINE { dotr_x a :Helper } FROM Q
+RULE Twice DEFINE { dotr_x a :Twice } FROM Helper AND EACH Q WITHIN 0 s FROM Helper ON Q.?v > 100
+"""
+
+
+def test_as_many_expectations_as_events_may_fit_all_of_them(folder: Path, dotr: Dotr) -> None:
+    many = 1_500
+    (folder / "seen.dotr").write_text(SEEN, encoding="utf-8")
+    facts = ", ".join(f"{{ at: {n}, v: 1 }}" for n in range(many))
+    (folder / "a.test.yaml").write_text(
+        f"rules: seen.dotr\ntests:\n  - name: a\n    stream: [ {{ facts: {{ Q: [ {facts} ] }} }} ]\n"
+        f"    only: true\n    expect: [ {', '.join(['Seen'] * many)} ]\n",
+        encoding="utf-8",
+    )
+    assert dotr("test", "a.test.yaml").code == 0
+
+
+def test_only_is_about_what_comes_out(folder: Path, dotr: Dotr) -> None:
+    (folder / "seen.dotr").write_text(SEEN, encoding="utf-8")
+    text = "rules: seen.dotr\ntests:\n  - { name: a, stream: [ { at: 1, graph: ':o :v 1 .' } ], only: true, "
+
+    def ran(rest: str) -> int:
+        (folder / "a.test.yaml").write_text(f"{text}{rest} }}\n", encoding="utf-8")
+        return dotr("test", "a.test.yaml").code
+
+    assert ran("expect: [ Seen ]") == 0
+    assert ran("expect: [ Seen, Helper ]") == 0
+    assert ran("expect: [ Seen ], never: [ Helper ]") == 1
+    assert ran("expect: [ Helper ]") == 1
+    (folder / "1.ttl").write_text("<urn:o> <urn:v> 1 .", encoding="utf-8")
+    recorded = dotr("test", "--record", "1.ttl", "seen.dotr").out
+    assert [e["rule"] for e in yaml.safe_load(recorded)["tests"][0]["expect"]] == ["Seen"]
+
+
+def test_a_file_that_is_refused_does_not_keep_others_from_running(folder: Path, dotr: Dotr) -> None:
+    case(folder, "expect: [ Fire ]")
+    (folder / "0.test.yaml").symlink_to(folder / "nowhere.yaml")
+    (folder / "b.test.yaml").write_text("rules: fire.dotr\ntests: []\n", encoding="utf-8")
+    ran = dotr("test", ".", "--junit", "out.xml")
+    assert ran.code == 3
+    assert "1 test passed; 2 files refused" in ran.err
+    assert "D2003" in ran.err
+    assert "this file has no test" in ran.err
+    suites = ElementTree.parse(folder / "out.xml").getroot()  # noqa: S314  # our own
+    assert [(s.get("tests"), s.get("errors")) for s in suites] == [("1", "1"), ("1", "1"), ("1", "0")]
+
+
 @pytest.mark.parametrize(
     ("text", "code", "words"),
     [
@@ -122,6 +172,8 @@ def test_expectations_are_paired_so_that_as_many_as_possible_are_met(folder: Pat
         ),
         ("rules: fire.dotr\nprefixes: { x: 'http://e> <a' }\ntests: []\n", "D4401", "not an absolute IRI"),
         (HEAD + "  - { name: a, expect: [ { rule: Fire, room: '[]' } ] }\n", "D4403", "blank node"),
+        ("rules: fire.dotr\ntests: []\n", "D4401", "has no test"),
+        (HEAD + '  - { name: a, expect: [ { rule: Fire, rom: ":a" } ] }\n', "D4402", "a.test.yaml:3:40"),
         ("rules: nowhere.dotr\ntests: [ { name: a, only: true } ]\n", "D1310", "nowhere.dotr"),
     ],
 )
