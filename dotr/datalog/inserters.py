@@ -93,7 +93,10 @@ class Inserters:
         self._adders: dict[Relation, Adder] = {}
         self._runners: dict[Relation, Callable[..., None]] = {}
         self._again: dict[Relation, Callable[..., None]] = {}
-        self._names: dict[Relation, list[tuple[Names, Callable[..., None], bool]]] = {}
+        self._enterers: dict[Relation, Callable[[Any], None]] = {}
+        self._names: dict[
+            Relation, list[tuple[Names, Callable[..., None], Callable[[Relation, Names], str], str]]
+        ] = {}
         found = [*triggers.positive.values(), *triggers.negative.values()]
         self._derived = {h.pattern.relation for ts in found for t in ts for h in t.clause.heads}
         self._direct = DirectTrigger(triggers, level, bool(self._derived & {ALL, RDF_TYPE}))
@@ -177,9 +180,44 @@ class Inserters:
         names = Names()
         source = self._adder_source(relation, names)
         function = make("add", source, names)
-        self._names.setdefault(relation, []).append((names, function, True))
+        self._names.setdefault(relation, []).append((names, function, self._adder_source, "add"))
         self._watch(relation)
         return function
+
+    def enterer(self, relation: Relation) -> Callable[[Any], None]:
+        """The function that adds a row, by its key, which nothing has taken out yet, to the indexes and the
+        unions too, and has it joined later: `again` goes onto the worklist.
+        """
+        found = self._enterers.get(relation)
+        if found is None:
+            names = Names()
+            function = make("enter", self._enterer_source(relation, names), names)
+            self._names.setdefault(relation, []).append((names, function, self._enterer_source, "enter"))
+            self._watch(relation)
+            found = self._enterers[relation] = function
+        return found
+
+    def _enterer_source(self, relation: Relation, names: Names) -> str:
+        changes = self.store.changes(relation)
+        one = changes.arity == 1
+        run = names.bind(self.again(relation), "RUN") if self._plans(relation) else ""
+        lines = ["def enter(k):", "    s = k" if one else "    s, o = k"]
+        present = self.present(relation, names)
+        if present:
+            lines += [*present[:-1], f"    if {present[-1]}: return"]
+        added, whole = names.bind(changes.added, "A"), names.bind(changes, "CH")
+        lines += [
+            f"    if k in {added}: return",
+            f"    if {whole}.idle:",
+            f"        {whole}.idle = False",
+            f"        {names.bind(self.store.overlay.touched.append, 'TOUCH')}({whole})",
+            f"    {added}[k] = None",
+            *self._index_lines(relation, names),
+        ]
+        if run:
+            push = names.bind(self._work[self._level(relation)].append, "PUSH")
+            lines.append(f"    {push}(({run}, s, {'None' if one else 'o'}))")
+        return "\n".join(lines) + "\n"
 
     def _adder_source(self, relation: Relation, names: Names) -> str:
         store, changes = self.store, self.store.changes(relation)
@@ -303,12 +341,12 @@ class Inserters:
 
     def _make_runner(self, relation: Relation) -> Callable[..., None]:
         names = Names()
-        body = self._trigger_lines(relation, names)
-        function = make("run", self._runner_source(relation, names, body), names)
-        self._names.setdefault(relation, []).append((names, function, False))
+        function = make("run", self._runner_source(relation, names), names)
+        self._names.setdefault(relation, []).append((names, function, self._runner_source, "run"))
         return function
 
-    def _runner_source(self, relation: Relation, names: Names, body: list[str]) -> str:
+    def _runner_source(self, relation: Relation, names: Names) -> str:
+        body = self._trigger_lines(relation, names)  # first: its plans may ask for an index
         lines = ["def run(s, o):", *self._index_lines(relation, names), *body]
         return "\n".join(lines) + "\n"
 
@@ -413,13 +451,6 @@ class Inserters:
         for union, other in self._union_rows(relation, subject, object_):
             self.store.changes(union).removed.pop(other, None)
 
-    def enter(self, relation: Relation, row: tuple[Term, ...]) -> None:
-        """Add a row that is nowhere yet, to the indexes and the unions too, without joining it."""
-        self.store.overlay.add(relation, row)
-        subject, object_ = (row[0], None) if is_class(relation) else (row[0], row[1])
-        for union, other in self._union_rows(relation, subject, object_):
-            self.store.overlay.add(union, other)
-
     def remove(self, relation: Relation, row: tuple[Term, ...]) -> None:
         """Take a row of the background out of the instant, and out of the unions."""
         self.store.overlay.remove(relation, row)
@@ -457,13 +488,8 @@ class Inserters:
             self._rewrite(changes.relation)
 
     def _rewrite(self, relation: Relation) -> None:
-        for names, function, adds in self._names.get(relation, ()):
-            if adds:
-                source = self._adder_source(relation, names)
-                made = make("add", source, names)
-            else:
-                body = self._trigger_lines(relation, names)
-                made = make("run", self._runner_source(relation, names, body), names)
+        for names, function, source, name in self._names.get(relation, ()):
+            made = make(name, source(relation, names), names)
             if isinstance(function, FunctionType) and isinstance(made, FunctionType):
                 function.__code__ = made.__code__
                 function.__dict__.update(made.__dict__)

@@ -22,12 +22,14 @@ from dotr.datalog.statements import Marks, Statements, place_of, row_of, triple_
 from dotr.datalog.stratum_evaluation import StratumEvaluator
 from dotr.errors import ProgramError
 from dotr.ir import DatalogRule
-from dotr.joins.relations import ALL, Relation, is_aggregate, is_clash, is_class, is_path
+from dotr.joins.relations import ALL, Relation, class_relation, is_aggregate, is_clash, is_class, is_path
 from dotr.joins.store import EVERYTHING, Table, TripleIndex
+from dotr.rdf.background import has
 from dotr.rdf.overlay import Changes, Row
 from dotr.rdf.terms import RDF_TYPE, Triple
 
 _LIMITS = Limits()
+_REMEMBERED = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,7 @@ class Maintained:
         self.index = closed.index
         self.keeps = found.keeps
         """Whether anything reads a triple."""
+        self._keeping: dict[Relation, bool] = {}
         self._clauses = clauses
         self._limits, self._counting = limits, counting
         self._unions = frozenset(unions) | _unions_read(clauses)
@@ -252,22 +255,42 @@ class Maintained:
             raise
 
     def _change(self, insert: Iterable[Triple], delete: Iterable[Triple]) -> int:
-        useless = 0
-        for triple in delete:
-            if self.states(triple):
-                relation, key = place_of(triple)
-                self._open(relation).ended[key] = None
-            else:
-                useless += 1
-        mixed = bool(self._opened)
+        useless = size = 0
+        of, opened, forward = self._statements.of, self._opened, self.index.forward
+        for subject, predicate, object_ in delete:
+            values = forward[predicate].get(subject) if predicate in forward else None
+            if values is not None and (
+                values == object_ if values.__class__ is str else has(values, object_)  # type: ignore[arg-type]  # several
+            ):
+                relation, key = place_of((subject, predicate, object_))
+                statements = of(relation)
+                if key not in statements.derived:
+                    opened[relation] = statements
+                    statements.ended[key] = None
+                    size += 1
+                    continue
+            useless += 1
+        mixed = bool(opened)
         for triple in insert:
-            relation, key = place_of(triple)
-            known = self._statements.get(relation)
-            if known is not None and key in known.ended:
-                del known.ended[key]
-            elif self.keeps(triple) and not self.states(triple):
-                self._open(relation).begun[key] = None
-        size = sum(len(statements.begun) + len(statements.ended) for statements in self._opened.values())
+            subject, predicate, object_ = triple
+            if predicate == RDF_TYPE:
+                relation, key = class_relation(object_), subject
+            else:
+                relation, key = predicate, (subject, object_)
+            statements = opened.get(relation) or of(relation)
+            if key in statements.ended:
+                del statements.ended[key]
+            elif key in statements.derived:
+                opened[relation] = statements
+                statements.begun[key] = None
+            elif self._kept(relation):
+                values = forward[predicate].get(subject) if predicate in forward else None
+                if values is None or not (
+                    values == object_ if values.__class__ is str else has(values, object_)  # type: ignore[arg-type]  # several
+                ):
+                    opened[relation] = statements
+                    statements.begun[key] = None
+            size += 1
         self.store.meter.open(at_deployment(self._limits.budget, size))
         if mixed:
             self._replace()
@@ -290,24 +313,34 @@ class Maintained:
 
     def _replace(self) -> None:
         """Close over statements that begin and end."""
-        layers, index = self._layers, self.index
+        layers = self._layers
         for statements in self._opened.values():
-            relation = statements.relation
-            for key in statements.begun:
-                if triple_of(relation, key) not in index:
-                    layers.enter(relation, row_of(key))
+            if statements.begun:
+                enter = layers.writers.enterer(statements.relation)
+                for key in statements.begun:
+                    enter(key)
         for statements in self._opened.values():
-            for key in statements.ended:
-                layers.retraction.doubt(statements.relation, row_of(key))
+            if statements.ended:
+                doubt = layers.retraction.doubter(statements.relation)
+                if is_class(statements.relation):
+                    for key in statements.ended:
+                        doubt(key)
+                else:
+                    for subject, object_ in statements.ended:
+                        doubt(subject, object_)
         layers.run_all()
+
+    def _kept(self, relation: Relation) -> bool:
+        """Whether anything reads rows of the relation."""
+        found = self._keeping.get(relation)
+        if found is None:
+            found = self.keeps(triple_of(relation, "" if is_class(relation) else ("", "")))
+            if len(self._keeping) < _REMEMBERED:
+                self._keeping[relation] = found
+        return found
 
     def _of(self, relation: Relation) -> Statements:
         return self._statements.of(relation)
-
-    def _open(self, relation: Relation) -> Statements:
-        """The statements of a relation that the open change touches."""
-        found = self._opened[relation] = self._of(relation)
-        return found
 
     def touches(self, relations: Container[Relation]) -> bool:
         """Whether the open change adds or removes rows of one of the relations."""
@@ -329,15 +362,13 @@ class Maintained:
             self._commit(changes, undo)
         for statements in self._opened.values():
             relation, derived = statements.relation, statements.derived
-            unstated = [
-                key
-                for key in statements.ended
-                if key not in derived and triple_of(relation, key) in self.index
-            ]
-            confirmed = [key for key in statements.begun if key in derived]
-            derived.update(unstated)
-            derived.difference_update(confirmed)
-            undo.steps.append(Step(relation, (), (), unstated, confirmed))
+            gone = self.store.changes(relation).removed
+            unstated = [key for key in statements.ended if key not in gone and key not in derived]
+            confirmed = derived.intersection(statements.begun)
+            if unstated or confirmed:
+                derived.update(unstated)
+                derived.difference_update(confirmed)
+                undo.steps.append(Step(relation, (), (), unstated, confirmed))
         self.abandon()
         return undo
 
@@ -350,7 +381,7 @@ class Maintained:
             return
         statements = self._of(relation)
         derived, begun = statements.derived, statements.begun
-        unmarked = [key for key in removed if key in derived]
+        unmarked = derived.intersection(removed)
         marked = [key for key in added if key not in begun] if begun else added
         self._move(relation, added, removed)
         derived.difference_update(unmarked)
@@ -366,18 +397,14 @@ class Maintained:
             for key in added:
                 table.insert(row_of(key))
             return
-        insert, remove = self.index.insert, self.index.remove
+        predicate = relation
         if is_class(relation):
-            class_ = relation[2:]
-            for key in removed:
-                remove(key, RDF_TYPE, class_)
-            for key in added:
-                insert(key, RDF_TYPE, class_)
-            return
-        for subject, object_ in removed:
-            remove(subject, relation, object_)
-        for subject, object_ in added:
-            insert(subject, relation, object_)
+            predicate, class_ = RDF_TYPE, relation[2:]
+            added, removed = [(key, class_) for key in added], [(key, class_) for key in removed]
+        if removed:
+            self.index.remove_all(predicate, removed)
+        if added:
+            self.index.insert_all(predicate, added)
 
     def undo(self, undo: Undo) -> None:
         """Take the last change that was committed out of the index. O(the change)."""

@@ -49,9 +49,9 @@ class Retraction:
         self._woken = 0
         self._lost: dict[int, Callable[..., None]] = {}
 
-    def doubt(self, relation: Relation, row: tuple[Term, ...]) -> None:
-        """A row may have lost its last derivation, or its statement."""
-        self._suspects.doubter(relation)(*row)
+    def doubter(self, relation: Relation) -> Callable[..., None]:
+        """Tell that a row, given by its columns, may have lost its last derivation, or its statement."""
+        return self._suspects.doubter(relation)
 
     def lost(self, trigger: Trigger, rows: Iterable[tuple[Term, ...]]) -> None:
         """Rows came or went that the clause used: what it derived over the background is in doubt."""
@@ -95,22 +95,22 @@ class Retraction:
 
     def _decide(self, queue: list[tuple[Suspect, Row]]) -> None:
         """Rows that do not derive each other: one falls if nothing states or derives it."""
-        derives = self._suspects.derives
+        derives, take_out = self._suspects.derives, self._take_out
         for suspect, key in queue:
             if not (suspect.stated(key) or derives(suspect, key, False)):
-                self._take_out(suspect, key)
+                take_out(suspect, key)
                 suspect.spread(key)
 
     def _decide_together(self, queue: list[tuple[Suspect, Row]]) -> None:
         """Rows that derive each other: overdelete, rederive."""
-        derives, back = self._suspects.derives, self._suspects.back
+        derives, back, take_out = self._suspects.derives, self._suspects.back, self._take_out
         fallen: list[tuple[Suspect, Row]] = []
         for suspect, key in queue:  # grows while it is read
             if not (suspect.stated(key) or derives(suspect, key, False)):
-                self._take_out(suspect, key)
+                take_out(suspect, key)
                 fallen.append((suspect, key))
                 suspect.spread(key)
-        back += [(suspect, key) for suspect, key in fallen if derives(suspect, key, True)]
+        back += [one for one in fallen if derives(*one, True)]
         for suspect, key in back:
             self._writers.put_back(suspect.relation, key if isinstance(key, tuple) else (key,))
         for suspect, key in back:  # grows while it is read

@@ -104,14 +104,6 @@ class StratumEvaluator:
         if self.writers.late:
             self._refill()
 
-    def enter(self, relation: Relation, row: Row) -> None:
-        """Add a stated row that is not in the background, without joining it yet (`run_all` does)."""
-        key = row[0] if len(row) == 1 else row
-        if key not in self.store.changes(relation).added:
-            self.writers.enter(relation, row)
-            subject, object_ = (row[0], None) if len(row) == 1 else row
-            self._work[self._level(relation)].append((self.writers.again(relation), subject, object_))
-
     def _drain(self, work: Work) -> None:
         """Join every row that waits; joining makes more of them wait."""
         done, end, left, units = 0, len(work), self._meter.left, 1

@@ -155,6 +155,55 @@ class Background:
         self.count -= 1
         return True
 
+    def insert_all(self, predicate: Term, rows: Collection[tuple[Term, Term]]) -> None:
+        """Add rows (subject, object) of a predicate, each once and none of them there. O(rows)."""
+        if self._from is not None or self._into is not None:
+            for subject, object_ in rows:
+                self.insert(subject, predicate, object_)
+            return
+        self._sizes[predicate] = self.size(predicate) + len(rows)
+        self.count += len(rows)
+        forward, backward = self.column(predicate), self.backward[predicate]
+        several_forward = several_backward = False
+        for subject, object_ in rows:
+            values = forward.get(subject)
+            if values is None:
+                forward[subject] = object_
+            else:
+                forward[subject] = _with(values, object_)
+                several_forward = True
+            values = backward.get(object_)
+            if values is None:
+                backward[object_] = subject
+            else:
+                backward[object_] = _with(values, subject)
+                several_backward = True
+        if several_forward:
+            self.several_forward.add(predicate)
+        if several_backward:
+            self.several_backward.add(predicate)
+
+    def remove_all(self, predicate: Term, rows: Collection[tuple[Term, Term]]) -> None:
+        """Take rows (subject, object) of a predicate out, each once and all of them there. O(rows)."""
+        if self._from is not None or self._into is not None:
+            for subject, object_ in rows:
+                self.remove(subject, predicate, object_)
+            return
+        self._sizes[predicate] = self.size(predicate) - len(rows)
+        self.count -= len(rows)
+        forward, backward = self.forward[predicate], self.backward[predicate]
+        for subject, object_ in rows:
+            left = _without(forward[subject], object_)
+            if left is None:
+                del forward[subject]
+            else:
+                forward[subject] = left
+            left = _without(backward[object_], subject)
+            if left is None:
+                del backward[object_]
+            else:
+                backward[object_] = left
+
     def column(self, predicate: Term) -> Column:
         """subject → objects of a predicate, which is made if it is not there. `backward` has it too then."""
         found = self.forward.get(predicate)
@@ -272,11 +321,11 @@ def content_hash(triples: Collection[Triple]) -> str:
 
 def _with(values: Many, value: Term) -> Many:
     """The values and one more, which is not among them. A dict is changed in place."""
+    if isinstance(values, str):
+        return (values, value) if values < value else (value, values)
     if isinstance(values, dict):
         values[value] = None
         return values
-    if isinstance(values, str):
-        return (values, value) if values < value else (value, values)
     if len(values) >= _MOST:
         found = dict.fromkeys(values)
         found[value] = None
@@ -289,13 +338,14 @@ def _without(values: Many, value: Term) -> Many | None:
     """The values but one; None if none is left. A dict is changed in place."""
     if isinstance(values, str):
         return None
-    if isinstance(values, tuple) and len(values) > _MOST:
+    if isinstance(values, tuple):
+        if len(values) <= _MOST:
+            at = values.index(value)
+            left = values[:at] + values[at + 1 :]
+            return left if len(left) > 1 else left[0]
         values = dict.fromkeys(values)
-    if isinstance(values, dict):
-        del values[value]
-        return tuple(sorted(values)) if len(values) <= _LEAST else values
-    left = tuple([other for other in values if other != value])
-    return left if len(left) > 1 else left[0]
+    del values[value]
+    return tuple(sorted(values)) if len(values) <= _LEAST else values
 
 
 def _open(
