@@ -525,7 +525,7 @@ class Engine:
                 if sources.clock is not pipeline.clock:
                     assert sources.clock is not None
                     self._begin(sources.clock)
-                pipeline.place = graph.place
+                pipeline.place = graph
                 pipeline.take(graph.time, graph.triples)
                 waiting += 1
                 if waiting == ahead:

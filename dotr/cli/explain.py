@@ -20,7 +20,7 @@ from dotr.explain.history import History
 from dotr.explain.matches import Explainer
 from dotr.explain.proofs import Blocked, Missing, NoTrigger, TripleProof, Unopened, WhyNot
 from dotr.explain.provenance import provenance
-from dotr.explain.record import Event, Graph
+from dotr.explain.record import Event
 from dotr.explain.solutions import Text
 from dotr.explain.text import Places, Renderer, drawn, pruned
 from dotr.io.files.background import read_background
@@ -142,7 +142,7 @@ def run_up_to(history: History, sources: Sequence[str], options: SourceOptions, 
     """Run a history over sources, with the policy for documents that cannot be read."""
     with DeadLetters(on_error) as dead:
         reader = Sources(sources, options, dead.refusals())
-        history.run((Graph(g.time, g.triples, g.place) for g in reader), lambda: reader.clock)
+        history.run(reader, lambda: reader.clock)
 
 
 def _written(

@@ -362,7 +362,7 @@ class Replay:
                     assert clock is not None
                     pipeline.begin(clock)
                 origins.note(graph)
-                pipeline.place = graph.place
+                pipeline.place = graph
                 pipeline.take(graph.time, graph.triples)
                 if not sample.full:
                     sample.add(graph.time, graph.triples)

@@ -101,8 +101,8 @@ class Pipeline:
         self._emit = deployment.emitter
         self._lasting: LastingInstants | None = None  # where something lasts
         self._planned: list[tuple[Time, Program, Collection[Triple]]] = []  # `replace` before anything lasts
-        self.place = ""
-        """Where the message that comes next stands, for who keeps a record."""
+        self.place: Any = ""
+        """Where the message that comes next stands, or what can say it, for who keeps a record."""
         self.replaced = False
         """Whether a `replace` has come to pass."""
         self._max_jump, self._pause = max_jump, pause

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable
 
 from dotr.core.deployment import Deployment, Settings
 from dotr.events import Clock, Time
-from dotr.explain.record import Event, Graph, Record, RecordedPipeline
+from dotr.explain.record import Arrival, Event, Graph, Record, RecordedPipeline
 from dotr.ir import Program
 from dotr.rdf.terms import Triple
 
@@ -47,18 +47,20 @@ class History(Record):
         self._wanted, self._first, self._until = wanted, first, until
         self._lateness, self._reads_on = lateness, reads_on
 
-    def run(self, graphs: Iterable[Graph], clock: Callable[[], Clock | None]) -> None:
+    def run(self, graphs: Iterable[Arrival], clock: Callable[[], Clock | None]) -> None:
         """Take graphs up to their end, or to what was asked for."""
-        pipeline, graphs = self._run, iter(graphs)
+        pipeline, graphs, take = self._run, iter(graphs), self._run.take
+        bound = None if self._until is None else self._until + self._lateness
         for count, graph in enumerate(graphs, 1):
-            if self._until is not None and graph.time > self._until + self._lateness:
+            time = graph.time
+            if bound is not None and time > bound:
                 break
             if pipeline.clock is None:
                 begun = clock()
                 assert begun is not None, "a graph has a time, and so the run has a clock"
                 pipeline.begin(begun)
-            pipeline.place = graph.place
-            pipeline.take(graph.time, graph.part)
+            pipeline.place = graph
+            take(time, graph.part)
             if not count & AHEAD and self._drained():
                 return
         if self._until is not None and pipeline.clock is not None:
@@ -68,7 +70,7 @@ class History(Record):
         if self._reads_on:
             for graph in graphs:
                 if graph.time == self._until:
-                    self.come_too_late(graph)
+                    self.come_too_late(Graph(graph.time, graph.part, graph.place))
 
     def _drained(self) -> bool:
         """Run what is closed; whether what was asked for is found."""

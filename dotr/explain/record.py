@@ -9,10 +9,10 @@ Method:  composites are given, never computed again: a horizon bounds what a rul
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from dotr.core.deployment import Deployment
 from dotr.core.jumps import Jump
@@ -35,6 +35,17 @@ TRIM = 63
 
 
 Item = TypeVar("Item")
+
+
+class Arrival(Protocol):
+    """What came with one message, which can say where it stands."""
+
+    @property
+    def time(self) -> Time: ...
+    @property
+    def part(self) -> Part: ...
+    @property
+    def place(self) -> str: ...
 
 
 class Graph(NamedTuple):
@@ -97,14 +108,18 @@ class Record:
         self.background = frozenset(background)
         self.events: list[Event] = []
         self.statements: Statements | None = None
-        self.first_instant: Time | None = None
+        self._earliest: Time | None = None
         self.pipeline: Pipeline | None = None
         self.reach = reach if reach is not None else reach_of(program)
         self.pinned: tuple[Time, Time] | None = None
         """What lies between these times, both inclusive, is not forgotten, however old."""
         self.jumps: _Kept[Jump] = _Kept()
+        self._arrived: deque[tuple[Time, Part, str | Arrival]] = deque()
+        """What came and was not looked for yet: most graphs come and are forgotten."""
         self._graphs: _Kept[list[Graph]] = _Kept()
         self._left_out: _Kept[list[Graph]] = _Kept()
+        self.note = self._arrived.append
+        """A graph came: its time, what came, and its place, or what can say it."""
 
     @property
     def clock(self) -> Clock:
@@ -112,14 +127,35 @@ class Record:
 
     # -- filled by a run
 
-    def note(self, graph: Graph) -> None:
-        """A graph came."""
-        self._graphs.setdefault(graph.time, []).append(graph)
-        if self.first_instant is None or graph.time < self.first_instant:
-            self.first_instant = graph.time
+    @property
+    def first_instant(self) -> Time | None:
+        """The first instant at which a graph came, forgotten or not."""
+        self._index()
+        return self._earliest
+
+    def _index(self) -> None:
+        """Put what came in its place by time."""
+        for time, part, place in self._arrived:
+            self._graphs.setdefault(time, []).append(_placed(time, part, place))
+            if self._earliest is None or time < self._earliest:
+                self._earliest = time
+        self._arrived.clear()
+
+    def _drop(self, low: Time, pinned: tuple[Time, Time]) -> None:
+        """Forget what came, was not looked for, is older than `low` and not pinned."""
+        arrived, first = self._arrived, self._earliest
+        start, end = pinned
+        while arrived and (time := arrived[0][0]) < low:
+            came = arrived.popleft()
+            if first is None or time < first:
+                first = time
+            if start <= time <= end:
+                self._graphs.pinned.setdefault(time, []).append(_placed(*came))
+        self._earliest = first
 
     def leave_out(self, time: Time, parts: Sequence[Part]) -> None:
         """Graphs were late or refused."""
+        self._index()
         gone = {id(part) for part in parts}
         graphs = self._graphs.get(time, [])
         self._left_out.setdefault(time, []).extend(graph for graph in graphs if id(graph.part) in gone)
@@ -137,6 +173,7 @@ class Record:
             self.statements = Statements(self.background, self.program.holds)
         if jump.program is not None:
             self._renew(jump.program)
+        self._index()
         graphs = self._graphs.get(time, ())
         self.statements.take(time, jump.messages, [graph.place for graph in graphs])
         if jump.program is not None:
@@ -187,6 +224,7 @@ class Record:
         if settled is None:
             return
         low, pinned = settled - self.reach, self.pinned
+        self._drop(low, pinned or (low, low))
         for kept in (self._graphs, self._left_out, self.jumps):
             kept.trim(low, pinned)
         start, end = pinned or (low, low)
@@ -199,10 +237,12 @@ class Record:
 
     def times(self) -> list[Time]:
         """The instants that are kept, in order."""
+        self._index()
         return sorted(self._graphs.times() | self.jumps.times())
 
     def graphs(self, time: Time) -> Sequence[Graph]:
         """The graphs of an instant that is kept."""
+        self._index()
         return self._graphs.at(time) or ()
 
     def left_out(self, time: Time) -> Sequence[Graph]:
@@ -243,6 +283,7 @@ class RecordedPipeline(Pipeline):
     ) -> None:
         self.record = record
         self._count = 0
+        self._accept, self._note = super().accept, record.note
         record.pipeline = self
 
         def late(time: Time, part: Part) -> None:
@@ -265,17 +306,21 @@ class RecordedPipeline(Pipeline):
         )
 
     def accept(self, time: Time, graph: Part) -> None:
-        self.record.note(Graph(time, graph, self.place))
+        self._note((time, graph, self.place))
         self._count += 1
         if not self._count & TRIM:
             self.record.trim()
-        super().accept(time, graph)
+        self._accept(time, graph)
 
     def restore(self, state: Mapping[str, Any]) -> Restored:
         restored = super().restore(state)
         if state.get("lasting") is not None:
             self.record.resume(state["lasting"]["stated"])
         return restored
+
+
+def _placed(time: Time, part: Part, place: str | Arrival) -> Graph:
+    return Graph(time, part, place if isinstance(place, str) else place.place)
 
 
 def reach_of(program: Program) -> Time:

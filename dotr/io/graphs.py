@@ -59,6 +59,11 @@ class TimedGraph(NamedTuple):
     carried: str = ""
 
     @property
+    def part(self) -> Part:
+        """What came."""
+        return self.triples
+
+    @property
     def place(self) -> str:
         """Where it stands, for messages."""
         return f"{self.file}:{self.line}" if self.line else self.file

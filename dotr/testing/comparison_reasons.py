@@ -11,7 +11,7 @@ from dotr.errors import DotrError
 from dotr.explain.history import History
 from dotr.explain.matches import Explainer
 from dotr.explain.proofs import WhyNot
-from dotr.explain.record import Event, Graph
+from dotr.explain.record import Event
 from dotr.explain.solutions import Text
 from dotr.explain.text import Renderer, drawn, pruned
 from dotr.io.files.sources import SourceOptions, Sources
@@ -63,7 +63,7 @@ def _of_version(
     history = History(program, version.background, wanted=wanted, until=one.time, lateness=lateness)
     reader = Sources(sources, options)
     try:
-        history.run((Graph(g.time, g.triples, g.place) for g in reader), lambda: reader.clock)
+        history.run(reader, lambda: reader.clock)
         writer = Writer(program.prefixes)
         explainer = Explainer(history, Text(writer.term, writer.expression, writer.path))
         shown: list[WhyNot] = []
