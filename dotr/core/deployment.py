@@ -42,13 +42,14 @@ class Settings:
     `materialize_all`: derive and keep what no query can reach, too. `detector`: the temporal engine's name.
     `apart`: facts travel between extraction and detection, as in a batch: each stream has its own.
     `budget`: units of work (budget.py) of an instant's Datalog, of a query at it, of a rule at a trigger
-    fact.
+    fact; `trigger_budget`: of the last, where that is another.
     """
 
     materialize_all: bool = False
     detector: str = "tesla"
     apart: bool = False
     budget: int = BUDGET
+    trigger_budget: int | None = None
 
 
 PLAIN = Settings()
@@ -140,8 +141,9 @@ class Deployment:
         """A detector that remembers nothing yet, of the facts that `instants` finds. `on_refused` is told of
         trigger facts that take a rule more than the budget.
         """
-        budget = self.settings.budget
-        if self.settings.apart or self.program.lars.rules:  # which look at each stream's own facts
+        settings = self.settings
+        budget = settings.budget if settings.trigger_budget is None else settings.trigger_budget
+        if settings.apart or self.program.lars.rules:  # which look at each stream's own facts
             return self._engine.open(self.program, clock, {}, {}, budget, on_refused)
         extract = self.instants.extract
         filtered = {stream: Filtered(*filter_) for stream, filter_ in extract.filtered.items()}

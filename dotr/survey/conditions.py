@@ -66,7 +66,7 @@ def operands(expression: Expression) -> Iterator[Var | Attribute | TimeOf]:
 
 def _never(table: Table, condition: Expression, outcome: Truth, where: str, found: Diagnostics) -> None:
     error = outcome.error == outcome.total
-    said = f"is an error in all {table.total:,}" if error else f"is true in none of {table.total:,}"
+    said = f"is an error in {table.counted('all ')}" if error else f"is true in none of {table.counted()}"
     report = found.warning if error or table.total >= ENOUGH else found.info
     notes, hint = tuple(_ranges(table, condition)), "compare with a value that the data have"
     if error:
@@ -77,7 +77,7 @@ def _never(table: Table, condition: Expression, outcome: Truth, where: str, foun
         hint = "an error is not true: a function of texts takes texts, and STR(…) makes one"
     report(
         "D2512",
-        f"`{text_of(condition)}` {said} {table.what} of {where}",
+        f"`{text_of(condition)}` {said} of {where}",
         condition.span,
         notes=notes,
         hint=hint,
@@ -87,7 +87,7 @@ def _never(table: Table, condition: Expression, outcome: Truth, where: str, foun
 def _always(table: Table, condition: Expression, where: str, found: Diagnostics) -> None:
     found.info(
         "D2513",
-        f"`{text_of(condition)}` is true in all {table.total:,} {table.what} of {where}",
+        f"`{text_of(condition)}` is true in {table.counted('all ')} of {where}",
         condition.span,
         notes=tuple(_ranges(table, condition)),
     )

@@ -65,7 +65,7 @@ class RuleProbe:
             rows.append((row[0], (*row[1], *fact[1], clock.term(fact[0]))))
             if len(rows) == _PAIRS:
                 break
-        return Table(clock, columns, rows, len(rows), "pairs")
+        return Table(clock, columns, rows, len(rows), "pairs", before.partial)
 
     def nearest(self, number: int) -> Time | None:
         """How far the next fact of a conjunct is before its window's reference; None if there is none."""
@@ -128,7 +128,7 @@ def _table(probe: RuleProbe, number: int, clock: Clock) -> Table:
         for time, attributes, *_ in facts:
             row += (*attributes, clock.term(time))
         rows.append((facts[0][0], (*row, *(None if v == _NOTHING else v for v in values))))
-    return Table(clock, columns, rows, seen.count, "matches")
+    return Table(clock, columns, rows, seen.count, "matches", seen.partial)
 
 
 def _paired(probe: RuleProbe, number: int, before: Table) -> Iterator[tuple[Row, Fact]]:

@@ -3,7 +3,8 @@
 Place:   queries.py, conditions.py and pairs.py say what to probe; the pipeline does the rest, so that what
          lasts, what is derived and what is refused are as in a run.
 Method:  a probe is a rule without a template; its matches come to an observer. Names begin with `_`, which
-         no name of a program does.
+         no name of a program does. A look is an aside: it has budgets of its own, smaller than those of a
+         run, and ends once it took more than WORK in all.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from dotr.core.deployment import Background, Deployment
+from dotr.budget import KEPT as MATCH
+from dotr.core.deployment import Background, Deployment, Settings
+from dotr.core.parts import Part
 from dotr.core.pipeline import Pipeline
-from dotr.errors import DotrError
+from dotr.errors import DotrError, ProgramError
 from dotr.events import Fact, RawMatch, Time
 from dotr.ir import Binding, Conjunct, Every, Position, Program, Rule, Select
 from dotr.rdf.terms import Term
@@ -22,14 +25,27 @@ from dotr.survey.sample import Sample
 KEPT = 5_000
 """Matches of a probe that are kept; all are counted."""
 
-_TOGETHER = 63
+WORK = 20_000_000
+"""Units of work (budget.py) after which a look ends, in all: some seconds."""
+
+_INSTANT, _TRIGGER = 3_000_000, 20_000
+"""Units of an instant's Datalog and of a query at it, and of a rule or probe at one trigger fact."""
+
+_COSTLY = frozenset(("D4003", "D4130", "D4132"))
+"""Why instants are set aside that cost the look a whole budget."""
+
+_TOGETHER, _FIRST = 63, 4
 
 
 @dataclass(slots=True)
 class Observed:
-    """What a probe saw: how many matches, and of the first ones the facts and the values of WITH."""
+    """What a probe saw: how many matches, and of the first ones the facts and the values of WITH.
+
+    `partial`: there are more, of which nothing is known: to find them took too much work.
+    """
 
     count: int = 0
+    partial: bool = False
     matches: list[tuple[tuple[Fact, ...], tuple[Term, ...]]] = field(default_factory=list)
 
     def add(self, facts: tuple[Fact, ...], values: tuple[Term, ...]) -> None:
@@ -77,29 +93,65 @@ class Probes:
         )
         seen = self._seen
 
-        def observe(_time: Time, matches: Sequence[RawMatch]) -> None:
-            for rules, _, facts, values in matches:
-                for rule in rules:
-                    if rule >= first:
-                        seen[rule - first].add(facts, values)
-
+        look = _Look(seen, first)
+        settings = Settings(budget=_INSTANT, trigger_budget=_TRIGGER)
         try:
             pipeline = Pipeline(
-                Deployment(probed, background, closed=closed),
-                on_refused=lambda *_: None,
-                on_overworked=lambda *_: None,
-                on_matches=observe,
+                Deployment(probed, background, settings, closed=closed),
+                on_refused=look.refused,
+                on_overworked=look.overworked,
+                on_matches=look.matched,
             )
             pipeline.begin(sample.clock)
             for number, (time, part) in enumerate(sample.graphs):
                 pipeline.take(time, part)
-                if not number & _TOGETHER:
+                if look.dear(number) or not number & _TOGETHER:
                     _drain(pipeline)
+                    if look.spent > WORK:
+                        look.cut()
+                        return None
             pipeline.close_all()
             _drain(pipeline)
         except DotrError as error:
             return error
         return None
+
+
+@dataclass(slots=True)
+class _Look:
+    """What happens while probes run. `spent`: units of work so far, about. `first`: number of the first
+    probe's rule.
+    """
+
+    seen: Sequence[Observed]
+    first: int
+    spent: int = 0
+
+    def dear(self, graphs: int) -> bool:
+        """Whether graphs take so much that the next one is not to wait for others."""
+        return self.spent > graphs * (WORK // 1_000) or graphs < _FIRST
+
+    def matched(self, _time: Time, matches: Sequence[RawMatch]) -> None:
+        self.spent += MATCH * len(matches)
+        for rules, _, facts, values in matches:
+            for rule in rules:
+                if rule >= self.first:
+                    self.seen[rule - self.first].add(facts, values)
+
+    def refused(self, _time: Time, _parts: Sequence[Part], error: DotrError) -> None:
+        if any(d.code in _COSTLY for d in error.diagnostics):
+            self.spent += _INSTANT
+            self.cut()
+
+    def overworked(self, rule: str, _error: ProgramError) -> None:
+        self.spent += _TRIGGER
+        if rule.startswith("_r"):
+            self.seen[int(rule.removeprefix("_r"))].partial = True
+
+    def cut(self) -> None:
+        """Of the rest of the sample nothing is known."""
+        for observed in self.seen:
+            observed.partial = True
 
 
 def _drain(pipeline: Pipeline) -> None:

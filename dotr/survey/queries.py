@@ -73,11 +73,13 @@ class Progress:
 
     @property
     def stop(self) -> tuple[Piece, int] | None:
-        """The first piece without a row, and how many there were before it (0 where it is the first)."""
+        """The first piece without a row, and how many there were before it (0 where it is the first); None
+        where that is not known.
+        """
         before = 0
         for piece, observed in zip(self.pieces, self.seen, strict=True):
             if not observed.count:
-                return piece, before
+                return None if observed.partial else (piece, before)
             before = observed.count
         return None
 

@@ -78,7 +78,8 @@ def _judge_queries(
     for name, select in asked.items():
         table = _answers(select, rows[name], sample)
         if not table.rows:
-            empty[name] = select
+            if not rows[name].partial:
+                empty[name] = select
             continue
         judge(table, filters(select), f"query `{name}`", found)
         _check_mixed(select, name, table, found)
@@ -89,7 +90,7 @@ def _answers(select: Select, seen: Observed, sample: Sample) -> Table:
     names = unfiltered(select).variables
     columns = {f"?{name}": place for place, name in enumerate(names)}
     rows = [(facts[0][0], facts[0][1]) for facts, _ in seen.matches]
-    return Table(sample.clock, columns, rows, seen.count)
+    return Table(sample.clock, columns, rows, seen.count, partial=seen.partial)
 
 
 def _check_mixed(select: Select, name: str, table: Table, found: Diagnostics) -> None:
@@ -172,7 +173,7 @@ def _judge_rule(probe: RuleProbe, sample: Sample, found: Diagnostics) -> None:
         pairs = probe.pairs(number, sample.clock)
         if pairs.rows:
             judge(pairs, parts(conjunct.on), where, found, chosen=isinstance(conjunct, Choose))
-        elif isinstance(conjunct, Choose):
+        elif isinstance(conjunct, Choose) and not probe.prefixes[number].partial:
             _tell_window(probe, number, found)
     table = probe.before_where(sample.clock)
     if not table.rows:

@@ -24,13 +24,26 @@ Column: TypeAlias = Var | Attribute | TimeOf
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows under column names. `total`: how many there were, of which these are the first."""
+    """Rows under column names. `total`: how many were seen, of which these are the first. `partial`: there
+    are others that were not seen.
+    """
 
     clock: Clock
     columns: Mapping[str, int]
     rows: Sequence[Row]
     total: int
     what: str = "rows"
+    partial: bool = False
+
+    def counted(self, everything: str = "") -> str:
+        """How many rows a claim is about, behind `everything` where these are all: "all 941 rows", "the first
+        5,000 of 2,160,000 rows".
+        """
+        if len(self.rows) < self.total:
+            return f"the first {len(self.rows):,} of {self.total:,} {self.what}"
+        if self.partial:
+            return f"the first {self.total:,} {self.what}"
+        return f"{everything}{self.total:,} {self.what}"
 
     def values(self, expression: Expression) -> list[Term | None]:
         """The value of an expression in each row; None where it is an error or unbound."""
