@@ -14,8 +14,9 @@ Why not: the clock. A slower machine would refuse what a faster one answers.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final, NoReturn
+
+from dotr.late import dataclass
 
 BUDGET: Final = 10_000_000
 """Units for an instant's Datalog, for a query at an instant, and for a rule at one trigger fact."""

@@ -9,9 +9,10 @@ Codes:   D10xx .dotr/.dlog syntax · D11xx and D13xx names and scopes · D12xx e
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
+from dotr.late import dataclass
 from dotr.source import Span
 
 

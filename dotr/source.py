@@ -6,7 +6,9 @@ Place:   below everything; every syntax node and every diagnostic points at one 
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from dotr.late import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import groupby
 from operator import itemgetter
 
@@ -25,6 +25,7 @@ from dotr.core.detect import Detector
 from dotr.core.overwork import LeftOut
 from dotr.errors import Diagnostic, ProgramError
 from dotr.events import Clock, Composite, Fact, RawMatch, Time
+from dotr.late import dataclass
 from dotr.tesla.partitioning import RuleComponentGroup
 from dotr.tesla.silence import silence
 from dotr.tesla.stages import Passed, summed

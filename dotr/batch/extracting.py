@@ -8,7 +8,6 @@ Method:  the first half of pipeline.py's instant. It looks at no other time, so 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from dotr.batch.time_gaps import Cutoff
 from dotr.batch.verifying import FactOracle
@@ -16,6 +15,7 @@ from dotr.core.deployment import Deployment
 from dotr.core.funnel import FactCounts
 from dotr.errors import Diagnostic
 from dotr.events import Clock, Fact, Time
+from dotr.late import dataclass
 from dotr.rdf.terms import Triple
 
 

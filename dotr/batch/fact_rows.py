@@ -16,13 +16,13 @@ Why not: pickle (a row outlives the process that wrote it), or a column per attr
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from operator import itemgetter
 from typing import TypeAlias
 
 from dotr.batch.time_slices import Slices
 from dotr.events import Fact, Time
 from dotr.ir import Every, Program, Window, Within
+from dotr.late import dataclass
 from dotr.tesla.partition_keys import StreamKeys, bucket
 from dotr.tesla.partitioning import Partitioning, RuleComponentGroup
 

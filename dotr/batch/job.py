@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import pickle
 import zlib
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from hashlib import blake2b
 
 from dotr.batch.detecting import Detecting
@@ -22,6 +22,7 @@ from dotr.batch.time_gaps import Cutoff
 from dotr.core.deployment import Deployment, Settings
 from dotr.events import Clock
 from dotr.ir import Program
+from dotr.late import dataclass
 from dotr.rdf.terms import Triple
 
 RARELY = (100_000, 20, 100)

@@ -15,7 +15,7 @@ import json
 import pickle
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from itertools import groupby, pairwise
 from operator import itemgetter
@@ -36,6 +36,7 @@ from dotr.events import Clock, Composite, Message, Time
 from dotr.io.error_policy import dead_letter
 from dotr.io.sinks import late_line
 from dotr.ir import Entailment, Program
+from dotr.late import dataclass
 from dotr.rdf.terms import Triple
 from dotr.tesla.partitioning import Partitioning
 

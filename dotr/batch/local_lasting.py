@@ -10,7 +10,7 @@ Method:  the log is read and sent to buckets, so that the messages of one instan
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
@@ -37,6 +37,7 @@ from dotr.core.parts import labelled
 from dotr.core.periods import declared
 from dotr.events import Message, Time
 from dotr.ir import Hold
+from dotr.late import dataclass
 
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from dotr.batch.arrow_batches import graph_text, message_text
 from dotr.batch.line_splits import cuts, file_size
@@ -24,6 +24,7 @@ from dotr.io.decode.parquet import SUFFIX, ArchiveFile
 from dotr.io.decode.parsing import parse_triples
 from dotr.io.error_policy import DeadLetter, ErrorPolicy
 from dotr.io.files.sources import Bookmark, FileReader, SourceOptions, resolve
+from dotr.late import dataclass
 
 ARCHIVE_RUNG = "the archive's own time"
 

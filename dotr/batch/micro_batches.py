@@ -17,7 +17,7 @@ import os
 import zlib
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import blake2b
 from operator import itemgetter
 from pathlib import Path
@@ -32,6 +32,7 @@ from dotr.io.error_policy import dead_letter
 from dotr.io.files.outputs import unwritable
 from dotr.io.output_formats import ENDINGS
 from dotr.io.sinks import formatter, late_line
+from dotr.late import dataclass
 from dotr.rdf.terms import Triple
 from dotr.tesla.digest import rule_digests
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 from pathlib import Path
 from typing import Protocol
@@ -26,6 +26,7 @@ from dotr.io.files.outputs import unwritable
 from dotr.io.output_formats import ENDINGS, EVENT_FORMATS
 from dotr.io.sinks import formatter
 from dotr.ir import Program
+from dotr.late import dataclass
 
 FORMATS = tuple(format_ for format_ in EVENT_FORMATS if format_ != "text")
 """Those of `--format`."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol
 
 from dotr.batch.extracting import PLAIN, Treatment
@@ -20,6 +20,7 @@ from dotr.core.units import check_units
 from dotr.errors import Diagnostic, Severity, UnsupportedError
 from dotr.events import Clock, Time
 from dotr.ir import Program
+from dotr.late import dataclass
 from dotr.tesla.partitioning import By, Partitioning, RuleComponentGroup, describe, sequential
 from dotr.tesla.stages import Passed, summed
 

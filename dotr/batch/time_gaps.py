@@ -10,13 +10,14 @@ Why not: sorting all times: a span is two numbers, however many graphs it has.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from typing import TypeAlias
 
 from dotr.core.ahead import Ahead
 from dotr.errors import DataError
 from dotr.events import Clock, Time
+from dotr.late import dataclass
 from dotr.tesla.silence import ENDLESS
 
 Span: TypeAlias = tuple[Time, Time]

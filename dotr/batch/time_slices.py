@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from dotr.events import Time
+from dotr.late import dataclass
 
 OVERLAP = 20
 """A slice is at least so many horizons long, which keeps what is seen twice under 5 %."""

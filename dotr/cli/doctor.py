@@ -14,7 +14,7 @@ import sqlite3
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from dotr import __version__
 from dotr.batch.spark.java import find_java
 from dotr.errors import EngineError
 from dotr.io.files.shipped import KINDS, shipped
+from dotr.late import dataclass
 
 _LIBRARIES = ("pyoxigraph", "rdflib", "click", "pyarrow", "pandas", "pyspark", "rich", "pyyaml")
 _OLDEST = (3, 11)

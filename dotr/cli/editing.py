@@ -8,7 +8,7 @@ Method:  the checked program where there is one, else the last one that was righ
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from dotr.cli.plan import rule_lines
 from dotr.cli.planning import overview
@@ -19,6 +19,7 @@ from dotr.lang import check_program
 from dotr.lang.editor.textmate import VOCABULARY
 from dotr.lang.grammar.tokens import Token, tokenize
 from dotr.lang.loading import Reader
+from dotr.late import dataclass
 from dotr.source import Source, Span
 
 _BEFORE_A_POSITION = frozenset(("FROM", "EACH", "LAST", "FIRST", "NOT", "OVER", "AS"))

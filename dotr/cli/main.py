@@ -8,10 +8,10 @@ Why not: click's own error output: it knows neither places nor hints, and one co
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
-from difflib import get_close_matches
 from importlib import import_module
 from importlib.util import find_spec
 
@@ -88,7 +88,12 @@ class Verbs(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.list_commands(ctx):
             return None
-        command = getattr(import_module(f"dotr.cli.{cmd_name}"), "command", None)
+        gc.disable()  # nothing that a module makes while it loads goes away again
+        try:
+            command = getattr(import_module(f"dotr.cli.{cmd_name}"), "command", None)
+        finally:
+            gc.freeze()  # nor later: no collection need look at it
+            gc.enable()
         return command if isinstance(command, click.Command) else None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -105,6 +110,8 @@ class Verbs(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and args[0] not in self.list_commands(ctx):
+            from difflib import get_close_matches  # noqa: PLC0415  # start-up: most commands are there
+
             near = get_close_matches(args[0], self.list_commands(ctx), 1)
             hint = f" Did you mean `{near[0]}`?" if near else ""
             raise click.UsageError(f"there is no command `{args[0]}`.{hint}", ctx)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -17,17 +17,20 @@ from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE
 from dotr.io.files.sources import SourceOptions
 from dotr.io.local_time import TimeError, zone_of
 from dotr.io.output_formats import EVENT_FORMATS
-from dotr.io.tables.mapping import TableMapping, read_mapping
 from dotr.io.timestamps import UNITS
 from dotr.ir import Program
 from dotr.ir.private_rules import only
 from dotr.lang.grammar.base import WELL_KNOWN, nearest
 from dotr.lang.grammar.durations import duration
+from dotr.late import regex
+
+if TYPE_CHECKING:
+    from dotr.io.tables.mapping import TableMapping
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_IRI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^<>\"{}|^`\\\s]*")
-_SIZE = re.compile(r"(\d+)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
+_IRI = regex(r"[A-Za-z][A-Za-z0-9+.-]*:[^<>\"{}|^`\\\s]*")
+_SIZE = regex(r"(\d+)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 
@@ -130,6 +133,10 @@ def class_or_property(value: str) -> str:
 
 def mappings(paths: Sequence[str]) -> tuple[TableMapping, ...]:
     """Mapping files, read."""
+    if not paths:
+        return ()
+    from dotr.io.tables.mapping import read_mapping  # noqa: PLC0415  # start-up: most runs have no tables
+
     return tuple(read_mapping(path) for path in paths)
 
 

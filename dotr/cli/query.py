@@ -10,7 +10,6 @@ import os
 import re
 import sys
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 
 import click
 
@@ -38,6 +37,7 @@ from dotr.io.timestamps import TimeError, parse_text
 from dotr.ir import Program, Select
 from dotr.lang import load_program, parse_query
 from dotr.lang.grammar.base import nearest
+from dotr.late import dataclass
 from dotr.rdf.terms import Triple
 from dotr.reference.enrich import LiteralEnricher
 from dotr.sparql.interpreter import asks_time

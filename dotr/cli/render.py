@@ -13,11 +13,11 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from shutil import get_terminal_size
+from dataclasses import field
 from typing import TextIO
 
 from dotr.errors import Diagnostic, DotrError, Severity
+from dotr.late import dataclass
 
 _COLOURS = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.INFO: "36"}
 _INTERVAL = 0.2
@@ -39,7 +39,14 @@ def coloured(stream: TextIO | None = None) -> bool:
 
 def width() -> int | None:
     """The columns of standard error; None where it is not a terminal: then no line is broken."""
-    return get_terminal_size().columns if sys.stderr.isatty() else None
+    return terminal_columns() if sys.stderr.isatty() else None
+
+
+def terminal_columns() -> int:
+    """How wide a terminal is; 80 where it does not say."""
+    from shutil import get_terminal_size  # noqa: PLC0415  # start-up: few commands draw
+
+    return get_terminal_size().columns
 
 
 def painted(diagnostic: Diagnostic, stream: TextIO | None = None) -> str:
@@ -142,7 +149,7 @@ class Progress:
             self._width = 0
 
     def _draw(self, line: str) -> None:
-        line = line[: get_terminal_size().columns - 1]  # one that is broken cannot be drawn over
+        line = line[: terminal_columns() - 1]  # one that is broken cannot be drawn over
         draw(f"\r{line.ljust(self._width)}" + ("" if line else "\r"))
         self._width = len(line)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import click
 
@@ -45,6 +45,7 @@ from dotr.io.sinks import Formatter, formatter, late_line
 from dotr.ir import Program
 from dotr.ir.private_rules import needed
 from dotr.lang import load_program
+from dotr.late import dataclass
 from dotr.rdf.terms import Triple
 from dotr.survey.sample import Sample
 

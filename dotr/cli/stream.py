@@ -8,7 +8,6 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -36,6 +35,7 @@ from dotr.io.files.sources import SourceOptions
 from dotr.io.timestamps import UNITS
 from dotr.ir.private_rules import needed
 from dotr.lang import load_program
+from dotr.late import dataclass
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,11 +6,10 @@ Why not: taking it and then running what lies between: one wrong clock would clo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from dotr.errors import DataError, Diagnostic
 from dotr.events import Clock, Time
 from dotr.lang.grammar.durations import duration_text
+from dotr.late import dataclass
 from dotr.tesla.silence import ENDLESS, Silence
 
 TICKS = 1_000_000

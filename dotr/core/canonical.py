@@ -11,7 +11,6 @@ Method:  units one after the other, each with a meter opened for it. A shape tha
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from dotr.budget import UNLIMITED, Exhausted
 from dotr.core.query_units import SharedQuery, UnitMaker
@@ -20,6 +19,7 @@ from dotr.events import Fact, Time
 from dotr.ir import Select
 from dotr.joins.relations import Relation
 from dotr.joins.store import TripleIndex
+from dotr.late import dataclass
 from dotr.sparql.distribution import Distribution
 from dotr.sparql.full import Explosion
 from dotr.sparql.leaves import NO_LIMIT

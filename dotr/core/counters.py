@@ -5,10 +5,11 @@ Place:   core/pipeline.py counts; a snapshot has the counters.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from dotr.core.funnel import Funnel
 from dotr.events import Time
+from dotr.late import dataclass
 
 
 @dataclass(slots=True)

@@ -11,9 +11,9 @@ Method:  the background is closed and indexed, the queries are planned, and what
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from dotr.budget import BUDGET
 from dotr.core.ahead import Ahead, ahead
@@ -25,14 +25,17 @@ from dotr.core.instant import Instants
 from dotr.datalog.materialiser import Materialiser
 from dotr.events import Clock, Time
 from dotr.ir import Every, Program
+from dotr.late import dataclass
 from dotr.rdf.terms import Triple
-from dotr.reference.oracle import Oracle
 from dotr.tesla.partitioning import By, Partitioning, plan_batch
 from dotr.tesla.plan import RulePlan
 from dotr.tesla.references import RuleReach, rule_reaches
 from dotr.tesla.refusals import RefusedTrigger, fail
 from dotr.tesla.silence import Silence, silence
 from dotr.tesla.thresholds import Filtered
+
+if TYPE_CHECKING:
+    from dotr.reference.oracle import Oracle
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +165,8 @@ class Deployment:
 
     def oracle(self) -> Oracle:
         """The literal reading of the same program over the same background."""
+        from dotr.reference.oracle import Oracle  # noqa: PLC0415  # start-up: few runs verify
+
         return Oracle(self.program, self.background)
 
     def partitioning(self, by: By = By.AUTO) -> Partitioning:

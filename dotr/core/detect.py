@@ -7,20 +7,18 @@ Method:  paper, sec. 3, TESLA; every case is spelled out in language.md, sec. 3.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from dotr.events import Clock, Fact, RawMatch, Time
 from dotr.ir import Program
-from dotr.lars.engine import LarsEngine
-from dotr.reference.lars import LiteralLars
+from dotr.late import dataclass
 from dotr.sparql.distribution import Shares
 from dotr.tesla.detector import Filtered, Restored, TeslaDetector
 from dotr.tesla.plan import RulePlan
 from dotr.tesla.refusals import RefusedTrigger
 from dotr.tesla.stages import Passed
 from dotr.tesla.thresholds import sizes
-from dotr.tesla.timeline import OpenLars, opened
+from dotr.tesla.timeline import opened
 
 
 class Detector(Protocol):
@@ -89,7 +87,11 @@ def _tesla(
     budget: int,
     on_refused: RefusedTrigger,
 ) -> TeslaDetector:
-    timeline = opened(program, clock, HOLDING["annotated"])
+    timeline = None
+    if program.lars.rules:
+        from dotr.lars.engine import LarsEngine  # noqa: PLC0415  # start-up: most programs have no such rules
+
+        timeline = opened(program, clock, LarsEngine)
     return TeslaDetector(
         program,
         clock,
@@ -105,9 +107,6 @@ def _tesla_plans(detector: Detector) -> Sequence[RulePlan]:
     assert isinstance(detector, TeslaDetector)
     return detector.network.plans
 
-
-HOLDING: Mapping[str, OpenLars] = {"annotated": LarsEngine, "literal": LiteralLars}
-"""What finds out what holds at the points of a timeline, by name; the literal reading wants every point."""
 
 ENGINES: Mapping[str, TemporalEngine] = {"tesla": TemporalEngine(_tesla, sizes, _tesla_plans)}
 """Temporal engines by the name that `--detector` takes."""

@@ -10,7 +10,6 @@ Why not: asking every query at every instant: a graph would cost the number of r
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import NoReturn
 
 from dotr.budget import BUDGET, SLACK, Exhausted
@@ -22,6 +21,7 @@ from dotr.joins.describe import Shorten, describe
 from dotr.joins.emit import compile_plan, source_of
 from dotr.joins.relations import Relation
 from dotr.joins.store import TripleIndex
+from dotr.late import dataclass
 from dotr.rdf.terms import Term, Triple
 from dotr.sparql.algebra import patterns_of
 from dotr.sparql.distribution import Distribution, Shares

@@ -9,11 +9,11 @@ Method:  a unit with answers of the background has its query over the overlay of
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from dotr.core.query_units import UnitMaker
 from dotr.joins.relations import Relation
 from dotr.joins.store import TripleIndex
+from dotr.late import dataclass
 from dotr.rdf.terms import Triple
 from dotr.sparql.compiled import CompiledQuery
 from dotr.sparql.operators import Change

@@ -10,22 +10,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dotr.core.instant import REFUSABLE
-from dotr.core.jumps import Jump, Jumps
 from dotr.core.parts import Instant, Part, labelled
 from dotr.core.periods import Entry
 from dotr.errors import DataError, DotrError, ProgramError
 from dotr.events import Time
 from dotr.ir import Program
 from dotr.rdf.terms import Triple
-from dotr.reference.oracle import Oracle
+
+if TYPE_CHECKING:
+    from dotr.core.jumps import Jump, Jumps
+    from dotr.reference.oracle import Oracle
 
 Told: TypeAlias = Callable[[Time, Sequence[Part], DotrError], DotrError | None]
 """What to do about an instant in error: what is to be raised behind it, None to go on."""
 
-Leap: TypeAlias = tuple[Time, Jump, DotrError | None]
+Leap: TypeAlias = "tuple[Time, Jump, DotrError | None]"
 """(time, what happened, what is to be raised behind it)."""
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from dotr.budget import BUDGET, Exhausted, Meter, at_deployment
 from dotr.core.enrich import wanted
@@ -27,6 +26,7 @@ from dotr.errors import DataError
 from dotr.events import Clock, Fact, Time
 from dotr.ir import Entailment, Program, Select
 from dotr.joins.relations import ALL, Relation, class_relation, holding, relation_of
+from dotr.late import dataclass
 from dotr.rdf.terms import RDF_TYPE, Triple
 from dotr.sparql.operators import Change, Row
 from dotr.sparql.standing import StandingQuery, standing_query

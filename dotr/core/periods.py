@@ -12,12 +12,13 @@ Why not: a list of all statements: the literal reading (reference/lasting.py) ke
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from heapq import heapify, heappop, heappush
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from dotr.events import Message, Time
 from dotr.ir import Hold
+from dotr.late import dataclass
 from dotr.rdf.terms import RDF_TYPE, Term, Triple
 
 FOREVER: Final[Time] = 2**127

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import asdict, replace
 from heapq import heappop, heappush
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dotr.core.ahead import ahead
 from dotr.core.counters import Counters
@@ -23,7 +23,6 @@ from dotr.core.emit import Emission, Emitter
 from dotr.core.findings import Finding
 from dotr.core.funnel import FactCounts, Funnel, funnels, joined
 from dotr.core.instant import REFUSABLE, Facts, Known
-from dotr.core.jumps import Jump, Jumps
 from dotr.core.lasting_instants import LastingInstants, is_refusable
 from dotr.core.overwork import LeftOut, Overworked
 from dotr.core.parts import Instant, Part, part_of, plain
@@ -36,6 +35,9 @@ from dotr.ir import Every, Program
 from dotr.rdf.terms import Triple
 from dotr.tesla.detector import Restored
 from dotr.tesla.silence import silence
+
+if TYPE_CHECKING:
+    from dotr.core.jumps import Jump
 
 VERSION = 2
 """Of snapshots. Version 1 has nothing that lasts, and is read; one of another version is refused."""
@@ -500,6 +502,8 @@ class Pipeline:
 
     def _last_from_now(self) -> None:
         """From now on every instant is one of what lasts."""
+        from dotr.core.jumps import Jumps  # noqa: PLC0415  # start-up: in most programs nothing lasts
+
         assert self.clock is not None, "begin() comes first"
         deployment = self.deployment
         jumps = Jumps(

@@ -10,7 +10,6 @@ Method:  queries of one shape are one (shapes.py). A unit is the quickest kind t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from dotr.budget import OVERLONG, TEXT, Exhausted, Meter, Overlong, at_deployment
 from dotr.errors import Diagnostic, ProgramError
@@ -18,6 +17,7 @@ from dotr.events import Time
 from dotr.ir import Select
 from dotr.joins.body import Check
 from dotr.joins.store import TripleIndex
+from dotr.late import dataclass
 from dotr.rdf.terms import Term
 from dotr.sparql.algebra import BasicGraphPattern, branches_of, pattern_names
 from dotr.sparql.building import Builder

@@ -8,13 +8,13 @@ Method:  an AGGREGATE becomes a relation of its own, filled when the strata belo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from dotr.datalog.strata import Strata
 from dotr.ir import AggregateAtom, AggregateTerm, DatalogRule, Node, Var
 from dotr.joins.body import AbsentPattern, BodyPattern, Item, from_atom, from_body
 from dotr.joins.relations import ALL, Relation, is_aggregate
 from dotr.joins.variables import expression_variables
+from dotr.late import dataclass
 from dotr.rdf.terms import is_literal
 
 

@@ -10,7 +10,7 @@ Method:  the strata run over an empty overlay (layers.py): each rule once over w
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import blake2b
 
 from dotr.budget import OVERLONG, TEXT, UNLIMITED, Exhausted, Overlong
@@ -36,6 +36,7 @@ from dotr.joins.relations import (
     relation_name,
 )
 from dotr.joins.store import EVERYTHING, TripleIndex
+from dotr.late import dataclass
 from dotr.rdf.background import Background, content_hash, many
 from dotr.rdf.overlay import Changes, Row
 from dotr.rdf.terms import RDF_TYPE, Term, Triple

@@ -10,7 +10,6 @@ Method:  strongly connected components (Tarjan 1972) of "a row of this may deriv
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable
-from dataclasses import dataclass
 
 from dotr.datalog.clauses import Clauses
 from dotr.datalog.dependency import components
@@ -18,6 +17,7 @@ from dotr.datalog.triggers import Triggers
 from dotr.joins.body import AbsentPattern, BodyPattern, Item
 from dotr.joins.relations import ALL, Relation, is_aggregate, is_clash, is_class
 from dotr.joins.store import EVERYTHING
+from dotr.late import dataclass
 from dotr.rdf.terms import RDF_TYPE
 
 

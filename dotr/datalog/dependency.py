@@ -9,11 +9,11 @@ Method:  a node per relation (predicate, or class for rdf:type) and hubs for ato
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 from dotr.ir import AggregateAtom, Atom, DatalogRule, NotAtom
 from dotr.joins.relations import ALL, Relation, is_class, relation_of
+from dotr.late import dataclass
 from dotr.rdf.terms import RDF_TYPE
 
 READ_ALL, READ_TYPE = "read " + ALL, "read a"

@@ -12,7 +12,6 @@ Method:  `add` drops what the background or the overlay has, notes the row and p
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, TypeAlias
 
@@ -24,6 +23,7 @@ from dotr.joins.emit import CodeBlock, Names, Value, make
 from dotr.joins.planner import JoinPlan, plan
 from dotr.joins.relations import ALL, Relation, class_relation, is_aggregate, is_clash, is_class
 from dotr.joins.store import TripleIndex
+from dotr.late import dataclass
 from dotr.rdf.background import has
 from dotr.rdf.overlay import Changes
 from dotr.rdf.terms import RDF_TYPE, Term

@@ -11,7 +11,7 @@ Method:  a change is an overlay over the index: new statements and what they der
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dotr.budget import Exhausted, at_deployment
 from dotr.datalog.clauses import Clause, Clauses
@@ -24,6 +24,7 @@ from dotr.errors import ProgramError
 from dotr.ir import DatalogRule
 from dotr.joins.relations import ALL, Relation, class_relation, is_aggregate, is_clash, is_class, is_path
 from dotr.joins.store import EVERYTHING, Table, TripleIndex
+from dotr.late import dataclass
 from dotr.rdf.background import has
 from dotr.rdf.overlay import Changes, Row
 from dotr.rdf.terms import RDF_TYPE, Triple

@@ -9,7 +9,6 @@ Method:  closing.py closes and indexes the background; an instant is an overlay 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from dotr.budget import BUDGET, Exhausted, at_deployment
 from dotr.datalog.clauses import Clauses
@@ -35,6 +34,7 @@ from dotr.joins.describe import describe
 from dotr.joins.planner import plan
 from dotr.joins.relations import ALL, CLASH, Relation, class_relation, is_clash, is_class
 from dotr.joins.store import Table, TripleIndex
+from dotr.late import dataclass
 from dotr.rdf.overlay import Row
 from dotr.rdf.terms import RDF_TYPE, Term, Triple
 
@@ -54,6 +54,9 @@ class Limits:
     background: int = BACKGROUND_LIMIT
     instant: int = INSTANT_LIMIT
     budget: int = BUDGET
+
+
+_LIMITS = Limits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +94,7 @@ class Materialiser:
         closed: Closed | None = None,
         ground: Ground | None = None,
         needed: Iterable[Relation] | None = None,
-        limits: Limits = Limits(),
+        limits: Limits = _LIMITS,
         counting: bool = False,
     ) -> None:
         if closed is None:

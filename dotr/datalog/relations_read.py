@@ -7,11 +7,12 @@ Method:  backwards from the relations that queries read, through heads to bodies
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dotr.datalog.dependency import atom_relation, reads
 from dotr.ir import DatalogRule
 from dotr.joins.relations import ALL, Relation, class_relation, is_class
+from dotr.late import dataclass
 from dotr.rdf.terms import RDF_TYPE, Triple
 
 

@@ -6,10 +6,11 @@ Place:   under inserters.py; the materialiser says what is restricted, the backg
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from dotr.joins.relations import Relation
+from dotr.late import dataclass
 from dotr.rdf.terms import Term
 
 Adder: TypeAlias = Callable[..., None]

@@ -8,9 +8,10 @@ Method:  per relation the rows of the index that are only derived, so that what 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from dotr.joins.relations import Relation, class_relation, is_class
+from dotr.late import dataclass
 from dotr.rdf.background import Background, many
 from dotr.rdf.overlay import Row
 from dotr.rdf.terms import RDF_TYPE, Term, Triple

@@ -8,7 +8,7 @@ Method:  stratified negation (Apt, Blair, Walker 1988) over relations: predicate
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dotr.datalog.dependency import (
     READ_ALL,
@@ -29,6 +29,7 @@ from dotr.datalog.termination import check_termination
 from dotr.errors import Diagnostic, Diagnostics
 from dotr.ir import AggregateAtom, DatalogRule, NotAtom
 from dotr.joins.relations import Relation, is_class, relation_name
+from dotr.late import dataclass
 
 _HUBS = {READ_ALL, READ_TYPE, WRITE_ALL, WRITE_TYPE}
 

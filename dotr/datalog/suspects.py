@@ -10,7 +10,7 @@ Method:  `doubt` notes a row of the background, once, in the queue of its compon
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
 
 from dotr.datalog.clauses import Clause
@@ -23,6 +23,7 @@ from dotr.joins.emit import CodeBlock, Found, Names, Value, compile_plan, make
 from dotr.joins.planner import plan
 from dotr.joins.relations import ALL, Relation, class_relation, is_class
 from dotr.joins.store import TripleIndex
+from dotr.late import dataclass
 from dotr.rdf.overlay import Changes, Row
 from dotr.rdf.terms import RDF_TYPE, Term
 

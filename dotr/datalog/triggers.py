@@ -6,13 +6,14 @@ Place:   under writers.py and layers.py; made from the clauses of a program, wit
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from dotr.datalog.clauses import Clause
 from dotr.datalog.dependency import components
 from dotr.ir import Var
 from dotr.joins.body import AbsentPattern, BodyPattern, Item, bound_by
 from dotr.joins.relations import ALL, Relation, is_class
+from dotr.late import dataclass
 from dotr.rdf.terms import RDF_TYPE
 
 _DEEPEST = 40  # calls from one row of an instant to the next

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import pyoxigraph as ox
 
@@ -63,6 +63,7 @@ from dotr.ir import (
     Var,
     Within,
 )
+from dotr.late import dataclass
 from dotr.rdf.terms import Term, Triple
 from dotr.reference.datalog import closure, compute
 from dotr.reference.enrich import LiteralEnricher, quad

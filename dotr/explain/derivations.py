@@ -12,7 +12,6 @@ Why not: the engine's order of derivation: it has none across strata that were c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from heapq import heappop, heappush
 
 from dotr.datalog.clauses import Clause, Head
@@ -23,6 +22,7 @@ from dotr.joins.interpreter import walk
 from dotr.joins.planner import JoinPlan, plan
 from dotr.joins.relations import ALL, Relation, holding, is_aggregate, is_class
 from dotr.joins.store import TripleIndex
+from dotr.late import dataclass
 from dotr.rdf.terms import RDF_TYPE, Term, Triple
 
 BUDGET = 20_000

@@ -9,12 +9,12 @@ Method:  the literal reading is run over all facts that were stated. At the poin
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from dotr.events import Clock, Fact, Time
 from dotr.explain.held_proofs import HeldAtom, Holding, PlacedAtom, Supported
 from dotr.explain.proofs import FactProof
 from dotr.ir import Program, RelationToStream
+from dotr.late import dataclass
 from dotr.reference.lars import LiteralLars
 
 Given = Callable[[str], Sequence[Fact]]

@@ -7,11 +7,11 @@ Method:  an atom of a head opens into the rule that put it at its point and, lit
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from dotr.events import Time, Values
 from dotr.ir import BindAtom, FilterAtom, LarsLiteral, LarsRule, RelationToStream, WindowAggregate, WindowAtom
+from dotr.late import dataclass
 from dotr.rdf.terms import Term
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ Method:  the literal reading is run again over what was kept, from so far back a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import assert_never
 
 from dotr.events import Clock, Fact, Time, Values
@@ -41,6 +41,7 @@ from dotr.ir import (
     WindowAtom,
 )
 from dotr.lars.reach import horizon
+from dotr.late import dataclass
 from dotr.reference.lars import LiteralLars, Placed, Row, body_order, in_order, unified
 
 SHOWN = 3

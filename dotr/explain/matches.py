@@ -9,7 +9,6 @@ Method:  the table of language.md, sec. 3, read literally for one trigger fact: 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import assert_never
 
 from dotr.events import Fact, Time, Values
@@ -52,6 +51,7 @@ from dotr.ir import (
     Summarise,
     Within,
 )
+from dotr.late import dataclass
 from dotr.rdf.terms import Term
 from dotr.reference.tesla import LiteralRule, Row, fact_key
 from dotr.tesla.conditions import parts

@@ -8,13 +8,13 @@ Method:  a proof is a tree whose leaves are stated: triples of the stream at the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
 from dotr.events import Fact, Time
 from dotr.explain.held_proofs import Holding, LarsFailure
 from dotr.ir import Conjunct, DatalogRule, Node, RelationToStream, Rule
+from dotr.late import dataclass
 from dotr.rdf.terms import Term, Triple
 
 

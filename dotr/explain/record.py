@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from dotr.core.deployment import Deployment
@@ -23,6 +22,7 @@ from dotr.events import Clock, Fact, Message, RawMatch, Time, in_order
 from dotr.explain.statements import Statements
 from dotr.ir import Program, Rule
 from dotr.lars.reach import horizon
+from dotr.late import dataclass
 from dotr.rdf.terms import Term, Triple
 from dotr.reference.tesla import fact_key
 from dotr.tesla.detector import Restored

@@ -10,7 +10,7 @@ Why not: through the compiled plans: they keep the projected variables only, and
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import TypeAlias, assert_never, cast
 
@@ -35,6 +35,7 @@ from dotr.ir import (
 from dotr.joins.body import triple_pattern
 from dotr.joins.interpreter import walk
 from dotr.joins.planner import plan
+from dotr.late import dataclass
 from dotr.rdf.order import values_key
 from dotr.rdf.terms import RDF_TYPE, Term, Triple, integer
 from dotr.sparql.aggregates import total

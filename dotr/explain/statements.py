@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
 from dotr.events import Message, Time
 from dotr.explain.proofs import Ending, InBackground, Lasting, TripleProof
 from dotr.ir import Hold
+from dotr.late import dataclass
 from dotr.rdf.terms import RDF_TYPE, Term, Triple
 
 _FOREVER: Time = 2**127

@@ -5,7 +5,9 @@ Place:   below text.py and held_text.py, which make such trees.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from dotr.late import dataclass
 
 
 @dataclass(slots=True)

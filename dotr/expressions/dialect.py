@@ -15,12 +15,13 @@ import re
 
 import pyoxigraph as ox
 
+from dotr.late import regex
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import Term, literal, literal_parts
 
 _STORE = ox.Store()
 _NAMES = ("?a", "?b", "?c", "?d")
-_IRI = re.compile(r"<[^\x00-\x20<>\"{}|^`\\]*>")
+_IRI = regex(r"<[^\x00-\x20<>\"{}|^`\\]*>")
 
 
 def ask(expression: str, *terms: Term, base: Term = "") -> Term | None:

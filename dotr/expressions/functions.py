@@ -8,9 +8,7 @@ Method:  SPARQL 1.1, sec. 17.4.2 to 17.4.6, with the full engine's answers. What
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import TypeAlias
 from urllib.parse import quote
@@ -24,6 +22,7 @@ from dotr.expressions.arithmetic import is_number
 from dotr.expressions.dialect import ask
 from dotr.expressions.operators import value_of
 from dotr.ir import Call, Expression
+from dotr.late import dataclass, regex
 from dotr.rdf.terms import RDF, Term, literal, literal_parts
 from dotr.rdf.values import DateTime, LanguageString, Opaque, Resource, Value, decode, encode
 
@@ -88,7 +87,7 @@ def _typed(lexical: Value, datatype: Value) -> Value | None:
     return decode(literal(lexical, name))
 
 
-_TAG = re.compile(r"[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*")
+_TAG = regex(r"[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*")
 
 
 def _tagged(lexical: Value, language: Value) -> Value | None:
@@ -212,7 +211,7 @@ def _language_matches(tag: Value, wanted: Value) -> Value | None:
     return have[: len(want)] == want
 
 
-_PLAIN = re.compile(r"[A-Za-z0-9 _:/,;-]*")
+_PLAIN = regex(r"[A-Za-z0-9 _:/,;-]*")
 
 
 def _matches(text: Value, pattern: Value, flags: Value = "") -> Value | None:
@@ -259,7 +258,7 @@ def _hash(name: str) -> Function:
     return digest
 
 
-_PARTS = re.compile(
+_PARTS = regex(
     r'"(?P<YEAR>-?[0-9]+)-(?P<MONTH>..)-(?P<DAY>..)T(?P<HOURS>..):(?P<MINUTES>..):(?P<SECONDS>[0-9.]+)(?P<TZ>[^"]*)'
 )
 

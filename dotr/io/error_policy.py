@@ -10,10 +10,10 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from dotr.errors import DataError, DotrError
+from dotr.late import dataclass
 
 DeadLetter: TypeAlias = Callable[[str], None]
 """Takes one JSON line without its end."""

@@ -6,8 +6,7 @@ Method:  a named tuple a graph; every graph and mark is itself the bookmark behi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from dotr.core.parts import Part
 from dotr.errors import DataError
@@ -15,9 +14,13 @@ from dotr.events import Clock, Time
 from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE
 from dotr.io.decode.quads import WHOLE
 from dotr.io.dumps.subject_graphs import MEMORY
-from dotr.io.tables.mapping import TableMapping, mapping_for
+from dotr.io.tables.names import mapping_for
 from dotr.io.timestamps import UNITS, TimestampExtractor
+from dotr.late import dataclass
 from dotr.rdf.terms import Term
+
+if TYPE_CHECKING:
+    from dotr.io.tables.mapping import TableMapping
 
 CACHE = 16 * 1024 * 1024
 """Bytes of documents whose graphs are kept between the look for times and the replay."""

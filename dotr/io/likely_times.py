@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from dotr.events import Clock
 from dotr.io.timestamps import UNITS, USUAL_PROPERTIES
+from dotr.late import dataclass
 from dotr.rdf.terms import PROV_GENERATED_AT_TIME, RDF_TYPE, Term, Triple, literal_parts
 
 _ZONED = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)")

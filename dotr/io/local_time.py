@@ -9,18 +9,20 @@ Bad input: D2108 a local time that came twice · D2109 one that never came · D2
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import lru_cache
-from importlib.resources import files
-from zoneinfo import ZoneInfo
+from typing import TYPE_CHECKING
 
 from dotr.events import Time
 from dotr.lang.grammar.base import nearest
+from dotr.late import regex
 from dotr.rdf.memo import Memo
 
-_OFFSET = re.compile(r"([+-])([01][0-9]):?([0-5][0-9])")
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+)*")
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
+_OFFSET = regex(r"([+-])([01][0-9]):?([0-5][0-9])")
+_NAME = regex(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+)*")
 _EPOCH = datetime(1970, 1, 1)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -44,16 +46,24 @@ def zone_of(name: str) -> tzinfo:
     try:
         if not _NAME.fullmatch(name):
             raise FileNotFoundError
-        with files("tzdata").joinpath("zoneinfo", *name.split("/")).open("rb") as file:
+        with _database().joinpath("zoneinfo", *name.split("/")).open("rb") as file:
+            from zoneinfo import ZoneInfo  # noqa: PLC0415  # start-up: most runs name no zone
+
             return ZoneInfo.from_file(file, key=name)
     except (OSError, ValueError):
         hint = nearest(name, _names()) or "write Europe/Berlin, UTC or +02:00"
         raise TimeError("D2110", f"`{name}` is not a time zone", hint) from None
 
 
+def _database() -> Traversable:
+    from importlib.resources import files  # noqa: PLC0415  # start-up: most runs name no zone
+
+    return files("tzdata")
+
+
 @lru_cache(maxsize=1)
 def _names() -> tuple[str, ...]:
-    return tuple(files("tzdata").joinpath("zones").read_text("utf-8").split())
+    return tuple(_database().joinpath("zones").read_text("utf-8").split())
 
 
 def to_instant(local: Time, zone: tzinfo, text: str) -> Time:

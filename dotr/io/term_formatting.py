@@ -7,10 +7,10 @@ Method:  the longest namespace of the program's prefixes wins; a name is shorten
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from json.encoder import encode_basestring as json_string
 
+from dotr.late import regex
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import (
     RDF_TYPE,
@@ -23,11 +23,11 @@ from dotr.rdf.terms import (
     literal_parts,
 )
 
-_LOCAL = re.compile(r"(?:[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_-])?)?")
-_PREFIX = re.compile(r"(?:[A-Za-z](?:[A-Za-z0-9_.-]*[A-Za-z0-9_-])?)?")
-_FRESH = re.compile(r"<(urn:dotr:[A-Za-z][A-Za-z0-9_]*:[a-z2-7]{24}(?:-[A-Za-z0-9_]+)?)>")
-_NUMERAL = re.compile(r"[+-]?[0-9]+")
-_DECIMAL = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?")
+_LOCAL = regex(r"(?:[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_-])?)?")
+_PREFIX = regex(r"(?:[A-Za-z](?:[A-Za-z0-9_.-]*[A-Za-z0-9_-])?)?")
+_FRESH = regex(r"<(urn:dotr:[A-Za-z][A-Za-z0-9_]*:[a-z2-7]{24}(?:-[A-Za-z0-9_]+)?)>")
+_NUMERAL = regex(r"[+-]?[0-9]+")
+_DECIMAL = regex(r"[+-]?[0-9]+(?:\.[0-9]+)?")
 _BOOLEAN = ("true", "false")
 
 

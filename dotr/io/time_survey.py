@@ -12,7 +12,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 
 from dotr.core.parts import all_triples
@@ -25,6 +25,7 @@ from dotr.io.error_policy import ErrorPolicy
 from dotr.io.files.reader import FileReader
 from dotr.io.graphs import Mark, SourceOptions, TimedGraph
 from dotr.io.likely_times import LikelyTime, likely_times
+from dotr.late import dataclass
 from dotr.rdf.terms import Triple
 
 GAPS = 3

@@ -12,10 +12,9 @@ Bad input: D2101 no time · D2102 two kinds of time in one run · D2103 no zone 
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date, tzinfo
 from os.path import basename
 
@@ -24,6 +23,7 @@ from dotr.events import Clock, Time
 from dotr.io.decode.compression import plain_name
 from dotr.io.local_time import TimeError, to_instant, zone_of
 from dotr.lang.grammar.base import WELL_KNOWN
+from dotr.late import dataclass, regex
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import (
     PROV_GENERATED_AT_TIME,
@@ -69,15 +69,15 @@ _ALIASES: dict[Term, Term] = {
 }
 _TIMELY = frozenset({PROV_GENERATED_AT_TIME, *USUAL_PROPERTIES, *_ALIASES})
 
-_INTEGER = re.compile(r"[+-]?[0-9]{1,30}")
-_DATETIME = re.compile(
+_INTEGER = regex(r"[+-]?[0-9]{1,30}")
+_DATETIME = regex(
     r"(?P<year>-?[0-9]{4,})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})"
     r"T(?P<hour>[0-9]{2})[:-](?P<minute>[0-9]{2})[:-](?P<second>[0-9]{2})(?:\.(?P<fraction>[0-9]+))?"
     r"(?P<zone>Z|[+-][0-9]{2}[:-]?[0-9]{2})?"
 )
-_LIKE_A_TIME = re.compile(r'"(?:[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:|[0-9]{10}(?:[0-9]{3}){0,2}")')
-_DATE_ALONE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_ZONE = re.compile(r"(?:Z|[+-][0-9]{2}:[0-9]{2})?")
+_LIKE_A_TIME = regex(r'"(?:[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:|[0-9]{10}(?:[0-9]{3}){0,2}")')
+_DATE_ALONE = regex(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_ZONE = regex(r"(?:Z|[+-][0-9]{2}:[0-9]{2})?")
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _LARGEST = 2**63 - 1
 _DAY = 86_400_000_000
@@ -86,7 +86,7 @@ _DAY = 86_400_000_000
 XSD_DATE = XSD + "date"
 _INTEGER_TAIL = f'"^^<{XSD_INTEGER}>'
 _DATETIME_TAIL = f'"^^<{XSD_DATETIME}>'
-_MINUTE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T(?!24)[0-9]{2}:[0-9]{2}")
+_MINUTE = regex(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T(?!24)[0-9]{2}:[0-9]{2}")
 _SECONDS = {f"{second:02}Z": second * 1_000_000 for second in range(60)}
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from dotr.ir.expressions import Expression, Var
 from dotr.ir.queries import Node
+from dotr.late import dataclass
 from dotr.source import Span
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, TypeAlias
 
+from dotr.late import dataclass
 from dotr.rdf.terms import Term
 from dotr.source import Span
 

@@ -7,12 +7,13 @@ rule read at every point of the timeline; tuple windows and aggregates are here,
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import TypeAlias
 
 from dotr.ir.datalog import BindAtom, FilterAtom
 from dotr.ir.expressions import Expression, Var
+from dotr.late import dataclass
 from dotr.rdf.terms import Term
 from dotr.source import Span
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from dotr.ir.queries import Select
+from dotr.late import dataclass
 from dotr.rdf.terms import Term
 from dotr.source import Span
 

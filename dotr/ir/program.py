@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 
 from dotr.errors import Diagnostic
@@ -12,6 +12,7 @@ from dotr.ir.lars import LarsProgram
 from dotr.ir.lasting import Hold, StandingQuery
 from dotr.ir.queries import Select
 from dotr.ir.rules import Rule
+from dotr.late import dataclass
 from dotr.source import Span
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from dotr.ir.expressions import Expression, Var
+from dotr.late import dataclass
 from dotr.rdf.terms import Term
 from dotr.source import Span
 

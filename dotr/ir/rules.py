@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import TypeAlias
 
 from dotr.ir.expressions import Expression
+from dotr.late import dataclass
 from dotr.rdf.terms import Term
 from dotr.source import Span
 

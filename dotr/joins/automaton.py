@@ -11,10 +11,10 @@ Why not: evaluating step by step as the standard's ALP does: a nested repetition
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
 from dotr.ir import Alternative, Inverse, NegatedSet, Path, Repeat, Sequence
+from dotr.late import dataclass
 from dotr.rdf.terms import Term
 
 

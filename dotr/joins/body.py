@@ -6,13 +6,13 @@ Place:   Datalog bodies and basic graph patterns are translated to this; planner
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias, assert_never
 
 from dotr.ir import Atom, BindAtom, Expression, FilterAtom, Node, NotAtom, Var
 from dotr.joins.relations import Relation, columns_of, relation_of
 from dotr.joins.variables import expression_variables, nodes_variables
+from dotr.late import dataclass
 from dotr.rdf.terms import Term
 
 

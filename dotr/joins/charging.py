@@ -10,12 +10,12 @@ Why not: subtracting from the meter in every loop: for lists of one row it costs
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from dotr.budget import EXPRESSION, Factor, Meter
 from dotr.joins.body import BodyPattern
 from dotr.joins.describe import pattern_text
+from dotr.late import dataclass
 
 CHUNK = 4096
 """Units that add up before they are taken off the meter."""

@@ -13,7 +13,7 @@ Limits:  CPython refuses 20 nested blocks, so a long plan goes on in a second fu
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from types import CodeType
 from typing import Any, Protocol, assert_never
@@ -27,6 +27,7 @@ from dotr.joins.filters import positional_condition, positional_value
 from dotr.joins.planner import AntiJoin, JoinPlan, Probe, Step
 from dotr.joins.store import TripleIndex
 from dotr.joins.variables import expression_variables, nodes_variables
+from dotr.late import dataclass
 from dotr.rdf.background import has
 
 _DEEPEST = 15  # nested loops in one function

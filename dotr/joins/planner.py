@@ -10,7 +10,6 @@ Why not: dynamic programming. Bodies are short, and a trigger binds most of what
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Protocol, TypeAlias, assert_never
 
@@ -28,6 +27,7 @@ from dotr.joins.body import (
 )
 from dotr.joins.relations import Relation
 from dotr.joins.variables import nodes_variables
+from dotr.late import dataclass
 
 
 class Sizes(Protocol):

@@ -9,11 +9,11 @@ Method:  a clash is a row of a relation that belongs to no state (datalog/); its
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dotr.errors import DataError, Diagnostic
 from dotr.joins.relations import CLASH
+from dotr.late import dataclass
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import Term, Triple
 from dotr.rdf.well_typed import is_well_typed

@@ -6,7 +6,7 @@ Place:   under knowledge_base.py. Reads files through io/, texts through lang/ a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -20,6 +20,7 @@ from dotr.io.python_graphs import GraphLike, triples_of
 from dotr.ir import DatalogRule, Entailment
 from dotr.knowledge_base.rule_sets import form, shipped_rules
 from dotr.lang import load_program, parse_datalog
+from dotr.late import dataclass
 from dotr.rdf.terms import Triple
 
 Paths: TypeAlias = str | PathLike[str] | Sequence[str | PathLike[str]]

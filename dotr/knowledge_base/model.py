@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from dotr.datalog.maintenance import Maintained, NetChange
 from dotr.datalog.materialiser import Limits, clash_found
@@ -30,6 +29,7 @@ from dotr.knowledge_base.contradictions import (
 )
 from dotr.knowledge_base.proofs import Proof
 from dotr.knowledge_base.rule_sets import RuleSet
+from dotr.late import dataclass
 from dotr.rdf.terms import RDF_TYPE, Triple
 from dotr.sparql.operators import Change as RowChange
 from dotr.sparql.operators import Row

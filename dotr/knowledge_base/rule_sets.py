@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 
 from dotr.datalog.owl_lists import list_rules
@@ -17,6 +17,7 @@ from dotr.io.files.rule_texts import read_rules_text
 from dotr.ir import DatalogRule, Entailment
 from dotr.lang import parse_datalog
 from dotr.lang.printer import datalog_rule_text
+from dotr.late import dataclass
 from dotr.rdf.terms import Triple
 
 _TOKEN = re.compile(r'<[^<>\s]*>|"(?:[^"\\]|\\.)*"|[?$](\w+)')

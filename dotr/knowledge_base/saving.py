@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
@@ -20,6 +19,7 @@ from dotr.errors import Diagnostic, EngineError
 from dotr.io.decode.documents import unreadable
 from dotr.io.files.outputs import unwritable
 from dotr.joins.relations import Relation
+from dotr.late import dataclass
 from dotr.rdf.terms import Term
 
 _NAME = b"dotr knowledge base "

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from dotr.errors import Diagnostic, Diagnostics, DotrError, Severity
@@ -34,6 +34,7 @@ from dotr.lang.grammar.syntax import (
     RuleSyntax,
     ValueParameter,
 )
+from dotr.late import dataclass
 from dotr.source import Source, Span
 
 Reader: TypeAlias = Callable[[str], str]

@@ -9,7 +9,7 @@ Method:  window atoms over one name with one modality and length share a table. 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from dotr.events import Clock
 from dotr.ir.datalog import BindAtom, FilterAtom
@@ -36,6 +36,7 @@ from dotr.lars.strata import components, recursive
 from dotr.lars.tables import Agenda, Net, Row, Table
 from dotr.lars.totals import Totals
 from dotr.lars.views import EachPoint, Sometime, Spans, View
+from dotr.late import dataclass
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import Term
 from dotr.rdf.values import DateTime, decode

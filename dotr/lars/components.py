@@ -7,7 +7,7 @@ Method:  see engine.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from dotr.lars.differences import Differences
 from dotr.lars.fact_windows import FactView
@@ -15,6 +15,7 @@ from dotr.lars.relations import Relation
 from dotr.lars.sinks import Pile
 from dotr.lars.tables import Row, Table
 from dotr.lars.totals import Totals
+from dotr.late import dataclass
 
 
 @dataclass(slots=True, eq=False)

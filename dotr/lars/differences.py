@@ -13,7 +13,6 @@ Why not: counting derivations: it needs joins over what held before, too, and st
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from dotr.ir.datalog import BindAtom
@@ -24,6 +23,7 @@ from dotr.lars.emit import Item, Probe, Sink, compile_body, compile_check, is_se
 from dotr.lars.relations import Relation
 from dotr.lars.sinks import Pile
 from dotr.lars.tables import Index, Row, Table
+from dotr.late import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

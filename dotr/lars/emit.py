@@ -11,7 +11,6 @@ Limits:  CPython refuses 20 nested blocks, so a long body goes on in a second fu
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from dotr.ir.datalog import BindAtom, FilterAtom
@@ -22,6 +21,7 @@ from dotr.joins.filters import Moment, positional_condition, positional_value
 from dotr.joins.variables import expression_variables
 from dotr.lars.sinks import Pile
 from dotr.lars.tables import Table
+from dotr.late import dataclass
 
 _DEEPEST = 15
 

@@ -10,12 +10,12 @@ Why not: a store for everything: 10 µs a literal; our own parser for everything
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from decimal import Decimal
 
 import pyoxigraph as ox
 
+from dotr.late import regex
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import FALSE, TRUE, XSD, Term, to_oxigraph
 
@@ -29,10 +29,10 @@ _VALUE_TYPES = frozenset(
     | {"duration", "dayTimeDuration", "yearMonthDuration"}
 )
 
-_INTEGER = re.compile(r"-?[1-9][0-9]{0,17}|0")
-_DECIMAL = re.compile(r"-?[0-9]{1,18}\.[0-9]{1,18}")
-_DOUBLE = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?")
-_DATETIME = re.compile(  # but the 29th of February, which some years do not have
+_INTEGER = regex(r"-?[1-9][0-9]{0,17}|0")
+_DECIMAL = regex(r"-?[0-9]{1,18}\.[0-9]{1,18}")
+_DOUBLE = regex(r"[+-]?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?")
+_DATETIME = regex(  # but the 29th of February, which some years do not have
     r"([0-9]{4}-(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)"
     r"|(?:0[13578]|1[02])-31)T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9])"
     r"(\.[0-9]{1,18})?(Z|[+-](?:0[0-9]|1[0-3]):[0-5][0-9])?"

@@ -11,13 +11,12 @@ Why not: rdflib's or pyoxigraph's literal classes: neither decodes decimals and 
 
 from __future__ import annotations
 
-import re
 from array import array
 from collections.abc import Callable
-from dataclasses import dataclass
 from decimal import Context, Decimal
 from typing import Any, TypeAlias
 
+from dotr.late import dataclass, regex
 from dotr.rdf.canonical import canonical, double_text
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import (
@@ -131,10 +130,10 @@ def _decode(term: Term) -> Value:
     return Opaque(lexical, datatype, term) if moment is None else moment
 
 
-_INTEGER = re.compile(r"-?[1-9][0-9]{0,18}|0")
-_DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]{0,20})(?:\.[0-9]{1,18})?")
-_FLOATING = re.compile(r"-?(?:[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|INF)|NaN")
-_DATETIME = re.compile(
+_INTEGER = regex(r"-?[1-9][0-9]{0,18}|0")
+_DECIMAL = regex(r"-?(?:0|[1-9][0-9]{0,20})(?:\.[0-9]{1,18})?")
+_FLOATING = regex(r"-?(?:[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|INF)|NaN")
+_DATETIME = regex(
     r"(-?)([0-9]{4}|[1-9][0-9]{4,})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,18}))?"
     r"(?:(Z)|([+-])([0-9]{2}):([0-9]{2}))?"
 )

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import pyoxigraph as ox
@@ -28,6 +28,7 @@ from dotr.errors import DataError, Diagnostic
 from dotr.events import Clock, Fact, Message, Time, Values
 from dotr.ir import DatalogRule, Entailment, Hold, Program, RelationToStream, Select
 from dotr.joins.relations import relation_of
+from dotr.late import dataclass
 from dotr.rdf.terms import RDF_TYPE, Triple
 from dotr.reference.datalog import closure, contradictions, plain_closure
 from dotr.reference.enrich import quad

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from dotr.events import Time
+from dotr.late import dataclass
 
 SHARE = 12
 """Time between commits, as a multiple of what a commit takes."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from hashlib import blake2b
 from pathlib import Path
@@ -27,6 +27,7 @@ from dotr.io.files.rule_texts import read_rules_text
 from dotr.ir import Program, Rule
 from dotr.lang import check_program, load_program, warnings_of
 from dotr.lang.loading import Loader
+from dotr.late import dataclass
 from dotr.rdf.terms import Triple
 from dotr.service.journal import Journal, texts_of
 from dotr.service.lasting_tables import Plan

@@ -13,7 +13,7 @@ import queue
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol
 
 from dotr.core.emit import Emission
@@ -27,6 +27,7 @@ from dotr.io.files.sources import Item, Mark, SourceOptions, Sources, TimedGraph
 from dotr.io.lineage import Lineage, told_of
 from dotr.io.sinks import Formatter, late_line
 from dotr.ir import Program
+from dotr.late import dataclass
 from dotr.rdf.terms import Triple
 from dotr.service.appending_files import AppendingFile
 from dotr.service.checkpoint_policy import CheckpointPolicy, Idle

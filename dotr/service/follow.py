@@ -11,13 +11,15 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from dotr.errors import DataError
 from dotr.io.decode.compression import plain_name
 from dotr.io.decode.documents import Format, format_of
 from dotr.io.files.sources import resolve
-from dotr.io.tables.mapping import TableMapping, mapping_for
+from dotr.io.tables.mapping import TableMapping
+from dotr.io.tables.names import mapping_for
+from dotr.late import dataclass
 
 _GRAIN = 0.05
 """Seconds by which the clock of a file system may be coarse."""

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import blake2b
 
 from dotr.io.decode.compression import is_packed
 from dotr.io.decode.documents import open_document, read_some
 from dotr.io.files.reader import parts_of
 from dotr.io.graphs import START, Bookmark, Item, Mark
+from dotr.late import dataclass
 from dotr.service.journal import Journal
 from dotr.service.records import SourceRow
 

@@ -6,10 +6,11 @@ Place:   between service/journal.py and those who commit to it and read from it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 from dotr.core.periods import Entry
+from dotr.late import dataclass
 from dotr.rdf.terms import Triple
 from dotr.service.lasting_tables import Plan
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
@@ -26,6 +25,7 @@ from dotr.io.decode.ntriples import split_triples
 from dotr.io.files.background import read_background
 from dotr.io.files.sources import resolve
 from dotr.ir import Program
+from dotr.late import dataclass
 from dotr.rdf.terms import Triple
 from dotr.service.journal import Journal
 from dotr.version import __version__

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from collections.abc import Sequence as Many
-from dataclasses import dataclass
 from itertools import product
 from typing import Final, TypeAlias, assert_never
 
@@ -29,6 +28,7 @@ from dotr.ir import (
     Path,
     Var,
 )
+from dotr.late import dataclass
 from dotr.rdf.terms import Term
 from dotr.sparql.paths import may_be_empty
 from dotr.sparql.scope import subexpressions

@@ -12,7 +12,7 @@ Why not: the full engine: it cannot be interrupted, and one path of it fills any
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 from typing import TypeAlias, assert_never
 
@@ -42,6 +42,7 @@ from dotr.ir import (
 )
 from dotr.joins.body import BodyPattern, View
 from dotr.joins.store import TripleIndex
+from dotr.late import dataclass
 from dotr.rdf.terms import Term, integer
 from dotr.sparql import aggregates
 from dotr.sparql.algebra import Pattern

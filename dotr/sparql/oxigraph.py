@@ -12,7 +12,7 @@ Why not: ordering and cutting there: SPARQL's `<` completed by text is no order,
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 from typing import TypeVar
 
@@ -39,6 +39,7 @@ from dotr.ir import (
     Var,
 )
 from dotr.joins.automaton import automaton
+from dotr.late import dataclass
 from dotr.rdf.terms import TRUE, Term, to_oxigraph
 from dotr.sparql.aggregates import total
 from dotr.sparql.paths import may_be_empty, spelled_out

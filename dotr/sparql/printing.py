@@ -7,9 +7,8 @@ Method:  SPARQL 1.1, sec. 19.8, with brackets only where the grammar needs them:
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import assert_never
 
 from dotr.ir import (
@@ -43,17 +42,18 @@ from dotr.ir import (
     Values,
     Var,
 )
+from dotr.late import dataclass, regex
 from dotr.rdf.terms import RDF_TYPE, XSD_BOOLEAN, XSD_DECIMAL, XSD_DOUBLE, XSD_INTEGER, Term, escape
 
 NOW_MARK = "\0"
 """Stands where the instant's time goes in text for the full engine; no text of a user can hold it."""
 
-_LOCAL = re.compile(r"(?:[A-Za-z_0-9](?:[A-Za-z_0-9.-]*[A-Za-z_0-9-])?)?\Z")
-_TYPED = re.compile(r'"([^"\\]*)"\^\^<([^>]*)>\Z')
+_LOCAL = regex(r"(?:[A-Za-z_0-9](?:[A-Za-z_0-9.-]*[A-Za-z_0-9-])?)?\Z")
+_TYPED = regex(r'"([^"\\]*)"\^\^<([^>]*)>\Z')
 _SHORT_NUMBERS = {
-    XSD_INTEGER: re.compile(r"-?[0-9]+\Z"),
-    XSD_DECIMAL: re.compile(r"-?[0-9]+(\.[0-9]+)?\Z"),
-    XSD_DOUBLE: re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?\Z"),
+    XSD_INTEGER: regex(r"-?[0-9]+\Z"),
+    XSD_DECIMAL: regex(r"-?[0-9]+(\.[0-9]+)?\Z"),
+    XSD_DOUBLE: regex(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?\Z"),
 }
 _LEVELS = {"||": 1, "&&": 2, "+": 4, "-": 4, "*": 5, "/": 5}
 _LEVELS |= dict.fromkeys(("=", "!=", "<", ">", "<=", ">=", "IN", "NOT-IN"), 3)

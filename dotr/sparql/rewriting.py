@@ -6,7 +6,7 @@ Place:   what the passes of this package are written with; values in, values out
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import assert_never
 
 from dotr.expressions.casts import CASTS
@@ -34,6 +34,7 @@ from dotr.ir import (
     Values,
     Var,
 )
+from dotr.late import dataclass
 
 
 def _itself(variable: Var) -> Var:

@@ -9,7 +9,7 @@ Why not: sharing of parts of queries: rules written by people repeat whole queri
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from dotr.ir import (
@@ -25,6 +25,7 @@ from dotr.ir import (
     Triples,
     Var,
 )
+from dotr.late import dataclass
 from dotr.rdf.terms import Term
 from dotr.sparql.algebra import conjuncts
 from dotr.sparql.rewriting import Rewriter

@@ -7,7 +7,7 @@ Method:  SPARQL 1.1, sec. 18.2.2 (groups, paths), 18.2.4 (grouping, HAVING, VALU
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import assert_never
 
 from dotr.ir import (
@@ -29,6 +29,7 @@ from dotr.ir import (
     Values,
     Var,
 )
+from dotr.late import dataclass
 from dotr.sparql.algebra import (
     UNIT,
     Aggregation,

@@ -8,10 +8,10 @@ Method:  a change of the input becomes a change of the output, row by row; a gro
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from dotr.budget import EXPRESSION, KEPT, Meter
 from dotr.joins.body import View
+from dotr.late import dataclass
 from dotr.rdf.terms import Term, integer
 from dotr.sparql import aggregates as totals
 from dotr.sparql.operators import (

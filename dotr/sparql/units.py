@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import NoReturn, Protocol, TypeAlias
 
 from dotr.budget import Exhausted, Meter
@@ -21,6 +20,7 @@ from dotr.joins.emit import Collect, compile_plan
 from dotr.joins.paths import PathRelation
 from dotr.joins.planner import plan
 from dotr.joins.relations import Relation
+from dotr.late import dataclass
 from dotr.rdf.order import TermKey, values_key
 from dotr.rdf.terms import Term
 from dotr.sparql.compiled import CompiledQuery

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from dotr.events import Clock, Fact, Time
 from dotr.ir import (
@@ -27,6 +26,7 @@ from dotr.ir import (
     Var,
     Within,
 )
+from dotr.late import dataclass
 from dotr.rdf.terms import Term
 from dotr.survey.probes import Observed, Probes
 from dotr.survey.rows import Row, Table

@@ -9,7 +9,6 @@ Method:  the outermost FILTERs are taken off and all variables selected, so that
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from dotr.ir import (
     Bind,
@@ -24,6 +23,7 @@ from dotr.ir import (
     Triples,
     Var,
 )
+from dotr.late import dataclass
 from dotr.source import Span
 from dotr.sparql.scope import visible
 from dotr.survey.probes import Observed, Probes

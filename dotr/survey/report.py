@@ -9,12 +9,12 @@ Method:  two runs over the sample: one with every query unfiltered and every rul
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 
 from dotr.core.deployment import Background
 from dotr.errors import Diagnostics, DotrError
 from dotr.events import Time
 from dotr.ir import Choose, Position, Program, Select, Triples, Var
+from dotr.late import dataclass
 from dotr.source import Span
 from dotr.survey.conditions import ENOUGH, judge, mixed, tell_kinds
 from dotr.survey.kinds import Kinds, kinds_of, listed

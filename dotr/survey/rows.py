@@ -7,13 +7,13 @@ Place:   between what probes saw and who judges it: a row is an answer without i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from dotr.events import Clock, Time
 from dotr.expressions.evaluate import compile_expression
 from dotr.expressions.operators import truth_of
 from dotr.ir import Aggregate, Attribute, Call, Exists, Expression, TimeOf, Var
+from dotr.late import dataclass
 from dotr.rdf.terms import Term
 
 Row: TypeAlias = tuple[Time, tuple[Term | None, ...]]

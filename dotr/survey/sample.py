@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from dotr.core.parts import Part, all_triples
 from dotr.events import Clock, Time
+from dotr.late import dataclass
 
 GRAPHS = 10_000
 """Graphs that are looked at, unless told otherwise."""

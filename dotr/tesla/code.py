@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType
 from typing import TYPE_CHECKING, Any
+
+from dotr.late import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias, assert_never
 
 from dotr.budget import Exhausted
@@ -22,6 +21,7 @@ from dotr.events import Clock, Fact, RawMatch, Time
 from dotr.expressions.functions import makes_text
 from dotr.ir.expressions import Const, Expression
 from dotr.ir.rules import Absent, Between, Binding, Choose, Rule, Selection, Summarise
+from dotr.late import dataclass
 from dotr.rdf.terms import Term
 from dotr.tesla import aggregation, negation, selection
 from dotr.tesla.code import CodeSource

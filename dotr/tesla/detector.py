@@ -13,7 +13,7 @@ from __future__ import annotations
 from bisect import insort
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 from operator import itemgetter
 from typing import Any, TypeAlias
 
@@ -21,6 +21,7 @@ from dotr.budget import BUDGET
 from dotr.errors import DataError, Diagnostic
 from dotr.events import Clock, Fact, Match, RawMatch, Time, in_order
 from dotr.ir.program import Program
+from dotr.late import dataclass
 from dotr.rdf.order import values_key
 from dotr.rdf.terms import Term
 from dotr.tesla import state as states

@@ -17,7 +17,8 @@ from dotr.ir.rules import Rule
 from dotr.rdf.memo import Memo
 
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
-_TRIPLES = [a + b + c for a in _ALPHABET for b in _ALPHABET for c in _ALPHABET]
+_PAIRS = [a + b for a in _ALPHABET for b in _ALPHABET]
+_TRIPLES = [pair + c for pair in _PAIRS for c in _ALPHABET]
 _lines: Callable[[tuple[Any, ...]], str] = "\n".join
 _BYTES = _ALPHABET.encode().ljust(256, b"?")
 _ROOM = bytes(9)

@@ -11,12 +11,12 @@ Why not: the class as key. A column that keeps one fact per key would let the la
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
 from decimal import Decimal
 from typing import Generic, TypeAlias, TypeGuard, TypeVar
 
 from dotr.expressions.operators import equal
+from dotr.late import regex
 from dotr.rdf.terms import XSD, Term
 from dotr.rdf.values import DateTime, Opaque, Single, decode
 
@@ -32,7 +32,7 @@ _TIMES = frozenset(
     XSD + name for name in ("date", "time", "gYearMonth", "gYear", "gMonthDay", "gDay", "gMonth")
 )
 _DATE = XSD + "date"
-_OFFSET = re.compile(r"[+-][0-9]{2}:[0-9]{2}$")
+_OFFSET = regex(r"[+-][0-9]{2}:[0-9]{2}$")
 _DURATIONS = frozenset(XSD + name for name in ("duration", "dayTimeDuration", "yearMonthDuration"))
 
 

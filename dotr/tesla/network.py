@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from heapq import heappop, heappush
 from typing import Any
 
@@ -18,6 +18,7 @@ from dotr.budget import Exhausted
 from dotr.events import Clock, Fact, RawMatch, Time
 from dotr.ir.program import Program
 from dotr.ir.rules import Choose, Every
+from dotr.late import dataclass
 from dotr.tesla.alone import run_alone
 from dotr.tesla.columns import Column, open_column
 from dotr.tesla.compile import Exceeded, Run, compile_group

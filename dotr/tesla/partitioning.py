@@ -15,11 +15,12 @@ Why not: a choice per rule. A rule downstream of a consuming one would see compo
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 
 from dotr.events import Time
 from dotr.ir import Every, Program
+from dotr.late import dataclass
 from dotr.tesla.partition_keys import StreamKeys, stream_keys, unlinked
 from dotr.tesla.references import RuleReach, references, rule_reaches
 

@@ -7,9 +7,9 @@ Place:   state.py fills the columns of a restored detector with it, alone.py tho
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from dotr.late import dataclass
 from dotr.tesla.plan import ColumnSpec
 from dotr.tesla.thresholds import CARRIED, Threshold, measured
 

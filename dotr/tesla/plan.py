@@ -18,13 +18,13 @@ Why not: one memory for all. A log where one fact would do costs the window in s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
 from dotr.events import Time
 from dotr.expressions.functions import makes_text
 from dotr.ir.expressions import Const, Expression
 from dotr.ir.rules import Absent, Between, Choose, Conjunct, Every, Rule, Selection, Summarise, Within
+from dotr.late import dataclass
 from dotr.tesla.conditions import as_own, conjunction, equality, names, parts
 from dotr.tesla.references import Occasion, depths
 from dotr.tesla.template import faults

@@ -8,12 +8,12 @@ Method:  a rule's windows form a tree rooted at the trigger (language.md, sectio
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
 from dotr.events import Fact, Time
 from dotr.ir.program import Program
 from dotr.ir.rules import Between, Every, Position, Rule, Window, Within
+from dotr.late import dataclass
 
 
 def depths(rule: Rule) -> dict[str, Time]:

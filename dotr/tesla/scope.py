@@ -8,12 +8,13 @@ Method:  an attribute, an aggregate's value or a constant is read in place; any 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, assert_never
 
 from dotr.events import Clock
 from dotr.expressions.evaluate import compile_condition, compile_expression
 from dotr.ir.expressions import Attribute, Const, Expression, TimeOf, Var
+from dotr.late import dataclass
 from dotr.rdf.terms import Term
 from dotr.tesla.code import CodeSource
 from dotr.tesla.conditions import NOW, names

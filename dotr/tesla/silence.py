@@ -17,8 +17,6 @@ Why not: looking at what is remembered. Runners share and cut it differently, an
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
 from typing import TypeAlias
 
 from dotr.events import Clock, Time
@@ -26,6 +24,7 @@ from dotr.expressions.aggregates import summarise
 from dotr.expressions.evaluate import compile_condition, compile_expression
 from dotr.expressions.functions import makes_text
 from dotr.ir import Attribute, Every, Expression, Position, Program, Rule, Summarise, TimeOf, Var
+from dotr.late import dataclass
 from dotr.rdf.terms import Term
 from dotr.tesla.conditions import names, parts
 from dotr.tesla.references import depths, references, ticks_seen
@@ -90,6 +89,8 @@ class Silence:
         """A distance between two graphs that cannot have more than `limit` ticks; ENDLESS if none can."""
         if sum((t.reach + t.memory) // t.every + 2 for t in self.ticking) <= limit:
             return ENDLESS
+        from fractions import Fraction  # noqa: PLC0415  # start-up: most programs do not tick
+
         rate = sum((Fraction(1, ticking.every) for ticking in self.ticking), Fraction())
         return max(0, int((limit - 2 * len(self.ticking)) / rate))
 

@@ -14,11 +14,12 @@ Why not: a count per trigger fact in every step, asleep or not: waking rules tha
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import accumulate
 from typing import Final, TypeAlias
 
 from dotr.ir.rules import Choose, Conjunct, Rule, Summarise
+from dotr.late import dataclass
 from dotr.tesla.code import CodeSource, Reserved
 
 TRIGGER: Final = ""

@@ -11,13 +11,13 @@ Why not: pickle. It ties a state to the code that wrote it and runs what it read
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from dotr.errors import Diagnostic, EngineError
 from dotr.events import Time
 from dotr.ir.program import Program
 from dotr.ir.rules import Position, Rule
+from dotr.late import dataclass
 from dotr.tesla.columns import Column
 from dotr.tesla.network import Network
 from dotr.tesla.past import Past

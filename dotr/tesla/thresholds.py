@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 from operator import itemgetter
@@ -25,6 +24,7 @@ from typing import Any
 from dotr.events import Fact, Time
 from dotr.expressions.operators import at_most, less
 from dotr.ir.expressions import Attribute, Call, Const, Expression
+from dotr.late import dataclass
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import Term
 from dotr.rdf.values import EXACT, Single, decode

@@ -12,13 +12,13 @@ Method:  language.md, "A .lars file". Facts wait for the first point that is not
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Protocol, TypeAlias
 
 from dotr.errors import Diagnostic, EngineError
 from dotr.events import Clock, Fact, Time, Values
 from dotr.ir import Every, LarsProgram, Program, RelationToStream
+from dotr.late import dataclass
 from dotr.tesla.references import depths
 
 Changes: TypeAlias = tuple[list[Values], list[Values]]

@@ -10,10 +10,10 @@ Method:  a loop charges its length where it is entered, together with the expres
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from dotr.budget import EXPRESSION, KEPT, Factor, Meter
 from dotr.ir.expressions import Attribute, Const, Expression, Var
+from dotr.late import dataclass
 from dotr.tesla.code import CodeSource, Reserved
 
 

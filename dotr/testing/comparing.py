@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from typing import TypeAlias
 
@@ -20,6 +20,7 @@ from dotr.core.pipeline import Pipeline
 from dotr.errors import DataError, Diagnostic, DotrError
 from dotr.events import Clock, Composite, Time
 from dotr.ir import Program
+from dotr.late import dataclass
 from dotr.rdf.terms import Term, Triple
 
 Key: TypeAlias = tuple[str, tuple[tuple[str, Term], ...]]

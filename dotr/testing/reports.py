@@ -6,12 +6,13 @@ Place:   over case_runs.py, because.py and coverage.py; nothing here depends on 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from xml.etree import ElementTree
 
 from dotr.errors import DotrError
 from dotr.events import Composite
 from dotr.io.term_formatting import TermFormatter
+from dotr.late import dataclass
 from dotr.testing.because import because
 from dotr.testing.case_runs import Bench, Failure, Outcome, Wanted, paired
 from dotr.testing.coverage import Item, coverage, covered

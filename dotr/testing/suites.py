@@ -7,10 +7,11 @@ Place:   made by suite_reader.py, run by case_runs.py. Scalars are kept as text 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from dotr.events import Time
+from dotr.late import dataclass
 from dotr.source import Source, Span
 
 

@@ -8,12 +8,13 @@ Method:  the literal reading of a rule (reference/tesla.py) with counters in it.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from dotr.core.instant import Facts
 from dotr.events import Clock, Match, Time
 from dotr.ir import Choose, Conjunct, Expression, Program, Rule
+from dotr.late import dataclass
 from dotr.reference.tesla import LiteralDetector, LiteralRule, Row
 
 ON, WHERE = "ON", "WHERE"

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import pyoxigraph as ox
 
@@ -21,6 +21,7 @@ from dotr.errors import DataError
 from dotr.io.decode.documents import STREAM_BASE
 from dotr.io.decode.limits import Overgrown, Written, may_grow_to
 from dotr.io.decode.ntriples import distinct_triples
+from dotr.late import dataclass, regex
 from dotr.rdf.terms import Triple
 
 MANY = 32
@@ -30,13 +31,13 @@ _LONG = 1 << 16
 _WAIT = 8
 _NEXT = "<dotr:> <dotr:> <dotr:> .\n"  # short: it is parsed and written, too
 _IRI = r'<[^<>"{}|^`\\\s]*>'
-_DECLARED = re.compile(
+_DECLARED = regex(
     rf"(?:\s*(?:(?:prefix\s+(?:[a-z][\w-]*)?:|base)\s*{_IRI}"
     rf"|@(?:prefix\s+(?:[a-z][\w-]*)?:|base)\s*{_IRI}\s*\.))*",
     re.IGNORECASE | re.ASCII,
 )
 _WORDS = ("prefix", "base", "version")
-_DECLARING = re.compile(r"(?<![\w:/#-])(?:prefix|base|version)(?![\w-])", re.IGNORECASE)
+_DECLARING = regex(r"(?<![\w:/#-])(?:prefix|base|version)(?![\w-])", re.IGNORECASE)
 _TURTLE, _N_TRIPLES = ox.RdfFormat.TURTLE, ox.RdfFormat.N_TRIPLES
 
 

@@ -8,10 +8,7 @@ Bad input: D2007 damaged · D2411 a ZIP archive of several files.
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import os
-import zipfile
 import zlib
 from typing import IO, Any
 
@@ -30,6 +27,13 @@ class DamagedError(EOFError):
     """Compressed data that end or break early."""
 
 
+def _damage(error: Exception) -> bool:
+    """Whether what unpacks says so that the data are damaged."""
+    import zipfile  # noqa: PLC0415  # start-up: most runs unpack nothing
+
+    return isinstance(error, (OSError, EOFError, ValueError, RuntimeError, zlib.error, zipfile.BadZipFile))
+
+
 class Unpacked:
     """Owns a compressed file and gives what is in it. Raises DamagedError."""
 
@@ -40,7 +44,9 @@ class Unpacked:
     def read(self, size: int = -1, /) -> bytes:
         try:
             content: bytes = self._source.read(size) if size >= 0 else self._source.read()
-        except (OSError, EOFError, ValueError, RuntimeError, zlib.error, zipfile.BadZipFile) as error:
+        except Exception as error:
+            if not _damage(error):
+                raise
             if isinstance(error, OSError) and error.errno is not None:
                 raise
             raise DamagedError(str(error).splitlines()[0][:200] if str(error) else "it ends early") from None
@@ -74,8 +80,12 @@ def unpacked(plain: IO[bytes], head: bytes, path: str) -> Unpacked | None:
     Raises DataError for a ZIP archive that is damaged or has several files.
     """
     if head.startswith(b"\x1f\x8b"):
+        import gzip  # noqa: PLC0415  # start-up: see above
+
         return Unpacked(plain, gzip.GzipFile(fileobj=plain))
     if head[:3] == b"BZh" and head[4:10] == b"1AY&SY":
+        import bz2  # noqa: PLC0415  # start-up: see above
+
         return Unpacked(plain, bz2.BZ2File(plain))
     if head.startswith(b"\x28\xb5\x2f\xfd"):
         import pyarrow as pa  # noqa: PLC0415  # start-up: Arrow takes a third of a second
@@ -87,6 +97,8 @@ def unpacked(plain: IO[bytes], head: bytes, path: str) -> Unpacked | None:
 
 
 def _only_member(plain: IO[bytes], path: str) -> IO[bytes]:
+    import zipfile  # noqa: PLC0415  # start-up: see above
+
     try:
         archive = zipfile.ZipFile(plain)
         members = [member for member in archive.infolist() if not member.is_dir()]
@@ -120,6 +132,8 @@ def plain_name(path: str) -> str:
         return path
     stem, ending = os.path.splitext(path)
     if ending.lower() == ".zip" and not os.path.splitext(stem)[1] and os.path.isfile(path):
+        import zipfile  # noqa: PLC0415  # start-up: see above
+
         try:
             with zipfile.ZipFile(path) as archive:
                 names = [member.filename for member in archive.infolist() if not member.is_dir()]

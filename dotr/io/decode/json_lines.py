@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple, TypeAlias
 
 from dotr.core.parts import Part
@@ -19,6 +19,7 @@ from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE, Format, Readable
 from dotr.io.decode.line_blocks import line_blocks
 from dotr.io.decode.parsing import parse_triples
 from dotr.io.message_parts import message_of
+from dotr.late import dataclass
 from dotr.rdf.terms import Triple
 
 _BLOCK = 1 << 18

@@ -17,6 +17,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from dotr.errors import DataError, Diagnostic
+from dotr.late import regex
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -38,23 +39,23 @@ _ENTITIES: Final = 256 * 1024 * 1024
 _ENTITY_SIZE: Final = 1_000_000
 _GROWTH, _GROWN, _ALWAYS, _AT_MOST = 256, 64 << 20, 16, 2 << 30
 
-_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
-_NO_BRACKETS = re.compile(r"[^\[\]{}]++")
-_ESCAPED = re.compile(r"\\u00(?:40|63|6f|6e|74|65|78)", re.IGNORECASE)  # of "@context"
+_STRING = regex(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_NO_BRACKETS = regex(r"[^\[\]{}]++")
+_ESCAPED = regex(r"\\u00(?:40|63|6f|6e|74|65|78)", re.IGNORECASE)  # of "@context"
 _LEVEL: Final = {"[": 1, "{": 1, "]": -1, "}": -1}
-_TERM_LEVELS = re.compile(
+_TERM_LEVELS = regex(
     r'''"""(?:[^"\\]++|\\.|"(?!""))*+"""|\'\'\'(?:[^'\\]++|\\.|'(?!''))*+\'\'\'
     |"[^"\\\r\n]*+(?:\\.[^"\\\r\n]*+)*+"|'[^'\\\r\n]*+(?:\\.[^'\\\r\n]*+)*+'
     |<[^<>"{}|^`\\\s]*+>|\#[^\n]*+|(?P<open><<\()|(?P<close>\)>>)''',
     re.VERBOSE | re.DOTALL,
 )
-_TAG = re.compile(
+_TAG = regex(
     r"""<!--.*?(?:-->|\Z)|<!\[CDATA\[.*?(?:\]\]>|\Z)|<\?.*?(?:\?>|\Z)|<![^>]*+>?
     |<(?P<end>/)?(?:[^<>"']++|"[^"]*+"|'[^']*+')*+>?""",
     re.VERBOSE | re.DOTALL,
 )
-_ENTITY = re.compile(r'<!ENTITY\s+([^\s%"]+)\s+"([^"]*)"')
-_ENTITY_USE = re.compile(r"&([^\s;&#]+);")
+_ENTITY = regex(r'<!ENTITY\s+([^\s%"]+)\s+"([^"]*)"')
+_ENTITY_USE = regex(r"&([^\s;&#]+);")
 
 
 def refuse_deep_terms(text: str, name: str) -> None:

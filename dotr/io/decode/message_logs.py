@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from dotr.core.parts import Part
@@ -26,14 +26,15 @@ from dotr.io.decode.line_blocks import line_blocks
 from dotr.io.decode.ntriples import distinct_triples, quad_runs
 from dotr.io.decode.parsing import Quad, parse_with_prefixes
 from dotr.io.message_parts import DELETE, INSERT, message_of
+from dotr.late import dataclass, regex
 from dotr.rdf.terms import PROV_GENERATED_AT_TIME, Term, Triple
 
-_VERSION = re.compile(
+_VERSION = regex(
     r"""\A(?:\s|\#[^\n]*\n)*
     (?:@version\s+(["'])[^"'\s]*-messages\1\s*\.|version\s+(["'])[^"'\s]*-messages\2)""",
     re.IGNORECASE | re.VERBOSE,
 )
-_TOKEN = re.compile(
+_TOKEN = regex(
     r'''(?P<string>"""(?:[^"\\]++|\\.|"(?!""))*+"""|\'\'\'(?:[^'\\]++|\\.|'(?!''))*+\'\'\'
         |"(?!"")(?:[^"\\\r\n]++|\\[^\r\n])*+"|'(?!'')(?:[^'\\\r\n]++|\\[^\r\n])*+')(?:@[A-Za-z][A-Za-z0-9-]*)?
     |(?P<long>"""|\'\'\')
@@ -44,12 +45,12 @@ _TOKEN = re.compile(
     re.IGNORECASE | re.VERBOSE | re.DOTALL,
 )
 _LONG_END = {
-    '"""': re.compile(r'(?:[^"\\]++|\\.|"(?!""))*+(?P<end>"""(?:@[A-Za-z][A-Za-z0-9-]*)?)?', re.DOTALL),
-    "'''": re.compile(r"(?:[^'\\]++|\\.|'(?!''))*+(?P<end>'''(?:@[A-Za-z][A-Za-z0-9-]*)?)?", re.DOTALL),
+    '"""': regex(r'(?:[^"\\]++|\\.|"(?!""))*+(?P<end>"""(?:@[A-Za-z][A-Za-z0-9-]*)?)?', re.DOTALL),
+    "'''": regex(r"(?:[^'\\]++|\\.|'(?!''))*+(?P<end>'''(?:@[A-Za-z][A-Za-z0-9-]*)?)?", re.DOTALL),
 }
-_HALF_MARK, _HALF = re.compile(r"@message\s*\Z", re.IGNORECASE), 64
-_EMPTY_BLOCK = re.compile(r"\{\s*\}")
-_OLD_MARK = re.compile(r"#\s*@message\s*\.?\s*", re.IGNORECASE)
+_HALF_MARK, _HALF = regex(r"@message\s*\Z", re.IGNORECASE), 64
+_EMPTY_BLOCK = regex(r"\{\s*\}")
+_OLD_MARK = regex(r"#\s*@message\s*\.?\s*", re.IGNORECASE)
 _DELIMITER = "\nMESSAGE\n"
 _NESTING = ('"""', "'''", "{")  # only in these can a line be that is not a delimiter
 _BLOCK = 1 << 16

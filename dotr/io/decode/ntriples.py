@@ -10,10 +10,10 @@ Bad input: D2004 RDF 1.2 terms.
 
 from __future__ import annotations
 
-import re
 from typing import NoReturn, TypeAlias
 
 from dotr.errors import DataError, Diagnostic
+from dotr.late import regex
 from dotr.rdf.canonical import canonical_literal, canonical_literals
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import Term, Triple
@@ -21,7 +21,7 @@ from dotr.rdf.terms import Term, Triple
 Run: TypeAlias = tuple[Term, list[Triple]]
 """Quads that stand together: the name of their graph ("" is the default graph) and their triples."""
 
-_DIRECTION = re.compile(r'"@[A-Za-z0-9-]+--(?:ltr|rtl)$')
+_DIRECTION = regex(r'"@[A-Za-z0-9-]+--(?:ltr|rtl)$')
 
 
 def _literal(term: Term) -> Term:

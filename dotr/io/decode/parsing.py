@@ -13,7 +13,6 @@ Bad input: D2001 cannot be read · D2002 half a character · D2004 RDF 1.2 terms
 from __future__ import annotations
 
 import io
-import re
 from collections.abc import Iterator
 from itertools import chain, islice
 from typing import IO, TypeAlias, cast
@@ -38,6 +37,7 @@ from dotr.io.decode.limits import (
     refuse_levels,
 )
 from dotr.io.decode.ntriples import Run, literals, quad_runs, refuse_rdf12, several_triples
+from dotr.late import regex
 from dotr.rdf.terms import Term, Triple
 
 Quad: TypeAlias = tuple[Term, Term, Term, Term]
@@ -64,10 +64,10 @@ _CHUNK = 4096
 _READ_AHEAD = 25 * MAX_NESTING
 """Triple terms that may be begun in a stream without one statement coming out; a stack ends at 10,000."""
 
-_POSITION = re.compile(
+_POSITION = regex(
     r"^Parser error at (?:byte \d+|line \d+ (?:column \d+|between columns \d+ and \d+)|[^:]*): "
 )
-_TRAILER = re.compile(r" \(line \d+\)$")
+_TRAILER = regex(r" \(line \d+\)$")
 
 
 def parse_triples(

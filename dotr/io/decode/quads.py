@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain
 
 from dotr.errors import DataError, Diagnostic
 from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE, Format, Readable, decode, read_some, too_large
 from dotr.io.decode.parsing import parse_runs, stream_runs
 from dotr.io.decode.quad_lines import PlacedRun, line_runs, parsed_line
+from dotr.late import dataclass
 from dotr.rdf.terms import PROV_GENERATED_AT_TIME, Term, Triple
 
 WHOLE = 4 * 1024 * 1024

@@ -12,22 +12,23 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from dotr.errors import DataError
 from dotr.io.decode.documents import Format
 from dotr.io.decode.parsing import parse_quads
 from dotr.io.decode.quad_lines import placed_lines
+from dotr.late import dataclass, regex
 from dotr.rdf.terms import Term
 
-_SKIPPED = re.compile(
+_SKIPPED = regex(
     r'''"""(?:[^"\\]++|\\.|"(?!""))*+"""|\'\'\'(?:[^'\\]++|\\.|'(?!''))*+\'\'\'
     |"(?:[^"\\\r\n]++|\\.)*+"|'(?:[^'\\\r\n]++|\\.)*+'
     |<[^<>"{}|^`\\\s]*+>|\#[^\n]*+|(?P<open>\{)|(?P<close>\})''',
     re.VERBOSE | re.DOTALL,
 )
-_LABEL = re.compile(r"(?:<[^<>\s]*>|[^\s<>{}\"';,.][^\s<>{}\"';,]*)\s*\Z")
-_DIRECTIVE = re.compile(r"(?:@?prefix\s+[^\s:<>]*:|@?base)\s*<[^<>\s]*>", re.IGNORECASE)
+_LABEL = regex(r"(?:<[^<>\s]*>|[^\s<>{}\"';,.][^\s<>{}\"';,]*)\s*\Z")
+_DIRECTIVE = regex(r"(?:@?prefix\s+[^\s:<>]*:|@?base)\s*<[^<>\s]*>", re.IGNORECASE)
 
 
 @dataclass(slots=True)

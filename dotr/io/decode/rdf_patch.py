@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import NamedTuple
 
 from dotr.core.parts import Part
@@ -23,18 +23,19 @@ from dotr.io.decode.documents import STREAM_BASE, Format, decode
 from dotr.io.decode.json_lines import Line
 from dotr.io.decode.parsing import parse_runs
 from dotr.io.message_parts import message_of
+from dotr.late import dataclass, regex
 from dotr.rdf.terms import Triple
 
 _IRI = r'<[^<>"{}|^`\s]*>'
 _NAME = r"(?:[A-Za-z][\w.\-]*)?:[^\s<>\"'{}|^`]*"
-_TERM = re.compile(
+_TERM = regex(
     rf'\s*(?:(?P<blank><_:[^<>\s]*>|_:[^\s<>"]+)|{_IRI}|(?P<name>{_NAME})'
     rf'|(?P<text>"(?:[^"\\]|\\.)*")(?:@[\w\-]+|\^\^{_IRI}|\^\^(?P<kind>{_NAME}))?)'
 )
-_ROW = re.compile(r"\s*([A-Z]+)\s*(.*?)\s*\.\s*\Z", re.DOTALL)
-_PREFIX = re.compile(rf'"?([A-Za-z][\w.\-]*|):?"?\s+(?:({_IRI})|"([^"]*)")\s*\Z')
-_TIME = re.compile(r'time\s+"?([^"\s]+)"?(?:\^\^\S+)?\s*\Z')
-_OTHER = re.compile(r"[^A-Za-z0-9]")
+_ROW = regex(r"\s*([A-Z]+)\s*(.*?)\s*\.\s*\Z", re.DOTALL)
+_PREFIX = regex(rf'"?([A-Za-z][\w.\-]*|):?"?\s+(?:({_IRI})|"([^"]*)")\s*\Z')
+_TIME = regex(r'time\s+"?([^"\s]+)"?(?:\^\^\S+)?\s*\Z')
+_OTHER = regex(r"[^A-Za-z0-9]")
 
 
 class Row(NamedTuple):

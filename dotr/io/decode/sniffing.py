@@ -11,14 +11,15 @@ from __future__ import annotations
 import re
 
 from dotr.io.decode.documents import Format, format_of
+from dotr.late import regex
 
 SNIFF = 1 << 16
 _THREE_TERMS = (
     rb'^[ \t]*(?:<[^<>"\s]*>|_:[^\s<]+)[ \t]*<[^<>"\s]*>[ \t]*'
     rb'(?:<[^<>"\s]*>|_:[^\s<]+|"(?:[^"\\\n]|\\.)*"(?:@[\w-]+|\^\^<[^<>"\s]*>)?)[ \t]*'
 )
-_TRIPLE_LINE = re.compile(_THREE_TERMS + rb"\.\s*(?:#.*)?$")
-_QUAD_LINE = re.compile(_THREE_TERMS + rb'(?:<[^<>"\s]*>|_:[^\s<]+)[ \t]*\.\s*$', re.MULTILINE)
+_TRIPLE_LINE = regex(_THREE_TERMS + rb"\.\s*(?:#.*)?$")
+_QUAD_LINE = regex(_THREE_TERMS + rb'(?:<[^<>"\s]*>|_:[^\s<]+)[ \t]*\.\s*$', re.MULTILINE)
 
 
 def undecided(head: bytes, file: str) -> bool:

@@ -10,8 +10,10 @@ from __future__ import annotations
 import heapq
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import count
+
+from dotr.late import dataclass
 
 FAN_IN = 64
 """Runs that are merged at once, each an open file."""

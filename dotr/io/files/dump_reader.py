@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from dotr.errors import DataError, Diagnostic
 from dotr.events import Time
@@ -23,6 +23,7 @@ from dotr.io.error_policy import ErrorPolicy
 from dotr.io.graphs import Bookmark, Item, Mark, SourceOptions, TimedGraph
 from dotr.io.timestamps import TimestampExtractor
 from dotr.lang.grammar.base import WELL_KNOWN
+from dotr.late import dataclass
 from dotr.rdf.terms import Term, Triple
 
 _BIAS = 2**63

@@ -6,12 +6,12 @@ Place:   `dotr run` opens one; formats come from sinks.py and event_table.py, ou
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from dotr.events import Clock, Composite
 from dotr.io.files.outputs import FileOutput, Output, unwritable
 from dotr.io.sinks import Formatter
+from dotr.late import dataclass
 
 if TYPE_CHECKING:
     from dotr.io.event_table import EventTableWriter

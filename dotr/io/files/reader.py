@@ -11,8 +11,8 @@ import io
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import IO
+from dataclasses import field
+from typing import IO, TYPE_CHECKING
 
 from dotr.core.parts import Part, all_triples
 from dotr.errors import DataError
@@ -39,14 +39,17 @@ from dotr.io.decode.quads import QuadBlock, group_whole, quad_blocks, refused_li
 from dotr.io.decode.rdf_patch import Patches, content_of
 from dotr.io.decode.sniffing import SNIFF, guess, line_format, undecided
 from dotr.io.error_policy import ErrorPolicy
-from dotr.io.files.dump_reader import DumpReader
-from dotr.io.files.table_reader import TableReader, without_mapping
 from dotr.io.files.taps import Headed, Originals, Tap, original_of
 from dotr.io.graphs import START, Bookmark, Item, Mark, SourceOptions, TimedGraph
 from dotr.io.message_parts import stamped_part
-from dotr.io.tables.mapping import TableMapping, is_table
+from dotr.io.tables.names import is_table
 from dotr.io.timestamps import TimestampExtractor
+from dotr.late import dataclass
 from dotr.rdf.terms import Term, Triple
+
+if TYPE_CHECKING:
+    from dotr.io.files.table_reader import TableReader
+    from dotr.io.tables.mapping import TableMapping
 
 _PART = 1 << 20
 DUMPS = (*QUAD_FORMATS, Format.TURTLE, Format.NTRIPLES, Format.RDFXML)
@@ -111,7 +114,11 @@ class FileReader:
             yield from table.columns(self.content)
             return
         if table is None and format_ is None and self._regular:
-            raise without_mapping(self.file) if is_table(self.file) else unknown_format(self.file)
+            if is_table(self.file):
+                from dotr.io.files.table_reader import without_mapping  # noqa: PLC0415  # start-up: most runs have no tables
+
+                raise without_mapping(self.file)
+            raise unknown_format(self.file)
         if table is None and format_ is Format.PARQUET:
             yield from self._archive()
             return
@@ -144,6 +151,8 @@ class FileReader:
             yield from self._read(tap, format_) if table is None else table.lines(tap, self._line(start))
 
     def _table(self, mapping: TableMapping) -> TableReader:
+        from dotr.io.files.table_reader import TableReader  # noqa: PLC0415  # start-up: most runs have no tables
+
         return TableReader(self.name, mapping, self.options, self.ladder, self.refusals, self.bookmark)
 
     @property
@@ -164,6 +173,8 @@ class FileReader:
 
     def _dump(self, tap: Tap, head: bytes, format_: Format) -> Iterator[Item]:
         """A dump, taken apart. What it is compressed to is not bounded: it goes to disk."""
+        from dotr.io.files.dump_reader import DumpReader  # noqa: PLC0415  # start-up: most runs have no dumps
+
         tap.fence = 0
         reader = DumpReader(self.name, self.options, self.ladder, self.refusals, self.bookmark)
         yield from reader.items(Headed(head, tap), format_)

@@ -19,9 +19,9 @@ import heapq
 import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from difflib import get_close_matches
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from dotr.core.parts import all_triples
 from dotr.errors import DataError, Diagnostic
@@ -30,8 +30,12 @@ from dotr.io.decode.documents import format_of
 from dotr.io.error_policy import ErrorPolicy
 from dotr.io.files.reader import FileReader, graphs_alone
 from dotr.io.graphs import CACHE, START, Bookmark, Item, Mark, SourceOptions, TimedGraph
-from dotr.io.tables.mapping import TableMapping, mapping_for
+from dotr.io.tables.names import mapping_for
 from dotr.io.timestamps import TimestampExtractor
+from dotr.late import dataclass
+
+if TYPE_CHECKING:
+    from dotr.io.tables.mapping import TableMapping
 
 __all__ = [
     "CACHE",

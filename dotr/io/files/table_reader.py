@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol
 
 from dotr.core.parts import Part, all_triples
@@ -30,6 +30,7 @@ from dotr.io.tables.csv_rows import CsvRow, CsvRows, Dialect, ragged
 from dotr.io.tables.json_rows import row_of
 from dotr.io.tables.mapping import TableMapping
 from dotr.io.timestamps import TimestampExtractor
+from dotr.late import dataclass
 
 RUNG = "the mapping's time"
 

@@ -23,6 +23,7 @@ from dotr.io.tables.date_formats import DateFormat
 from dotr.io.tables.template import Argument, Cell, Filter, wrong
 from dotr.io.timestamps import UNITS, parse_datetime
 from dotr.lang.grammar.base import nearest
+from dotr.late import regex
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import XSD, escape
 
@@ -244,17 +245,17 @@ _ALL_YEARS: Final = 253_402_300_800_000_000
 
 # ------------------------------------------------------------------ escaping
 
-UNRESERVED = re.compile(
+UNRESERVED = regex(
     "[A-Za-z0-9._~\\-\u00a0-\ud7ff\uf900-\ufdcf\ufdf0-\uffef"
     "\U00010000-\U0001fffd\U00020000-\U0002fffd\U00030000-\U0003fffd\U00040000-\U0004fffd"
     "\U00050000-\U0005fffd\U00060000-\U0006fffd\U00070000-\U0007fffd\U00080000-\U0008fffd"
     "\U00090000-\U0009fffd\U000a0000-\U000afffd\U000b0000-\U000bfffd\U000c0000-\U000cfffd"
     "\U000d0000-\U000dfffd\U000e1000-\U000efffd]+"
 )
-PLAIN = re.compile(r"[ !#-\[\]-~]*")
+PLAIN = regex(r"[ !#-\[\]-~]*")
 """Texts of ASCII that stand in a literal as they are."""
 
-_UNSAFE = re.compile('["\\\\\x00-\x1f\x7f]')
+_UNSAFE = regex('["\\\\\x00-\x1f\x7f]')
 
 
 def in_iri(text: str) -> str:
@@ -331,7 +332,7 @@ _RANGES: Final[Mapping[str, tuple[int | None, int | None]]] = {
     "nonPositiveInteger": (None, 0),
     "negativeInteger": (None, -1),
 }
-_INTEGER = re.compile(r"[+-]?[0-9]{1,4000}")
+_INTEGER = regex(r"[+-]?[0-9]{1,4000}")
 
 
 def checked(datatype: str) -> Convert | None:
@@ -346,7 +347,7 @@ def checked(datatype: str) -> Convert | None:
         return _in_range(name, *_RANGES[name])
     if name not in _LEXICAL:
         return None
-    fits = re.compile(_LEXICAL[name], re.ASCII).fullmatch
+    fits = regex(_LEXICAL[name], re.ASCII).fullmatch
 
     def check(text: str) -> str:
         if fits(text) is None:
@@ -361,10 +362,10 @@ def lexical_space(datatype: str) -> Callable[[str], object] | None:
     name = datatype.removeprefix(XSD)
     if name == "integer":
         return _SHORT_INTEGER.fullmatch
-    return re.compile(_LEXICAL[name], re.ASCII).fullmatch if name in _LEXICAL else None
+    return regex(_LEXICAL[name], re.ASCII).fullmatch if name in _LEXICAL else None
 
 
-_SHORT_INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
+_SHORT_INTEGER = regex(r"[+-]?[0-9]{1,18}")
 
 
 def _in_range(name: str, least: int | None, most: int | None) -> Convert:

@@ -12,7 +12,6 @@ Bad input: D2402 a column that is not there · D2406 no time · CellError as cel
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from dotr.core.parts import Part
@@ -39,6 +38,7 @@ from dotr.io.tables.mapping import PARTS, TableMapping
 from dotr.io.tables.template import BareSlot, Cell, IriSlot, LiteralSlot, Slot, TemplateTriple, wrong
 from dotr.io.timestamps import TimeError, parse_text
 from dotr.lang.grammar.base import nearest
+from dotr.late import dataclass
 from dotr.rdf.canonical import canonical_literal
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import XSD_DATETIME, XSD_DOUBLE

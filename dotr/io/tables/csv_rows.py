@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from dotr.io.tables.cells import CellError
+from dotr.late import dataclass
 
 LONGEST_ROW = 1 << 17
 """Bytes within which a quoted cell must end."""

@@ -19,35 +19,24 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from fnmatch import fnmatch
 from functools import lru_cache
 from os.path import basename, splitext
 
 from dotr.io.decode.compression import plain_name
 from dotr.io.decode.documents import STREAM_BASE, decode, read_bytes
+from dotr.io.tables.names import TABLES, table_format
 from dotr.io.tables.template import Cell, TemplateTriple, cells_of, parse_cell, parse_template, wrong
 from dotr.lang.grammar.base import nearest
-
-TABLES = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".tab": "tsv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".parquet": "parquet",
-    ".arrow": "arrow",
-    ".feather": "arrow",
-}
-"""Ending of a name → format of the table."""
+from dotr.late import dataclass, regex
 
 FORMATS = tuple(dict.fromkeys(TABLES.values()))
 PARTS = ("graph", "insert", "delete")
 _KEYS = ("time", "format", "files", "delimiter", "quote", "columns", "missing", "encoding")
-_SETTING = re.compile(r"#\s*([A-Za-z]+)\s*:\s*(.*?)\s*")
-_SECTION = re.compile(r"#\s*(graph|insert|delete)\s*:\s*")
-_DIRECTIVE = re.compile(r"\s*@?(?:prefix|base)\b", re.IGNORECASE)
+_SETTING = regex(r"#\s*([A-Za-z]+)\s*:\s*(.*?)\s*")
+_SECTION = regex(r"#\s*(graph|insert|delete)\s*:\s*")
+_DIRECTIVE = regex(r"\s*@?(?:prefix|base)\b", re.IGNORECASE)
 _DELIMITERS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": " ", "pipe": "|"}
 
 
@@ -90,21 +79,6 @@ class TableMapping:
     def format_of(self, file: str) -> str:
         """How the table in a file is written."""
         return self.format or table_format(file)
-
-
-def table_format(file: str) -> str:
-    """How the name of a file says that its table is written; CSV where it says nothing."""
-    return TABLES.get(splitext(plain_name(file))[1].lower(), "csv")
-
-
-def is_table(file: str) -> bool:
-    """Whether a name says that a file is a table, and no other thing dotr reads."""
-    return TABLES.get(splitext(plain_name(file))[1].lower()) in ("csv", "tsv", "arrow")
-
-
-def mapping_for(file: str, mappings: Iterable[TableMapping]) -> TableMapping | None:
-    """The first mapping that is for a file."""
-    return next((mapping for mapping in mappings if mapping.fits(file)), None)
 
 
 def read_mapping(path: str, base: str = STREAM_BASE) -> TableMapping:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC
 from typing import Final
 
@@ -19,6 +18,7 @@ from dotr.io.likely_times import likely_time
 from dotr.io.local_time import TimeError
 from dotr.io.tables.cells import CellError, checked
 from dotr.io.tables.date_formats import DateFormat
+from dotr.late import dataclass
 from dotr.rdf.terms import XSD
 
 SAMPLE: Final = 1000

@@ -7,7 +7,6 @@ Bad input: D2407 not a table · D2403 nothing in it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice
 
 from dotr.errors import DataError, Diagnostic
@@ -17,7 +16,8 @@ from dotr.io.tables.arrow_files import open_columns
 from dotr.io.tables.cells import CellError
 from dotr.io.tables.csv_rows import CsvRow, CsvRows, Dialect
 from dotr.io.tables.json_rows import cell_of, columns_of, object_of
-from dotr.io.tables.mapping import table_format
+from dotr.io.tables.names import table_format
+from dotr.late import dataclass
 
 _HEAD = 4 << 20
 """Bytes of a text file that are looked at, at most."""

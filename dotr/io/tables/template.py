@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from dotr.errors import DataError, Diagnostic
 from dotr.io.decode.documents import Format
 from dotr.io.decode.parsing import parse_triples
+from dotr.late import dataclass, regex
 from dotr.rdf.terms import Term, literal_parts
 
 Argument: TypeAlias = str | float
@@ -69,18 +69,18 @@ TemplateTriple: TypeAlias = tuple[Slot, Slot, Slot]
 _ARGUMENT = r"""\s*(?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|[^\s"'(),|{}]+)\s*"""
 _FILTER = rf"\s*[a-z]+\s*(?:\((?:{_ARGUMENT}(?:,{_ARGUMENT})*)?\s*\))?\s*"
 _CELL = rf"\{{[^{{}}|\n]+(?:\|{_FILTER})*\}}"
-_CELLS = re.compile(_CELL)
-_IN_TEXT = re.compile(rf"{_CELL}|\{{\{{|\}}\}}|[{{}}]")
-_TOKENS = re.compile(
+_CELLS = regex(_CELL)
+_IN_TEXT = regex(rf"{_CELL}|\{{\{{|\}}\}}|[{{}}]")
+_TOKENS = regex(
     rf'''(?P<text>"""(?:[^"\\]|\\.|"(?!""))*"""|\'\'\'(?:[^'\\]|\\.|'(?!''))*\'\'\'
     |"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')
     |(?P<iri><(?:{_CELL}|[^<>"{{}}|^`\s])*>)|(?P<comment>\#[^\n]*)|(?P<cell>{_CELL})|(?P<other>[{{}}])''',
     re.VERBOSE | re.DOTALL,
 )
-_ONE_FILTER = re.compile(rf"\|({_FILTER})")
-_ONE_ARGUMENT = re.compile(_ARGUMENT)
-_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-_ESCAPED = re.compile(r"\\(.)")
+_ONE_FILTER = regex(rf"\|({_FILTER})")
+_ONE_ARGUMENT = regex(_ARGUMENT)
+_NUMBER = regex(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_ESCAPED = regex(r"\\(.)")
 
 
 def parse_cell(text: str, place: str) -> Cell:
@@ -134,7 +134,7 @@ class _Words:
         self._name, self._text = name, text
         self._stem = next(stem for n in range(len(text) + 1) if (stem := f"cell{n}of") not in text)
         self._cells: list[tuple[Cell, bool]] = []
-        self._find = re.compile(rf"{self._stem}([0-9]+)x")
+        self._find = regex(rf"{self._stem}([0-9]+)x")
 
     def replaced(self, found: re.Match[str]) -> str:
         """A token of the template with words for its cells."""

@@ -7,19 +7,19 @@ Method:  both sides one expression, D1323; both sides constant, D1324 (not where
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Final
 
 from dotr.errors import Diagnostics
 from dotr.ir import Call, Const, Expression, FilterAtom, Program, Rule, Summarise, TimeOf
 from dotr.lang.checks.sorts import filters_of
+from dotr.late import regex
 from dotr.rdf.terms import XSD_STRING, is_literal, literal_parts
 
 _ORDERS: Final = frozenset(("<", ">", "<=", ">="))
 _COMPARISONS: Final = _ORDERS | {"=", "!="}
-_NUMBER: Final = re.compile(r"\s*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\s*")
-_TIME: Final = re.compile(r"\s*[0-9]{4}-[0-9]{2}-[0-9]{2}(?:T[0-9]{2}:[0-9]{2}.*)?\s*")
+_NUMBER: Final = regex(r"\s*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\s*")
+_TIME: Final = regex(r"\s*[0-9]{4}-[0-9]{2}-[0-9]{2}(?:T[0-9]{2}:[0-9]{2}.*)?\s*")
 
 
 def check_comparisons(program: Program, found: Diagnostics) -> None:

@@ -10,7 +10,7 @@ Method:  language.md, "What holds". A name of a body is a query, a rule or a hea
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dotr.errors import Diagnostics
 from dotr.ir import (
@@ -29,6 +29,7 @@ from dotr.lang.grammar.base import nearest
 from dotr.lang.grammar.durations import duration_text
 from dotr.lang.grammar.lars import LarsFile
 from dotr.lang.loading import LoadedFile
+from dotr.late import dataclass
 from dotr.source import Span
 
 

@@ -8,7 +8,7 @@ Method:  language.md, sec. 2 and 3. A position is known from its conjunct on; a 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from dotr.errors import Diagnostics
 from dotr.ir import (
@@ -54,6 +54,7 @@ from dotr.lang.grammar.syntax import (
     WithinSyntax,
 )
 from dotr.lang.loading import Loaded, LoadedFile
+from dotr.late import dataclass
 from dotr.source import Span
 
 

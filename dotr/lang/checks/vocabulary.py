@@ -9,7 +9,7 @@ Method:  a required triple pattern with a constant predicate (or class) needs a 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from difflib import SequenceMatcher
 from typing import assert_never
 
@@ -31,6 +31,7 @@ from dotr.ir import (
     Var,
 )
 from dotr.lang.checks.scopes import has_aggregate
+from dotr.late import dataclass
 from dotr.rdf.terms import OWL, RDF_TYPE, RDFS, Term, Triple, is_iri
 from dotr.source import Span
 

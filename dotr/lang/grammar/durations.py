@@ -6,10 +6,11 @@ Method:  language.md, sec. 2. A day is 24 hours; a month has no fixed length and
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Final
+
+from dotr.late import regex
 
 UNITS: Final[Mapping[str, int]] = {
     "us": 1,
@@ -33,10 +34,8 @@ UNITS: Final[Mapping[str, int]] = {
 LONGEST: Final = 366_000 * 86_400_000_000
 """A thousand years; longer is a mistake, and times of the data must stay far from 64 bit."""
 
-_TEXT: Final = re.compile(r"\s*([0-9]{1,30}(?:\.[0-9]{1,30})?|\.[0-9]{1,30})\s*([A-Za-z]+)\s*\Z")
-_ISO: Final = re.compile(
-    r"P(?:(\d{1,9})D)?(?:T(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,12}(?:\.\d{1,12})?)S)?)?\Z"
-)
+_TEXT: Final = regex(r"\s*([0-9]{1,30}(?:\.[0-9]{1,30})?|\.[0-9]{1,30})\s*([A-Za-z]+)\s*\Z")
+_ISO: Final = regex(r"P(?:(\d{1,9})D)?(?:T(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,12}(?:\.\d{1,12})?)S)?)?\Z")
 
 
 _NAMES: Final = ("d", "h", "min", "s", "ms", "us")

@@ -10,8 +10,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_PARTS: Final = re.compile(r"(?:([^:/?#]+):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL)
-_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
+from dotr.late import regex
+
+_PARTS: Final = regex(r"(?:([^:/?#]+):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL)
+_SCHEME: Final = regex(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 
 
 def is_absolute(reference: str) -> bool:

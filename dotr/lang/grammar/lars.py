@@ -9,7 +9,7 @@ Method:  language.md, "What holds"; plain LARS (Beck, Dao-Tran, Eiter 2018), one
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from dotr.errors import Diagnostics
@@ -35,6 +35,7 @@ from dotr.lang.grammar.expressions import Mode
 from dotr.lang.grammar.sparql import NUMBERS
 from dotr.lang.grammar.syntax import Duration, Name
 from dotr.lang.grammar.windows import KEYWORDS, TOTALS, WindowParser
+from dotr.late import dataclass
 from dotr.source import Source, Span
 
 MODALITIES: Final[Mapping[str, Modality]] = {

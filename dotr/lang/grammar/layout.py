@@ -9,9 +9,10 @@ Method:  a text is a row of units (a prologue line, a query, a clause, a Datalog
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from dotr.lang.grammar.tokens import comments
+from dotr.late import dataclass
 from dotr.source import Source
 
 

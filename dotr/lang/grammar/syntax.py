@@ -5,10 +5,11 @@ Place:   what dotr.py reads and resolve.py turns into the checked program. Value
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from dotr.ir import Expression, RelationToStream, Select, Selection, TemplateTriple
+from dotr.late import dataclass
 from dotr.rdf.terms import Term
 from dotr.source import Span
 

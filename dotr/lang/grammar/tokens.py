@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, NamedTuple
 
 from dotr.errors import Diagnostics
+from dotr.late import dataclass, regex
 from dotr.source import Source, Span
 
 _UCHAR = r"\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8}"
@@ -62,7 +62,7 @@ def _master(letters: _Letters, prefixes: bool) -> re.Pattern[str]:
     )
     prefix = rf"(?:(?:{letters.first}|{_UCHAR})(?:{chars}++|{_UCHAR}|\.++{chars})*+)?" if prefixes else ""
     var = rf"[?$](?:{start}|[0-9]|{_UCHAR})(?:{inner}|{_UCHAR})*+"
-    return re.compile(
+    return regex(
         r"|".join(
             (
                 r"(?P<blank>[ \t\r\n\f\ufeff]++)",
@@ -94,9 +94,9 @@ def _master(letters: _Letters, prefixes: bool) -> re.Pattern[str]:
 
 _TOKEN: Final = _master(_QUICK, prefixes=True)
 _WITHIN_RUN: Final = _master(_QUICK, prefixes=False)
-_RUN: Final = re.compile(rf"(?:{_QUICK.chars}|\.|{_UCHAR})++")
+_RUN: Final = regex(rf"(?:{_QUICK.chars}|\.|{_UCHAR})++")
 _WORDS: Final = frozenset(("pname", "attribute", "var", "label"))
-_STRAY: Final = re.compile(r"""[_\\]+|[^ \t\r\n\f\ufeff#<>:A-Za-z0-9?$"'_\\@^|&!=(){}\[\],;.*/+\-]+""")
+_STRAY: Final = regex(r"""[_\\]+|[^ \t\r\n\f\ufeff#<>:A-Za-z0-9?$"'_\\@^|&!=(){}\[\],;.*/+\-]+""")
 
 
 @lru_cache(maxsize=2)
@@ -106,8 +106,8 @@ def _exact(prefixes: bool) -> re.Pattern[str]:
 
 
 _MEANT: Final = {"&": "&&", "≤": "<=", "≥": ">=", "≠": "!=", "×": "*", "−": "-"}
-_TYPOGRAPHIC: Final = re.compile(r'[“”„]([^“”"\\\n\r]*+)[“”"]')
-_ESCAPE: Final = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|([\s\S]))")
+_TYPOGRAPHIC: Final = regex(r'[“”„]([^“”"\\\n\r]*+)[“”"]')
+_ESCAPE: Final = regex(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|([\s\S]))")
 _ECHAR: Final = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", "\\": "\\", '"': '"', "'": "'"}
 
 

@@ -5,9 +5,10 @@ Place:   below the modules that hold the pages.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from textwrap import fill
+
+from dotr.late import dataclass
 
 
 class PageKind(Enum):
