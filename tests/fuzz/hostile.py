@@ -1,12 +1,13 @@
 """Hostile inputs in subprocesses under limits of memory and time: a documented exit code, or it is a bug.
 
-    python -m tests.fuzz.hostile --seconds 60 --seed 1
+    python -m tests.fuzz.hostile --seconds 60 --seed 1 --jobs 2
 
 Place:   started by hand, and by CI for a minute; what long runs found is in ../soak/LOG.md.
-Method:  the classes of input that once killed, stalled or confused dotr, each in its plain form first, then
-         random neighbours of them: other depths, lengths, formats, budgets, verbs. Every process may have
-         4 GiB of addresses and two minutes of CPU. It must end with a code of the manual, without a signal, a
-         traceback or D4999.
+Method:  the classes of input that once killed, stalled or confused dotr and random neighbours of them: other
+         depths, lengths, formats, budgets, verbs; most are small, so that many run in a minute. Every process
+         may have 4 GiB of addresses and two minutes of CPU. It must end with a code that its class allows,
+         within the seconds of CPU that its budget and size account for, without a signal, a traceback or
+         D4999. A case depends on the seed and its number alone: `--first N --cases 1` runs it again.
 """
 
 from __future__ import annotations
@@ -21,13 +22,18 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import islice
+from multiprocessing import Pool
 from pathlib import Path
 
 GIB = 1 << 30
-CODES = frozenset({0, 1, 2, 3, 4, 5})
+SECONDS = 15.0
+"""Of CPU that a case may take that has no work of its own; a start alone is one, on a busy machine two."""
+READ, USAGE, INPUT, ENVIRONMENT = 0, 2, 3, 4
+BUDGETS = (("1", SECONDS), ("10k", SECONDS), ("1m", SECONDS + 10), ("10m", SECONDS + 60))
+"""Budgets, and the CPU that two instants may take then: a unit is 0.2 to 1 µs, some work is done twice."""
 RULES = """PREFIX : <urn:x:>
 RULE Hot DEFINE { dotr_h a :Hot ; :v ?v } FROM H := { SELECT ?v { ?o :val ?v } } WITH ?v := H.?v
 RULE Quiet DEFINE { dotr_q :n ?n } FROM EVERY 1 s AS Tick
@@ -45,9 +51,22 @@ class Case:
     links: dict[str, str] = field(default_factory=dict)
     closed: bool = False
     """Whether standard output is closed."""
+    codes: frozenset[int] = frozenset()
+    """Exit codes that make sense; empty: 0, and 3 where no policy takes errors."""
+    seconds: float = SECONDS
+    """Of CPU, at most."""
+
+    def allowed(self) -> frozenset[int]:
+        taken = "--on-error" in self.command
+        return self.codes or (frozenset({READ}) if taken else frozenset({READ, INPUT}))
 
 
 Maker = Callable[[random.Random], Case]
+
+
+def sized(noise: random.Random, *sizes: int) -> int:
+    """One of the sizes: the last and largest one time in fifteen."""
+    return sizes[-1] if noise.random() < 1 / 15 else noise.choice(sizes[:-1])
 
 
 def stream(*graphs: tuple[int | str, str]) -> bytes:
@@ -62,21 +81,21 @@ def run(name: str, source: str, content: bytes, *more: str, rules: str = RULES) 
 
 
 def nested_json(noise: random.Random) -> Case:
-    depth = noise.choice([10, 200, 5_000, 60_000])
+    depth = sized(noise, 10, 60, 70, 200, 5_000, 60_000)
     pairs = [('{"@id":"urn:a","urn:p":', "}"), ("[", "]"), ('{"@graph":[', "]}"), ('{"@list":[', "]}")]
     head, tail = noise.choice(pairs)
     return run("deep JSON-LD", "2.jsonld", (head * depth + "1" + tail * depth).encode(), *policy(noise))
 
 
 def nested_turtle(noise: random.Random) -> Case:
-    depth = noise.choice([50, 3_000, 100_000])
+    depth = sized(noise, 50, 60, 70, 3_000, 100_000)
     head, tail = noise.choice([("[ <urn:p> ", " ]"), ("( ", " )"), ("<< <urn:a> <urn:p> ", " >>")])
     text = "<urn:a> <urn:p> " + head * depth + "1" + tail * depth + " ."
     return run("deep Turtle", noise.choice(["2.ttl", "2.trig", "2.n3"]), text.encode(), *policy(noise))
 
 
 def nested_xml(noise: random.Random) -> Case:
-    depth = noise.choice([50, 3_000, 60_000])
+    depth = sized(noise, 50, 60, 70, 3_000, 60_000)
     rdf = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
     text = f'<rdf:RDF xmlns:rdf="{rdf}" xmlns:x="urn:x:">'
     text += "<rdf:Description><x:p>" * depth + "</x:p></rdf:Description>" * depth + "</rdf:RDF>"
@@ -87,7 +106,7 @@ def nested_xml(noise: random.Random) -> Case:
 
 
 def huge_literal(noise: random.Random) -> Case:
-    size = noise.choice([1 << 20, 1 << 24, (1 << 24) + 1, 1 << 25])
+    size = noise.choice([1 << 16, 1 << 20, (1 << 24) - 99, 1 << 24, (1 << 24) + 1, 1 << 25])
     graph = f'<urn:a> <urn:x:val> "{"x" * size}" .'
     name = noise.choice(["2.ttl", "2.nt", "2.jsonl", "2.nq"])
     content = stream((2, graph)) if name == "2.jsonl" else graph.encode()
@@ -96,7 +115,7 @@ def huge_literal(noise: random.Random) -> Case:
 
 def bombs(noise: random.Random) -> Case:
     unit = noise.choice([b"\n", b"# a comment\n", b" ", b"\t\n", b"\r\n", b"#", b"\0"])
-    flood = unit * (noise.choice([1 << 16, 1 << 25, 1 << 27]) // len(unit))
+    flood = unit * (sized(noise, 1 << 16, 1 << 20, 1 << 22, 1 << 25, 1 << 27) // len(unit))
     name = noise.choice(["2.nt", "2.nq", "2.ttl", "2.jsonl", "2.trig"])
     if noise.random() < 0.5:
         return run("bomb", f"{name}.gz", gzip.compress(flood, 1), "--max-document", "64m", *policy(noise))
@@ -106,7 +125,8 @@ def bombs(noise: random.Random) -> Case:
 def far_times(noise: random.Random) -> Case:
     stamps = ["9999-12-31T23:59:59Z", "0001-01-01T00:00:00Z", "-9999-01-01T00:00:00Z", "2026-02-30T00:00:00Z"]
     numbers = [2**62, -(2**62), 2**63, 10**30, -1]
-    far: int | str = noise.choice([*stamps, *numbers])
+    all_of_them: list[int | str] = [*stamps, *numbers]
+    far = noise.choice(all_of_them)
     near: int | str = "2026-01-01T00:00:00Z" if isinstance(far, str) else 1
     graph = "<urn:x:o> <urn:x:val> 5 ."
     case = run("far times", "a.jsonl", stream((near, graph), (far, graph), (near, graph)), *policy(noise))
@@ -120,19 +140,21 @@ def paths(noise: random.Random) -> Case:
     files = {"r.dotr": RULES.encode(), "in/1.ttl": b"<urn:x:o> <urn:x:val> 5 ."}
     links = {"in/dangling.ttl": "nowhere", "in/loop.ttl": "loop.ttl", "dangling": "nowhere", "loop": "loop"}
     verb = noise.choice([["run", "r.dotr"], ["run"], ["query", "r.dotr"], ["check"], ["plan"], ["convert"]])
-    return Case("odd paths", [*verb, bad, "in", *policy(noise)[: 2 * (verb[0] == "run")]], files, links)
+    command = [*verb, bad, "in", *policy(noise)[: 2 * (verb[0] == "run")]]
+    return Case("odd paths", command, files, links, codes=frozenset({READ, 1, USAGE, INPUT, ENVIRONMENT}))
 
 
 def closed_output(noise: random.Random) -> Case:
     case = run("closed output", "2.ttl", b"<urn:x:o> <urn:x:val> 6 .", *policy(noise))
     case.closed = True
+    case.codes = frozenset({ENVIRONMENT, READ})
     verb = noise.choice([case.command, ["check", "r.dotr"], ["plan", "r.dotr"], ["help"], ["fmt", "r.dotr"]])
     case.command = verb
     return case
 
 
 def deep_rules(noise: random.Random) -> Case:
-    depth = noise.choice([20, 300, 5_000, 50_000])
+    depth = sized(noise, 20, 100, 300, 5_000, 50_000)
     opened = noise.choice(["(", "!(", "-(", "IF(true, 1, ", "{ ", "COALESCE("])
     closed = {"{ ": " }"}.get(opened, ")") * depth
     if opened == "{ ":
@@ -146,12 +168,12 @@ def deep_rules(noise: random.Random) -> Case:
     if name == "q.rq":
         asked = f"PREFIX : <urn:x:> SELECT ?v {{ {query} }}"
         files = {"r.dotr": RULES.encode(), "q.rq": asked.encode()}
-        return Case("deep query", ["query", "r.dotr", "q.rq"], files)
-    return Case("deep rules", ["check", name], {name: text.encode()})
+        return Case("deep query", ["query", "r.dotr", "q.rq"], files, codes=frozenset({READ, INPUT}))
+    return Case("deep rules", ["check", name], {name: text.encode()}, codes=frozenset({READ, 1}))
 
 
 def explosions(noise: random.Random) -> Case:
-    width = noise.choice([20, 300, 2_000])
+    width = sized(noise, 5, 20, 60, 300, 2_000)
     graph = "".join(
         f"<urn:x:n{i}> <urn:x:val> {i} ; <urn:x:e> <urn:x:n{i * 7 % width}> ." for i in range(width)
     )
@@ -176,7 +198,11 @@ def explosions(noise: random.Random) -> Case:
     )
     rules = RULES.replace("?o :val ?v }", query + " }", 1)
     case = run("explosion", "2.jsonl", stream((2, graph), (3, graph)), *policy(noise), rules=rules)
-    case.command += ["--budget", noise.choice(["1", "10k", "1m", "10m"])]
+    budget, case.seconds = noise.choice(BUDGETS)
+    case.command += ["--budget", budget]
+    case.codes = frozenset(
+        {READ, INPUT}
+    )  # what the background and VALUES alone cost is charged at deployment
     return case
 
 
@@ -184,18 +210,25 @@ def rule_explosions(noise: random.Random) -> Case:
     one = "AND EACH A_ := { SELECT ?v { ?o :val ?v } } WITHIN 1 h FROM H\n"
     each = "".join(one.replace("_", str(i)) for i in range(noise.randint(1, 6)))
     rules = RULES.replace("WITH ?v", each + "WHERE H.?v < 0\nWITH ?v", 1)
-    graphs = [(t, f"<urn:x:o{t}> <urn:x:val> {t}, {t + 1} .") for t in range(noise.choice([5, 60, 400]))]
-    budget = ["--budget", noise.choice(["100", "1m"])]
-    return run("rule explosion", "a.jsonl", stream(*graphs), *budget, *policy(noise), rules=rules)
+    graphs = [
+        (t, f"<urn:x:o{t}> <urn:x:val> {t}, {t + 1} .") for t in range(sized(noise, 5, 10, 20, 60, 400))
+    ]
+    budget, _ = noise.choice(BUDGETS[:3])
+    limits = ["--budget", budget]
+    case = run("rule explosion", "a.jsonl", stream(*graphs), *limits, *policy(noise), rules=rules)
+    case.seconds = 100.0  # a budget is of one trigger fact, and there are 800
+    return case
 
 
 def closure(noise: random.Random) -> Case:
-    length = noise.choice([10, 400, 3_000])
+    length = sized(noise, 10, 40, 100, 400, 3_000)
     dlog = "PREFIX : <urn:x:>\n[?x, :e, ?z] :- [?x, :e, ?y], [?y, :e, ?z] ."
     chain = "".join(f"<urn:x:n{i}> <urn:x:e> <urn:x:n{i + 1}> ." for i in range(length))
     rules = RULES.replace("RULE Hot", "RULES <d.dlog>\nRULE Hot", 1).replace("?o :val ?v }", "?o :e ?v }", 1)
     case = run("closure", "2.jsonl", stream((2, chain)), *policy(noise), rules=rules)
     case.files["d.dlog"] = dlog.encode()
+    budget, case.seconds = noise.choice(BUDGETS)
+    case.command += ["--budget", budget]
     return case
 
 
@@ -208,6 +241,7 @@ def garbage(noise: random.Random) -> Case:
     case = run("garbage", name, bytes(content), *policy(noise))
     if name == "r.dotr":
         case.command = ["run", "r.dotr", "a.jsonl"]
+        case.codes = frozenset({READ, INPUT})
     return case
 
 
@@ -232,12 +266,9 @@ MAKERS: tuple[Maker, ...] = (
 )
 
 
-def cases(seed: int) -> Iterator[Case]:
-    """One of each class in turn, without end."""
-    noise = random.Random(seed)
-    while True:
-        for make in MAKERS:
-            yield make(noise)
+def case_of(seed: int, number: int) -> Case:
+    """The case of a number: the classes in turn."""
+    return MAKERS[number % len(MAKERS)](random.Random(f"{seed} {number}"))
 
 
 def limited() -> None:
@@ -245,8 +276,8 @@ def limited() -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (120, 120))
 
 
-def verdict(case: Case, folder: Path) -> str:
-    """Run a case in an empty folder; what is wrong with how it ended, or nothing."""
+def verdict(case: Case, folder: Path) -> tuple[str, float]:
+    """Run a case in an empty folder: what is wrong with how it ended, or nothing, and its seconds of CPU."""
     for name, content in case.files.items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_bytes(content)
@@ -256,44 +287,70 @@ def verdict(case: Case, folder: Path) -> str:
     command = [os.fsencode(part) for part in (sys.executable, "-m", "dotr", *case.command)]
     if case.closed:
         command = [b"sh", b"-c", b'exec "$@" >&-', b"sh", *command]
-    root = Path(__file__).parents[2]
+    ran, used = measured(command, folder)
+    told = ran.stderr.decode(errors="replace")
+    for sign in ("Traceback (most recent call last)", "D4999"):
+        if sign in told:
+            return f"{sign}: {told[-600:]}", used
+    if ran.returncode not in case.allowed():
+        return f"exit status {ran.returncode}, not of {sorted(case.allowed())}: {told[-300:]}", used
+    if used > case.seconds:
+        return f"{used:.0f} s of CPU, more than {case.seconds:.0f}: {told[-300:]}", used
+    return "", used
+
+
+def measured(command: list[bytes], folder: Path) -> tuple[subprocess.CompletedProcess[bytes], float]:
+    """How a process ended, and the CPU that it and its children used. Nothing else is started meanwhile."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     ran = subprocess.run(
         command,
         cwd=folder,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         check=False,
-        env={**os.environ, "PYTHONPATH": str(root)},
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
         preexec_fn=limited,  # no threads here
     )
-    told = ran.stderr.decode(errors="replace")
-    if ran.returncode not in CODES:
-        return f"exit status {ran.returncode}: {told[-300:]}"
-    for sign in ("Traceback (most recent call last)", "D4999"):
-        if sign in told:
-            return f"{sign}: {told[-600:]}"
-    return ""
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return ran, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def judged(work: tuple[int, int, float]) -> tuple[int, str, str, float] | None:
+    """(number, class, what is wrong or nothing, seconds of CPU) of one case; None when the time is over."""
+    seed, number, until = work
+    if time.monotonic() > until:
+        return None
+    case = case_of(seed, number)
+    with tempfile.TemporaryDirectory() as name:
+        found, used = verdict(case, Path(name))
+    return number, case.name, found and f"{found}\n    {case.command}", used
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--first", type=int, default=0, help="number of the first case")
     parser.add_argument("--cases", type=int, default=1_000_000)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     given = parser.parse_args()
-    begun, wrong = time.monotonic(), 0
-    ran: dict[str, int] = {}
-    for case in islice(cases(given.seed), given.cases):
-        if time.monotonic() - begun > given.seconds:
-            break
-        with tempfile.TemporaryDirectory() as name:
-            found = verdict(case, Path(name))
-        ran[case.name] = ran.get(case.name, 0) + 1
-        if found:
-            wrong += 1
-            print(f"{case.name} {case.command}: {found}", flush=True)
-    counted = ", ".join(f"{name} {count}" for name, count in sorted(ran.items()))
-    print(f"{sum(ran.values())} inputs, {wrong} wrong, seed {given.seed} ({counted})")
+    until = time.monotonic() + given.seconds
+    numbers = range(given.first, given.first + given.cases)
+    ran: Counter[str] = Counter()
+    most: dict[str, float] = {}
+    wrong = 0
+    with Pool(given.jobs) as pool:
+        for done in pool.imap(judged, ((given.seed, number, until) for number in numbers)):
+            if done is None:
+                break
+            number, name, found, used = done
+            ran[name] += 1
+            most[name] = max(most.get(name, 0), used)
+            if found:
+                wrong += 1
+                print(f"case {number}, {name}: {found}", flush=True)
+    counted = ", ".join(f"{name} {ran[name]} ({most[name]:.0f} s)" for name in sorted(ran))
+    print(f"{sum(ran.values())} inputs, {wrong} wrong, seed {given.seed} (most CPU of a case: {counted})")
     return 1 if wrong else 0
 
 
