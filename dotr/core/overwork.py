@@ -20,6 +20,8 @@ from dotr.ir.rules import Rule
 Overworked: TypeAlias = Callable[[str, ProgramError], None]
 """(name of a rule, D4010). What it raises ends the run behind the instant."""
 
+_KEPT = "its graphs were taken and are no dead letters: fed again, they would give other rules' events twice"
+
 
 class LeftOut:
     """Owns the facts left out at the instant in progress, and how many there were by rule.
@@ -64,5 +66,9 @@ class LeftOut:
         self._told(name, error)
         if self._findings is not None:
             found = error.diagnostics[0]
-            notes = (*found.notes, "it has no match of this rule; so have others, as the summary counts")
+            notes = (
+                *found.notes,
+                "it has no match of this rule; so have others, as the summary counts",
+                _KEPT,
+            )
             self._findings.found([replace(found, severity=Severity.WARNING, notes=notes)], time, clock)

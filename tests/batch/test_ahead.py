@@ -18,6 +18,7 @@ from dotr.batch.runs import Request
 from dotr.batch.spark.cluster import SparkRunner
 from dotr.batch.time_gaps import Spans, gaps, joined
 from dotr.core.deployment import Deployment
+from dotr.errors import DataError
 from dotr.io.files.rule_texts import read_rules_text
 from dotr.io.files.sources import SourceOptions
 from dotr.lang import load_program
@@ -122,6 +123,29 @@ def test_spark_refuses_and_skips_as_run_does(
     report = SparkRunner().run(request, str(Path("out").resolve()), quiet)
     assert output(Path("out"), report) == sorted(ran.out.splitlines())
     assert letters("\n".join(report.letters)) == letters(Path("dead.jsonl").read_text())
+
+
+@pytest.mark.spark
+def test_frames_refuse_what_jumps_too_far_as_run_does(dotr: Dotr, spark: Any) -> None:  # noqa: F811  # the fixture
+    from dotr.spark import detect  # noqa: PLC0415  # needs Java, which may be missing
+
+    write(RULES, TIMES)
+    common = ["--background", "hall.ttl", "--max-jump", "60s", "-q"]
+    ran = dotr("run", "r.dotr", "log.jsonl", *common, "--on-error", "file=dead.jsonl")
+    rows = [(time, '<urn:a> <urn:x:v> "1"^^<http://www.w3.org/2001/XMLSchema#integer> .') for time in TIMES]
+    random.Random(3).shuffle(rows)
+    log = spark.createDataFrame(rows, "time bigint, graph string")
+    found, left = detect(log, "r.dotr", background=["hall.ttl"], max_jump="60 s", on_error="keep")
+    events = [json.loads(line) for line in ran.out.splitlines()]
+    assert {event["time"] for event in events} <= set(range(71)), "61 is the last before the jump"
+    told = sorted((event["time"], event["rule"], event["id"]) for event in events)
+    assert sorted((row.time, row.rule, row.id) for row in found.collect()) == told
+    refused = sorted(json.loads(row.letter)["time"] for row in left.collect())
+    assert refused == sorted(json.loads(line)["time"] for line in Path("dead.jsonl").read_text().splitlines())
+    assert refused == [time for time in TIMES if time > 61]
+    with pytest.raises(DataError, match="D2106"):
+        detect(log, "r.dotr", background=["hall.ttl"], max_jump="60 s").collect()
+    assert detect(log, "r.dotr", background=["hall.ttl"]).count() > len(events)
 
 
 def test_a_slice_that_is_asked_for_is_not_too_short_for_a_wrong_clock(

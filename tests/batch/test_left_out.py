@@ -90,6 +90,24 @@ def test_rules_that_take_too_much_end_a_run_behind_their_instant(
     assert dotr("run", "r.dotr", "log.jsonl").code == 0, "the budget is 10,000,000"
 
 
+def test_what_is_left_out_is_no_dead_letter_as_its_graphs_were_taken(
+    dotr: Dotr,  # noqa: F811  # the fixture
+    story: tuple[list[str], str],
+) -> None:
+    options = ("--budget", BUDGET, "--on-error", "file=dead.jsonl")
+    ran = dotr("run", "r.dotr", "log.jsonl", *options)
+    assert (ran.code, sorted(ran.out.splitlines()), left_out(ran.err)) == (0, *story)
+    assert Path("dead.jsonl").read_text() == ""
+    assert "no dead letter" in ran.err
+    again = dotr(
+        "run", "r.dotr", "log.jsonl", "--only", "Pairs", "--on-error", "file=dead.jsonl", "--overwrite"
+    )
+    assert again.code == 0, (
+        "with the budget that there is without the option all of the rule's events are found"
+    )
+    assert {json.loads(line)["time"] for line in again.out.splitlines()} >= {40, 50, 60}
+
+
 def test_a_feed_leaves_out_the_same_however_it_is_cut(dotr: Dotr, story: tuple[list[str], str]) -> None:  # noqa: F811  # the fixture
     assert dotr("deploy", "r.dotr", "--budget", BUDGET).code == 0
     all_lines = lines()

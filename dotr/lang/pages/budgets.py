@@ -31,7 +31,10 @@ PAGES: Final = (
         f"{_UNITS}A rule has a budget for every fact that triggers it; every EACH multiplies the\n"
         "matches by its candidates. With `--on-error skip` and `file=` the fact has no match of the rule:\n"
         "what was found for it is left out, nothing is consumed, the run goes on, and the summary counts\n"
-        "such facts by rule. Otherwise the run ends behind the instant.",
+        "such facts by rule. The graph of such a fact was taken, and other rules had their events of it: it\n"
+        "is no dead letter, as feeding it again would give those twice. To find what was left out, run the\n"
+        "stream again with a larger `--budget` and `--only RULE`. Under `fail` the run ends behind the\n"
+        "instant.",
         "AND EACH A WITHIN 1 d FROM T\nAND EACH B WITHIN 1 d FROM T",
         "AND EACH A WITHIN 1 d FROM T ON A.?room = T.?room\nAND EACH B WITHIN 1 d FROM T ON B.?x = T.?x",
         PageKind.OTHER,
