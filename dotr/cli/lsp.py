@@ -1,12 +1,16 @@
 """`dotr lsp`: a language server over standard input and output.
 
 Place:   speaks the protocol through pygls; editing.py knows the answers.
+Method:  a text is looked at when no newer one has come for a moment, so that edits of a large file do not
+         queue; questions are asked of the text as it is. What cannot be read has no answer, and ends nothing.
 """
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import click
 
@@ -20,6 +24,12 @@ from dotr.source import Source, Span
 
 if TYPE_CHECKING:
     from pygls.lsp.server import LanguageServer
+
+_PAUSE = 0.05
+"""Seconds without a newer text after which one is looked at."""
+
+_SHOWN = 200
+"""Diagnostics of a document that are published; nobody reads more."""
 
 
 @click.command(short_help="A language server for editors.")
@@ -42,9 +52,11 @@ def make_server() -> LanguageServer:
     from lsprotocol import types  # noqa: PLC0415  # an extra
     from pygls import uris  # noqa: PLC0415  # an extra
     from pygls.lsp.server import LanguageServer  # noqa: PLC0415  # an extra
+    from pygls.workspace import TextDocument  # noqa: PLC0415  # an extra
 
     server = LanguageServer("dotr", __version__)
     known: dict[str, Analysis] = {}
+    newest: dict[str, object] = {}
     severities = {
         Severity.ERROR: types.DiagnosticSeverity.Error,
         Severity.WARNING: types.DiagnosticSeverity.Warning,
@@ -64,12 +76,22 @@ def make_server() -> LanguageServer:
     def path_of(uri: str) -> str:
         return str(uris.to_fs_path(uri) or uri)
 
+    def text_of(uri: str) -> str | None:
+        """The text of a document, as the editor has it if it is open; None if there is none to read."""
+        document = server.workspace.text_documents.get(unquote(uri))  # as pygls keeps them
+        if document is not None:
+            return str(document.source)
+        try:
+            return read_rules_text(path_of(uri))
+        except (OSError, ValueError, DotrError):
+            return None
+
     def read(path: str) -> str:
         """The text of a file: as the editor has it, if it is open."""
         if not path.startswith(SCHEME):
-            uri = uris.from_fs_path(path)
-            if uri in server.workspace.text_documents:
-                return str(server.workspace.text_documents[uri].source)
+            for document in server.workspace.text_documents.values():
+                if path == path_of(document.uri):
+                    return str(document.source)
         return read_rules_text(path)
 
     def range_of(span: Span) -> types.Range:
@@ -86,23 +108,28 @@ def make_server() -> LanguageServer:
         uri = uris.from_fs_path(str(Path(path).absolute()))
         return None if uri is None else types.Location(uri, range_of(span))
 
-    def look(uri: str) -> Analysis:
-        text = server.workspace.get_text_document(uri).source
-        path = path_of(uri)
-        known[uri] = analyse(path, text, read, known.get(uri))
+    def look(uri: str) -> Analysis | None:
+        text = text_of(uri)
+        if text is None:
+            known.pop(uri, None)
+            return None
+        known[uri] = analyse(path_of(uri), text, read, known.get(uri))
         return known[uri]
 
     def publish(uri: str) -> None:
         analysis = look(uri)
+        if analysis is None:
+            return
         own = [
             one for one in analysis.found if one.span is None or one.span.source.name == analysis.source.name
         ]
         others = len(analysis.found) - len(own)
-        shown = [protocol(one) for one in own]
-        if others:
-            start = types.Range(types.Position(0, 0), types.Position(0, 0))
-            text = f"{others} more in files that this one names"
-            shown.append(types.Diagnostic(start, text, types.DiagnosticSeverity.Warning, source="dotr"))
+        shown = [protocol(one) for one in own[:_SHOWN]]
+        start = types.Range(types.Position(0, 0), types.Position(0, 0))
+        for more, where in ((len(own) - _SHOWN, "here"), (others, "in files that this one names")):
+            if more > 0:
+                text = f"{more} more {where}"
+                shown.append(types.Diagnostic(start, text, types.DiagnosticSeverity.Warning, source="dotr"))
         server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, shown))
 
     def protocol(one: Diagnostic) -> types.Diagnostic:
@@ -117,51 +144,58 @@ def make_server() -> LanguageServer:
             source="dotr",
         )
 
-    def current(uri: str) -> Analysis:
-        text = server.workspace.get_text_document(uri).source
+    def current(uri: str) -> Analysis | None:
         analysis = known.get(uri)
-        return analysis if analysis is not None and analysis.source.text == text else look(uri)
+        return analysis if analysis is not None and analysis.source.text == text_of(uri) else look(uri)
 
-    def offset(params: Any) -> int:
-        document = server.workspace.get_text_document(params.text_document.uri)
+    def offset(params: Any, analysis: Analysis) -> int:
+        document = TextDocument(params.text_document.uri, analysis.source.text)
         return document.offset_at_position(params.position)
 
     @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
     @server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
     @server.feature(types.TEXT_DOCUMENT_DID_SAVE)
-    def changed(params: Any) -> None:
-        publish(params.text_document.uri)
+    async def changed(params: Any) -> None:
+        uri = params.text_document.uri
+        newest[uri] = turn = object()
+        await asyncio.sleep(_PAUSE)
+        if newest.get(uri) is turn:
+            publish(uri)
 
     @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
     def closed(params: types.DidCloseTextDocumentParams) -> None:
         known.pop(params.text_document.uri, None)
+        newest.pop(params.text_document.uri, None)
         server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(params.text_document.uri, []))
 
     @server.feature(types.TEXT_DOCUMENT_HOVER)
     def hovered(params: types.HoverParams) -> types.Hover | None:
-        text = hover(current(params.text_document.uri), offset(params))
+        analysis = current(params.text_document.uri)
+        text = None if analysis is None else hover(analysis, offset(params, analysis))
         return None if text is None else types.Hover(types.MarkupContent(types.MarkupKind.Markdown, text))
 
     @server.feature(types.TEXT_DOCUMENT_DEFINITION)
     def defined(params: types.DefinitionParams) -> types.Location | None:
-        span = definition(current(params.text_document.uri), offset(params))
+        analysis = current(params.text_document.uri)
+        span = None if analysis is None else definition(analysis, offset(params, analysis))
         return None if span is None else location(span)
 
     @server.feature(
         types.TEXT_DOCUMENT_COMPLETION, types.CompletionOptions(trigger_characters=[".", ":", "?"])
     )
     def completed(params: types.CompletionParams) -> list[types.CompletionItem]:
-        found = completions(current(params.text_document.uri), offset(params))
+        analysis = current(params.text_document.uri)
+        found = [] if analysis is None else completions(analysis, offset(params, analysis))
         return [
             types.CompletionItem(one.label, kind=kinds[one.kind], detail=one.detail or None) for one in found
         ]
 
     @server.feature(types.TEXT_DOCUMENT_FORMATTING)
     def formatted(params: types.DocumentFormattingParams) -> list[types.TextEdit] | None:
-        source = Source(
-            path_of(params.text_document.uri),
-            server.workspace.get_text_document(params.text_document.uri).source,
-        )
+        written = text_of(params.text_document.uri)
+        if written is None:
+            return None
+        source = Source(path_of(params.text_document.uri), written)
         try:
             text = format_text(source)
         except DotrError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -59,13 +60,13 @@ class Session:
         return {"text_document": document, "position": types.Position(line, column)}
 
 
-def session(tmp_path: Path, talk: Callable[[Session], Awaitable[None]]) -> None:
-    """Run a conversation with a server of its own."""
+def session(tmp_path: Path, talk: Callable[[Session], Awaitable[None]], uri: str = "") -> None:
+    """Run a conversation with a server of its own, about a file or another `uri`."""
 
     async def main() -> None:
         client = LanguageClient("test", "1")
         path = tmp_path / "fire.dotr"
-        one = Session(client, path.as_uri())
+        one = Session(client, uri or path.as_uri())
 
         @client.feature(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)
         def published(params: types.PublishDiagnosticsParams) -> None:
@@ -171,3 +172,82 @@ def test_nothing_that_is_half_written_ends_it(tmp_path: Path, text: str) -> None
             await ask(params(**place))
 
     session(tmp_path, talk)
+
+
+@pytest.mark.parametrize("uri", ["untitled:Untitled-1", "file:///nowhere/new%20one.dotr"])
+def test_a_text_that_was_never_saved_is_looked_at(tmp_path: Path, uri: str) -> None:
+    async def talk(s: Session) -> None:
+        assert await s.write(RULES) == []
+        hovered = await s.client.text_document_hover_async(types.HoverParams(**s.at("Hot.?room", 1)))
+        assert hovered is not None
+        assert "facts of query `Heat`" in hovered.contents.value  # type: ignore[union-attr]
+        assert [d.code for d in await s.write(RULES + "RULE")] == ["D1004"]
+
+    session(tmp_path, talk, uri)
+
+
+def test_positions_and_documents_that_are_not_there_have_no_answer(tmp_path: Path) -> None:
+    (tmp_path / "folder.dotr").mkdir()
+
+    async def talk(s: Session) -> None:
+        await s.write(RULES)
+        for uri, line in (
+            (s.uri, 2**31 - 1),
+            ((tmp_path / "nowhere.dotr").as_uri(), 0),
+            ((tmp_path / "folder.dotr").as_uri(), 0),
+            ("file:///%00.dotr", 0),
+            ("untitled:none", 0),
+            ("", 0),
+        ):
+            document, position = types.TextDocumentIdentifier(uri), types.Position(line, 2**31 - 1)
+            assert await s.client.text_document_hover_async(types.HoverParams(document, position)) is None
+            asked = types.DefinitionParams(document, position)
+            assert await s.client.text_document_definition_async(asked) is None
+            await s.client.text_document_completion_async(types.CompletionParams(document, position))
+            if uri != s.uri:
+                options = types.FormattingOptions(tab_size=2, insert_spaces=True)
+                formatting = types.DocumentFormattingParams(document, options)
+                assert await s.client.text_document_formatting_async(formatting) is None
+        assert await s.client.text_document_hover_async(types.HoverParams(**s.at("Fire", 1))) is not None
+
+    session(tmp_path, talk)
+
+
+def test_a_large_text_that_is_typed_in_is_looked_at_once(tmp_path: Path) -> None:
+    large = RULES + "".join(f"QUERY Q{n} := {{ SELECT ?v WHERE {{ ?o :v{n} ?v }} }}\n" for n in range(2_000))
+
+    async def talk(s: Session) -> None:
+        found = await s.write(large)
+        assert len(found) == 201
+        assert found[-1].message == "1800 more here"
+        for number in range(50):
+            changed = types.VersionedTextDocumentIdentifier(uri=s.uri, version=2 + number)
+            whole = types.TextDocumentContentChangeWholeDocument(text=large + " " * number + "RULE")
+            s.client.text_document_did_change(types.DidChangeTextDocumentParams(changed, [whole]))
+        found = await asyncio.wait_for(s.published.get(), 60)
+        assert any(d.severity == types.DiagnosticSeverity.Error for d in found)
+        assert s.published.qsize() < 10
+
+    session(tmp_path, talk)
+
+
+def test_messages_that_are_none_are_told_and_the_session_goes_on(tmp_path: Path) -> None:
+    frames = [
+        b"{", b"[]", b"null", b"[" * 5_000, b"\xff\xfe", b'{"jsonrpc":"2.0"}',
+        b'{"jsonrpc":"2.0","id":1,"method":5}',
+        b'{"jsonrpc":"2.0","id":9,"method":"textDocument/hover","params":7}',
+        b'{"jsonrpc":"2.0","method":"textDocument/didOpen","params":{"textDocument":3}}',
+    ]  # fmt: skip
+    begin = b'{"jsonrpc":"2.0","id":"a","method":"initialize","params":{"capabilities":{}}}'
+    end = [b'{"jsonrpc":"2.0","id":"z","method":"shutdown"}', b'{"jsonrpc":"2.0","method":"exit"}']
+    sent = b"".join(b"Content-Length: %d\r\n\r\n%s" % (len(one), one) for one in (begin, *frames, *end))
+    done = subprocess.run(
+        [sys.executable, "-m", "dotr", "lsp"],
+        input=sent,
+        capture_output=True,
+        cwd=tmp_path,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0
+    assert b'"id": "z"' in done.stdout.replace(b'"id":"z"', b'"id": "z"')
