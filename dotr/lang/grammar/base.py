@@ -259,12 +259,12 @@ class Cursor:
         return literal(lexical)
 
     def number_term(self, token: Token, text: str) -> Term:
-        return canonical(literal(text, _NUMBERS[token.kind]))
+        return canonical(literal(text, NUMBERS[token.kind]))
 
     def signed_number(self) -> Term | None:
         """Take `-5` or `+5` when a sign stands directly before a number."""
         follower = self.peek()
-        if self.key in ("-", "+") and follower.kind in _NUMBERS and follower.start == self.token.end:
+        if self.key in ("-", "+") and follower.kind in NUMBERS and follower.start == self.token.end:
             sign = self.advance().text
             return self.number_term(self.token, sign + self.advance().text)
         return None
@@ -347,7 +347,7 @@ def _unslash(local: str) -> Iterator[str]:
         yield character
 
 
-_NUMBERS: Final[Mapping[str, str]] = {"integer": XSD_INTEGER, "decimal": XSD_DECIMAL, "double": XSD_DOUBLE}
+NUMBERS: Final[Mapping[str, str]] = {"integer": XSD_INTEGER, "decimal": XSD_DECIMAL, "double": XSD_DOUBLE}
 _BOOLEANS: Final[Mapping[str, Term]] = {"TRUE": TRUE, "FALSE": FALSE}
 TYPE: Final = RDF_TYPE
 WELL_KNOWN: Final[Mapping[str, str]] = {

@@ -11,12 +11,11 @@ from typing import Final
 
 from dotr.errors import Diagnostics
 from dotr.lang.checks.sorts import STAND_IN
-from dotr.lang.grammar.base import Skip, nearest
+from dotr.lang.grammar.base import NUMBERS, Skip, nearest
 from dotr.lang.grammar.clauses import ClauseParser
 from dotr.lang.grammar.durations import UNITS
 from dotr.lang.grammar.expressions import Mode
 from dotr.lang.grammar.foreign_words import foreign_word
-from dotr.lang.grammar.sparql import NUMBERS
 from dotr.lang.grammar.syntax import (
     BackgroundSyntax,
     Duration,

@@ -30,9 +30,8 @@ from dotr.ir import (
     WindowAggregate,
     WindowAtom,
 )
-from dotr.lang.grammar.base import Skip, nearest
+from dotr.lang.grammar.base import NUMBERS, Skip, nearest
 from dotr.lang.grammar.expressions import Mode
-from dotr.lang.grammar.sparql import NUMBERS
 from dotr.lang.grammar.syntax import Duration, Name
 from dotr.lang.grammar.windows import KEYWORDS, TOTALS, WindowParser
 from dotr.late import dataclass

@@ -1,9 +1,9 @@
 """SELECT and ASK queries: text → `ir.Select`.
 
-Place:   between expressions.py and the .dotr parser; scopes.py says afterwards what the query means.
-Method:  SPARQL 1.1, sec. 19.8, one method a rule of the grammar. Blank nodes and collections become variables
-         and plain triple patterns, numbered as they appear: printing and parsing again gives the same tree.
-         What is grammatical but forbidden in rules (language.md, sec. 1) is recorded and parsed on.
+Place:   between expressions.py with triples.py and the .dotr parser; scopes.py says afterwards what the query
+         means.
+Method:  SPARQL 1.1, sec. 19.8, one method a rule of the grammar. What is grammatical but forbidden in rules
+         (language.md, sec. 1) is recorded and parsed on.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import Final
 
 from dotr.errors import Diagnostics
 from dotr.ir import (
-    Alternative,
     Bind,
     Element,
     Exists,
@@ -20,37 +19,25 @@ from dotr.ir import (
     Filter,
     GroupKey,
     GroupPattern,
-    Inverse,
     Minus,
-    NegatedSet,
-    Node,
     OptionalGroup,
     OrderKey,
-    Path,
     Projection,
-    Repeat,
     Select,
-    Sequence,
     SubSelect,
-    TriplePattern,
-    Triples,
     Union,
     Values,
     Var,
 )
 from dotr.lang.checks.scopes import check_select
-from dotr.lang.grammar.base import TYPE, Skip
+from dotr.lang.grammar.base import Skip
 from dotr.lang.grammar.expressions import ExpressionParser, Mode
 from dotr.lang.grammar.functions import AGGREGATES, ARGUMENTS
 from dotr.lang.grammar.tokens import Token
-from dotr.rdf.terms import RDF, Term
+from dotr.lang.grammar.triples import TriplesParser
+from dotr.rdf.terms import Term
 from dotr.source import Source, Span
 from dotr.sparql.scope import visible
-
-FIRST: Final[Term] = f"<{RDF}first>"
-REST: Final[Term] = f"<{RDF}rest>"
-NIL: Final[Term] = f"<{RDF}nil>"
-NUMBERS: Final = ("integer", "decimal", "double")
 
 _OTHER_FORMS: Final = {
     "CONSTRUCT": "a rule builds its graph in DEFINE",
@@ -69,14 +56,11 @@ _OTHER_FORMS: Final = {
 
 
 class SparqlParser(ExpressionParser):
-    """Owns, besides the cursor, what is scoped to one query: blank node labels and their number."""
+    """Owns, besides the cursor, what is scoped to one query."""
 
     def __init__(self, source: Source, found: Diagnostics | None = None) -> None:
         super().__init__(source, found)
-        self._labels: dict[str, tuple[str, int]] = {}
-        self._blanks = 0
-        self._pattern = 0  # number of the basic graph pattern: a label may stand in one only
-        self._patterns = 0
+        self._triples = TriplesParser(self)
         self.canonical = False  # whether answers that nobody orders have an order all the same
 
     # -- whole queries ------------------------------------------------------------
@@ -86,7 +70,7 @@ class SparqlParser(ExpressionParser):
         prefixes, base, code, mode = dict(self.prefixes), self.base, self.code, self.mode
         aggregates = self.aggregates
         used, self.used = self.used, set()
-        self._labels, self._blanks, self._pattern, self._patterns = {}, 0, 0, 0
+        self._triples = TriplesParser(self)
         self.code, self.mode, self.aggregates = "D1201", Mode.QUERY, ""
         try:
             own: dict[str, Span] = {}
@@ -284,15 +268,15 @@ class SparqlParser(ExpressionParser):
         """Take `{ … }`."""
         start = self.token
         self.expect("{")
-        before = self._pattern
-        self._new_pattern()
+        before = self._triples.pattern
+        self._triples.new_pattern()
         with self.nested():
             if self.key == "SELECT":
                 elements: tuple[Element, ...] = (SubSelect(self._subselect()),)
             else:
                 elements = self._elements()
             self.expect("}", "`}` or another pattern")
-        self._pattern = before
+        self._triples.pattern = before
         return GroupPattern(elements, self.since(start))
 
     def _subselect(self) -> Select:
@@ -301,22 +285,18 @@ class SparqlParser(ExpressionParser):
         self.aggregates = aggregates
         return select
 
-    def _new_pattern(self) -> None:
-        self._patterns += 1
-        self._pattern = self._patterns
-
     def _elements(self) -> tuple[Element, ...]:
         found: list[Element] = []
         while self.key != "}":
             if self.token.kind in ("attribute", "timeof"):
                 self.split_attribute()
-            if self._at_node():
-                found.append(self._triples_block())
+            if self._triples.begins():
+                found.append(self._triples.block())
                 continue
             element = self._not_triples()
             found.append(element)
             if not isinstance(element, Filter):
-                self._new_pattern()
+                self._triples.new_pattern()
             self.accept(".")
         return tuple(found)
 
@@ -462,8 +442,6 @@ class SparqlParser(ExpressionParser):
         self.aggregates = aggregates
         return Exists(pattern, negated, self.since(token))
 
-    # -- triples ------------------------------------------------------------
-
     def variable(self) -> Var:
         """Take a variable that is bound here (projected, assigned, listed); a parameter may not be."""
         token = self.token
@@ -481,215 +459,3 @@ class SparqlParser(ExpressionParser):
                 hint="give the variable another name",
             )
         return Var(name, self.span(token))
-
-    def _at_node(self) -> bool:
-        """Whether a triple may begin here."""
-        token = self.token
-        return (
-            token.kind in ("var", "iri", "pname", "label", "string", "integer", "decimal", "double")
-            or token.key in ("(", "[", "TRUE", "FALSE")
-            or (token.key in ("+", "-") and self.peek().kind in NUMBERS)
-        )
-
-    def _triples_block(self) -> Triples:
-        """Triples up to the first token that is none; dots stand between subjects."""
-        found: list[TriplePattern] = []
-        while True:
-            start = self.token
-            opened = start.key in ("[", "(") and not self._empty_bracket()
-            subject = self._node(found)
-            if not (opened and self.key in (".", "}") and found):
-                self._predicates(subject, found)
-            if self.token.kind in ("attribute", "timeof"):
-                self.split_attribute()
-            if not self.accept("."):
-                if self._at_node():
-                    raise self.fail("`.`, `;` or `,`", "triples are separated by `.`")
-                break
-            if self.token.kind in ("attribute", "timeof"):
-                self.split_attribute()
-            if not self._at_node():
-                break
-        return Triples(tuple(found))
-
-    def _empty_bracket(self) -> bool:
-        return self.peek().key in ("]", ")")
-
-    def _predicates(self, subject: Node, found: list[TriplePattern]) -> None:
-        """`verb object, object ; verb object …` behind a subject."""
-        while True:
-            start = self.token
-            verb = self._verb()
-            while True:
-                inner: list[TriplePattern] = []
-                if self.token.kind in ("attribute", "timeof"):
-                    self.split_attribute()
-                object_ = self._node(inner)
-                found.append(TriplePattern(subject, verb, object_, self.since(start)))
-                found.extend(inner)
-                if not self.accept(","):
-                    break
-            if not self.accept(";"):
-                return
-            while self.accept(";"):
-                pass
-            if not self._at_verb():
-                return
-
-    def _at_verb(self) -> bool:
-        return self.token.kind in ("var", "iri", "pname") or self.key in ("A", "^", "!", "(")
-
-    def _verb(self) -> Node | Path:
-        if self.token.kind == "var":
-            return self._variable_node()
-        if not self._at_verb():
-            hint = ""
-            if self.token.kind == "string" or self.at_literal():
-                hint = "a literal is never a predicate"
-            raise self.fail("a predicate", hint)
-        return self._path()
-
-    def _variable_node(self) -> Node:
-        token = self.advance()
-        name = self.variable_name(token)
-        return self.parameter(name, token) or Var(name, self.span(token))
-
-    def _blank(self, token: Token) -> Var:
-        name = f".b{self._blanks}"
-        self._blanks += 1
-        return Var(name, self.span(token))
-
-    def _node(self, found: list[TriplePattern]) -> Node:
-        """A subject or object. The triples inside `[…]` and `(…)` go to `found`, in order of appearance."""
-        token = self.token
-        if token.kind == "var":
-            return self._variable_node()
-        if self.at_iri():
-            return self.iri_term()
-        if token.kind == "label":
-            return self._label(self.advance())
-        if token.key == "[":
-            return self._property_list(found)
-        if token.key == "(":
-            return self._collection(found)
-        number = self.signed_number()
-        if number is not None:
-            return number
-        if self.at_literal():
-            return self.literal_term()
-        hint = f"a variable is written `?{token.text}`" if token.kind == "name" and token.key != "A" else ""
-        raise self.fail("a variable or a term", hint)
-
-    def _label(self, token: Token) -> Var:
-        name, pattern = self._labels.get(token.text, ("", self._pattern))
-        if not name:
-            variable = self._blank(token)
-            self._labels[token.text] = (variable.name, self._pattern)
-            return variable
-        if pattern != self._pattern:
-            self.error(
-                "D1214",
-                f"`{token.text}` stands in two groups",
-                self.span(token),
-                hint="a variable can join them: `?x`",
-                notes=("a blank node label is known in one basic graph pattern only",),
-            )
-        return Var(name, self.span(token))
-
-    def _property_list(self, found: list[TriplePattern]) -> Node:
-        node = self._blank(self.advance())
-        if self.accept("]"):
-            return node
-        with self.nested():
-            self._predicates(node, found)
-            self.expect("]", "`]`, `;` or `,`")
-        return node
-
-    def _collection(self, found: list[TriplePattern]) -> Node:
-        start = self.advance()
-        if self.accept(")"):
-            return NIL
-        first = cell = self._blank(start)
-        with self.nested():
-            while True:
-                inner: list[TriplePattern] = []
-                item_start = self.token
-                item = self._node(inner)
-                found.append(TriplePattern(cell, FIRST, item, self.since(item_start)))
-                found.extend(inner)
-                if self.key == ")":
-                    self.advance()
-                    found.append(TriplePattern(cell, REST, NIL, self.since(start)))
-                    return first
-                following = self._blank(self.token)
-                found.append(TriplePattern(cell, REST, following, self.since(start)))
-                cell = following
-
-    # -- paths ------------------------------------------------------------
-
-    def _path(self) -> Path:
-        with self.nested():
-            branches = [self._path_sequence()]
-            while self.accept("|"):
-                branches.append(self._path_sequence())
-        return branches[0] if len(branches) == 1 else Alternative(tuple(branches))
-
-    def _path_sequence(self) -> Path:
-        steps = [self._path_step()]
-        while self.accept("/"):
-            steps.append(self._path_step())
-        return steps[0] if len(steps) == 1 else Sequence(tuple(steps))
-
-    def _path_step(self) -> Path:
-        if self.accept("^"):
-            return Inverse(self._path_element())
-        return self._path_element()
-
-    def _path_element(self) -> Path:
-        path = self._path_primary()
-        if self.key == "*":
-            self.advance()
-            return Repeat(path, 0, unbounded=True)
-        if self.key == "+" and not (self.peek().kind in NUMBERS and self.peek().start == self.token.end):
-            self.advance()
-            return Repeat(path, 1, unbounded=True)
-        if self.key == "?":
-            self.advance()
-            return Repeat(path, 0, unbounded=False)
-        return path
-
-    def _path_primary(self) -> Path:
-        if self.key == "(":
-            self.advance()
-            path = self._path()
-            self.expect(")")
-            return path
-        if self.accept("!"):
-            return self._negated_set()
-        return self._predicate_iri()
-
-    def _predicate_iri(self) -> Term:
-        if self.key == "A" and self.token.text == "a":
-            self.advance()
-            return TYPE
-        if not self.at_iri():
-            hint = "the predicate rdf:type is a lower-case `a`" if self.key == "A" else ""
-            raise self.fail("a predicate", hint)
-        return self.iri_term()
-
-    def _negated_set(self) -> NegatedSet:
-        forward: list[Term] = []
-        inverse: list[Term] = []
-
-        def one() -> None:
-            (inverse if self.accept("^") else forward).append(self._predicate_iri())
-
-        if self.accept("("):
-            if not self.accept(")"):
-                one()
-                while self.accept("|"):
-                    one()
-                self.expect(")", "`|` or `)`")
-        else:
-            one()
-        return NegatedSet(tuple(forward), tuple(inverse))

@@ -12,9 +12,9 @@ from typing import Final
 
 from dotr.errors import Diagnostics
 from dotr.ir import RelationToStream, Selection
-from dotr.lang.grammar.base import nearest
+from dotr.lang.grammar.base import NUMBERS, nearest
 from dotr.lang.grammar.durations import LONGEST, UNITS, micros
-from dotr.lang.grammar.sparql import NUMBERS, SparqlParser
+from dotr.lang.grammar.sparql import SparqlParser
 from dotr.lang.grammar.syntax import (
     BetweenSyntax,
     Duration,
