@@ -1,0 +1,480 @@
+"""A rule's names looked up: syntax → the checked rule.
+
+Place:   called by resolve.py, a rule at a time.
+Method:  language.md, sec. 3. A position is known from its conjunct on; a name that could not be read or
+         looked up is `wild`: nothing more is said about it, so that one mistake is told once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import field, replace
+
+from dotr.errors import Diagnostics
+from dotr.ir import (
+    Absent,
+    Attribute,
+    Between,
+    Binding,
+    Call,
+    Choose,
+    Conjunct,
+    Every,
+    Expression,
+    Position,
+    RelationToStream,
+    Rule,
+    Select,
+    StandingQuery,
+    Summarise,
+    TimeOf,
+    Var,
+    Window,
+    Within,
+)
+from dotr.lang.checks.lasting import check_standing
+from dotr.lang.checks.streams import StreamNames, Streams, selects
+from dotr.lang.grammar.base import nearest
+from dotr.lang.grammar.syntax import (
+    AbsentSyntax,
+    ChooseSyntax,
+    ConjunctSyntax,
+    EventSyntax,
+    EverySyntax,
+    Name,
+    RuleSyntax,
+    SummariseSyntax,
+    WindowSyntax,
+    WithinSyntax,
+)
+from dotr.lang.loading import LoadedFile
+from dotr.late import dataclass
+from dotr.source import Span
+
+
+def _time_meant(position: str, variable: str) -> str:
+    return f"the time of an event is `{position}.time`" if variable.lower() == "time" else ""
+
+
+@dataclass(slots=True)
+class _Known:
+    """What a rule's names stand for at one point of its text."""
+
+    positions: dict[str, Position] = field(default_factory=dict)
+    roles: dict[str, str] = field(default_factory=dict)  # trigger, tick, chosen, NOT, aggregate
+    totals: dict[str, Span] = field(default_factory=dict)
+    wild: set[str] = field(default_factory=set)
+
+
+class RuleResolver:
+    """Owns the names of one rule while it is built."""
+
+    def __init__(self, streams: Streams, unit: LoadedFile, syntax: RuleSyntax, found: Diagnostics) -> None:
+        self._streams = streams
+        self._unit = unit
+        self._syntax = syntax
+        self._found = found
+        self._name = unit.prefix + syntax.name.text
+        self._known = _Known(wild=set(syntax.wild))
+        self._spans: dict[str, Span] = {}
+        self._later = {c.event.name.text: c.event.name.span for c in syntax.conjuncts}
+        self._broken = not syntax.whole
+        self._lost = syntax.trigger is None  # then nobody knows which names there were
+
+    def rule(self) -> Rule | None:
+        """The rule, or None when it cannot be built; either way everything wrong with it is recorded."""
+        syntax = self._syntax
+        trigger = self._trigger(syntax.trigger)
+        conjuncts: list[Conjunct] = []
+        for written in syntax.conjuncts:
+            conjunct = self._conjunct(written)
+            if conjunct is not None:
+                conjuncts.append(conjunct)
+            else:
+                self._broken = True
+        if syntax.where is not None:
+            self._check(syntax.where, None)
+        bindings = self._bindings()
+        self._template()
+        self._consuming()
+        if trigger is None or self._broken:
+            return None
+        return Rule(
+            name=self._name,
+            template=syntax.template,
+            trigger=trigger,
+            conjuncts=tuple(conjuncts),
+            where=syntax.where,
+            bindings=bindings,
+            consuming=tuple(dict.fromkeys(name.text for name in syntax.consuming)),
+            span=syntax.span,
+            private=syntax.private,
+        )
+
+    # -- events ------------------------------------------------------------
+
+    def _trigger(self, written: EventSyntax | EverySyntax | None) -> Position | Every | None:
+        match written:
+            case None:
+                return None
+            case EverySyntax(duration, name, span):
+                self._claim(name, defined=True)
+                self._known.roles[name.text] = "tick"
+                self._spans[name.text] = name.span
+                return Every(duration.micros, name.text, span)
+            case EventSyntax():
+                position = self._position(written)
+                self._register(written.name, position, "trigger")
+                if position is None and written.query is None and written.alias is None:
+                    self._lost = True  # the names that follow may be what this one should have been
+                return position
+
+    def _register(self, name: Name, position: Position | None, role: str) -> None:
+        self._spans.setdefault(name.text, name.span)
+        self._known.roles.setdefault(name.text, role)
+        if position is None:
+            self._known.wild.add(name.text)
+        else:
+            self._known.positions.setdefault(name.text, position)
+
+    def _claim(self, name: Name, *, defined: bool) -> bool:
+        """Whether a position may have this name."""
+        if name.text in self._known.roles:
+            self._found.error(
+                "D1105",
+                f"`{name.text}` names two events of this rule",
+                name.span,
+                hint=f"name the second: `Again := {name.text}`" if not defined else "choose another name",
+                notes=(f"the first stands at {self._spans[name.text]}",),
+            )
+            self._broken = True
+            return False
+        stream = self._streams.look_up(self._unit, name.text) if defined else None
+        if stream is not None:
+            kind = stream.kind
+            self._found.error(
+                "D1107",
+                f"`{name.text}` is a {kind} already",
+                name.span,
+                hint="choose another name for this event: it may hide nothing",
+                notes=(f"the {kind} stands at {stream.span}",),
+            )
+            self._broken = True
+            return False
+        return True
+
+    def _position(self, event: EventSyntax) -> Position | None:
+        """The stream that an event ranges over; None when it is not known."""
+        name = event.name
+        defined = event.query is not None or (event.alias is not None and not event.short) or event.broken
+        claimed = self._claim(name, defined=defined)
+        if event.broken:
+            return None
+        if event.query is not None:
+            stream = f"{self._name}.{name.text}"
+            if claimed:
+                self._ask(stream, event.query, event.operator, name.span)
+            return Position(name.text, stream, event.query.variables, False, name.span)
+        if event.operator is not None and event.alias is not None:
+            if not claimed:
+                return None
+            changes = self._streams.changes(self._unit, event.operator, event.alias)
+            return None if changes is None else self._over(name, changes)
+        target = event.alias or name
+        earlier = self._known.positions.get(target.text)
+        if event.alias is not None and earlier is not None:
+            return replace(earlier, name=name.text, span=name.span)
+        if not claimed and event.alias is None:
+            return None
+        if event.alias is not None and target.text in self._known.wild:
+            return None
+        stream_found = self._streams.look_up(self._unit, target.text)
+        if stream_found is None:
+            self._unknown_event(target)
+            return None
+        self._streams.used.add(stream_found.definition or stream_found.name)
+        return self._over(name, stream_found)
+
+    def _ask(self, stream: str, query: Select, operator: RelationToStream | None, span: Span) -> None:
+        """A query written in place."""
+        if operator is None:
+            self._streams.queries[stream] = query
+            return
+        self._streams.standing[stream] = StandingQuery(operator, query)
+        check_standing(operator, query, span, self._found)
+
+    def _over(self, name: Name, stream: StreamNames) -> Position | None:
+        if stream.variables is None:
+            self._broken = True
+            return None
+        return Position(name.text, stream.name, stream.variables, stream.chained, name.span, held=stream.head)
+
+    def _unknown_event(self, name: Name) -> None:
+        self._broken = True
+        if self._known.roles.get(name.text) == "tick":
+            self._found.error("D1308", f"`{name.text}` is a tick and has no facts", name.span,
+                              hint="name a query or a rule")  # fmt: skip
+            return
+        known = self._streams.names(self._unit)
+        hint = nearest(name.text, [*known, *self._known.positions])
+        hint = (
+            hint or f"write its query here, `{name.text} := {{ SELECT … }}`, or as `QUERY {name.text} := …`"
+        )
+        self._streams.unknown.setdefault(name.text, []).append((name.span, hint))
+
+    # -- conjuncts ------------------------------------------------------------
+
+    def _conjunct(self, written: ConjunctSyntax) -> Conjunct | None:
+        event = written.event
+        position = self._position(event)
+        own = event.name.text
+        window = self._window(written.window, own)
+        fresh = own not in self._known.roles
+        if fresh and position is not None:
+            self._known.positions[own] = position
+        elif fresh:
+            self._known.wild.add(own)
+        if written.on is not None:
+            self._check(written.on, own)
+        match written:
+            case ChooseSyntax(selection, k, _, _, _, on, span):
+                self._register(event.name, position, "chosen")
+                if position is None or not isinstance(window, Within):
+                    return None
+                return Choose(selection, position, window, on, k, span)
+            case AbsentSyntax(_, _, on, span):
+                self._register(event.name, position, "NOT")
+                return None if position is None or window is None else Absent(position, window, on, span)
+            case SummariseSyntax(function, argument, distinct, variable, _, _, on, span):
+                if argument is not None:
+                    self._check(argument, own)
+                self._register(event.name, position, "aggregate")
+                self._total(variable)
+                if position is None or window is None:
+                    return None
+                return Summarise(function, argument, distinct, variable.text, position, window, on, span)
+
+    def _total(self, variable: Name) -> None:
+        if variable.text in self._known.totals:
+            self._found.error(
+                "D1309",
+                f"two aggregates are called `?{variable.text}`",
+                variable.span,
+                hint="choose another name",
+                notes=(f"the first stands at {self._known.totals[variable.text]}",),
+            )
+        self._known.totals.setdefault(variable.text, variable.span)
+
+    def _window(self, written: WindowSyntax, own: str) -> Window | None:
+        if isinstance(written, WithinSyntax):
+            good = self._reference(written.reference, own)
+            if not good:
+                return None
+            return Within(written.duration.micros, written.reference.text, written.before, written.span)
+        good = self._reference(written.start, own)
+        good = self._reference(written.end, own) and good
+        return Between(written.start.text, written.end.text, written.span) if good else None
+
+    def _reference(self, name: Name, own: str) -> bool:
+        """Whether a window may be measured from `name`: the trigger or an earlier positive conjunct."""
+        role = self._known.roles.get(name.text)
+        if role in ("trigger", "tick", "chosen"):
+            return True
+        self._broken = True
+        if role is None and self._maybe_wild(name.text):
+            return False
+        earlier = [n for n, r in self._known.roles.items() if r in ("trigger", "tick", "chosen")]
+        if role is not None:
+            what = "a NOT" if role == "NOT" else "an aggregate"
+            self._found.error(
+                "D1303",
+                f"`{name.text}` is {what}: no single event that a window could be measured from",
+                name.span,
+                hint=f"measure from {' or '.join(f'`{n}`' for n in earlier)}",
+            )
+        elif name.text == own:
+            self._found.error(
+                "D1302",
+                f"the window of `{name.text}` is measured from itself",
+                name.span,
+                hint=f"measure from {' or '.join(f'`{n}`' for n in earlier)}" if earlier else "",
+            )
+        elif name.text in self._later:
+            self._found.error(
+                "D1302",
+                f"`{name.text}` comes later in this rule",
+                name.span,
+                hint="write its conjunct before this one",
+                notes=(f"it stands at {self._later[name.text]}",),
+            )
+        else:
+            self._found.error(
+                "D1301",
+                f"no event of this rule is called `{name.text}`",
+                name.span,
+                hint=nearest(name.text, earlier) or (f"known here: {' '.join(earlier)}" if earlier else ""),
+            )
+        return False
+
+    # -- expressions ------------------------------------------------------------
+
+    def _check(self, expression: Expression, own: str | None) -> None:
+        """Look up every name of an expression. `own` is the event of the conjunct it stands in."""
+        match expression:
+            case Attribute(position, variable, span):
+                self._attribute(position, variable, own, span)
+            case TimeOf(position, span):
+                self._readable(position, own, span, span)
+            case Var(name, span):
+                self._total_use(name, own, span)
+            case Call(_, arguments):
+                for argument in arguments:
+                    self._check(argument, own)
+            case _:
+                return
+
+    def _attribute(self, position: str, variable: str, own: str | None, span: Span | None) -> None:
+        name_span, variable_span = span, span
+        if span is not None:
+            middle = span.start + len(position)
+            name_span = Span(span.source, span.start, middle)
+            variable_span = Span(span.source, middle + 1, span.end)
+        if not self._readable(position, own, name_span, span):
+            return
+        if self._known.roles.get(position) == "tick" and position != own:
+            self._found.error("D1308", f"`{position}` is a tick and has no attributes", variable_span,
+                              hint=f"its time is `{position}.time`")  # fmt: skip
+            self._broken = True
+            return
+        known = self._known.positions.get(position)
+        if known is None or variable in known.variables:
+            return
+        self._broken = True
+        self._found.error(
+            "D1310",
+            f"`{position}` does not select `?{variable}`",
+            variable_span,
+            selects(known.variables),
+            hint=_time_meant(position, variable) or nearest(variable, known.variables, "?"),
+        )
+
+    def _readable(self, name: str, own: str | None, span: Span | None, whole: Span | None) -> bool:
+        """Whether a position has one fact here whose values can be read."""
+        if name == own or (name in self._known.wild and name not in self._known.roles):
+            return True
+        role = self._known.roles.get(name)
+        if role in ("trigger", "tick", "chosen"):
+            return True
+        self._broken = True
+        if role is None and self._maybe_wild(name):
+            return False
+        if role is not None:
+            what = "a NOT" if role == "NOT" else "an aggregate"
+            hint = "a NOT binds nothing" if role == "NOT" else "use its ?v"
+            self._found.error(
+                "D1303", f"`{name}` is {what}: it has no values outside its own conjunct", span, hint=hint
+            )
+        elif name in self._later:
+            self._found.error(
+                "D1302",
+                f"`{name}` comes later in this rule",
+                span,
+                hint="write its conjunct before this one, or move the condition behind it",
+                notes=(f"it stands at {self._later[name]}",),
+            )
+        else:
+            known = [n for n, r in self._known.roles.items() if r in ("trigger", "tick", "chosen")]
+            known += [own] if own is not None else []
+            self._found.error(
+                "D1301",
+                f"no event of this rule is called `{name}`",
+                span,
+                hint=nearest(name, known) or (f"known here: {' '.join(known)}" if known else ""),
+            )
+        return False
+
+    def _maybe_wild(self, name: str) -> bool:
+        """Whether an unknown name may be one that an unreadable or unknown event was meant to have."""
+        return self._lost or name in self._known.wild or bool(nearest(name, self._known.wild))
+
+    def _total_use(self, name: str, own: str | None, span: Span | None) -> None:
+        """`?name` is an aggregate that is known here; `own` is the event of the conjunct it stands in."""
+        if name in self._known.totals or "?" + name in self._known.wild:
+            return
+        self._broken = True
+        carriers = [p.name for p in self._known.positions.values() if name in p.variables]
+        carriers.sort(key=lambda carrier: carrier != own)  # that of its own conjunct is the likely one
+        later = [
+            c for c in self._syntax.conjuncts if isinstance(c, SummariseSyntax) and c.variable.text == name
+        ]
+        notes: tuple[str, ...] = ()
+        if later:
+            hint = "an aggregate is known behind its conjunct"
+            notes = (f"it stands at {later[0].variable.span}",)
+        elif carriers:
+            hint = f"write `{carriers[0]}.?{name}`"
+        else:
+            hint = nearest(name, self._known.totals, "?") or "attributes are written `Event.?x`"
+        self._found.error("D1304", f"no aggregate is called `?{name}` here", span, hint=hint, notes=notes)
+
+    # -- the end of a rule ------------------------------------------------------------
+
+    def _bindings(self) -> tuple[Binding, ...]:
+        found: dict[str, Binding] = {}
+        for written in self._syntax.bindings:
+            self._check(written.expression, None)
+            name = written.variable
+            if name.text in found:
+                self._found.error("D1108", f"WITH binds `?{name.text}` twice", name.span,
+                                  hint="choose another name")  # fmt: skip
+                self._broken = True
+                continue
+            found[name.text] = Binding(name.text, written.expression, name.span)
+        return tuple(found.values())
+
+    def _template(self) -> None:
+        bound = {b.variable.text for b in self._syntax.bindings}
+        told: set[str] = set()
+        for name in self._syntax.template_names:
+            if name.text in bound or name.text in told or (not self._syntax.whole and not bound):
+                continue
+            told.add(name.text)
+            self._broken = True
+            carriers = [p.name for p in self._known.positions.values() if name.text in p.variables]
+            hint = nearest(name.text, bound, "?")
+            if carriers and not hint:
+                hint = f"add `WITH ?{name.text} := {carriers[0]}.?{name.text}`"
+            elif name.text in self._known.totals and not hint:
+                hint = f"add `WITH ?{name.text} := ?{name.text}`"
+            self._found.error(
+                "D1305",
+                f"WITH does not bind `?{name.text}`",
+                name.span,
+                hint=hint or f"add `WITH ?{name.text} := …`",
+            )
+
+    def _consuming(self) -> None:
+        told: set[str] = set()
+        for name in self._syntax.consuming:
+            role = self._known.roles.get(name.text)
+            if name.text in told:
+                self._found.warning(
+                    "D1306", f"`{name.text}` is consumed twice", name.span, hint="delete one of them"
+                )
+            told.add(name.text)
+            if role == "chosen" or (role is None and name.text in self._known.wild):
+                continue
+            self._broken = True
+            chosen = [n for n, r in self._known.roles.items() if r == "chosen"]
+            if role is None:
+                message = f"no event of this rule is called `{name.text}`"
+            else:
+                what = {"trigger": "the trigger", "tick": "the trigger", "NOT": "a NOT"}.get(
+                    role, "an aggregate"
+                )
+                message = f"`{name.text}` is {what} and cannot be consumed"
+            hint = nearest(name.text, chosen) if role is None else ""
+            if not hint and chosen:
+                hint = f"only EACH, LAST and FIRST choose an event: {' '.join(chosen)}"
+            self._found.error(
+                "D1306", message, name.span, hint=hint or "this rule chooses no event to consume"
+            )
