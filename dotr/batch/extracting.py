@@ -13,6 +13,7 @@ from dotr.batch.time_gaps import Cutoff
 from dotr.batch.verifying import FactOracle
 from dotr.core.deployment import Deployment
 from dotr.core.funnel import FactCounts
+from dotr.core.instant import OnState
 from dotr.errors import Diagnostic
 from dotr.events import Clock, Fact, Time
 from dotr.late import dataclass
@@ -56,6 +57,10 @@ class Extracting:
         self._oracle: FactOracle | None = None
         if treatment.verify:
             self._oracle = FactOracle(deployment.program, deployment.background, clock)
+
+    def tell_states(self, on_state: OnState | None) -> None:
+        """From now on every instant that is not in error is told with what holds at it."""
+        self._instants.on_state = on_state
 
     def facts(self, time: Time, graphs: Sequence[list[Triple]] | None) -> Mapping[str, Sequence[Fact]]:
         """Stream name → facts of the instant at which `graphs` came, in canonical order; None is a tick.

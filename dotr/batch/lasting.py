@@ -27,6 +27,7 @@ from dotr.batch.findings import packed
 from dotr.batch.runs import LEAST, MOST
 from dotr.batch.time_slices import balanced_slices
 from dotr.core.deployment import Deployment, Settings
+from dotr.core.instant import OnState
 from dotr.core.lasting_model import LastingModel
 from dotr.core.parts import Part
 from dotr.core.periods import Periods
@@ -86,7 +87,7 @@ class LastingContent(NamedTuple):
 @dataclass(slots=True)
 class SliceDone:
     """What came of a slice beside its events. `inconsistent`: what it begins with contradicts itself, and
-    nothing was run.
+    nothing was run. `states`: the name of the file of enriched graphs, of those that the slice owns.
     """
 
     dropped: int = 0
@@ -96,6 +97,7 @@ class SliceDone:
     letters: list[str] = field(default_factory=list)
     findings: list[tuple[Time, str]] = field(default_factory=list)
     inconsistent: bool = False
+    states: str = ""
 
 
 def make_lasting_job(
@@ -131,7 +133,7 @@ def slices(
             starts = range(-(-quantiles[0] // step) * step, last + 1, step)
         for start, end in pairwise([None, *starts, None]):
             found.append(Slice(rules, None if start is None else start - horizon, start, end))
-    return found
+    return found or [Slice(())]
 
 
 def joined(before: Slice, after: Slice) -> Slice:
@@ -186,6 +188,11 @@ def _content(key: str, content: bytes) -> LastingContent:
     return loaded
 
 
+def clock_of(job: LastingJob) -> Clock:
+    """How the log of a job writes time."""
+    return _content(job.key, job.content).clock
+
+
 @lru_cache(maxsize=4)
 def _deployment(key: str, content: bytes, rules: tuple[int, ...]) -> Deployment:
     whole = _content(key, content)
@@ -200,8 +207,11 @@ def _deployment(key: str, content: bytes, rules: tuple[int, ...]) -> Deployment:
 class SliceRun:
     """Owns the run of one slice: `events` has them, and when it has ended `done` the rest."""
 
-    def __init__(self, job: LastingJob, slice_: Slice, state: State | None) -> None:
+    def __init__(
+        self, job: LastingJob, slice_: Slice, state: State | None, on_state: OnState | None = None
+    ) -> None:
         self.done = SliceDone()
+        self._on_state = on_state
         self._job, self._slice, self._state = job, slice_, state
         self._content = _content(job.key, job.content)
         self.program, self.clock = self._content.program, self._content.clock
@@ -220,6 +230,7 @@ class SliceRun:
             on_finding=lambda found: done.findings.append((pipeline.latest or 0, json.dumps(packed(found)))),
             on_overworked=(lambda *_: None) if forgiving else None,
             verify=content.treatment.verify,
+            on_state=None if self._on_state is None else self._state_at,
         )
         pipeline.begin(content.clock)
         self._begin(pipeline)
@@ -275,6 +286,10 @@ class SliceRun:
             for event in emission:
                 if self._slice.owns(event.time):
                     yield event
+
+    def _state_at(self, time: Time, triples: Sequence[Triple]) -> None:
+        if self._slice.owns(time) and self._on_state is not None:
+            self._on_state(time, triples)
 
     def _refused(self, time: Time, parts: Sequence[Part], error: DotrError) -> None:
         if self._slice.owns(time):

@@ -40,6 +40,7 @@ from dotr.errors import Diagnostic, EngineError, UnsupportedError
 from dotr.events import Time
 from dotr.io.decode.compression import is_packed
 from dotr.io.decode.parquet import SUFFIX
+from dotr.io.enriched_graphs import StatePart
 from dotr.io.files.outputs import unwritable
 from dotr.late import dataclass
 
@@ -68,7 +69,7 @@ class _Read:
 @dataclass(frozen=True, slots=True)
 class _Extracted:
     """What an extracting task did: its instants that are not in error, and dead letters of those that are;
-    findings by time; facts by query.
+    findings by time; facts by query; the name of the file of enriched graphs.
     """
 
     instants: int
@@ -76,6 +77,7 @@ class _Extracted:
     letters: list[str]
     findings: list[tuple[Time, str]]
     counted: str
+    states: str = ""
 
 
 class LocalRunner:
@@ -173,7 +175,9 @@ class _Run:
         layout = lay_out(plan, self.processes, quantiles, last, request.slice_length)
         shipped = ship(make_job(request.deployment, log.clock, layout, request.treatment, cut))
         tasks = self.processes * PARTS * 2
-        done = self._round("extract", partial(_extract, shipped, self.scratch, tasks), list(range(buckets)))
+        extract_ = partial(_extract, shipped, self.scratch, tasks, request.states)
+        done = self._round("extract", extract_, list(range(buckets)))
+        report.states = [extracted.states for extracted in done if extracted.states]
         report.instants = sum(extracted.instants for extracted in done)
         report.letters += [letter for extracted in done for letter in extracted.letters]
         weights: list[Weight] = []
@@ -279,7 +283,7 @@ def _bucket(time: Time, buckets: int) -> int:
     return (time * 0x9E3779B97F4A7C15 >> 20) % buckets
 
 
-def _extract(shipped: Shipped, scratch: str, tasks: int, bucket: int) -> _Extracted:
+def _extract(shipped: Shipped, scratch: str, tasks: int, states: str | None, bucket: int) -> _Extracted:
     """Round 2, one bucket of instants: facts to files by task."""
     table = load(scratch, f"graphs-{bucket}-", GRAPHS)
     worker = shipped.worker()
@@ -290,6 +294,8 @@ def _extract(shipped: Shipped, scratch: str, tasks: int, bucket: int) -> _Extrac
     refused: set[Time] = set()
     findings: list[tuple[Time, str]] = []
     counted = "{}"
+    enriched = None if states is None else StatePart(states, worker.job.clock)
+    worker.extracting.tell_states(None if enriched is None else enriched.write)
 
     def accepted() -> Iterator[FactRow]:
         nonlocal counted
@@ -306,7 +312,8 @@ def _extract(shipped: Shipped, scratch: str, tasks: int, bucket: int) -> _Extrac
 
     _spill(scratch, tasks, str(bucket), accepted())
     known = set(times) - refused
-    return _Extracted(len(known), min(known, default=None), letters, findings, counted)
+    written = "" if enriched is None else enriched.close()
+    return _Extracted(len(known), min(known, default=None), letters, findings, counted, written)
 
 
 def _spill(scratch: str, tasks: int, name: str, rows: Iterable[tuple[int, Time, str]]) -> None:

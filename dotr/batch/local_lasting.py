@@ -25,6 +25,7 @@ from dotr.batch.lasting import (
     SliceDone,
     SliceRun,
     State,
+    clock_of,
     joined,
     make_lasting_job,
     slices,
@@ -36,6 +37,7 @@ from dotr.batch.scratch import GRAPHS, Files, load
 from dotr.core.parts import labelled
 from dotr.core.periods import declared
 from dotr.events import Message, Time
+from dotr.io.enriched_graphs import StatePart
 from dotr.ir import Hold
 from dotr.late import dataclass
 
@@ -95,7 +97,7 @@ def run_slices(
             if part.done is None or state != part.state:
                 part.state, part.done = state, None
         waiting = [part for part in parts if part.done is None]
-        work = partial(_run, job, cut, scratch, folder, request.format_)
+        work = partial(_run, job, cut, scratch, folder, request.format_, request.states)
         results = round_("detect", work, [(part.slice, part.numbers, part.state) for part in waiting])
         for part, (written, done) in zip(waiting, results, strict=True):
             part.written, part.done = written, done
@@ -141,6 +143,8 @@ def _sum_up(report: Report, parts: Sequence[_Part]) -> None:
             refused |= part.done.refused
         if part.written.file:
             report.files.append(part.written.file)
+        if part.done.states:
+            report.states.append(part.done.states)
     # every slice of the rules that are cut counts its instants; rules that are not cut see all of them again
     first = [part for part in parts if part.slice.rules == parts[-1].slice.rules]
     report.instants = sum(part.done.instants for part in first if part.done is not None)
@@ -177,6 +181,7 @@ def _run(
     scratch: str,
     folder: str,
     format_: str,
+    states: str | None,
     task: tuple[Slice, Sequence[int], State | None],
 ) -> tuple[Written, SliceDone]:
     """One slice: its events to a file of the output."""
@@ -188,6 +193,11 @@ def _run(
         times, texts = table.column("time").to_pylist(), table.column("graph").to_pylist()
         own = zip(times, texts, strict=True)
         rows += own if not place or start is None else (row for row in own if row[0] >= start)
-    run = SliceRun(job, slice_, state)
+    told = states is not None and slice_.rules == cut[-1].rules  # one slice of each time tells of it
+    clock = clock_of(job)
+    enriched = StatePart(states, clock) if told and states is not None else None
+    run = SliceRun(job, slice_, state, None if enriched is None else enriched.write)
     written = write_events(folder, format_, run.program, run.clock, run.events(rows))
+    if enriched is not None:
+        run.done.states = enriched.close()
     return written, run.done

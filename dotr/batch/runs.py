@@ -46,7 +46,8 @@ Tell = Callable[[str, int, int, int], None]
 class Request:
     """One run. `slice_length` in µs, None to choose.
 
-    `max_jump`: how far ahead of the one before it an instant may lie, in µs; None: anywhere.
+    `max_jump`: how far ahead of the one before it an instant may lie, in µs; None: anywhere. `states`: the
+    folder of enriched graphs, None where they are not asked for; everything must be materialised.
     """
 
     deployment: Deployment
@@ -56,6 +57,7 @@ class Request:
     format_: str = "jsonl"
     treatment: Treatment = PLAIN
     max_jump: Time | None = None
+    states: str | None = None
 
     @property
     def program(self) -> Program:
@@ -69,8 +71,9 @@ class Request:
 class Report:
     """What came of a run; `files` are the names of output files in the unfinished folder, in order.
 
-    `streams`: facts by query; `passed`: how far trigger facts came, by rule; `ticking`: the first and the
-    last instant that was run. `counted`: whether there is a funnel: where something lasts, slices count none.
+    `states`: those of enriched graphs. `streams`: facts by query; `passed`: how far trigger facts came, by
+    rule; `ticking`: the first and the last instant that was run. `counted`: whether there is a funnel: where
+    something lasts, slices count none.
     """
 
     graphs: int = 0
@@ -90,6 +93,7 @@ class Report:
     passed: dict[str, Passed] = field(default_factory=dict)
     ticking: tuple[Time, Time] | None = None
     counted: bool = True
+    states: list[str] = field(default_factory=list)
 
     def add_counted(self, text: str) -> None:
         """Add what a task counted (`Detected.counted`)."""

@@ -12,6 +12,7 @@ import signal
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from time import monotonic
@@ -38,6 +39,7 @@ from dotr.cli.options import (
     program_options,
     reading,
     source_options,
+    state_option,
     summary_options,
 )
 from dotr.cli.run import DeadLetters, Telling, outputs_apart
@@ -105,6 +107,7 @@ from dotr.tesla.partitioning import By, describe
 @budget_option
 @event_options
 @summary_options
+@state_option
 def command(
     rules: str,
     logs: tuple[str, ...],
@@ -137,6 +140,7 @@ def command(
     except_: tuple[str, ...],
     summary_: str,
     verbose: bool,
+    states: str | None,
 ) -> None:
     """Detect composite events in a log that is already there; the events are those of `dotr run`.
 
@@ -155,10 +159,13 @@ def command(
     documents = [*program.background, *background]
     if only_ or except_:
         program = needed(events_wanted(program, only_, except_))
-    outputs_apart(_here([plain_path(out)]), [on_error], _here([*texts.read_files, *documents, *places]))
+    given_states = None if states is None else plain_path(states.rstrip("/"))
+    outputs = [plain_path(out), *([given_states] if given_states is not None else [])]
+    outputs_apart(_here(outputs), [on_error], _here([*texts.read_files, *documents, *places]))
     render.say_all(program.warnings)
     triples = read_background(documents, base, max_document, named=program.named)
-    deployment = Deployment(program, triples, Settings(materialize_all=materialize == "all", budget=budget))
+    everything = materialize == "all" or states is not None
+    deployment = Deployment(program, triples, Settings(materialize_all=everything, budget=budget))
     plan = deployment.partitioning(By(by))
     spark = asked_of_spark(master, conf, packages, py_files, archives, parallelism)
     if engine == "auto":
@@ -167,6 +174,7 @@ def command(
             render.note(f"engine {engine}: {why}")
     with closing(_runner(engine, spark, [*places, plain_path(out)])) as runner:
         folder = _folder(runner, plain_path(out), format_, overwrite)
+        enriched = None if given_states is None else _states_folder(given_states, overwrite)
         with DeadLetters(on_error, overwrite) as dead:
             log = listed_log(runner, places, options, dead.fails)
             if not quiet:
@@ -176,7 +184,7 @@ def command(
             treatment = Treatment(verify, not dead.fails)
             request = Request(deployment, log, By(by), slice_, format_, treatment, max_jump)
             telling = Telling(os.path.basename(rules), quiet, verbose, summary_ == "json")
-            report = _run(request, runner, folder, telling)
+            report = _run(request, runner, folder, telling, enriched)
             render.say_all(report.findings)
             for letter in report.letters:
                 dead.keep(lambda letter=letter: letter)  # type: ignore[misc]  # mypy does not infer defaults
@@ -217,6 +225,14 @@ def _folder(runner: Runner, out: str, format_: str, overwrite: bool) -> Folder:
     return RemoteFolder(runner.session(), out, format_, overwrite)
 
 
+def _states_folder(path: str, overwrite: bool) -> OutputFolder:
+    """The folder of --emit-state. Raises UsageError D4127 where tasks cannot write it themselves."""
+    if is_remote(path):
+        hint = "write to a folder of this machine, or one that all workers share"
+        raise UsageError(Diagnostic("D4127", f"`{path}` is not of this machine", hint=hint))
+    return OutputFolder(path, overwrite)
+
+
 def listed_log(runner: Runner, places: Sequence[str], options: SourceOptions, fail: bool) -> LogListing:
     """The log, of which some may be here and some where only Spark can reach it."""
     log = open_log([place for place in places if not is_remote(place)], options, fail)
@@ -230,21 +246,30 @@ def listed_log(runner: Runner, places: Sequence[str], options: SourceOptions, fa
     return open_remote(runner.session(), remote, log)
 
 
-def _run(request: Request, runner: Runner, folder: Folder, telling: Telling) -> Report:
-    """Run, then give the output its name; a run that fails or is stopped leaves nothing."""
+def _run(
+    request: Request, runner: Runner, folder: Folder, telling: Telling, states: OutputFolder | None = None
+) -> Report:
+    """Run, then give the outputs their names; a run that fails or is stopped leaves nothing."""
     begun, start = datetime.now(UTC), monotonic()
     progress = Stages(not telling.quiet and sys.stderr.isatty())
     part = folder.open()
+    if states is not None:
+        request = replace(request, states=states.open())
     before = signal.signal(signal.SIGTERM, _stopped)
     logged = logging.root.manager.disable
     logging.disable()  # Ctrl-C breaks off a talk with the JVM, which Py4J logs with tracebacks
     try:
         report = runner.run(request, part, progress.tell)
         extra = {**_versions(), **_about(request, runner, begun, monotonic() - start)}
-        folder.finish(report.files, run_file(request, report, extra))
+        told = run_file(request, report, extra)
+        if states is not None:
+            states.finish(report.states, told)
+        folder.finish(report.files, told)
     except BaseException:
         progress.clear()
         folder.abandon()
+        if states is not None:
+            states.abandon()
         raise
     finally:
         signal.signal(signal.SIGTERM, before)

@@ -257,6 +257,18 @@ def output_options(formats: tuple[str, ...] = EVENT_FORMATS) -> Callable[[F], F]
     return lambda function: _decorated(function, options)
 
 
+def state_option(function: F) -> F:
+    """`--emit-state`."""
+    option = click.option(
+        "--emit-state",
+        "states",
+        type=file_name,
+        metavar="FILE",
+        help="Write enriched graphs there, too: what holds at each instant beside the background.",
+    )
+    return option(function)
+
+
 def summary_options(function: F) -> F:
     """`--summary --verbose`."""
     options = (

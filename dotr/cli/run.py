@@ -25,6 +25,7 @@ from dotr.cli.options import (
     program_options,
     reading,
     source_options,
+    state_option,
     summary_options,
 )
 from dotr.core.deployment import Deployment, Settings
@@ -32,6 +33,7 @@ from dotr.core.parts import Part
 from dotr.core.pipeline import Pipeline
 from dotr.errors import DataError, Diagnostic, DotrError, ProgramError, UsageError
 from dotr.events import Clock, Time
+from dotr.io.enriched_graphs import StateFile, refuse_name
 from dotr.io.error_policy import ErrorPolicy
 from dotr.io.files.background import BackgroundFiles, read_background
 from dotr.io.files.event_sinks import EventSink, ParquetSink, TextSink
@@ -68,6 +70,7 @@ from dotr.survey.sample import Sample
     metavar="TIME RULES",
     help="From TIME on these RULES hold, and their background; may be repeated.",
 )
+@state_option
 @click.option("--explain", is_flag=True, help='Put the proof of each event into its JSON line: "because".')
 def command(
     rules: str,
@@ -95,6 +98,7 @@ def command(
     verbose: bool,
     then: tuple[tuple[str, str], ...],
     explain: bool,
+    states: str | None,
 ) -> None:
     """Replay SOURCEs in time order through RULES and print composite events.
 
@@ -106,12 +110,17 @@ def command(
     texts = RuleTexts()
     program = load_program([rules, *more_rules], texts)
     documents = [*program.background, *background]
-    outputs_apart([output] if output else [], [on_error, late], [*texts.read_files, *documents, *sources])
+    if states is not None:
+        refuse_name(states, "dotr run")
+    written = [path for path in (output, states) if path]
+    outputs_apart(written, [on_error, late], [*texts.read_files, *documents, *sources])
     if only_ or except_:
         program = needed(events_wanted(program, only_, except_))
     render.say_all(program.warnings)
     triples = BackgroundFiles(documents, base, max_document, named=program.named)
-    deployment = Deployment(program, triples, Settings(materialize_all=materialize == "all", budget=budget))
+    everything = materialize == "all" or states is not None
+    deployment = Deployment(program, triples, Settings(materialize_all=everything, budget=budget))
+    enriched = None if states is None else StateFile(states, overwrite, lambda: replay.pipeline.clock)
     make: Callable[..., Pipeline] = Pipeline
     write: Formatter | None = None
     if explain:
@@ -132,9 +141,11 @@ def command(
                 on_finding=lambda finding: replay.found(finding),
                 verify=verify,
                 max_jump=max_jump,
+                on_state=None if enriched is None else enriched.write,
             ),
             delayed,
             Telling(os.path.basename(rules), quiet, verbose, summary_ == "json"),
+            enriched,
         )
         for at, later in then:
             when, clock = given_time(at, options.unit, None, "--then")
@@ -259,6 +270,7 @@ class Replay:
     pipeline: Pipeline
     delayed: DeadLetters
     telling: Telling
+    states: StateFile | None = None
     origins: Lineage = field(init=False)
     _graph: TimedGraph | None = field(default=None, init=False)
     _progress: render.Progress = field(default_factory=lambda: render.Progress(False), init=False)
@@ -287,11 +299,15 @@ class Replay:
         try:
             self._replay(sink, progress)
             sink.finish()
+            if self.states is not None:
+                self.states.finish()
         except BrokenPipeError:
             raise
         except BaseException:
             progress.clear()
             sink.abandon()
+            if self.states is not None:
+                self.states.abandon()
             if isinstance(sink.output, FileOutput):
                 render.note(f"what was emitted so far is in {sink.output.part}")
             raise

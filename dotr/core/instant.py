@@ -10,7 +10,7 @@ Method:  quickly first, within a part of the budget (budget.py): queries share w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -33,6 +33,8 @@ from dotr.sparql.units import Alone
 
 Graphs: TypeAlias = Sequence[list[Triple]]
 Facts: TypeAlias = Mapping[str, Sequence[Fact]]
+
+OnState: TypeAlias = Callable[[Time, Sequence[Triple]], None]
 
 Known: TypeAlias = tuple[Time, Sequence[Triple] | Sequence[Message], Facts, bool]
 """(time, what came, stream → facts, whether a graph came) of an instant: triples, or messages where something
@@ -72,6 +74,10 @@ class Instants:
         self._ontology = program.entailment is not Entailment.NONE
         self._alone: Memo[Term, Alone | None] = Memo(self._alone_of, longest=1 << 12)
         self._canonical: tuple[Materialiser, CanonicalExtractor] | None = None
+        self._state: list[Triple] = []
+        self.on_state: OnState | None = None
+        """Called with every instant at which graphs came and the triples of K(t) that do not hold by the
+        background alone, sorted; everything must be materialised."""
 
     def begin(self, clock: Clock, on_finding: Finding | None = None) -> None:
         """A run begins, which writes time so; `on_finding` is called with what is to be said about an instant
@@ -89,7 +95,7 @@ class Instants:
         """
         if graphs is None:
             return time, (), self._facts(time, ()), False
-        if len(graphs) == 1 and len(graphs[0]) == 1:
+        if len(graphs) == 1 and len(graphs[0]) == 1 and self.on_state is None:
             subject, predicate, object_ = graphs[0][0]
             if subject[0] != "_" != object_[0] and (alone := self._alone[predicate]) is not None:
                 try:
@@ -97,7 +103,10 @@ class Instants:
                 except ProgramError:
                     pass  # heavier than that: as any other
         triples = instant_triples(graphs, time)
-        return time, triples, self._facts(time, triples), True
+        facts = self._facts(time, triples)
+        if self.on_state is not None:
+            self.on_state(time, self._state)
+        return time, triples, facts, True
 
     def _facts(self, time: Time, triples: Sequence[Triple]) -> Facts:
         try:
@@ -109,7 +118,16 @@ class Instants:
         facts = self._once(enrich, extract, time, sorted(triples))
         if enrich.joined:
             self._canonical = None  # what rules join for is not to cost later instants
+        if self.on_state is not None:
+            self._state = self._whole(sorted(triples))
         return facts
+
+    def _whole(self, triples: Sequence[Triple]) -> list[Triple]:
+        """What an instant brings, where the quick way gave it up. Raises ProgramError for too much work."""
+        enrich = Materialiser((), closed=self.enrich.closed, limits=Limits(budget=self._budget))
+        enrich.store.moment.clock = self.clock
+        enrich.instant(triples)
+        return sorted(enrich.added())
 
     def _once(
         self,
@@ -128,6 +146,8 @@ class Instants:
                 raise DataError(self._placed(clashes, time))
             if self._findings is not None and (found := enrich.findings()):
                 self._findings.found(found, time, self.clock)
+            if self.on_state is not None and enrich is self.enrich:
+                self._state = sorted(enrich.added())
         finally:
             enrich.forget()
         return facts

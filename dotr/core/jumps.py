@@ -13,9 +13,12 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dotr.budget import BUDGET
+from dotr.core.enrich import wanted
 from dotr.core.lasting import ENGINES, Facts, LastingKnowledge
 from dotr.core.parts import Part, labelled
 from dotr.core.periods import Entry, Periods, StatedChange
+from dotr.datalog.materialiser import Materialiser
+from dotr.datalog.owl_lists import rules_over
 from dotr.events import Clock, Message, Time
 from dotr.ir import Program
 from dotr.rdf.terms import Triple
@@ -30,7 +33,8 @@ class Replacement(NamedTuple):
 
 class Jump(NamedTuple):
     """One instant of what lasts. `graph`: whether a graph came; `tick`: whether an EVERY is due; `program`:
-    what holds from this instant on.
+    what holds from this instant on; `state`: where messages came and it is asked for, K(t) without what the
+    background alone gives.
     """
 
     facts: Facts
@@ -38,6 +42,7 @@ class Jump(NamedTuple):
     graph: bool = False
     tick: bool = False
     program: Program | None = None
+    state: Sequence[Triple] = ()
 
     @property
     def seen(self) -> bool:
@@ -46,7 +51,9 @@ class Jump(NamedTuple):
 
 
 class Jumps:
-    """Owns what is stated, what follows from it, and the programs that are still to come."""
+    """Owns what is stated, what follows from it, and the programs that are still to come. `states`: what
+    holds at instants is told; everything must be materialised.
+    """
 
     def __init__(
         self,
@@ -57,6 +64,7 @@ class Jumps:
         materialize_all: bool = False,
         budget: int = BUDGET,
         engine: str = "maintenance",
+        states: bool = False,
     ) -> None:
         self.program = program
         self.useless = 0
@@ -65,6 +73,8 @@ class Jumps:
         """Whether the last M was one: not after `overlook`."""
         self._background = frozenset(background)
         self._periods = Periods(self._background, program.holds)
+        self._states = states
+        self._given: frozenset[Triple] | None = None  # what the background alone gives
         self.clock, self._all, self._budget, self._engine = clock, materialize_all, budget, engine
         self._knowledge: LastingKnowledge = self._opened()
         self._ahead: dict[Time, Replacement] = {}
@@ -94,11 +104,15 @@ class Jumps:
         stated = self._stated(time, messages, replacement)
         knowledge = self._knowledge
         program = None if replacement is None else replacement.program
+        state: Sequence[Triple] = ()
         try:
             facts = knowledge.change(time, stated, program)
             if came or tick or facts:
                 graph = [triple for message in messages for triple in message.graph or ()]
                 facts = {**knowledge.facts(time, graph if came else None), **facts}
+            if self._states and messages:
+                graph = [triple for message in messages for triple in message.graph or ()]
+                state = sorted(knowledge.state(graph) - self._background_alone(replacement))
         except BaseException:
             knowledge.abandon()
             self._periods.undo()
@@ -107,7 +121,16 @@ class Jumps:
         knowledge.keep()
         self._settle(time, stated, replacement)
         self.consistent = True
-        return Jump(facts, messages, came, tick, program)
+        return Jump(facts, messages, came, tick, program, state)
+
+    def _background_alone(self, replacement: Replacement | None) -> frozenset[Triple]:
+        """What the background and the rules give without any message."""
+        if self._given is None or replacement is not None:
+            program, background = replacement or (self.program, self._background)
+            rules = rules_over(program, background)
+            closed = Materialiser(rules, background, needed=wanted(program, materialize_all=True))
+            self._given = frozenset(closed.state())
+        return self._given
 
     def overlook(self, time: Time, tick: bool) -> Jump:
         """Go on to an instant that is in error though no message is to blame: it has no facts."""

@@ -48,6 +48,9 @@ class LastingKnowledge(Protocol):
         Raises DotrError as `change` does, and D2601; the change is open still.
         """
 
+    def state(self, graph: Sequence[Triple]) -> set[Triple]:
+        """K(t) with the change that is open: as far as it is materialised. Raises as `facts` does."""
+
     def keep(self) -> None:
         """Settle the open change: its answers are the ones that the next change is compared with."""
 

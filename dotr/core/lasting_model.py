@@ -256,6 +256,15 @@ class LastingModel:
         finally:
             instants.forget()
 
+    def state(self, graph: Iterable[Triple]) -> set[Triple]:
+        """K(t) over a graph, which is gone afterwards. Raises as `facts`."""
+        instants = self._instants
+        instants.instant(dict.fromkeys(graph))
+        try:
+            return {*self.aside, *instants.state()}
+        finally:
+            instants.forget()
+
 
 def _declared(program: Program) -> list[Relation] | None:
     """The relations of HOLD lines; None for all."""

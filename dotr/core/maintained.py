@@ -82,6 +82,10 @@ class Maintenance:
         assert self._now.model is not None, "a change was opened"
         return self._now.model.facts(graph or (), time)
 
+    def state(self, graph: Sequence[Triple]) -> set[Triple]:
+        assert self._now.model is not None, "a change was opened"
+        return self._now.model.state(graph)
+
     def keep(self) -> None:
         self._kept, self._undo = self._now, None
 

@@ -22,7 +22,7 @@ from dotr.core.detect import Detector
 from dotr.core.emit import Emission, Emitter
 from dotr.core.findings import Finding
 from dotr.core.funnel import FactCounts, Funnel, funnels, joined
-from dotr.core.instant import REFUSABLE, Facts, Known
+from dotr.core.instant import REFUSABLE, Facts, Known, OnState
 from dotr.core.lasting_instants import LastingInstants, is_refusable
 from dotr.core.overwork import LeftOut, Overworked
 from dotr.core.parts import Instant, Part, part_of, plain
@@ -70,7 +70,8 @@ class Pipeline:
     it raises ends the call there, the next goes on. `on_matches` is called with the matches of each instant
     that has some, those of PRIVATE rules included. `on_facts` is called with the facts of each instant and
     whether a graph came, and returns those that are detected. `on_jump` is called with each instant of what
-    lasts, before it is detected.
+    lasts, before it is detected. `on_state` is called with every instant at which a message came, and the
+    triples that hold at it and not by the background alone, sorted; everything must be materialised.
     """
 
     def __init__(
@@ -88,6 +89,7 @@ class Pipeline:
         on_matches: Observer | None = None,
         on_facts: FactsAt | None = None,
         on_jump: Callable[[Time, Jump], None] | None = None,
+        on_state: OnState | None = None,
     ) -> None:
         self.deployment = deployment
         self.program = deployment.program
@@ -109,7 +111,7 @@ class Pipeline:
         """Whether a `replace` has come to pass."""
         self._max_jump, self._pause = max_jump, pause
         self._on_matches, self._on_jump = on_matches, on_jump
-        self._on_facts = on_facts
+        self._on_facts, self._on_state = on_facts, on_state
         self._tick()
         self._in_order = lateness == 0
         self._graphs: list[Part] = []  # those of the latest instant, while it is open
@@ -137,6 +139,7 @@ class Pipeline:
         check_units(self.program, clock)
         self.clock = clock
         self.instants.begin(clock, self._on_finding)
+        self.instants.on_state = self._on_state
         self._detect = self._new_detector(clock)
         if self._oracle is not None:
             self._oracle.begin(clock)
@@ -512,6 +515,7 @@ class Pipeline:
             self.clock,
             materialize_all=deployment.settings.materialize_all,
             budget=deployment.settings.budget,
+            states=self._on_state is not None,
         )
         self._lasting = LastingInstants(jumps, self._told, self._oracle)
         if self._detect is not None:
@@ -547,6 +551,8 @@ class Pipeline:
             self._last = time
             if self._on_jump is not None:
                 self._on_jump(time, jump)
+            if self._on_state is not None and jump.messages:
+                self._on_state(time, jump.state)
             if jump.seen:
                 yield from self._found([(time, jump.messages, jump.facts, jump.graph)])
             if failed is not None:

@@ -66,6 +66,14 @@ class _View:
         finally:
             self._enrich.forget()
 
+    def state(self, triples: Iterable[Triple]) -> set[Triple]:
+        """What holds over the base and `triples`. Raises as `facts`."""
+        self._enrich.instant(dict.fromkeys(triples))
+        try:
+            return set(self._enrich.state())
+        finally:
+            self._enrich.forget()
+
 
 class _Model:
     """Owns a closed base: K over it for the queries of an instant, M for the standing ones."""
@@ -132,8 +140,12 @@ class Recomputation:
         return _differences(self._now.program, before, after, time)
 
     def facts(self, time: Time, graph: Sequence[Triple] | None) -> dict[str, list[Fact]]:
-        model = self._modelled(self._now, time)
+        model = self._modelled(self._now)
         return model.instant.facts([*self._overlay(model, self._now), *(graph or ())], time)
+
+    def state(self, graph: Sequence[Triple]) -> set[Triple]:
+        model = self._modelled(self._now)
+        return model.instant.state([*self._overlay(model, self._now), *graph])
 
     def keep(self) -> None:
         self._kept = self._now
@@ -190,7 +202,7 @@ class Recomputation:
     def _asked(self, kept: _Kept, time: Time) -> Answers:
         """Answers over M, which is made for that where the last one does not fit."""
         try:
-            model = self._modelled(kept, time)
+            model = self._modelled(kept)
             return model.answers(self._overlay(model, kept), time)
         except DataError as error:
             closed = self._model is not None and self._model.base == kept.stated - kept.held
@@ -199,7 +211,7 @@ class Recomputation:
         self._model = self._made(kept)  # schema follows
         return self._model.answers(self._overlay(self._model, kept), time)
 
-    def _modelled(self, kept: _Kept, time: Time) -> _Model:
+    def _modelled(self, kept: _Kept) -> _Model:
         model = self._model
         if model is None or model.program is not kept.program or not self._fits(model, kept):
             model = self._model = self._made(kept)

@@ -27,6 +27,7 @@ from dotr.batch.skew import Weight, skewed
 from dotr.batch.spark import failures
 from dotr.batch.spark import stages as frames
 from dotr.batch.spark.archives import ExtractArchives, ReadGraphs, ReadTimes
+from dotr.batch.spark.enriched import write_states
 from dotr.batch.spark.failures import shipped
 from dotr.batch.spark.placing import FACT_COLUMNS, by_part, one_task_each, parallelism
 from dotr.batch.spark.read_tasks import READ_COLUMNS, ReadSplits
@@ -144,6 +145,9 @@ class _Run:
             report.ticking = None if first is None else (first, layout.last)
             with self._stage("detect"):
                 self._write(by_part(facts, rows, layout, look.first, self._cores()), job)
+            if request.states is not None:
+                with self._stage("enrich"):
+                    report.states = write_states(instants, job, self.clock, request.states)
             return layout
         finally:
             kept.unpersist()
@@ -168,6 +172,8 @@ class _Run:
     def _only_archives(self) -> bool:
         """Whether tasks can read all of the log by row groups, and nothing in it may be refused."""
         log = self.request.log
+        if self.request.states is not None:
+            return False  # its instants are written, too
         here = (p.file.lower().endswith(SUFFIX) for s in log.splits for p in s.pieces)
         return log.fail and log.remote is None and all(here)
 

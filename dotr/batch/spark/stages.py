@@ -276,6 +276,13 @@ class _Extract:
         return parse_triples(graph, Format.NTRIPLES, place, self.base)
 
 
+def trusted_instants(batches: Batches, unit: int) -> Iterator[Instant]:
+    """Instants of (time in `unit` µs, graphs as dotr wrote them)."""
+    for batch in batches:
+        for time, graphs in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
+            yield micros(time, unit), [split_lines(graph) for graph in graphs]
+
+
 def micros(time: int | None, unit: int) -> Time:
     """A time column's value in microseconds. Raises DataError D2018, D2105."""
     if time is None:

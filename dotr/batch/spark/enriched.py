@@ -1,0 +1,53 @@
+"""Enriched graphs of a log, by Spark: `dotr batch --emit-state`.
+
+Place:   a job of its own beside those of stages.py, over the same instants; only where it is asked for.
+Method:  each task enriches its instants and writes what holds at them to a file of its own; it reports the
+         file's name, so that files of attempts that failed are not taken.
+Why not: rows beside those of facts, which are shuffled: enriched graphs are larger than the log.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from dotr.batch.arrow_batches import extract
+from dotr.batch.job import Shipped
+from dotr.batch.spark.failures import Batches, shipped, told
+from dotr.batch.spark.stages import trusted_instants
+from dotr.events import Clock
+from dotr.io.arrow_columns import texts
+from dotr.io.enriched_graphs import StatePart
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def write_states(instants: DataFrame, job: Shipped, clock: Clock, folder: str) -> list[str]:
+    """Write what holds at every instant to files in `folder`, which all workers share; their names."""
+    unit = clock.unit if clock.integer else 1
+    found = instants.mapInArrow(shipped(_Write(job, unit, folder)), "file string").collect()
+    return sorted(row.file for row in found if row.file)
+
+
+@dataclass(frozen=True, slots=True)
+class _Write:
+    shipped: Shipped
+    unit: int
+    folder: str
+
+    def __call__(self, batches: Batches) -> Batches:
+        return told(lambda: self._written(batches))
+
+    def _written(self, batches: Batches) -> Batches:
+        worker = self.shipped.worker()
+        part = StatePart(self.folder, worker.job.clock)
+        worker.extracting.tell_states(part.write)
+        try:
+            for _ in extract(worker, trusted_instants(batches, self.unit)):
+                pass  # facts, and letters, are those of the job beside this one
+        finally:
+            worker.extracting.tell_states(None)
+        yield pa.RecordBatch.from_arrays([texts([part.close()])], names=["file"])
