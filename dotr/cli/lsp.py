@@ -124,6 +124,7 @@ def make_server() -> LanguageServer:
             one for one in analysis.found if one.span is None or one.span.source.name == analysis.source.name
         ]
         others = len(analysis.found) - len(own)
+        own.sort(key=lambda one: one.severity is not Severity.ERROR)
         shown = [protocol(one) for one in own[:_SHOWN]]
         start = types.Range(types.Position(0, 0), types.Position(0, 0))
         for more, where in ((len(own) - _SHOWN, "here"), (others, "in files that this one names")):
