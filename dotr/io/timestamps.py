@@ -154,6 +154,14 @@ def _plain_datetime(text: str) -> Time | None:
     return None if minute is None or second is None else minute + second
 
 
+def plain_datetimes(texts: Sequence[str]) -> list[Time] | None:
+    """`parse_datetime` of texts that are all whole seconds of UTC in years of four digits; None of others."""
+    try:
+        return [_starts[text[:17]] + _SECONDS[text[17:]] for text in texts]
+    except KeyError:
+        return None
+
+
 def _minute(text: str) -> Time | None:
     """`2026-01-01T08:00` in microseconds, None if that is no minute."""
     try:
@@ -163,6 +171,17 @@ def _minute(text: str) -> Time | None:
 
 
 _minutes: Memo[str, Time | None] = Memo(_minute, limit=1 << 10)
+
+
+def _start(text: str) -> Time:
+    """`2026-01-01T08:00:` in microseconds. Raises KeyError if that is no minute."""
+    found = _minutes[text[:16]] if text[16:] == ":" else None
+    if found is None:
+        raise KeyError(text)
+    return found
+
+
+_starts: Memo[str, Time] = Memo(_start, limit=1 << 12)
 
 _FIRST = (date(1, 1, 1).toordinal() - _EPOCH_DAY) * _DAY
 _FINAL = (date(9999, 12, 31).toordinal() - _EPOCH_DAY + 1) * _DAY - 1

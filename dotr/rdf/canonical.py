@@ -32,11 +32,13 @@ _VALUE_TYPES = frozenset(
 _INTEGER = regex(r"-?[1-9][0-9]{0,17}|0")
 _DECIMAL = regex(r"-?[0-9]{1,18}\.[0-9]{1,18}")
 _DOUBLE = regex(r"[+-]?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?")
-_DATETIME = regex(  # but the 29th of February, which some years do not have
-    r"([0-9]{4}-(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)"
-    r"|(?:0[13578]|1[02])-31)T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9])"
-    r"(\.[0-9]{1,18})?(Z|[+-](?:0[0-9]|1[0-3]):[0-5][0-9])?"
+USUAL_DATETIME = (
+    r"[0-9]{4}-(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)"
+    r"|(?:0[13578]|1[02])-31)T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
 )
+"""dateTimes up to the second, but for the 29th of February, which some years do not have."""
+
+_DATETIME = regex(rf"({USUAL_DATETIME})(\.[0-9]{{1,18}})?(Z|[+-](?:0[0-9]|1[0-3]):[0-5][0-9])?")
 
 _PLACE = ox.NamedNode("urn:dotr:canonical")
 

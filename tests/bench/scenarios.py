@@ -18,6 +18,7 @@ from typing import Any
 
 from . import citybench, formats, phases, runners, workloads
 from . import lars as laser
+from . import tables as mapped
 from .harness import compare, once, same
 
 
@@ -429,7 +430,36 @@ def windows(size: Size) -> Result:
     return result
 
 
+def tables(size: Size) -> Result:
+    """Rows of tables through a compiled mapping."""
+    rows = mapped.measure(size.of(100_000, 10_000), size.times)
+    checks = {
+        f"{row['table']}: the template costs at most {TEMPLATE} µs a row": row["template µs"] <= TEMPLATE
+        for row in rows
+    }
+    checks["a template costs at most a fifth of parsing"] = all(row["to by hand"] <= 0.2 for row in rows)
+    return Result("tables", rows, {}, checks)
+
+
+TEMPLATE = 3.0
+"""µs: what is promised of templates, an absolute time unlike the others."""
+
 SCENARIOS: Mapping[str, Callable[[Size], Result]] = {
     scenario.__name__: scenario
-    for scenario in (table1, fig4, fig5, fig6, fig7, memory, ingest, lars, kb, imars, volz, delta, windows)
+    for scenario in (
+        table1,
+        fig4,
+        fig5,
+        fig6,
+        fig7,
+        memory,
+        ingest,
+        tables,
+        lars,
+        kb,
+        imars,
+        volz,
+        delta,
+        windows,
+    )
 }

@@ -17,7 +17,7 @@ from dotr.lars.engine import LarsEngine
 from dotr.lars.strata import strata
 from dotr.reference.lars import LiteralLars
 
-from . import citybench, formats, lars, peers, peers_flink, report, runners, workloads
+from . import citybench, formats, lars, peers, peers_flink, report, runners, tables, workloads
 from .harness import DifferenceError, same
 from .peers_closure import derives_schema
 from .peers_environment import Environment, Peer, PeerError
@@ -132,6 +132,10 @@ def test_a_difference_is_told_with_its_line() -> None:
 
 def test_every_format_is_read_whole() -> None:
     assert {row["format"] for row in formats.measure(20, 1)} == set(formats.ALONE)
+
+
+def test_tables_are_the_graphs_made_by_hand() -> None:
+    assert [row["table"] for row in tables.measure(700, 1)] == list(tables.TABLES)
 
 
 def test_the_last_line_is_json() -> None:

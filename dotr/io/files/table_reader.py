@@ -13,20 +13,21 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
+from itertools import islice
 from typing import Any, Protocol
 
 from dotr.core.parts import Part, all_triples
 from dotr.errors import DataError, Diagnostic
 from dotr.events import Time
 from dotr.io.decode.documents import read_some, too_large
-from dotr.io.decode.json_lines import raw_lines
+from dotr.io.decode.json_lines import Line, raw_lines
 from dotr.io.decode.line_blocks import line_blocks
 from dotr.io.error_policy import ErrorPolicy
 from dotr.io.graphs import Bookmark, Item, Mark, SourceOptions, TimedGraph
 from dotr.io.tables.arrow_files import open_columns
 from dotr.io.tables.cells import CellError
 from dotr.io.tables.compiled import CompiledMapping, Row, cell_error, cells_used, compile_mapping
-from dotr.io.tables.csv_rows import CsvRow, CsvRows, Dialect, ragged
+from dotr.io.tables.csv_rows import CsvRows, Dialect, TableRow, ragged
 from dotr.io.tables.json_rows import row_of
 from dotr.io.tables.mapping import TableMapping
 from dotr.io.timestamps import TimestampExtractor
@@ -35,6 +36,9 @@ from dotr.late import dataclass
 RUNG = "the mapping's time"
 
 _BLOCK = 1 << 18
+_TOGETHER = 1 << 9
+"""Rows that are made together; more are no cheaper."""
+_tuple = tuple.__new__  # of a named tuple's parts: its own `__new__` is a Python function
 
 
 class Counted(Protocol):
@@ -83,14 +87,19 @@ class TableReader:
         source = CsvRows(dialect, line, tap.count)
         columns = self._columns()
         compiled = self._compiled(columns) if columns else None
-        for row in self._rows(source, tap, left):
-            if compiled is None:
-                columns = self._header(row)
+        for rows in self._rows(source, tap):
+            if compiled is None and rows:
+                columns = self._header(rows[0])
                 compiled = self._compiled(columns)
-            elif row.cells:
-                yield self._csv_row(row, columns, compiled)
-                tap.settled()
-            left[0] = row.end
+                left[0] = rows.pop(0).end
+            if compiled is not None:
+                width = len(columns)
+                filled = (_of_width(row, width) for row in rows if row.cells)
+                for item in self._together(filled, "byte", compiled):
+                    yield item
+                    tap.settled()
+                    left[0] = item.end
+            left[0] = source.offset
 
     def _columns(self) -> list[str]:
         """The columns as far as they are known before the table is read."""
@@ -100,14 +109,15 @@ class TableReader:
             return found
         return list(self.mapping.columns)
 
-    def _header(self, row: CsvRow) -> list[str]:
+    def _header(self, row: TableRow) -> list[str]:
         if isinstance(row.cells, CellError):
             raise cell_error(row.cells, f"{self.name}:{row.line}")
-        columns = [name.strip().removeprefix("\ufeff") for name in row.cells]
+        columns = [(name or "").strip().removeprefix("\ufeff") for name in row.cells]
         self._carried = json.dumps(columns, ensure_ascii=False)
         return columns
 
-    def _rows(self, source: CsvRows, tap: Counted, left: list[int]) -> Iterator[CsvRow]:
+    def _rows(self, source: CsvRows, tap: Counted) -> Iterator[list[TableRow]]:
+        """The rows of each block: of what a pipe gives at once."""
         limit = self.options.max_document
         first = tap.count == 0
         blocks = line_blocks(
@@ -123,15 +133,9 @@ class TableReader:
             first = False
             if self.options.growing and not block.endswith(b"\n"):
                 return
-            yield from source.feed(block)
+            yield list(source.feed(block))
         if not self.options.growing:
-            yield from source.finish()
-
-    def _csv_row(self, row: CsvRow, columns: Sequence[str], compiled: CompiledMapping) -> Item:
-        cells = row.cells
-        if not isinstance(cells, CellError) and len(cells) != len(columns):
-            cells = ragged(cells, columns)
-        return self._row(cells, row.content, row.line, "byte", row.end, compiled)
+            yield list(source.finish())
 
     def _json(self, tap: Counted, line: int, left: list[int]) -> Iterator[Item]:
         columns = list(cells_used(self.mapping))
@@ -139,20 +143,22 @@ class TableReader:
         for lines in raw_lines(tap, self.name, self.options.max_document, b"", line, tap.count):
             if self.options.growing and not lines[-1].complete:
                 return
-            for one in lines:
-                cells: Row | CellError
-                try:
-                    cells = row_of(one.content.decode(self.mapping.encoding).removeprefix("\ufeff"), columns)
-                except CellError as error:
-                    cells = error
-                except UnicodeDecodeError as error:
-                    byte = one.content[error.start]
-                    cells = CellError(
-                        f"this line is not {self.mapping.encoding}: byte 0x{byte:02X}", "", "D2405"
-                    )
-                yield self._row(cells, one.content, one.number, "byte", one.end, compiled)
+            rows = (
+                TableRow(self._json_cells(one, columns), one.content, one.number, one.end) for one in lines
+            )
+            for item in self._together(rows, "byte", compiled):
+                yield item
                 tap.settled()
-                left[0] = one.end
+                left[0] = item.end
+
+    def _json_cells(self, line: Line, columns: Sequence[str]) -> Row | CellError:
+        try:
+            return row_of(line.content.decode(self.mapping.encoding).removeprefix("\ufeff"), columns)
+        except CellError as error:
+            return error
+        except UnicodeDecodeError as error:
+            byte = line.content[error.start]
+            return CellError(f"this line is not {self.mapping.encoding}: byte 0x{byte:02X}", "", "D2405")
 
     # ------------------------------------------------------------------ Arrow
 
@@ -180,9 +186,12 @@ class TableReader:
         self._compiled(columns_of(schema))  # says what is not there
         used = list(cells_used(self.mapping))
         compiled = self._compiled(used)
-        for number, row in enumerate(rows(batches, used, self.name), 1):
-            if number > skip:
-                yield self._row(row, b"", number, "graph", number, compiled)
+        found = rows(batches, used, self.name)
+        number = sum(1 for _ in islice(found, skip))
+        left = (TableRow(row, b"", n, n) for n, row in enumerate(found, number + 1))
+        for item in self._together(left, "graph", compiled):
+            yield item
+            number = item.end
         yield Mark(self._last, self.name, "graph", number, size=self._size())
 
     def _size(self) -> int:
@@ -196,35 +205,45 @@ class TableReader:
     def _compiled(self, columns: Sequence[str]) -> CompiledMapping:
         return compile_mapping(self.mapping, columns, *self._settings())
 
-    def _row(
-        self,
-        cells: Row | CellError,
-        content: bytes,
-        line: int,
-        how: str,
-        end: int,
-        compiled: CompiledMapping,
-    ) -> Item:
-        place = f"{self.name}:{line}"
-        try:
-            if isinstance(cells, CellError):
-                raise cells
-            part = compiled.part(cells)
-            time = self._time(cells, part, place, compiled)
-        except CellError as error:
-            return self._refused(cell_error(error, place), content or _as_json(cells), how, end)
-        except DataError as error:
-            return self._refused(error, content or _as_json(cells), how, end)
-        self._last = time
-        return TimedGraph(time, part, self.name, line, how, end, self._carried)
+    def _together(self, rows: Iterable[TableRow], how: str, compiled: CompiledMapping) -> Iterator[Item]:
+        """The items of rows, some of which are made together."""
+        left = iter(rows)
+        while some := list(islice(left, _TOGETHER)):
+            cells = [row.cells for row in some if not isinstance(row.cells, CellError)]
+            parts = compiled.parts(cells)
+            own = compiled.time_at < 0 or self.ladder.time_path is not None
+            times = iter(() if own else compiled.instants([row[compiled.time_at] for row in cells]))
+            for row in some:
+                part = row.cells if isinstance(row.cells, CellError) else next(parts)
+                time = None if own or part is row.cells else next(times)
+                yield self._row(row, part, time, how)
 
-    def _time(self, cells: Row, part: Part, place: str, compiled: CompiledMapping) -> Time:
+    def _row(
+        self, row: TableRow, part: Part | CellError, found: tuple[Time, bool] | CellError | None, how: str
+    ) -> Item:
+        """`found`: the time of the row's cell; None where the graph says it."""
+        try:
+            if isinstance(part, CellError):
+                raise part
+            if isinstance(found, CellError):
+                raise found
+            if found is None:
+                time = self.ladder.time(all_triples(part), "", f"{self.name}:{row.line}")
+            else:
+                time = self._accepted(row, *found)
+        except CellError as error:
+            refused = cell_error(error, f"{self.name}:{row.line}")
+        except DataError as error:
+            refused = error
+        else:
+            self._last = time
+            return _tuple(TimedGraph, (time, part, self.name, row.line, how, row.end, self._carried))
+        return self._refused(refused, row.content or _as_json(row.cells), how, row.end)
+
+    def _accepted(self, row: TableRow, time: Time, integer: bool) -> Time:
         ladder = self.ladder
-        if compiled.time_at < 0 or ladder.time_path is not None:
-            return ladder.time(all_triples(part), "", place)
-        time, integer = compiled.times[cells[compiled.time_at]]
         if ladder.clock is None or ladder.clock.integer is not integer:
-            ladder.accept(integer, place)
+            ladder.accept(integer, f"{self.name}:{row.line}")
         ladder.hit(RUNG)
         return time
 
@@ -232,6 +251,12 @@ class TableReader:
         if self.refusals.fail:
             raise error
         return Mark(self._last, self.name, how, end, self._carried, error, content)
+
+
+def _of_width(row: TableRow, columns: int) -> TableRow:
+    if isinstance(row.cells, CellError) or len(row.cells) == columns:
+        return row
+    return row._replace(cells=ragged(row.cells, columns))
 
 
 def _raise_of_mapping(error: DataError) -> None:

@@ -10,7 +10,8 @@ Bad input: D2404 outside a datatype, or what a filter cannot read; D2108, D2109,
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from datetime import tzinfo
 from decimal import Decimal
 from functools import lru_cache
 from typing import Final, TypeAlias
@@ -21,9 +22,9 @@ from dotr.events import Clock
 from dotr.io.local_time import TimeError, zone_of
 from dotr.io.tables.date_formats import DateFormat
 from dotr.io.tables.template import Argument, Cell, Filter, wrong
-from dotr.io.timestamps import UNITS, parse_datetime
+from dotr.io.timestamps import UNITS, parse_datetime, plain_datetimes
 from dotr.lang.grammar.base import nearest
-from dotr.late import regex
+from dotr.late import dataclass, regex
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import XSD, escape
 
@@ -53,19 +54,46 @@ def excerpt(text: str) -> str:
 # ------------------------------------------------------------------ filters
 
 
-def instant_of(cell: Cell, zone: str, place: str) -> Callable[[str], int] | None:
-    """How the last filter reads an instant, in µs; None where it reads none. Raises DataError D2401."""
+Texts: TypeAlias = Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Instants:
+    """How the last filter of a cell reads instants, in µs. `one` raises CellError; `usual` gives those of
+    texts that are all written in the usual way, None of others.
+    """
+
+    one: Memo[str, int]
+    before: Convert | None
+    usual: Callable[[Texts], list[int] | None]
+
+    def of(self, texts: Texts) -> list[int]:
+        """The instants of a column. Raises CellError for some text of it."""
+        found = self.usual(texts if self.before is None else list(map(self.before, texts)))
+        return list(map(self.one.__getitem__, texts)) if found is None else found
+
+    def written(self, texts: Texts) -> list[str]:
+        """The instants of a column as xsd:dateTimes. Raises CellError for some text of it."""
+        times, hours, rest = self.of(texts), _hours, _REST
+        try:
+            return [hours[time // _HOUR] + rest[time % _HOUR] for time in times]
+        except KeyError:  # fractions of seconds
+            return list(map(_iso, times))
+
+
+def instants_of(cell: Cell, zone: str, place: str) -> Instants | None:
+    """How the last filter reads an instant; None where it reads none. Raises DataError D2401."""
     last = cell.filters[-1] if cell.filters else None
     if last is None or last.name not in ("datetime", "epoch"):
         return None
-    return _instant(cell, last, zone, place).__getitem__
+    return _instants(cell, last, zone, place)
 
 
 @lru_cache(maxsize=64)
-def _instant(cell: Cell, last: Filter, zone: str, place: str) -> Memo[str, int]:
-    """The instants of a cell's texts: one table, since the time of a row mostly stands in its graph, too."""
+def _instants(cell: Cell, last: Filter, zone: str, place: str) -> Instants:
+    """One table, since the time of a row mostly stands in its graph, too."""
     before = text_filter(Cell(cell.column, cell.filters[:-1]), zone, place)
-    read = _datetime(last, zone, place) if last.name == "datetime" else _epoch(last, place)
+    read, usual = _datetime(last, zone, place) if last.name == "datetime" else _epoch(last, place)
 
     def instant(text: str) -> int:
         try:
@@ -73,29 +101,29 @@ def _instant(cell: Cell, last: Filter, zone: str, place: str) -> Memo[str, int]:
         except TimeError as error:
             raise CellError(error.message, error.hint, error.code) from None
 
-    return Memo(instant, limit=_REMEMBERED)
+    return Instants(Memo(instant, limit=_REMEMBERED), None if before is _same else before, usual)
 
 
-def _written(minute: int) -> str:
-    return _ISO.text(minute * 60_000_000)[:17]
+def _hour(hour: int) -> str:
+    return _ISO.text(hour * _HOUR)[:-7]
 
 
-_minutes: Memo[int, str] = Memo(_written, limit=1 << 12)
-_SECONDS: Final = tuple(f"{second:02}Z" for second in range(60))
+_HOUR: Final = 3_600_000_000
+_hours: Memo[int, str] = Memo(_hour, limit=1 << 12)
+_REST: Final = {second * 1_000_000: f":{second // 60:02}:{second % 60:02}Z" for second in range(3600)}
+"""µs behind the hour → how an xsd:dateTime ends."""
 
 
 def _iso(time: int) -> str:
     """An instant as an xsd:dateTime."""
-    minute, rest = divmod(time, 60_000_000)
-    second, fraction = divmod(rest, 1_000_000)
-    return _ISO.text(time) if fraction else _minutes[minute] + _SECONDS[second]
+    return _ISO.text(time) if time % 1_000_000 else _hours[time // _HOUR] + _REST[time % _HOUR]
 
 
 def text_filter(cell: Cell, zone: str, place: str) -> Convert:
     """All filters of a cell, one after the other. Raises DataError D2401 for one that is not known."""
-    read = instant_of(cell, zone, place)
+    read = instants_of(cell, zone, place)
     if read is not None:
-        return lambda text: _iso(read(text))
+        return lambda text: _iso(read.one[text])
     steps = [_step(one, place) for one in cell.filters if one.name not in ("iri", "default")]
     if not steps:
         return _same
@@ -108,6 +136,14 @@ def text_filter(cell: Cell, zone: str, place: str) -> Convert:
         return text
 
     return chained
+
+
+def texts_filter(cell: Cell, zone: str, place: str) -> Callable[[Texts], Texts] | None:
+    """As `text_filter`, for a column at once; None where there are no filters."""
+    read, one = instants_of(cell, zone, place), text_filter(cell, zone, place)
+    if read is not None:
+        return read.written
+    return None if one is _same else lambda texts: list(map(one, texts))
 
 
 def _same(text: str) -> str:
@@ -207,20 +243,37 @@ def check_filters(cell: Cell, place: str) -> None:
                 raise wrong("`iri` is not the last filter", place, "put it last")
 
 
-def _datetime(one: Filter, zone: str, place: str) -> Callable[[str], int]:
+Reading: TypeAlias = tuple[Callable[[str], int], Callable[[Texts], list[int] | None]]
+"""What reads an instant, and what reads those of texts in their usual form."""
+
+
+def _datetime(one: Filter, zone: str, place: str) -> Reading:
     _refuse_arity(one, 1, place, most=2)
     form, *named = map(_text, one.arguments)
     try:
         local = zone_of(named[0] if named else zone) if named or zone else None
         if form.lower() == "iso":
-            return lambda text: parse_datetime(text.replace(" ", "T", 1), local)
+            return (lambda text: parse_datetime(text.replace(" ", "T", 1), local)), _usual_iso(local)
         format_ = DateFormat(form, local)
     except TimeError as error:
         raise wrong(error.message, place, error.hint) from None
-    return format_.micros
+    return format_.micros, format_.usual
 
 
-def _epoch(one: Filter, place: str) -> Callable[[str], int]:
+def _usual_iso(local: tzinfo | None) -> Callable[[Texts], list[int] | None]:
+    """Seconds of UTC, and local ones where there is a zone for them."""
+    format_ = None if local is None else DateFormat("%Y-%m-%dT%H:%M:%S", local)
+
+    def usual(texts: Texts) -> list[int] | None:
+        joined = [text.replace(" ", "T", 1) for text in texts]
+        if format_ is not None and all(len(text) == 19 for text in joined):
+            return format_.usual(joined)
+        return plain_datetimes(joined)
+
+    return usual
+
+
+def _epoch(one: Filter, place: str) -> Reading:
     _refuse_arity(one, 1, place)
     unit = UNITS.get(_text(one.arguments[0]))
     if unit is None:
@@ -231,27 +284,32 @@ def _epoch(one: Filter, place: str) -> Callable[[str], int]:
             if not text.isascii() or "_" in text:
                 raise ValueError(text)
             value = Decimal(text) * unit
-            if value != value.to_integral_value() or abs(value) > _ALL_YEARS:
+            if value != value.to_integral_value() or not _FIRST_YEAR <= value < _LAST_YEAR:
                 raise ValueError(text)
         except (ValueError, ArithmeticError):
             raise CellError(f"`{excerpt(text)}` is not an epoch in {one.arguments[0]}") from None
         return int(value)
 
-    return micros
+    usual = re.compile(rf"[0-9]{{1,{18 - len(str(unit))}}}").fullmatch
+    return micros, lambda texts: [int(text) * unit for text in texts] if all(map(usual, texts)) else None
 
 
-_ALL_YEARS: Final = 253_402_300_800_000_000
+_FIRST_YEAR: Final = -62_135_596_800_000_000
+_LAST_YEAR: Final = 253_402_300_800_000_000
 
 
 # ------------------------------------------------------------------ escaping
 
-UNRESERVED = regex(
-    "[A-Za-z0-9._~\\-\u00a0-\ud7ff\uf900-\ufdcf\ufdf0-\uffef"
+UNRESERVED_CHARACTERS = (
+    "A-Za-z0-9._~\\-\u00a0-\ud7ff\uf900-\ufdcf\ufdf0-\uffef"
     "\U00010000-\U0001fffd\U00020000-\U0002fffd\U00030000-\U0003fffd\U00040000-\U0004fffd"
     "\U00050000-\U0005fffd\U00060000-\U0006fffd\U00070000-\U0007fffd\U00080000-\U0008fffd"
     "\U00090000-\U0009fffd\U000a0000-\U000afffd\U000b0000-\U000bfffd\U000c0000-\U000cfffd"
-    "\U000d0000-\U000dfffd\U000e1000-\U000efffd]+"
+    "\U000d0000-\U000dfffd\U000e1000-\U000efffd"
 )
+"""`iunreserved` of RFC 3987, as they stand in the brackets of a regular expression."""
+
+UNRESERVED = regex(f"[{UNRESERVED_CHARACTERS}]+")
 PLAIN = regex(r"[ !#-\[\]-~]*")
 """Texts of ASCII that stand in a literal as they are."""
 
@@ -299,7 +357,7 @@ def whole_iri(text: str) -> str:
 # ------------------------------------------------------------------ datatypes
 
 _ZONE = r"(?:Z|[+-](?:0[0-9]|1[0-4]):[0-5][0-9])?"
-_DAY = r"-?(?:[1-9][0-9]{4,}|[0-9]{4})-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
+_DATE = r"-?(?:[1-9][0-9]{4,}|[0-9]{4})-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
 _CLOCK = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]+)?|24:00:00(?:\.0+)?"
 _FLOATING = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?INF|NaN"
 _LEXICAL: Final[Mapping[str, str]] = {
@@ -307,9 +365,9 @@ _LEXICAL: Final[Mapping[str, str]] = {
     "double": _FLOATING,
     "float": _FLOATING,
     "boolean": "true|false|0|1",
-    "dateTime": rf"{_DAY}T(?:{_CLOCK}){_ZONE}",
-    "dateTimeStamp": rf"{_DAY}T(?:{_CLOCK}){_ZONE[:-1]}",
-    "date": rf"{_DAY}{_ZONE}",
+    "dateTime": rf"{_DATE}T(?:{_CLOCK}){_ZONE}",
+    "dateTimeStamp": rf"{_DATE}T(?:{_CLOCK}){_ZONE[:-1]}",
+    "date": rf"{_DATE}{_ZONE}",
     "time": rf"(?:{_CLOCK}){_ZONE}",
     "gYear": rf"-?[0-9]{{4,}}{_ZONE}",
     "gYearMonth": rf"-?[0-9]{{4,}}-(?:0[1-9]|1[0-2]){_ZONE}",

@@ -37,12 +37,12 @@ class Dialect:
         return csv.reader(lines, delimiter=self.delimiter, strict=True)
 
 
-class CsvRow(NamedTuple):
-    """A row: its cells, or what is wrong with it; its bytes where they may be asked for, its line from 1, the
-    bytes of the file up to its end.
+class TableRow(NamedTuple):
+    """A row of any table: its cells, or what is wrong with it; its bytes where they may be asked for, its
+    line from 1, and where it ends: the bytes of the file up to there, or its number where they say nothing.
     """
 
-    cells: list[str] | CellError
+    cells: Sequence[str | None] | CellError
     content: bytes
     line: int
     end: int
@@ -60,7 +60,7 @@ class CsvRows:
         """The end of the last row that was given."""
         return self._offset
 
-    def feed(self, block: bytes) -> Iterator[CsvRow]:
+    def feed(self, block: bytes) -> Iterator[TableRow]:
         """The rows that end in a block of whole lines."""
         lines = block.splitlines(keepends=True) if b"\r" in block else _lines(block)
         if not self._open and (rows := self._at_once(block, lines)) is not None:
@@ -68,11 +68,11 @@ class CsvRows:
             return
         yield from self._one_by_one([*self._open, *lines], last=False)
 
-    def finish(self) -> Iterator[CsvRow]:
+    def finish(self) -> Iterator[TableRow]:
         """What is left when nothing more comes."""
         yield from self._one_by_one(self._open, last=True)
 
-    def _at_once(self, block: bytes, lines: Sequence[bytes]) -> Iterator[CsvRow] | None:
+    def _at_once(self, block: bytes, lines: Sequence[bytes]) -> Iterator[TableRow] | None:
         """The rows of lines that are a row each; None where it is not so simple."""
         if b"\0" in block:
             return None
@@ -86,14 +86,14 @@ class CsvRows:
             return None
         return self._placed(rows, lines) if len(rows) == len(lines) else None
 
-    def _placed(self, rows: Sequence[list[str]], lines: Sequence[bytes]) -> Iterator[CsvRow]:
+    def _placed(self, rows: Sequence[list[str]], lines: Sequence[bytes]) -> Iterator[TableRow]:
         for row, line in zip(rows, lines, strict=True):
             self._offset += len(line)
             if row:
-                yield CsvRow(row, line, self._line, self._offset)
+                yield TableRow(row, line, self._line, self._offset)
             self._line += 1
 
-    def _one_by_one(self, lines: Sequence[bytes], last: bool) -> Iterator[CsvRow]:
+    def _one_by_one(self, lines: Sequence[bytes], last: bool) -> Iterator[TableRow]:
         at = 0
         while at < len(lines):
             used = self._used(lines, at)
@@ -126,7 +126,7 @@ class CsvRows:
             return len(texts)
         return 0
 
-    def _row(self, lines: Sequence[bytes], unended: bool) -> CsvRow:
+    def _row(self, lines: Sequence[bytes], unended: bool) -> TableRow:
         content, line = b"".join(lines), self._line
         self._offset += len(content)
         self._line += len(lines)
@@ -137,12 +137,12 @@ class CsvRows:
             rows = [row for row in self._dialect.reader([text]) if row]
         except csv.Error as error:
             hint = 'a quote inside a cell is written ""; # quote: none says that quotes are text'
-            return CsvRow(
+            return TableRow(
                 CellError(f"this row is not CSV: {error}", hint, "D2405"), content, line, self._offset
             )
         except CellError as error:
-            return CsvRow(error, content, line, self._offset)
-        return CsvRow(rows[0] if rows else [], content, line, self._offset)
+            return TableRow(error, content, line, self._offset)
+        return TableRow(rows[0] if rows else [], content, line, self._offset)
 
     def _text(self, content: bytes, lines: Sequence[bytes]) -> str:
         if b"\0" in content:
@@ -168,7 +168,7 @@ def _too_long(lines: Sequence[bytes]) -> bool:
     return len(lines) > _MOST_LINES or sum(map(len, lines)) > LONGEST_ROW
 
 
-def ragged(row: Sequence[str], columns: Sequence[str]) -> CellError:
+def ragged(row: Sequence[str | None], columns: int) -> CellError:
     """A row with too few or too many cells."""
     hint = "a cell with the delimiter in it is quoted; so is one with a line end"
-    return CellError(f"this row has {len(row)} cells, the header {len(columns)}", hint, "D2403")
+    return CellError(f"this row has {len(row)} cells, the header {columns}", hint, "D2403")

@@ -1,8 +1,9 @@
 """Dates and times as tables write them: formats of strptime, compiled.
 
 Place:   the filter `datetime` of cells.py.
-Method:  the format becomes one regular expression, whose groups are numbers; minutes are looked up in a
-         bounded table, since neighbouring rows share them, and with them the offset of the zone.
+Method:  the format becomes one regular expression, whose groups are numbers. Where it ends in a time of day,
+         the hour before it is looked up in a bounded table, since neighbouring rows share it; elsewhere the
+         minute is, and with it the offset of the zone.
 Why not: datetime.strptime: 8 µs a cell, names of months by the machine's locale, and no word about times that
          a zone has twice.
 Bad input: D2105 not such a time · D2108, D2109 local times that came twice or never · D2103 no zone.
@@ -11,7 +12,7 @@ Bad input: D2105 not such a time · D2108, D2109 local times that came twice or 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date, tzinfo
 from typing import Final
 
@@ -42,7 +43,14 @@ _PATTERNS: Final[Mapping[str, str]] = {
 _SHORTHANDS: Final[Mapping[str, str]] = {"F": "%Y-%m-%d", "T": "%H:%M:%S", "R": "%H:%M", "D": "%m/%d/%y"}
 _EPOCH: Final = date(1970, 1, 1).toordinal()
 _MINUTE: Final = 60_000_000
-_SECONDS: Final = {f"{second:02}": second * 1_000_000 for second in range(60)}
+_TAILS: Final[Mapping[str, tuple[dict[str, Time], int]]] = {
+    ":%M": ({f":{minute:02}": minute * _MINUTE for minute in range(60)}, -3),
+    ":%M:%S": (
+        {f":{second // 60:02}:{second % 60:02}": second * 1_000_000 for second in range(3600)},
+        -6,
+    ),
+}
+"""How a format goes on behind the hour → what that adds to it, in order, and where it begins in a text."""
 
 
 class DateFormat:
@@ -69,23 +77,39 @@ class DateFormat:
         self._places = tuple(groups[name] for name in rest)
         self._second, self._fraction = groups.get("second", 0), groups.get("fraction", 0)
         self._minutes: Memo[tuple[str, ...], Time] = Memo(self._minute, limit=1 << 12)
-        self._heads: Memo[str, Time | None] = Memo(self._head, limit=1 << 12)
-        self._ends_in_seconds = text[-2:] == "%S" and text[-3:-2] in (":", ".", "-", " ", "/")
+        none: tuple[dict[str, Time], int] = {}, 0
+        self._tails, self._end = _TAILS.get(text[text.find("%H") + 2 :], none) if "%H" in text else none
+        self._hours: Memo[str, Time] = Memo(self._hour, limit=1 << 12)
 
     def micros(self, text: str) -> Time:
         """The instant that a text says, in microseconds since 1970. Raises TimeError."""
-        if self._ends_in_seconds:
-            second, head = _SECONDS.get(text[-2:]), self._heads[text[:-2]]
-            if second is not None and head is not None:
-                return head + second
-        return self._exactly(text)
+        found = self.usual((text,))
+        return self._exactly(text) if found is None else found[0]
 
-    def _head(self, head: str) -> Time | None:
-        """The first second of a minute from the text before it; None where that is none."""
-        try:
-            return self._exactly(f"{head}00")
-        except TimeError:
+    def usual(self, texts: Sequence[str]) -> list[Time] | None:
+        """The instants of texts that all end in minutes or seconds of two digits, within hours at which the
+        zone does not change; None of others.
+        """
+        tails, hours, end = self._tails, self._hours, self._end
+        if not tails:
             return None
+        try:
+            return [hours[text[:end]] + tails[text[end:]] for text in texts]
+        except KeyError:
+            return None
+
+    def _hour(self, head: str) -> Time:
+        """The beginning of the hour that a text without its tail says. Raises KeyError if it is none, or one
+        in which the zone changes.
+        """
+        first, last = next(iter(self._tails)), next(reversed(self._tails))
+        try:
+            start, final = self._exactly(head + first), self._exactly(head + last)
+        except TimeError:
+            raise KeyError(head) from None
+        if final - start != self._tails[last]:
+            raise KeyError(head)
+        return start
 
     def _exactly(self, text: str) -> Time:
         found = self._pattern.fullmatch(text)

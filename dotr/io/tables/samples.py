@@ -14,7 +14,7 @@ from dotr.io.decode.documents import open_document, read_some
 from dotr.io.decode.json_lines import raw_lines
 from dotr.io.tables.arrow_files import open_columns
 from dotr.io.tables.cells import CellError
-from dotr.io.tables.csv_rows import CsvRow, CsvRows, Dialect
+from dotr.io.tables.csv_rows import CsvRows, Dialect, TableRow
 from dotr.io.tables.json_rows import cell_of, columns_of, object_of
 from dotr.io.tables.names import table_format
 from dotr.late import dataclass
@@ -106,15 +106,15 @@ def _of_csv(head: bytes, tabbed: bool, most: int) -> TableSample:
         settings["encoding"] = encoding
     source = CsvRows(Dialect(delimiter, True, encoding))
     cells = (row.cells for row in islice(_all(source, head), most + 1))
-    found = [row for row in cells if isinstance(row, list) and row]
+    found = [row for row in cells if not isinstance(row, CellError) and row]
     if not found:
         return TableSample([], [], settings)
-    columns = [name.strip().removeprefix("\ufeff") for name in found[0]]
+    columns = [(name or "").strip().removeprefix("\ufeff") for name in found[0]]
     rows: list[list[str | None]] = [list(row) for row in found[1:] if len(row) == len(columns)]
     return TableSample(columns, rows, settings)
 
 
-def _all(source: CsvRows, head: bytes) -> Iterator[CsvRow]:
+def _all(source: CsvRows, head: bytes) -> Iterator[TableRow]:
     yield from source.feed(head)
     yield from source.finish()
 
