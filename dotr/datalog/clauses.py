@@ -7,7 +7,7 @@ Method:  an AGGREGATE becomes a relation of its own, filled when the strata belo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from dotr.datalog.strata import Strata
 from dotr.ir import AggregateAtom, AggregateTerm, DatalogRule, Node, Var
@@ -87,6 +87,12 @@ class Clauses:
     @property
     def all_aggregations(self) -> list[AggregateClause]:
         return [aggregation for layer in self.aggregations for aggregation in layer]
+
+
+def without(clauses: Iterable[Clause], others: Iterable[Clause]) -> list[Clause]:
+    """Clauses that are not among others, head by head: strata may cut the same rule otherwise."""
+    known = {(clause.rule.body, head) for clause in others for head in clause.rule.heads}
+    return [c for c in clauses if any((c.rule.body, head) not in known for head in c.rule.heads)]
 
 
 def translate(strata: Strata, before: Sequence[DatalogRule] = ()) -> Clauses:

@@ -15,12 +15,19 @@ from hashlib import blake2b
 
 from dotr.budget import OVERLONG, TEXT, UNLIMITED, Exhausted, Overlong
 from dotr.datalog.clauses import AggregateClause, Clause, Clauses, translate
-from dotr.datalog.dependency import atom_relation
+from dotr.datalog.dependency import atom_relation, reads
 from dotr.datalog.equality import may_join_anything, replaces
 from dotr.datalog.owl_lists import is_list_triple
 from dotr.datalog.relations_read import RelationsRead, reach
 from dotr.datalog.run_time import awake, fixed_rules
-from dotr.datalog.schema import SAME_AS, Instantiated, instantiate, is_schema_predicate, reads_equality
+from dotr.datalog.schema import (
+    SAME_AS,
+    Instantiated,
+    instantiate,
+    is_schema,
+    is_schema_predicate,
+    reads_equality,
+)
 from dotr.datalog.strata import check_recursion, check_rules, stratify
 from dotr.datalog.stratum_evaluation import StratumEvaluator
 from dotr.errors import Diagnostic, EngineError, ProgramError, Severity
@@ -164,15 +171,50 @@ def narrowed(closed: Closed, needed: Iterable[Relation]) -> Closed:
     rules, index = closed.instantiated, closed.index
     wanted = _wanted(rules, needed)
     found, clauses = _over_instants(rules, index, wanted, _program(rules, wanted))
-    rows = {_content(a): closed.tables[a.relation] for a in closed.clauses.all_aggregations}
-    tables = {a.relation: rows[_content(a)] for a in clauses.all_aggregations}
+    rows = {content(a): closed.tables[a.relation] for a in closed.clauses.all_aggregations}
+    tables = {a.relation: rows[content(a)] for a in clauses.all_aggregations}
     volatile = may_fall(rules, found, clauses, index)
     return replace(closed, needed=needed, reach=found, clauses=clauses, tables=tables, volatile=volatile)
 
 
-def _content(aggregation: AggregateClause) -> AggregateClause:
+def content(aggregation: AggregateClause) -> AggregateClause:
     """An aggregate but for its relation, which is numbered anew in every program."""
     return replace(aggregation, relation="", stratum=0)
+
+
+def under_other_rules(
+    closed: Closed, rules: Sequence[DatalogRule], stated: Collection[Triple], known: Iterable[Triple]
+) -> Closed | None:
+    """The same index with the program of other rules, or of another schema; it is not closed under that yet.
+
+    `stated`: schema, equalities and list axioms that are stated then. `known`: schema that follows from more
+    than schema, as `Instantiated.missed` found it. None where rules derive schema from facts: `stated` does
+    not have these. `tables` and `clashes` are empty. Raises as `close_background`.
+    """
+    refuse(check_rules(rules))
+    from_facts = False
+
+    def close(some: Sequence[DatalogRule], ground: Collection[Triple]) -> Collection[Triple]:
+        nonlocal from_facts
+        from_facts = from_facts or any(not is_schema(r) for rule in some for r, _ in reads(rule))
+        return () if from_facts else _close_plainly(some, ground)
+
+    instantiated = instantiate(rules, stated, close, known)
+    if from_facts:
+        return None
+    wanted = _wanted(instantiated, closed.needed)
+    found, clauses = _over_instants(instantiated, closed.index, wanted, _program(instantiated, wanted))
+    lists = tuple(triple for triple in stated if is_list_triple(triple))
+    return replace(
+        closed,
+        instantiated=instantiated,
+        reach=found,
+        clauses=clauses,
+        tables={},
+        clashes=(),
+        lists=lists,
+        explicit=frozenset(),
+    )
 
 
 def fingerprint(

@@ -11,14 +11,24 @@ Method:  a change is an overlay over the index: new statements and what they der
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 
 from dotr.budget import Exhausted, at_deployment
-from dotr.datalog.clauses import Clause, Clauses
-from dotr.datalog.closing import Closed, close_background, closing_program, exceeded, overflow, triples_of
+from dotr.datalog.clauses import Clause, Clauses, without
+from dotr.datalog.closing import (
+    Closed,
+    close_background,
+    closing_program,
+    content,
+    exceeded,
+    overflow,
+    triples_of,
+)
 from dotr.datalog.components import affected, relations_read
 from dotr.datalog.materialiser import Ground, Limits, clashes_of
-from dotr.datalog.statements import Marks, Statements, place_of, row_of, triple_of
+from dotr.datalog.schema import is_schema
+from dotr.datalog.statements import Marks, Statements, Step, Undo, place_of, row_of, triple_of, triples_in
 from dotr.datalog.stratum_evaluation import StratumEvaluator
 from dotr.errors import ProgramError
 from dotr.ir import DatalogRule
@@ -42,26 +52,6 @@ class NetChange:
 
     def __bool__(self) -> bool:
         return bool(self.added or self.removed)
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """What a change did to one relation, by keys of rows: rows that came and went, and rows that are only
-    derived since (`marked`) or were so before (`unmarked`).
-    """
-
-    relation: Relation
-    added: Collection[Row]
-    removed: Collection[Row]
-    marked: Collection[Row] = ()
-    unmarked: Collection[Row] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Undo:
-    """How to take a change out of the index again."""
-
-    steps: list[Step]
 
 
 class Maintained:
@@ -140,6 +130,22 @@ class Maintained:
             overflow=overflow(clauses, self._limits.instant),
             stated=self.stated,
         )
+
+    def under(self, closed: Closed) -> Maintained:
+        """The same index and statements by another program (closing.under_other_rules), for `open`. Of the
+        two, one goes on: the new one when it has committed, else the old one.
+        """
+        found = copy(self)
+        reach, found._clauses = closing_program(closed)
+        found.closed, found.keeps = closed, reach.keeps
+        found._unions = self._unions | _unions_read(found._clauses)
+        known = {content(a): self._tables[a.relation] for a in self._clauses.all_aggregations}
+        found._tables = {r: table for r, table in self._tables.items() if is_clash(r)}
+        for aggregation in found._clauses.all_aggregations:
+            found._tables[aggregation.relation] = known.get(content(aggregation), Table())
+        found._opened, found._keeping = {}, {}
+        found._make()
+        return found
 
     def widen(self, relations: Iterable[Relation] | None) -> None:
         """From now on rows of these may come and go, too; None: of all. Whoever has plans makes them anew."""
@@ -239,13 +245,18 @@ class Maintained:
 
     # -- a change
 
-    def open(self, insert: Iterable[Triple] = (), delete: Iterable[Triple] = ()) -> int:
+    def open(
+        self, insert: Iterable[Triple] = (), delete: Iterable[Triple] = (), before: Maintained | None = None
+    ) -> int:
         """Open a change: first `delete`, then `insert`. How many deletions were of what was not stated.
 
+        `before`: what this is `under` other rules than, without an open change. What rules that are gone
+        derived is in doubt then, and falls where nothing else derives it; what new rules derive comes (Volz,
+        Staab, Motik 2003, sec. 4). O(what they derive, and what changes).
         Raises ProgramError D4001, D4003 when rules derive or work too much; nothing is open then.
         """
         try:
-            return self._change(insert, delete)
+            return self._change(insert, delete) if before is None else self._go_on(before, insert, delete)
         except Exhausted as exhausted:
             limit = self.store.meter.limit
             found = exceeded(exhausted, self._clauses, self.store, limit, "the rules at a change")
@@ -255,7 +266,48 @@ class Maintained:
             self.abandon()
             raise
 
+    def _go_on(self, before: Maintained, insert: Iterable[Triple], delete: Iterable[Triple]) -> int:
+        useless = self._note(insert, delete)[0]
+        for meter in (self.store.meter, before.store.meter):
+            meter.open(at_deployment(self._limits.budget, len(self.index)))
+        old, new = before.clauses, self.clauses
+        layers = self._layers
+        for clause in without(old, new):
+            layers.retraction.doubt_derived(clause, before.store)
+        self._enter_statements()
+        known = set(map(content, before._clauses.all_aggregations))
+        totals = [a.relation for a in self._clauses.all_aggregations if content(a) not in known]
+        layers.run_joined(without(new, old), totals)
+        return useless
+
+    def missed(self) -> set[Triple]:
+        """Schema that holds, with the open change, and that the rules were not instantiated over."""
+        return self.closed.instantiated.missed(self._holding(is_schema))
+
+    def _holding(self, of: Callable[[Relation], bool]) -> Iterator[Triple]:
+        """The triples of some relations that hold with the open change."""
+        changed = [c for c in self._touched() if of(c.relation)]
+        gone = {triple for changes in changed for triple in triples_of(changes, changes.removed)}
+        yield from (triple for triple in triples_in(self.index, of) if triple not in gone)
+        for changes in changed:
+            yield from triples_of(changes, changes.added)
+
+    def stated_of(self, of: Callable[[Relation], bool]) -> Iterator[Triple]:
+        """The statements of some relations, before the change that is open. O(the rows of these)."""
+        return filter(self.states, triples_in(self.index, of))
+
     def _change(self, insert: Iterable[Triple], delete: Iterable[Triple]) -> int:
+        useless, size, mixed = self._note(insert, delete)
+        self.store.meter.open(at_deployment(self._limits.budget, size))
+        if mixed:
+            self._enter_statements()
+            self._layers.run_all()
+        else:
+            self._insert()
+        return useless
+
+    def _note(self, insert: Iterable[Triple], delete: Iterable[Triple]) -> tuple[int, int, bool]:
+        """Note statements that begin and end: useless deletions, the size, whether any was to end."""
         useless = size = 0
         of, opened, forward = self._statements.of, self._opened, self.index.forward
         for subject, predicate, object_ in delete:
@@ -292,12 +344,7 @@ class Maintained:
                     opened[relation] = statements
                     statements.begun[key] = None
             size += 1
-        self.store.meter.open(at_deployment(self._limits.budget, size))
-        if mixed:
-            self._replace()
-        else:
-            self._insert()
-        return useless
+        return useless, size, mixed
 
     def _insert(self) -> None:
         """Close over new statements alone."""
@@ -312,8 +359,8 @@ class Maintained:
                     add(subject, object_)
         layers.run()
 
-    def _replace(self) -> None:
-        """Close over statements that begin and end."""
+    def _enter_statements(self) -> None:
+        """Enter statements that begin, and doubt those that end, before anything is joined."""
         layers = self._layers
         for statements in self._opened.values():
             if statements.begun:
@@ -329,7 +376,6 @@ class Maintained:
                 else:
                     for subject, object_ in statements.ended:
                         doubt(subject, object_)
-        layers.run_all()
 
     def _kept(self, relation: Relation) -> bool:
         """Whether anything reads rows of the relation."""

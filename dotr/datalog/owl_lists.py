@@ -17,6 +17,8 @@ from dotr.ir import Atom, BodyAtom, Call, DatalogRule, Entailment, FilterAtom, N
 from dotr.rdf.terms import OWL, RDF, RDF_TYPE, RDFS, Term, Triple, is_iri, is_literal
 
 _FIRST, _REST, _NIL = (f"<{RDF}{name}>" for name in ("first", "rest", "nil"))
+LIST_PREDICATES = (_FIRST, _REST)
+"""What lists are made of; the axioms that have one are schema."""
 _SAME_AS = f"<{OWL}sameAs>"
 _SUB_CLASS = f"<{RDFS}subClassOf>"
 _X, _Y = Var("x"), Var("y")

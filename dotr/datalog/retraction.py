@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
 
+from dotr.datalog.clauses import Clause
 from dotr.datalog.components import Component
 from dotr.datalog.inserters import Inserters
 from dotr.datalog.suspects import Clauses, Stated, Suspect, Suspects
@@ -52,6 +53,10 @@ class Retraction:
     def doubter(self, relation: Relation) -> Callable[..., None]:
         """Tell that a row, given by its columns, may have lost its last derivation, or its statement."""
         return self._suspects.doubter(relation)
+
+    def doubt_derived(self, clause: Clause, store: TripleIndex) -> None:
+        """All that a clause of another program derives in its `store`, over the same index, is in doubt."""
+        self._suspects.all_of(clause, store)()
 
     def lost(self, trigger: Trigger, rows: Iterable[tuple[Term, ...]]) -> None:
         """Rows came or went that the clause used: what it derived over the background is in doubt."""

@@ -7,7 +7,7 @@ Method:  per relation the rows of the index that are only derived, so that what 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import field
 
 from dotr.joins.relations import Relation, class_relation, is_class
@@ -35,6 +35,26 @@ class Statements:
         return lambda key: (key not in derived and key not in ended) or key in begun
 
 
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a change did to one relation, by keys of rows: rows that came and went, and rows that are only
+    derived since (`marked`) or were so before (`unmarked`).
+    """
+
+    relation: Relation
+    added: Collection[Row]
+    removed: Collection[Row]
+    marked: Collection[Row] = ()
+    unmarked: Collection[Row] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Undo:
+    """How to take a change out of the index again."""
+
+    steps: list[Step]
+
+
 def place_of(triple: Triple) -> tuple[Relation, Row]:
     """The narrowest relation of a triple, and the key of its row there."""
     subject, predicate, object_ = triple
@@ -52,6 +72,17 @@ def triple_of(relation: Relation, key: Row) -> Triple:
 def row_of(key: Row) -> tuple[Term, ...]:
     """The columns of a row from its key."""
     return key if isinstance(key, tuple) else (key,)
+
+
+def triples_in(index: Background, of: Callable[[Relation], bool]) -> Iterator[Triple]:
+    """The triples of an index that are in some relations."""
+    for predicate, column in list(index.forward.items()):
+        if predicate == RDF_TYPE:
+            for class_, members in list(index.backward.get(RDF_TYPE, {}).items()):
+                if of(class_relation(class_)):
+                    yield from ((member, RDF_TYPE, class_) for member in many(members))
+        elif of(predicate):
+            yield from ((s, predicate, o) for s, objects in column.items() for o in many(objects))
 
 
 class Marks:

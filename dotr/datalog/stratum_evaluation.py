@@ -75,6 +75,8 @@ class StratumEvaluator:
                 for i, head in enumerate(clause.heads):
                     heads.setdefault(head.pattern.relation, []).append((clause, i))
         self._starters: dict[int, Finder] = {}
+        self._joining: list[list[Clause]] = [[] for _ in self._layers]
+        self._joining_totals: frozenset[Relation] = frozenset()
         self.retraction = Retraction(store, self._triggers, heads, self._level, self.writers, stated)
         self._upper = range(1, len(self._layers))
         self.waiting = self._work[0]
@@ -95,14 +97,33 @@ class StratumEvaluator:
         self._layer(0)
         self._close_upper()
 
+    def run_joined(self, clauses: Sequence[Clause], totals: Collection[Relation]) -> None:
+        """`run_all`, where these clauses and the tables of these aggregates are new: what they derive from
+        everything that holds is entered when their strata are reached.
+        """
+        for clause in clauses:
+            self._joining[clause.stratum].append(clause)
+        self._joining_totals = frozenset(totals)
+        try:
+            self.run_all()
+        finally:
+            for joining in self._joining:
+                joining.clear()
+            self._joining_totals = frozenset()
+
     def _close_upper(self) -> None:
         for stratum in self._upper:
             if self.writers.late:
                 self._refill()  # before anything is counted above
-            if self.store.overlay.touched or self.retraction.waits(stratum):
+            if self.store.overlay.touched or self.retraction.waits(stratum) or self._joins(stratum):
                 self._layer(stratum)
         if self.writers.late:
             self._refill()
+
+    def _joins(self, stratum: int) -> bool:
+        """Whether clauses or aggregates of the stratum are new."""
+        new = self._joining_totals
+        return bool(self._joining[stratum]) or any(t.relation in new for t in self._totals[stratum])
 
     def _drain(self, work: Work) -> None:
         """Join every row that waits; joining makes more of them wait."""
@@ -139,12 +160,17 @@ class StratumEvaluator:
         touched = list(self.store.overlay.touched)
         gained: list[tuple[GroupTotals, Row]] = []
         for totals in self._totals[stratum]:
-            self._recount(totals, touched, gained)
+            if totals.relation in self._joining_totals:
+                gained += [(totals, row) for row in totals.all()]
+            else:
+                self._recount(totals, touched, gained)
         self._retract(stratum, touched)
         for totals, row in gained:
             self.store.overlay.add(totals.relation, row)
             self._work[stratum].append((self.writers.again(totals.relation), row, None))
         self._insert(stratum, touched)
+        for clause in self._joining[stratum]:
+            self._once(clause)
         self._drain(self._work[stratum])
 
     def _recount(
@@ -225,11 +251,15 @@ class StratumEvaluator:
                     self.store.overlay.add(totals.relation, row)
             for clause in layer:
                 if all(self._some(item) for item in clause.items):
-                    found = plan(clause.items, clause.outputs, self.store, as_set=True)
-                    self.store.prepare(found)
-                    self.writers.function_of(found, clause)()
+                    self._once(clause)
             self._drain(self._work[stratum])
         return tables
+
+    def _once(self, clause: Clause) -> None:
+        """What a clause derives from everything that holds."""
+        found = plan(clause.items, clause.outputs, self.store, as_set=True)
+        self.store.prepare(found)
+        self.writers.function_of(found, clause)()
 
     def _some(self, item: Item) -> bool:
         """Whether a pattern can match by now; what comes later triggers its clause itself."""

@@ -175,6 +175,12 @@ class Suspects:
         """Doubt what a clause derived over the background with a row from below, given by its columns."""
         return self._start(trigger, View.OLD, self.doubter)
 
+    def all_of(self, clause: Clause, store: TripleIndex) -> Callable[..., None]:
+        """Doubt everything that a clause derives in a store over the same index."""
+        found = plan(clause.items, clause.outputs, store, as_set=True)
+        store.prepare(found)
+        return compile_plan(found, store, _Heads(clause, self.doubter))
+
     # -- coming back
 
     def returner(self, relation: Relation) -> Callable[..., None]:

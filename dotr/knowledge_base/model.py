@@ -3,7 +3,8 @@
 Place:   under knowledge_base.py, which reads, labels and locks; over datalog/maintenance.py, which derives.
 Method:  a transaction is one change of the maintained index: opened, checked, asked for the differences of
          standing answers, committed. Where it changes the rules, or schema that rules were instantiated
-         over, the new index is made beside the old one and both are compared.
+         over, the new program goes on from the same index (Volz, Staab, Motik 2003, sec. 4); where it changes
+         about as much as holds, a new index is made beside the old one and both are compared.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+from dotr.datalog.closing import MANY_FACTS, MUCH_DATALOG, under_other_rules
 from dotr.datalog.maintenance import Maintained, NetChange
 from dotr.datalog.materialiser import Limits, clash_found
-from dotr.datalog.owl_lists import is_list_triple
+from dotr.datalog.owl_lists import LIST_PREDICATES, is_list_triple
 from dotr.datalog.schema import SAME_AS, is_schema
+from dotr.errors import ProgramError
 from dotr.explain.derivations import Derivations
 from dotr.explain.proofs import InBackground, TripleProof
 from dotr.ir import Entailment, Select
@@ -41,6 +44,9 @@ _LEAST = 1000
 _TOLD = 10
 """Contradictions that are told, with their proofs, where one is refused."""
 
+_WORTH = 2
+"""A change of so many times fewer statements than hold is maintained where rules or schema change, too."""
+
 Differences = Mapping[Select, Sequence[RowChange]]
 
 
@@ -56,7 +62,7 @@ class Outcome:
     useless: int
 
 
-class _AnewError(Exception):
+class _BasicError(Exception):
     """A change is of what rules were instantiated over."""
 
 
@@ -189,14 +195,21 @@ class Model:
         """First `delete`, then `insert`, by these rules from now on. Raises as the constructor does; nothing
         has changed then.
         """
-        if rules is not None and rules != self.rules:
-            return self._close_anew(insert, delete, rules)
-        if not self._is_basic(insert) and not self._is_basic(delete):
+        rules = self.rules if rules is None else rules
+        if rules == self.rules and not self._is_basic(insert) and not self._is_basic(delete):
             try:
                 return self._maintain(insert, delete)
-            except _AnewError:
+            except _BasicError:
                 pass
-        return self._close_anew(insert, delete, self.rules)
+        if _WORTH * (len(insert) + len(delete)) > len(self.kept):
+            return self._close_anew(insert, delete, rules)
+        try:
+            outcome = self._change_rules(insert, delete, rules)
+        except ProgramError as error:
+            if not all(diagnostic.code in (MANY_FACTS, MUCH_DATALOG) for diagnostic in error.diagnostics):
+                raise
+            outcome = None  # closing anew has other limits, and the last word
+        return self._close_anew(insert, delete, rules) if outcome is None else outcome
 
     def _is_basic(self, triples: Iterable[Triple]) -> bool:
         """Whether rules may be others with or without these triples."""
@@ -215,25 +228,82 @@ class Model:
         useless = kept.open(insert, delete)
         try:
             if kept.touches(kept.closed.instantiated.watched):
-                raise _AnewError
-            net = kept.changed()
-            ill_typed = self._ill_typed_after(net)
-            if self._strict:
-                self._refuse(kept, ill_typed)
+                raise _BasicError
             touched = [changes.relation for changes in kept.store.overlay.touched]
             woken = dict.fromkeys(select for r in touched for select in self._woken.get(r, ()))
-            differences = {select: self._standing[select].moved() for select in woken}
+            outcome, ill_typed = self._outcome(kept, {s: self._standing[s] for s in woken}, useless)
         except BaseException:
             for query in self._standing.values():
                 query.forget()
             kept.abandon()
             raise
-        for select in differences:
-            self._standing[select].settle(net.added, net.removed)
         kept.commit()
         self._ill_typed = ill_typed
         self._grow()
-        return Outcome(net, {select: moved for select, moved in differences.items() if moved}, useless)
+        return outcome
+
+    def _outcome(
+        self, kept: Maintained, standing: Mapping[Select, StandingQuery], useless: int
+    ) -> tuple[Outcome, set[Triple]]:
+        """What the open change does, and what is ill-typed then; standing answers are settled. Raises
+        ContradictionError.
+        """
+        net = kept.changed()
+        ill_typed = self._ill_typed_after(net)
+        if self._strict:
+            self._refuse(kept, ill_typed)
+        moved = {select: query.moved() for select, query in standing.items()}
+        for query in standing.values():
+            query.settle(net.added, net.removed)
+        return Outcome(net, {select: rows for select, rows in moved.items() if rows}, useless), ill_typed
+
+    def _change_rules(
+        self, insert: Sequence[Triple], delete: Sequence[Triple], rules: RuleSet
+    ) -> Outcome | None:
+        """By other rules, or over other schema, and what follows from the difference; None where that takes
+        more than the schema to know.
+        """
+        before = self.kept
+        gone = set(delete)
+        basic = [t for t in before.stated_of(_shapes_rules) if t not in gone]
+        basic = list(dict.fromkeys([*basic, *(t for t in insert if _shapes_rules(relation_of(*t)))]))
+        every = rules.over(list(filter(is_list_triple, basic)))
+        missed: set[Triple] = set()
+        while True:
+            closed = under_other_rules(before.closed, every, basic, missed)
+            if closed is None:
+                return None
+            kept = before.under(closed)
+            standing = {s: standing_query(s, kept.store, shown=as_it_is) for s in self._standing}
+            useless = kept.open(insert, delete, before)
+            try:
+                more = kept.missed()
+                if more:
+                    kept.abandon()
+                    missed |= more
+                    continue
+                outcome, ill_typed = self._outcome(kept, standing, useless)
+            except BaseException:
+                kept.abandon()
+                raise
+            break
+        kept.commit()
+        self._follow(kept, rules, ill_typed, standing)
+        return outcome
+
+    def _follow(
+        self,
+        kept: Maintained,
+        rules: RuleSet,
+        ill_typed: set[Triple],
+        standing: Mapping[Select, StandingQuery],
+    ) -> None:
+        """Go on with another index or program."""
+        self.rules, self._ill_typed = rules, ill_typed
+        self._adopt(kept)
+        self._woken.clear()
+        for select, query in standing.items():
+            self._enter(select, query)
 
     def _ill_typed_after(self, net: NetChange) -> set[Triple]:
         if not self.rules.datatypes:
@@ -265,12 +335,13 @@ class Model:
             tuple(sorted(triple for triple in kept if triple not in before.index)),
             tuple(sorted(triple for triple in before if triple not in kept.index)),
         )
-        self.rules, self._ill_typed = rules, ill_typed
-        self._adopt(kept)
-        self._woken.clear()
-        for select, query in standing.items():
-            self._enter(select, query)
+        self._follow(kept, rules, ill_typed, standing)
         return Outcome(net, {select: moved for select, moved in differences.items() if moved}, useless)
+
+
+def _shapes_rules(relation: Relation) -> bool:
+    """Whether rules are made from triples of the relation."""
+    return is_schema(relation) or relation in (SAME_AS, *LIST_PREDICATES)
 
 
 def _difference(before: Callable[[], list[Row]], now: Callable[[], list[Row]]) -> list[RowChange]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from dotr import DataError, KnowledgeBase, ProgramError
 from dotr.datalog.owl_lists import list_rules
 from dotr.ir import DatalogRule
+from dotr.knowledge_base import model
 from dotr.knowledge_base.rule_sets import form, shipped_rules
 from dotr.lang import parse_datalog
 from dotr.lang.printer import datalog_rule_text
@@ -170,6 +172,14 @@ def _run(twin: Twin, steps: Sequence[tuple[object, ...]]) -> None:
                 twin.reopen()
 
 
+@pytest.fixture(scope="module", params=["maintained", "as it is worth"])
+def small(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Whether changes of rules and schema are maintained where closing anew is cheap, too."""
+    with patch.object(model, "_WORTH", 0 if request.param == "maintained" else model._WORTH):
+        yield
+
+
+@pytest.mark.usefixtures("small")
 @given(_programs(), st.lists(_steps, min_size=1, max_size=6))
 @settings(max_examples=60, deadline=None)
 def test_after_every_transaction_holds_the_closure_of_what_is_stated(
@@ -200,6 +210,7 @@ _vocabulary = st.one_of(
 _worlds = st.sets(_vocabulary, max_size=7)
 
 
+@pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("entailment", ["rdfs", "owl2rl"])
 @given(data=st.data())
 @settings(max_examples=25, deadline=None)

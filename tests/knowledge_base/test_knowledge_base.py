@@ -5,13 +5,16 @@ from __future__ import annotations
 import threading
 from datetime import UTC, datetime
 from pathlib import Path
+from unittest.mock import patch
 
 import pyoxigraph as ox
 import pytest
 import rdflib
+from rdflib.namespace import RDF, RDFS
 
 from dotr import DataError, EngineError, KnowledgeBase, ProgramError, UsageError
 from dotr.knowledge_base import ContradictionError
+from dotr.knowledge_base.model import Model
 
 PREFIXES = {
     "": "http://e/",
@@ -45,6 +48,26 @@ def test_files_graphs_and_triples_are_one_background(tmp_path: Path) -> None:
     assert {row.x for row in kb.query("SELECT ?x { :a :within ?x }")} == {E.b, E.c, E.d, E.e, E.f}
     assert len(kb.graph("stated")) == 5
     assert set(kb.graph()) == set(kb)
+
+
+def test_rules_and_schema_change_without_closing_anew() -> None:
+    kb = base(" ".join(f":n{i} a :Room ; :in :n{i // 2} ." for i in range(1, 200)), entailment="owl2rl")
+    kb.insert(":in rdfs:domain :Thing .")
+    with patch.object(Model, "_close_anew", side_effect=AssertionError):
+        assert len(kb.add_rules("[?x, :top, ?y] :- [?x, :in, ?y], NOT [?y, :in, ?z] .").added) == 1
+        assert kb.insert(":Room rdfs:subClassOf :Place .").added[0] == (E.Room, RDFS.subClassOf, E.Place)
+        assert (E.n7, RDF.type, E.Place) in kb
+        change = kb.add_rules(
+            "[?y, :rooms, ?n] :- AGGREGATE([?x, :in, ?y], [?x, a, :Place] ON ?y BIND COUNT(?x) AS ?n) ."
+        )
+        assert (E.n3, E.rooms, rdflib.Literal(2)) in change.added
+        change = kb.delete(":Room rdfs:subClassOf :Place .")
+        assert (E.n3, E.rooms, rdflib.Literal(2)) in change.removed
+        assert (E.n7, RDF.type, E.Place) in change.removed
+        with pytest.raises(ProgramError):
+            kb.add_rules(NOT_STRATIFIED)
+        assert len(kb.remove_rules(kb.rules[0]).removed) == 1
+    assert len(kb.rules) == 1
 
 
 def test_a_change_has_what_came_and_went_stated_or_derived() -> None:
