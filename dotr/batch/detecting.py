@@ -26,6 +26,7 @@ from dotr.core.overwork import LeftOut
 from dotr.errors import Diagnostic, ProgramError
 from dotr.events import Clock, Composite, Fact, RawMatch, Time
 from dotr.late import dataclass
+from dotr.tesla.partition_keys import bucket
 from dotr.tesla.partitioning import RuleComponentGroup
 from dotr.tesla.silence import silence
 from dotr.tesla.stages import Passed, summed
@@ -105,14 +106,14 @@ class Detecting:
                         self.done.streams[stream] = self.done.streams.get(stream, 0) + count
                 continue
             self.done.parts += 1
-            group, _bucket, slice_ = self._layout.owner(number)
+            group, bucket_, slice_ = self._layout.owner(number)
             emitter = self._emitters[group]
             weighing = None
             keys = self._layout.plan.groups[group].keys
             if keys is not None and self._layout.cuts[group].buckets > 1:
                 weighing = Weighing(number, keys, self._reader, self._program)
                 part = weighing.through(part)
-            for matches in self._matches(self._layout.plan.groups[group], slice_, part):
+            for matches in self._matches(self._layout.plan.groups[group], bucket_, slice_, part):
                 if emitter.hides:
                     matches = emitter.public(matches)
                 self.done.events += sum(len(match[0]) for match in matches)
@@ -122,7 +123,7 @@ class Detecting:
                 self.done.weights.append(weighing.weight)
 
     def _matches(
-        self, group: RuleComponentGroup, slice_: int, rows: Iterator[FactRow]
+        self, group: RuleComponentGroup, bucket_: int, slice_: int, rows: Iterator[FactRow]
     ) -> Iterator[Sequence[RawMatch]]:
         """The matches that one part owns, those triggered inside its slice, instant by instant."""
         part = self._deployments[group.number]
@@ -132,7 +133,8 @@ class Detecting:
         slices = self._layout.cuts[group.number].slices
         start, end = (None, None) if slices is None else slices.bounds(slice_)
         owned = start is None
-        for time, facts, graph in self._instants(group, detector, start, end, rows):
+        tick_facts = self._tick_facts_of(group, bucket_)
+        for time, facts, graph in self._instants(group, detector, start, end, rows, tick_facts):
             before = detector.dropped
             if not owned and start is not None and time >= start:
                 detector.forget_passed()
@@ -168,11 +170,13 @@ class Detecting:
         start: Time | None,
         end: Time | None,
         rows: Iterator[FactRow],
+        tick_facts: TickFacts,
     ) -> Iterator[tuple[Time, Mapping[str, Sequence[Fact]], bool]]:
         """(time, facts, whether a graph came) of a part: its rows, and the ticks and points between and after
-        them.
+        them. The first instant is there for a timeline, which begins with it, whatever keys it has.
         """
         stop: Time | None = None  # None: the group sees nothing between its rows
+        beginning: Time | None = None
         done = 0
         heard: Time | None = None
         for _part, time, text in rows:
@@ -180,16 +184,46 @@ class Detecting:
                 first, last = map(int, text.split(" "))
                 done = (first if start is None else max(first, start - (group.horizon or 0))) - 1
                 stop = last if end is None else min(last, end - 1)
+                beginning = first if group.holds else None
                 continue
+            if beginning is not None and beginning < time:
+                yield beginning, {}, True
+                done = heard = beginning
+            beginning = None
             if stop is not None:
-                yield from self._silence(group, detector, done, heard, time)
+                yield from self._silence(group, detector, done, heard, time, tick_facts)
             yield time, self._reader.read(text, time), True
             done = heard = time
+        if beginning is not None:
+            yield beginning, {}, True
+            done = heard = beginning
         if stop is not None:
-            yield from self._silence(group, detector, done, heard, detector.covering(stop) + 1)
+            yield from self._silence(group, detector, done, heard, detector.covering(stop) + 1, tick_facts)
+
+    def _tick_facts_of(self, group: RuleComponentGroup, bucket_: int) -> TickFacts:
+        """What the background answers alone, as far as it is of a part's keys."""
+        keys, buckets = group.keys, self._layout.cuts[group.number].buckets
+        if keys is None or buckets == 1:
+            return self._tick_facts
+
+        def mine(time: Time) -> Mapping[str, Sequence[Fact]]:
+            found = self._tick_facts(time)
+            return {
+                name: [f for f in facts if not keys[name] or bucket(f[1], keys[name], buckets) == bucket_]
+                for name, facts in found.items()
+                if name in keys
+            }
+
+        return mine
 
     def _silence(
-        self, group: RuleComponentGroup, detector: Detector, after: Time, heard: Time | None, bound: Time
+        self,
+        group: RuleComponentGroup,
+        detector: Detector,
+        after: Time,
+        heard: Time | None,
+        bound: Time,
+        tick_facts: TickFacts,
     ) -> Iterator[tuple[Time, Mapping[str, Sequence[Fact]], bool]]:
         """The ticks and points in (after, bound) that can matter; the last graph came at `heard`."""
         silence_ = self._silences[group.number]
@@ -199,5 +233,5 @@ class Detecting:
             time = tick if point is None else point
             if time is None:
                 return
-            yield time, self._tick_facts(time), False
+            yield time, tick_facts(time), False
             after = time

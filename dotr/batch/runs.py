@@ -185,13 +185,17 @@ def warnings(program: Program, plan: Partitioning) -> list[Diagnostic]:
     slow = sequential(program, plan)
     if not slow:
         return []
-    reasons = [r for c in plan.components if program.rules[c.rules[0]].name in slow for r in c.reasons]
+    parts = [c for c in plan.components if program.rules[c.rules[0]].name in slow]
+    reasons = [reason for component in parts for reason in component.reasons]
+    hint = "an equation with the trigger in every ON lets it run by key"
+    if any(program.has_to_do_with_lars(rule) for component in parts for rule in component.rules):
+        hint += "; so does, in LARS rules, a variable that all atoms of all of them share"
     return [
         Diagnostic(
             "D4126",
             f"detection of `{'`, `'.join(slow)}` runs in one task",
             notes=tuple(dict.fromkeys(reasons)),
-            hint="an equation with the trigger in every ON lets it run by key",
+            hint=hint,
             severity=Severity.WARNING,
         )
     ]

@@ -24,7 +24,7 @@ from dotr.events import Clock, Time, Values
 from dotr.ir.lars import LarsProgram
 from dotr.joins.filters import Moment
 from dotr.lars.building import Builder
-from dotr.lars.reach import horizon, partition_keys
+from dotr.lars.reach import horizon
 from dotr.rdf.order import values_key
 
 VERSION = 1
@@ -114,10 +114,6 @@ class LarsEngine:
     def horizon(self) -> tuple[Time | None, Time]:
         """How far back state reaches (None without bound) and how far ahead atoms are put, in µs."""
         return horizon(self._program)
-
-    def partition_keys(self) -> dict[str, int] | None:
-        """Name → the place of its argument that every atom of all rules is joined on; None without one."""
-        return partition_keys(self._program)
 
     # -- state
 

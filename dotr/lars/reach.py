@@ -18,7 +18,6 @@ from dotr.ir.lars import (
     FactWindow,
     LarsProgram,
     LarsRule,
-    NamedAtom,
     TimeWindow,
     WindowAggregate,
     WindowAtom,
@@ -76,45 +75,79 @@ def partition_keys(program: LarsProgram) -> dict[str, int] | None:
     """Name → the place of its argument by which its atoms can be parted, streams and heads alike.
 
     Every atom of every rule has one and the same variable there, so that a part derives what the whole
-    derives for its keys. None where there is no such choice: an atom without the variable, a constant in its
-    place, a window of facts (it counts all keys together), a rule without atoms.
+    derives for its keys. None where there is no such choice.
     """
-    for rule in program.rules:
-        windows = (item.window for item in rule.body if isinstance(item, WindowAtom | WindowAggregate))
-        if not any(True for _ in reads(rule)) or any(isinstance(window, FactWindow) for window in windows):
-            return None
-    return _chosen([_atoms(rule) for rule in program.rules], {})
+    return next(_chosen(connected(program.rules), {}), None)
+
+
+def connected(rules: Sequence[LarsRule]) -> list[LarsRule]:
+    """The rules in an order in which each shares a name with one before it, if any does: there its key is
+    known then, and nothing need be tried.
+    """
+    left, order = list(rules), []
+    seen: set[str] = set()
+    while left:
+        nearest = next((rule for rule in left if not seen.isdisjoint(names(rule))), left[0])
+        left.remove(nearest)
+        order.append(nearest)
+        seen.update(names(nearest))
+    return order
+
+
+def names(rule: LarsRule) -> list[str]:
+    """Of the head and of what the body reads."""
+    return [rule.head.atom.name, *(name for name, _ in reads(rule))]
+
+
+def rule_keys(rule: LarsRule, parted: Mapping[str, int]) -> Iterator[dict[str, int]]:
+    """The ways in which every atom of a rule has one and the same variable in its name's place, given the
+    places of some names already; in the order of the head's arguments.
+
+    None where an atom has no such variable, counts facts (of all keys together), or there is no atom.
+    """
+    if whole_reason(rule) is not None:
+        return
+    atoms = _atoms(rule)
+    variables = [argument.name for argument in atoms[0][1] if isinstance(argument, Var)]
+    for variable in dict.fromkeys(variables):
+        yield from _places(atoms, variable, parted)
+
+
+def whole_reason(rule: LarsRule) -> str | None:
+    """Why a rule, by itself, cannot be parted; None if it can."""
+    atoms = _atoms(rule)
+    if any(isinstance(item.window, FactWindow) for item in _windows(rule)):
+        return "a window of facts counts those of all keys"
+    if len(atoms) == 1:
+        return "its body reads nothing"
+    shared = {argument.name for argument in atoms[0][1] if isinstance(argument, Var)}
+    for _, arguments in atoms:
+        shared &= {argument.name for argument in arguments if isinstance(argument, Var)}
+    return None if shared else "no variable is in all of its atoms"
+
+
+def _windows(rule: LarsRule) -> Iterator[WindowAtom | WindowAggregate]:
+    return (item for item in rule.body if isinstance(item, WindowAtom | WindowAggregate))
 
 
 def _atoms(rule: LarsRule) -> list[tuple[str, tuple[Argument | None, ...]]]:
     """(name, arguments) of the head and the body; of an aggregate's only those of PER can part it."""
     found: list[tuple[str, tuple[Argument | None, ...]]] = [(rule.head.atom.name, rule.head.atom.arguments)]
-    for literal in rule.body:
-        if isinstance(literal, WindowAtom):
-            found.append((literal.atom.name, literal.atom.arguments))
-        elif isinstance(literal, WindowAggregate):
-            found.append((literal.atom.name, _grouped(literal.atom, literal.group)))
+    for literal in _windows(rule):
+        arguments: tuple[Argument | None, ...] = literal.atom.arguments
+        if isinstance(literal, WindowAggregate):
+            arguments = tuple(a if a in literal.group else None for a in arguments)
+        found.append((literal.atom.name, arguments))
     return found
 
 
-def _grouped(atom: NamedAtom, group: Sequence[Var]) -> tuple[Argument | None, ...]:
-    return tuple(argument if argument in group else None for argument in atom.arguments)
-
-
-def _chosen(
-    rules: Sequence[Sequence[tuple[str, tuple[Argument | None, ...]]]], parted: Mapping[str, int]
-) -> dict[str, int] | None:
-    """A place for every name that suits all rules; the first in the order of rules and of arguments."""
+def _chosen(rules: Sequence[LarsRule], parted: dict[str, int]) -> Iterator[dict[str, int]]:
+    """Places for every name that suit all rules."""
     if not rules:
-        return dict(parted)
-    first, *rest = rules
-    variables = [a.name for a in first[0][1] if isinstance(a, Var)]
-    for variable in dict.fromkeys(variables):
-        for choice in _places(first, variable, parted):
-            found = _chosen(rest, choice)
-            if found is not None:
-                return found
-    return None
+        yield parted
+        return
+    for choice in rule_keys(rules[0], parted):
+        yield from _chosen(rules[1:], choice)
 
 
 def _places(
@@ -125,7 +158,7 @@ def _places(
         yield dict(parted)
         return
     (name, arguments), *rest = atoms
-    places = [place for place, a in enumerate(arguments) if isinstance(a, Var) and a.name == variable]
-    for place in places:
-        if parted.get(name, place) == place:
+    for place, argument in enumerate(arguments):
+        fits = isinstance(argument, Var) and argument.name == variable and parted.get(name, place) == place
+        if fits:
             yield from _places(rest, variable, {**parted, name: place})

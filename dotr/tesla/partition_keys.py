@@ -7,6 +7,8 @@ Method:  inside a rule, equations of `ON` carry a trigger attribute to the candi
          share, and a composite that other rules chain on, lie in the same part for all of them.
          What `=` equates shares its equality class (tesla/keys.py), and classes are transitive where `=` is
          not.
+         LARS rules are parted by the variable that all their atoms share (held_keys.py), together with the
+         rules that read what holds.
 Why not: `WHERE`. It is tested after the choice; `LAST` over all keys is not `LAST` of one.
 """
 
@@ -17,7 +19,9 @@ from typing import TypeAlias
 from zlib import crc32
 
 from dotr.events import Values
-from dotr.ir import Attribute, Choose, Every, Program, Rule
+from dotr.ir import Attribute, Choose, Every, LarsRule, Program, Rule
+from dotr.lars.reach import names, rule_keys
+from dotr.tesla.held_keys import computed_heads, parted_name, streams_of
 from dotr.tesla.keys import equality_class
 from dotr.tesla.roots import roots
 
@@ -27,8 +31,9 @@ where all of its facts go to every part.
 """
 
 
-def computed_attributes(rules: Sequence[Rule]) -> frozenset[tuple[str, str]]:
-    """WITH variables, as (rule, variable), that are not just an attribute of a query's fact.
+def computed_attributes(program: Program, rules: Sequence[Rule]) -> frozenset[tuple[str, str]]:
+    """WITH variables, as (rule, variable), that are not just an attribute of a query's fact; those of heads
+    of .lars files beside them.
 
     `rules` have all that they refer to among them.
     They can be an xsd:float, which equals many other numbers each, of which no two need be equal.
@@ -48,6 +53,9 @@ def computed_attributes(rules: Sequence[Rule]) -> frozenset[tuple[str, str]]:
                 if computed and (rule.name, binding.variable) not in found:
                     found.add((rule.name, binding.variable))
                     grown = True
+        heads = set(computed_heads(program, found)) - found
+        found |= heads
+        grown = grown or bool(heads)
     return frozenset(found)
 
 
@@ -76,19 +84,24 @@ def stream_keys(program: Program, rules: Sequence[int], copying: bool = False) -
     members = [program.rules[i] for i in rules]
     if any(isinstance(rule.trigger, Every) for rule in members):
         return None
-    search = _Search(members, computed_attributes(members), _copyable(members) if copying else frozenset())
+    holds = program.lars.rules if any(map(program.has_to_do_with_lars, rules)) else ()
+    copyable = _copyable(members, holds) if copying else frozenset()
+    search = _Search(members, holds, computed_attributes(program, members), copyable)
     first = members[0].trigger
     assert not isinstance(first, Every)
-    solutions = (next(search.solve(0, {first.stream: place}), None) for place in range(len(first.variables)))
+    start = parted_name(first)
+    solutions = (next(search.solve(0, {start: place}), None) for place in range(len(first.variables)))
     columns = [solution for solution in solutions if solution is not None]
     if not columns:
         return None
     fewest = min(map(_copied, columns), key=len)
     chosen = [column for column in columns if _copied(column) == fewest]
-    return {
+    keys = {
         stream: tuple(place for column in chosen if (place := column[stream]) is not None)
         for stream in chosen[0]
     }
+    held = {p.stream: keys[parted_name(p)] for rule in members for p in rule.positions if p.held}
+    return keys | held
 
 
 Choice: TypeAlias = Mapping[str, int | None]
@@ -99,52 +112,73 @@ def _copied(column: Choice) -> list[str]:
     return sorted(stream for stream, place in column.items() if place is None)
 
 
-def _copyable(rules: Sequence[Rule]) -> frozenset[str]:
-    """Streams whose facts may be looked at in several parts: none triggers a rule there or is consumed."""
-    looked_at = {p.stream for rule in rules for p in rule.positions if not p.chained}
+def _copyable(rules: Sequence[Rule], holds: Sequence[LarsRule]) -> frozenset[str]:
+    """Streams whose facts may be looked at in several parts: none triggers a rule there or is consumed, and
+    what holds does not depend on them.
+    """
+    looked_at = {p.stream for rule in rules for p in rule.positions if not p.within_instant}
+    looked_at -= {name for rule in holds for name in names(rule)}
     triggers = {rule.trigger.stream for rule in rules if not isinstance(rule.trigger, Every)}
     consumed = {p.stream for rule in rules for p in rule.positions if p.name in rule.consuming}
     return frozenset(looked_at - triggers - consumed)
+
+
+_Demand: TypeAlias = tuple[Rule, str, str, int] | LarsRule
+"""(rule, position, stream, number of attributes), or all atoms of a LARS rule."""
 
 
 class _Search:
     """Chooses attributes by backtracking; rules are few and their equations decide almost everything."""
 
     def __init__(
-        self, rules: Sequence[Rule], computed: Collection[tuple[str, str]], copyable: Collection[str]
+        self,
+        rules: Sequence[Rule],
+        holds: Sequence[LarsRule],
+        computed: Collection[tuple[str, str]],
+        copyable: Collection[str],
     ) -> None:
         self._rules = rules
         self._copyable = copyable
         self._roots = {rule.name: roots(rule, computed) for rule in rules}
-        self._demands = [
-            (rule, position.name, position.stream, len(position.variables))
-            for rule in _connected(rules)
-            for position in rule.positions
-        ]
+        self._demands: list[_Demand] = []
+        for rule in _connected(rules, holds):
+            if isinstance(rule, LarsRule):
+                self._demands.append(rule)
+            else:
+                self._demands += (
+                    (rule, position.name, parted_name(position), len(position.variables))
+                    for position in rule.positions
+                )
 
-    def solve(self, at: int, chosen: dict[str, int | None]) -> Iterator[dict[str, int | None]]:
+    def solve(self, at: int, chosen: Choice) -> Iterator[Choice]:
         """All ways to go on from the first `at` demands and the attributes chosen so far."""
-        known = [r for r in self._rules if r.name in chosen and r.trigger.stream in chosen]  # type: ignore[union-attr]  # no EVERY here
+        known = [r for r in self._rules if r.name in chosen and parted_name(r.trigger) in chosen]  # type: ignore[arg-type]  # no EVERY here
         if not all(self._carries(rule, chosen) for rule in known):
             return
         if at == len(self._demands):
             yield chosen
             return
-        rule, position, stream, width = self._demands[at]
+        demand = self._demands[at]
+        if isinstance(demand, LarsRule):
+            parted = {stream: place for stream, place in chosen.items() if place is not None}
+            for keys in rule_keys(demand, parted):
+                yield from self.solve(at + 1, {**chosen, **keys})
+            return
+        rule, position, stream, width = demand
         places: list[int | None] = [chosen[stream]] if stream in chosen else list(range(width))
         if stream in self._copyable and stream not in chosen:
             places.append(None)
         for place in places:
-            if place is None or self._fits(rule, position, stream, place, chosen):
+            if place is None or self._fits(rule, position, place, chosen):
                 yield from self.solve(at + 1, {**chosen, stream: place})
 
-    def _fits(self, rule: Rule, position: str, stream: str, place: int, chosen: Choice) -> bool:
+    def _fits(self, rule: Rule, position: str, place: int, chosen: Choice) -> bool:
         """Whether attribute `place` of a position equals the trigger's chosen one."""
         assert not isinstance(rule.trigger, Every)
         if position == rule.trigger.name:
             return True
         variable = next(p for p in rule.positions if p.name == position).variables[place]
-        trigger = chosen[rule.trigger.stream]
+        trigger = chosen[parted_name(rule.trigger)]
         return trigger in self._roots[rule.name].get((position, variable), ())
 
     def _carries(self, rule: Rule, chosen: Choice) -> bool:
@@ -157,26 +191,26 @@ class _Search:
         return (
             isinstance(given, Attribute)
             and given.position in in_match
-            and chosen[rule.trigger.stream]
+            and chosen[parted_name(rule.trigger)]
             in self._roots[rule.name].get((given.position, given.variable), ())
         )
 
 
-def _connected(rules: Sequence[Rule]) -> list[Rule]:
+def _connected(rules: Sequence[Rule], holds: Sequence[LarsRule]) -> list[Rule | LarsRule]:
     """The rules in an order in which each but the first shares a stream with one before it, if any does."""
-    left, order = list(rules[1:]), [rules[0]]
+    order: list[Rule | LarsRule] = [rules[0]]
+    left: list[Rule | LarsRule] = [*holds, *rules[1:]]
+    seen = set(streams_of(rules[0]))
     while left:
-        seen = {s for rule in order for s in _streams(rule)}
-        nearest = next((rule for rule in left if seen & set(_streams(rule))), left[0])
+        nearest = next((rule for rule in left if not seen.isdisjoint(_names(rule))), left[0])
         left.remove(nearest)
         order.append(nearest)
+        seen.update(_names(nearest))
     return order
 
 
-def _streams(rule: Rule) -> Iterator[str]:
-    yield rule.name
-    for position in rule.positions:
-        yield position.stream
+def _names(rule: Rule | LarsRule) -> list[str]:
+    return names(rule) if isinstance(rule, LarsRule) else streams_of(rule)
 
 
 def bucket(values: Values, places: Sequence[int], buckets: int) -> int:

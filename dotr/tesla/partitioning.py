@@ -21,6 +21,7 @@ from enum import StrEnum
 from dotr.events import Time
 from dotr.ir import Every, Program
 from dotr.late import dataclass
+from dotr.tesla.held_keys import held_reason
 from dotr.tesla.partition_keys import StreamKeys, stream_keys, unlinked
 from dotr.tesla.references import RuleReach, references, rule_reaches
 
@@ -118,14 +119,15 @@ def connected(program: Program) -> list[tuple[int, ...]]:
 
 def _component(program: Program, rules: tuple[int, ...], reaches: Sequence[RuleReach], by: By) -> Component:
     reasons: list[str] = []
-    if any(map(program.has_to_do_with_lars, rules)):
+    holds = any(map(program.has_to_do_with_lars, rules))
+    if holds:
+        horizon = None
         reasons.append("not by time: all of the past can influence what holds")
-        reasons.append("not by key: what holds is found out of all facts together")
-        return Component(rules, None, None, tuple(reasons))
-    horizon = _time_cut(program, rules, reaches, reasons)
+    else:
+        horizon = _time_cut(program, rules, reaches, reasons)
     keys = stream_keys(program, rules)
     if keys is None:
-        reasons.append(_no_key(program, rules))
+        reasons.append((held_reason(program) if holds else None) or _no_key(program, rules))
         if horizon is None:
             keys = stream_keys(program, rules, copying=True)
     if by is By.TIME and horizon is not None:

@@ -1,0 +1,64 @@
+"""LARS rules in the search for keys: what they have of rules, and which attributes of heads are computed.
+
+Place:   partition_keys.py asks, for components that have to do with what holds.
+Method:  a part of the keys holds what the whole holds for them where all atoms of a LARS rule have one and the
+         same variable (lars/reach.py); a head, ISTREAM and DSTREAM of it have their key in the same place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from dotr.ir import LarsRule, Position, Program, Rule, WindowAggregate, WindowAtom
+from dotr.ir.expressions import Var
+from dotr.lars.reach import whole_reason
+
+
+def parted_name(position: Position) -> str:
+    """The name whose key a position's facts have: of a head the same for it and its changes."""
+    return position.stream.rpartition(" ")[2] if position.held else position.stream
+
+
+def streams_of(rule: Rule) -> list[str]:
+    """The names whose keys have to do with each other in a rule."""
+    return [rule.name, *(parted_name(position) for position in rule.positions)]
+
+
+def computed_heads(program: Program, computed: Collection[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Attributes of heads, as (stream, variable), that no query's fact need have, given those that are known
+    to be computed. They can be an xsd:float, as those of WITH.
+    """
+    lars = program.lars
+    attributes = {name: select.variables for name, select in program.selects.items()}
+    attributes |= {rule.name: tuple(b.variable for b in rule.bindings) for rule in program.rules}
+    attributes |= lars.attributes
+
+    def given(rule: LarsRule, variable: str) -> bool:
+        for literal in rule.body:
+            match literal:
+                case WindowAtom(negated=False, atom=atom):
+                    meant = {Var(variable)}
+                case WindowAggregate(atom=atom, group=group):
+                    meant = {Var(variable)} & set(group)
+                case _:
+                    continue
+            for place, argument in enumerate(atom.arguments):
+                if argument in meant and (atom.name, attributes[atom.name][place]) not in computed:
+                    return True
+        return False
+
+    for rule in lars.rules:
+        head = rule.head.atom
+        for place, argument in enumerate(head.arguments):
+            if not (isinstance(argument, Var) and given(rule, argument.name)):
+                for stream in (head.name, f"ISTREAM {head.name}", f"DSTREAM {head.name}"):
+                    yield stream, attributes[head.name][place]
+
+
+def held_reason(program: Program) -> str | None:
+    """Why what holds cannot be parted by key, as far as one LARS rule says so by itself."""
+    for rule in program.lars.rules:
+        reason = whole_reason(rule)
+        if reason is not None:
+            return f"not by key: in a rule for `{rule.head.atom.name}` {reason}"
+    return None
