@@ -128,7 +128,9 @@ class Detecting:
         """The matches that one part owns, those triggered inside its slice, instant by instant."""
         part = self._deployments[group.number]
         left_out = self._left_out
-        detector = part.detector(self._clock, left_out.take)
+        shared = group.holds and group.keys is not None and self._treatment.shared
+        parts = self._layout.cuts[group.number].buckets if shared else 1
+        detector = part.detector(self._clock, left_out.take, parts)
         oracle = MatchOracle(part.program, self._clock) if self._treatment.verify else None
         slices = self._layout.cuts[group.number].slices
         start, end = (None, None) if slices is None else slices.bounds(slice_)

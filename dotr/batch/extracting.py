@@ -25,10 +25,13 @@ class Treatment:
     """What is done beside the work: `--verify`, `--on-error`.
 
     `forgiving`: an instant that is in error is set aside, as `Pipeline` does it, instead of ending the run.
+    `shared`: parts of keys share the budget of what holds, and who runs them begins anew in one task where a
+    part needs more than its share; otherwise each part has all of it.
     """
 
     verify: bool = False
     forgiving: bool = False
+    shared: bool = True
 
 
 PLAIN = Treatment()

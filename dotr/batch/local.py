@@ -30,7 +30,7 @@ from dotr.batch.line_splits import file_size
 from dotr.batch.local_lasting import run_slices
 from dotr.batch.log_splits import LogListing, ReadCounts, Split, read_split, spread
 from dotr.batch.output_parts import Written, write_events
-from dotr.batch.runs import PARTS, Report, Request, Tell, add_counts, lay_out
+from dotr.batch.runs import PARTS, Report, Request, Tell, add_counts, lay_out, run_again
 from dotr.batch.scratch import GRAPHS, Files, load
 from dotr.batch.skew import Weight, skewed
 from dotr.batch.time_gaps import Span, cutoff, gaps, spans_for
@@ -96,6 +96,9 @@ class LocalRunner:
 
     def run(self, request: Request, folder: str, tell: Tell) -> Report:
         """As `Runner.run`. Uses scratch space beside the output, about the size of the uncompressed log."""
+        return run_again(request, lambda request: self._once(request, folder, tell))
+
+    def _once(self, request: Request, folder: str, tell: Tell) -> Report:
         report = Report()
         if request.log.clock is None:
             return report

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any, Protocol
 
 from dotr.batch.extracting import PLAIN, Treatment
@@ -17,7 +17,7 @@ from dotr.batch.time_slices import Even, Slices, balanced_slices
 from dotr.core.deployment import Deployment
 from dotr.core.funnel import Funnel, funnels, joined
 from dotr.core.units import check_units
-from dotr.errors import Diagnostic, Severity, UnsupportedError
+from dotr.errors import Diagnostic, ProgramError, Severity, UnsupportedError
 from dotr.events import Clock, Time
 from dotr.ir import Program
 from dotr.late import dataclass
@@ -48,6 +48,7 @@ class Request:
 
     `max_jump`: how far ahead of the one before it an instant may lie, in µs; None: anywhere. `states`: the
     folder of enriched graphs, None where they are not asked for; everything must be materialised.
+    `together`: what holds is found out in one task.
     """
 
     deployment: Deployment
@@ -58,13 +59,14 @@ class Request:
     treatment: Treatment = PLAIN
     max_jump: Time | None = None
     states: str | None = None
+    together: bool = False
 
     @property
     def program(self) -> Program:
         return self.deployment.program
 
     def plan(self) -> Partitioning:
-        return self.deployment.partitioning(self.by)
+        return self.deployment.partitioning(self.by, together=self.together)
 
 
 @dataclass(slots=True)
@@ -109,6 +111,24 @@ class Report:
             return {}
         first, last = self.ticking or (None, None)
         return joined(program, {}, funnels(program, self.streams, self.passed, first, last), self.events)
+
+
+def run_again(request: Request, once: Callable[[Request], Report]) -> Report:
+    """`once` for a request; again with what holds in one task, where a part of its keys needed more than its
+    share of the budget: all of them together may need more than there is, or not (D4011).
+    """
+    try:
+        return once(request)
+    except ProgramError as error:
+        from dotr.lars.refusals import MUCH_WORK  # noqa: PLC0415  # start-up
+
+        parted = any(group.holds and group.keys is not None for group in request.plan().groups)
+        if not parted or all(found.code != MUCH_WORK for found in error.diagnostics):
+            raise
+    whole = replace(request, together=True)
+    report = once(whole)
+    report.findings = [*warnings(whole.program, whole.plan()), *report.findings]
+    return report
 
 
 def add_counts(total: dict[str, int], more: Mapping[str, int]) -> None:

@@ -44,8 +44,8 @@ class Settings:
 
     `materialize_all`: derive and keep what no query can reach, too. `detector`: the temporal engine's name.
     `apart`: facts travel between extraction and detection, as in a batch: each stream has its own.
-    `budget`: units of work (budget.py) of an instant's Datalog, of a query at it, of a rule at a trigger
-    fact; `trigger_budget`: of the last, where that is another.
+    `budget`: units of work (budget.py) of an instant's Datalog, of a query at it, of what holds at a
+    point, of a rule at a trigger fact; `trigger_budget`: of the last, where that is another.
     """
 
     materialize_all: bool = False
@@ -140,17 +140,18 @@ class Deployment:
     def emitter(self) -> Emitter:
         return Emitter(self.program)
 
-    def detector(self, clock: Clock, on_refused: RefusedTrigger = fail) -> Detector:
+    def detector(self, clock: Clock, on_refused: RefusedTrigger = fail, parts: int = 1) -> Detector:
         """A detector that remembers nothing yet, of the facts that `instants` finds. `on_refused` is told of
-        trigger facts that take a rule more than the budget.
+        trigger facts that take a rule more than the budget. `parts`: it has the keys of one of so many.
         """
         settings = self.settings
         budget = settings.budget if settings.trigger_budget is None else settings.trigger_budget
+        holding = settings.budget, parts
         if settings.apart or self.program.lars.rules:  # which look at each stream's own facts
-            return self._engine.open(self.program, clock, {}, {}, budget, on_refused)
+            return self._engine.open(self.program, clock, {}, {}, budget, on_refused, holding)
         extract = self.instants.extract
         filtered = {stream: Filtered(*filter_) for stream, filter_ in extract.filtered.items()}
-        return self._engine.open(self.program, clock, extract.same, filtered, budget, on_refused)
+        return self._engine.open(self.program, clock, extract.same, filtered, budget, on_refused, holding)
 
     def fact_counts(self) -> FactCounts:
         """What counts the facts that `instants` finds."""
@@ -169,9 +170,9 @@ class Deployment:
 
         return Oracle(self.program, self.background)
 
-    def partitioning(self, by: By = By.AUTO) -> Partitioning:
-        """How detection can be cut, by key and by time."""
-        return plan_batch(self.program, by)
+    def partitioning(self, by: By = By.AUTO, *, together: bool = False) -> Partitioning:
+        """How detection can be cut, by key and by time. `together`: what holds is found out in one task."""
+        return plan_batch(self.program, by, together=together)
 
     def part(self, rules: Iterable[int]) -> Deployment:
         """Some of the rules, which refer to no others; for detection alone."""

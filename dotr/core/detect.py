@@ -7,6 +7,7 @@ Method:  paper, sec. 3, TESLA; every case is spelled out in language.md, sec. 3.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol, TypeAlias
 
 from dotr.events import Clock, Fact, RawMatch, Time
@@ -60,10 +61,12 @@ class Detector(Protocol):
 
 
 Open: TypeAlias = Callable[
-    [Program, Clock, Mapping[str, str], Mapping[str, Filtered], int, RefusedTrigger], Detector
+    [Program, Clock, Mapping[str, str], Mapping[str, Filtered], int, RefusedTrigger, tuple[int, int]],
+    Detector,
 ]
 """(program, clock, stream → the one whose facts it has, stream → its base and the comparison it passes, units
-of work of a rule at one trigger fact, who is told of those that take more)."""
+of work of a rule at one trigger fact, who is told of facts that take more, (units of work of what holds at
+one point, among how many parts of keys they are shared))."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +89,13 @@ def _tesla(
     filtered: Mapping[str, Filtered],
     budget: int,
     on_refused: RefusedTrigger,
+    holding: tuple[int, int],
 ) -> TeslaDetector:
     timeline = None
     if program.lars.rules:
         from dotr.lars.engine import LarsEngine  # noqa: PLC0415  # start-up: most programs have no such rules
 
-        timeline = opened(program, clock, LarsEngine)
+        timeline = opened(program, clock, partial(LarsEngine, budget=holding[0], parts=holding[1]))
     return TeslaDetector(
         program,
         clock,

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import field
 
+from dotr.budget import Meter
 from dotr.events import Clock
 from dotr.ir.datalog import BindAtom, FilterAtom
 from dotr.ir.expressions import Var
@@ -28,7 +29,7 @@ from dotr.ir.lars import (
 from dotr.joins.filters import Moment
 from dotr.lars.components import Component, Lasting, Reads, Recursive, Standing, Trigger
 from dotr.lars.differences import Differences, differences
-from dotr.lars.emit import Item, Probe, Sink, compile_body, pattern
+from dotr.lars.emit import Item, Probe, Sink, Work, compile_body, pattern
 from dotr.lars.fact_windows import FactLog, FactView
 from dotr.lars.relations import Relation
 from dotr.lars.sinks import HeadPile, Kept, Pile, Placing, Scattered, Through, Upright
@@ -72,8 +73,11 @@ class Builder:
         clock: Clock,
         moment: Moment,
         watched: Collection[str] | None,
+        meter: Meter,
+        carried: bool = False,
     ) -> None:
         self._program, self._beginning, self._step = program, beginning, step
+        self._meter, self._carried = meter, carried
         self._clock, self._moment = clock, moment
         self._heads = {rule.head.atom.name for rule in program.rules}
         self._scattered = {rule.head.atom.name for rule in program.rules if rule.head.at is not None}
@@ -194,7 +198,7 @@ class Builder:
             source.timed = True
             columns = literal.atom.arguments
             reading = pattern(columns, literal.group, literal.argument, self._moment)
-            self._totals[literal] = Totals(self._net.agenda, literal, source, reading)
+            self._totals[literal] = Totals(self._net.agenda, literal, source, reading, self._meter)
         return self._totals[literal]
 
     # -- rules
@@ -207,14 +211,14 @@ class Builder:
         bodies = [self._items(rule, own, reads) for rule in rules]
         if not own & self._standing:
             triggers = self._triggers(rules, bodies, [Through(relation) for relation in heads])
-            return Lasting(triggers, recursive(rules), watched)
+            return Lasting(heads, triggers, recursive(rules), watched)
         for table in reads.tables:
             table.timed = True
         if recursive(rules):
             piles = [Upright(relation) for relation in heads]
             whole = self._whole(rules, bodies, piles)
             own_only = self._triggers(rules, bodies, piles, own_only=True)
-            return Recursive(heads, reads, whole, own_only, watched)
+            return Recursive(heads, reads, whole, own_only, self._meter, self._carried, watched)
         found: dict[Row, None] = {}
         kept = [Kept(heads[0], found)]
         for table in reads.tables:
@@ -224,7 +228,8 @@ class Builder:
         ]
         known = [differences for differences in rules_apart if differences is not None]
         kept_up = known if len(known) == len(rules) else None
-        return Standing(heads[0], reads, self._whole(rules, bodies, kept), found, kept_up, watched)
+        whole = self._whole(rules, bodies, kept)
+        return Standing(heads[0], reads, whole, found, kept_up, self._meter, watched)
 
     def _triggers(
         self,
@@ -239,7 +244,7 @@ class Builder:
             sink = self._sink(rule, piles)
             for place, item in enumerate(items):
                 if isinstance(item, Probe) and not item.negated and (item.own or not own_only):
-                    run = compile_body(items, sink, self._moment, place)
+                    run = compile_body(items, sink, self._moment, self._work(rule), place)
                     found.append(Trigger(item.table, run, sink.target))
         return found
 
@@ -249,15 +254,19 @@ class Builder:
         """A join over all that holds for each rule."""
         sinks = [self._sink(rule, piles) for rule in rules]
         return [
-            (compile_body(items, sink, self._moment), sink.target)
-            for items, sink in zip(bodies, sinks, strict=True)
+            (compile_body(items, sink, self._moment, self._work(rule)), sink.target)
+            for rule, items, sink in zip(rules, bodies, sinks, strict=True)
         ]
 
     def _differences(
         self, rule: LarsRule, items: Sequence[Item], piles: Sequence[HeadPile]
     ) -> Differences | None:
-        atom = rule.head.atom
-        return differences(items, atom.arguments, self._sink(rule, piles), self._relation(atom), self._moment)
+        atom, sink = rule.head.atom, self._sink(rule, piles)
+        relation, work = self._relation(atom), self._work(rule)
+        return differences(items, atom.arguments, sink, relation, self._moment, work)
+
+    def _work(self, rule: LarsRule) -> Work:
+        return Work(self._meter, rule)
 
     def _items(self, rule: LarsRule, own: Collection[str], reads: Reads) -> list[Item]:
         """The body over tables; those that it reads are noted."""
@@ -272,7 +281,8 @@ class Builder:
                     reads.totals[total] = None
                     if isinstance(literal.window, FactWindow):
                         reads.fact_views[self._fact_view(literal.atom, literal.window, Modality.AT, 0)] = None
-                    probe = Probe(total.table, (*literal.group, literal.variable))
+                    of = f"{literal.function} OVER {literal.atom.name}"
+                    probe = Probe(total.table, (*literal.group, literal.variable), name=of)
                 case WindowAtom():
                     modality = literal.modality or Modality.SOMETIME
                     table = self._table(literal.atom, literal.window, modality, literal.count)
@@ -283,7 +293,8 @@ class Builder:
                     if modality is Modality.AT:
                         assert literal.at is not None
                         columns = (*columns, Var(literal.at))
-                    probe = Probe(table, columns, literal.negated, literal.atom.name in own)
+                    name = literal.atom.name
+                    probe = Probe(table, columns, literal.negated, name in own, name)
             items.append(probe)
             reads.tables[probe.table] = None
         return items

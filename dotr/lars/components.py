@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import field
 
+from dotr.budget import Meter
 from dotr.lars.differences import Differences
 from dotr.lars.fact_windows import FactView
 from dotr.lars.relations import Relation
@@ -34,7 +35,14 @@ class Lasting:
     `recursive`: its joins may make something new for each other.
     """
 
-    def __init__(self, triggers: Sequence[Trigger], recursive: bool, watched: Sequence[Relation]) -> None:
+    def __init__(
+        self,
+        heads: Sequence[Relation],
+        triggers: Sequence[Trigger],
+        recursive: bool,
+        watched: Sequence[Relation],
+    ) -> None:
+        self.heads = heads
         self._triggers, self._recursive = triggers, recursive
         self.watched = watched
         self.evaluated = True
@@ -101,6 +109,7 @@ class Standing:
     whole: Sequence[tuple[Callable[[], None], Pile]]
     found: dict[Row, None]
     differences: Sequence[Differences] | None
+    meter: Meter
     watched: Sequence[Relation] = ()
     evaluated: bool = field(default=False)
 
@@ -112,6 +121,10 @@ class Standing:
             self._derive()
         self.evaluated = True
         self.relation.settle()
+
+    @property
+    def heads(self) -> Sequence[Relation]:
+        return (self.relation,)
 
     def _derive(self) -> None:
         relation, found = self.relation, self.found
@@ -134,6 +147,7 @@ class Standing:
         for rule in rules:
             for loss in rule.losses:
                 doubtful.update((row, None) for row in loss.candidates(standing) if row not in found)
+        self.meter.charge(len(doubtful), f"{relation.name}() that may have ended")
         for row in doubtful:
             if row in standing and not any(rule.check is not None and rule.check(row) for rule in rules):
                 relation.stop(row)
@@ -144,21 +158,29 @@ class Standing:
 class Recursive:
     """Owns the rules of heads that depend on each other and stand until something that they read changes.
 
-    `whole`: every rule over all that holds. `triggers`: over the component's own tables.
+    `whole`: every rule over all that holds. `triggers`: over the component's own tables. `carried`: what the
+    last derivation cost is charged where it is not repeated, too, as it would be beside other keys.
     """
 
     heads: Sequence[Relation]
     reads: Reads
     whole: Sequence[tuple[Callable[[], None], Pile]]
     triggers: Sequence[Trigger]
+    meter: Meter
+    carried: bool = False
     watched: Sequence[Relation] = ()
     evaluated: bool = field(default=False)
+    cost: int = 0
 
     def evaluate(self, now: int) -> None:
         self.reads.refresh(now)
         if not self.evaluated or self.reads.changed or self._goes_on():
             self.evaluated = True
+            left = self.meter.left[0]
             self._derive()
+            self.cost = left - self.meter.left[0]
+        elif self.carried:
+            self.meter.charge(self.cost, "what stands")
         for relation in self.heads:
             relation.settle()
 

@@ -19,7 +19,7 @@ from dotr.ir.datalog import BindAtom
 from dotr.ir.expressions import Var
 from dotr.ir.lars import Argument
 from dotr.joins.filters import Moment
-from dotr.lars.emit import Item, Probe, Sink, compile_body, compile_check, is_selective, pattern
+from dotr.lars.emit import Item, Probe, Sink, Work, compile_body, compile_check, is_selective, pattern
 from dotr.lars.relations import Relation
 from dotr.lars.sinks import Pile
 from dotr.lars.tables import Index, Row, Table
@@ -79,7 +79,12 @@ class Differences:
 
 
 def differences(
-    items: Sequence[Item], columns: Sequence[Argument], sink: Sink, relation: Relation, moment: Moment
+    items: Sequence[Item],
+    columns: Sequence[Argument],
+    sink: Sink,
+    relation: Relation,
+    moment: Moment,
+    work: Work,
 ) -> Differences | None:
     """How a rule with the head `columns` is kept up; None where it had better be derived as a whole."""
     gains = []
@@ -88,9 +93,10 @@ def differences(
             rest = [*items[:place], *items[place + 1 :]]
             first = item
             if item.negated:  # it must be absent still: of what NOT ranges over, one row is gone
-                first = Probe(item.table, tuple(_renamed(c, _bindable(items)) for c in item.columns))
+                renamed = tuple(_renamed(c, _bindable(items)) for c in item.columns)
+                first = Probe(item.table, renamed, name=item.name)
                 rest.append(item)
-            run = compile_body([first, *rest], sink, moment, 0)
+            run = compile_body([first, *rest], sink, moment, work, 0)
             gains.append(Gain(item.table, item.negated, run, sink.target))
     if sink.at is not None:
         return Differences(gains)
@@ -103,7 +109,7 @@ def differences(
             losses.append(loss)
     if not is_selective(items, columns):
         return None
-    return Differences(gains, losses, compile_check(items, columns, moment))
+    return Differences(gains, losses, compile_check(items, columns, moment, work))
 
 
 def _loss(

@@ -3,8 +3,9 @@
 Place:   engine.py makes one function a trigger; tables.py has what it reads.
 Method:  nested loops over hash indexes, as in joins/emit.py for triples: the atom with most bound columns is
          next, guards stand where their variables are bound. The joined annotation is the least of the last
-         points of the rows (they all hold now). Everything, constants, tables, conditions, comes in through
-         the namespace: no text of a user is part of the source.
+         points of the rows (they all hold now). Work is charged as in joins/charging.py: the length of a loop
+         where it is entered, with the expressions inside it. Everything, constants, tables, conditions, comes
+         in through the namespace: no text of a user is part of the source.
 Limits:  CPython refuses 20 nested blocks, so a long body goes on in a second function.
 """
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
+from dotr.budget import EXPRESSION, KEPT, Factor, Meter
 from dotr.ir.datalog import BindAtom, FilterAtom
 from dotr.ir.expressions import Expression, Var
 from dotr.ir.lars import Argument
@@ -27,17 +29,48 @@ _DEEPEST = 15
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Work:
+    """Where the work of a rule is charged; `rule`: whose it is."""
+
+    meter: Meter
+    rule: object = None
+
+
+class _Spent:
+    """What generated code calls to take units off the meter: (units, the length of each loop it is in)."""
+
+    __slots__ = ("_whats", "_work")
+
+    def __init__(self, work: Work, whats: Sequence[str]) -> None:
+        self._work, self._whats = work, tuple(whats)
+
+    def __call__(self, units: int, *sizes: int) -> int:
+        meter = self._work.meter
+        meter.left[0] -= units
+        if meter.left[0] < 0:
+            factors = [Factor(what, size) for what, size in zip(self._whats, sizes, strict=False)]
+            meter.stop(factors, self._work.rule)
+        return 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Probe:
-    """Rows of a table that fit. `own`: of a head of the rule's component."""
+    """Rows of a table that fit. `own`: of a head of the rule's component. `name`: for diagnostics."""
 
     table: Table
     columns: tuple[Argument, ...]
     negated: bool = False
     own: bool = False
+    name: str = ""
 
     @property
     def variables(self) -> set[str]:
         return {column.name for column in self.columns if isinstance(column, Var)}
+
+    @property
+    def text(self) -> str:
+        shown = (f"?{column.name}" if isinstance(column, Var) else column for column in self.columns)
+        return f"{self.name}({', '.join(shown)})"
 
 
 Item: TypeAlias = Probe | FilterAtom | BindAtom
@@ -56,11 +89,14 @@ class Sink:
 
 
 def compile_body(
-    items: Sequence[Item], sink: Sink, moment: Moment, trigger: int | None = None
+    items: Sequence[Item], sink: Sink, moment: Moment, work: Work, trigger: int | None = None
 ) -> Callable[..., None]:
-    """A function over the rows of the `trigger`-th item, or without one over everything that holds."""
+    """A function over the rows of the `trigger`-th item, or without one over everything that holds.
+
+    What it charges is exact once it returns. It raises Exhausted.
+    """
     names = Names()
-    code = _Code(items, sink, moment, names)
+    code = _Code(items, sink, moment, names, work)
     if trigger is None:
         code.write({}, None)
         return make("run", "def run():\n" + code.text(), names)
@@ -69,11 +105,11 @@ def compile_body(
 
 
 def compile_check(
-    items: Sequence[Item], columns: Sequence[Argument], moment: Moment
+    items: Sequence[Item], columns: Sequence[Argument], moment: Moment, work: Work
 ) -> Callable[[Any], bool]:
-    """Whether a body has a solution with these values of the head's `columns`."""
+    """Whether a body has a solution with these values of the head's `columns`. It raises Exhausted."""
     names = Names()
-    code = _Code(items, None, moment, names)
+    code = _Code(items, None, moment, names, work)
     code.given_row(columns)
     return make("run", f"def run(row):\n{code.text()}\n    return False", names)
 
@@ -94,9 +130,11 @@ def is_selective(items: Sequence[Item], columns: Sequence[Argument]) -> bool:
 class _Code:
     """Owns the lines of one function, and what each variable is called in it."""
 
-    def __init__(self, items: Sequence[Item], sink: Sink | None, moment: Moment, names: Names) -> None:
+    def __init__(
+        self, items: Sequence[Item], sink: Sink | None, moment: Moment, names: Names, work: Work
+    ) -> None:
         self._left = list(items)
-        self._sink, self._moment, self._names = sink, moment, names
+        self._sink, self._moment, self._names, self._work = sink, moment, names, work
         self._annotated = sink is not None and sink.annotated
         self._lines: list[str] = []
         self._depth = 1
@@ -105,9 +143,16 @@ class _Code:
         self._env: dict[str, str] = {}
         self._horizon = ""
         self._whole: dict[tuple[Argument, ...], str] = {}  # columns → the name of a row that has them
+        self._charges: list[_Charge] = []
+        self._open: list[tuple[str, str]] = []  # what each loop in progress is over, and its length
 
     def text(self) -> str:
-        return "\n".join(self._lines)
+        """The function's body; loops charge for the expressions inside them, which are known by now."""
+        lines = list(self._lines)
+        for charge in self._charges:
+            lines[charge.line] += charge.text()
+        left = self._left_name()
+        return "\n".join([*lines, f"    {left} -= n", f"    if {left} < 0: {self._spent(1).format('0')}"])
 
     def write(self, env: dict[str, str], trigger: int | None, horizon: str = "") -> None:
         self._begin(env)
@@ -117,16 +162,14 @@ class _Code:
             assert isinstance(first, Probe)
             self._loop("delta", first, set())
         else:
-            self._line(f"for _ in {self._names.bind(((),), 'ONCE')}:")
-            self._depth += 1
+            self._once()
         self._go_on()
 
     def given_row(self, columns: Sequence[Argument]) -> None:
         """Write the body for one row of the head, `row`."""
         self._begin({column.name: "" for column in columns if isinstance(column, Var)})
         self._env = {}
-        self._line(f"for _ in {self._names.bind(((),), 'ONCE')}:")
-        self._depth += 1
+        self._once()
         self._match("row", columns, set())
         self._go_on()
 
@@ -139,6 +182,36 @@ class _Code:
             elif isinstance(item, BindAtom):
                 bindable.add(item.variable.name)
         self._bindable = bindable
+
+    def _once(self) -> None:
+        """A loop of one round, which a guard can leave."""
+        self._charges.append(_Charge(len(self._lines), "1", 0, None))
+        self._line("")
+        self._line(f"for _ in {self._names.bind(((),), 'ONCE')}:")
+        self._depth += 1
+
+    # -- work
+
+    def _enter(self, what: str, length: str) -> None:
+        """The next line is a loop."""
+        first = not self._charges
+        self._open.append((what, length))
+        spent = None if first else self._spent(len(self._open))
+        self._charges.append(_Charge(len(self._lines), length, 1, spent))
+        self._line("")
+
+    def _expression(self) -> None:
+        """An expression is evaluated in the innermost loop."""
+        self._charges[-1].units += EXPRESSION
+
+    def _spent(self, depth: int) -> str:
+        """A call, given the units, that names the loops in progress."""
+        loops = self._open[:depth]
+        call = self._names.bind(_Spent(self._work, [what for what, _ in loops]), "SPENT")
+        return f"{call}({{}}{''.join(f', {length}' for _, length in loops)})"
+
+    def _left_name(self) -> str:
+        return f"{self._names.bind(self._work.meter.left, 'W')}[0]"
 
     def _line(self, text: str) -> None:
         self._lines.append("    " * self._depth + text)
@@ -204,10 +277,12 @@ class _Code:
                     self._line(f"if {row} not in {rows}: continue")
             case FilterAtom():
                 used = expression_variables(item.condition)
+                self._expression()
                 test = self._names.bind(positional_condition(item.condition, used, self._moment), "G")
                 self._line(f"if not {test}({self._arguments(used)}): continue")
             case BindAtom():
                 used = expression_variables(item.expression)
+                self._expression()
                 get = self._names.bind(positional_value(item.expression, used, self._moment), "F")
                 call = f"{get}({self._arguments(used)})"
                 if item.variable.name in self._env:
@@ -241,7 +316,8 @@ class _Code:
         if len(bound) == len(probe.columns):
             row = self._key([self._value(column) for column in probe.columns], always=True)
             return f"{row} in {self._names.bind(probe.table.rows, 'ROWS')}"
-        rows = self._rows(probe, bound)
+        rows = self._local()
+        self._line(f"{rows} = {self._rows(probe, bound)}")
         places: dict[str, int] = {}
         same = []
         for place, column in enumerate(probe.columns):
@@ -251,6 +327,7 @@ class _Code:
                     same.append(f"r[{first}] == r[{place}]")
         if not same:
             return rows
+        self._line(f"n += LEN({rows})")
         return f"{self._names.bind(any, 'ANY')}({' and '.join(same)} for r in {rows})"
 
     def _probe(self, probe: Probe) -> None:
@@ -260,7 +337,12 @@ class _Code:
 
     def _loop(self, rows: str, probe: Probe, known: set[int]) -> None:
         """A loop over rows whose columns `known` need no look."""
+        if "." in rows:
+            listed = self._local()
+            self._line(f"{listed} = {rows}")
+            rows = listed
         row = self._local()
+        self._enter(probe.text, f"LEN({rows})")
         self._line(f"for {row} in {rows}:")
         self._depth += 1
         self._loops += 1
@@ -295,8 +377,11 @@ class _Code:
     def _finish(self) -> None:
         sink = self._sink
         if sink is None:
+            self._line(f"{self._left_name()} -= n")
             self._line("return True")
             return
+        spent = self._spent(len(self._open)).format("n")
+        self._line(f"if (n := n + {KEPT}) > CHUNK: n = {spent}")
         pile = self._names.bind(sink.target.pile, "PILE")
         row = self._whole.get(sink.columns) or self._key([self._value(c) for c in sink.columns], always=True)
         if sink.at is None and not sink.annotated:
@@ -311,7 +396,7 @@ class _Code:
     def _second_function(self) -> None:
         """Go on in a function of everything known: this one is nested as deeply as is allowed."""
         names = Names()
-        rest = _Code(self._left, self._sink, self._moment, names)
+        rest = _Code(self._left, self._sink, self._moment, names, self._work)
         given = {name: f"g{place}" for place, name in enumerate(self._env)}
         parameters = [*given.values(), *(["h"] if self._horizon else [])]
         rest.write(given, None, "h" if self._horizon else "")
@@ -319,7 +404,27 @@ class _Code:
         function = make("rest", source, names)
         values = [*self._env.values(), *([self._horizon] if self._horizon else [])]
         call = f"{self._names.bind(function, 'REST')}({', '.join(values)})"
-        self._line(f"if {call}: return True" if self._sink is None else call)
+        if self._sink is not None:
+            self._line(call)
+            return
+        self._line(f"if {call}:")
+        self._line(f"    {self._left_name()} -= n")
+        self._line("    return True")
+
+
+@dataclass(slots=True)
+class _Charge:
+    """The line kept free before a loop of `length`. `spent`: the call once much has added up; None: first."""
+
+    line: int
+    length: str
+    units: int
+    spent: str | None
+
+    def text(self) -> str:
+        if self.spent is None:
+            return f"n = {self.units}" if self.length == "1" else f"n = {self.length} * {self.units}"
+        return f"if (n := n + {self.length} * {self.units}) > CHUNK: n = {self.spent.format('n')}"
 
 
 def pattern(

@@ -19,12 +19,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from dotr.budget import BUDGET, Exhausted, Meter
 from dotr.errors import Diagnostic, EngineError
 from dotr.events import Clock, Time, Values
 from dotr.ir.lars import LarsProgram
 from dotr.joins.filters import Moment
 from dotr.lars.building import Builder
 from dotr.lars.reach import horizon
+from dotr.lars.refusals import overworked
 from dotr.rdf.order import values_key
 
 VERSION = 1
@@ -36,6 +38,8 @@ class LarsEngine:
 
     `strata`: numbers of rules, in evaluation order. `beginning`: the first point, a multiple of `step` (µs).
     `watched`: heads whose changes are reported by `evaluate`; None: all. Changes of others cost nothing.
+    `budget`: units of work (budget.py) at one point, of all rules. `parts`: among how many it is shared, each
+    with other keys: where no part needs more than its share, all together do not need more than the budget.
     """
 
     def __init__(
@@ -46,11 +50,16 @@ class LarsEngine:
         step: int,
         clock: Clock,
         watched: Collection[str] | None = None,
+        *,
+        budget: int = BUDGET,
+        parts: int = 1,
     ) -> None:
-        self._program, self._step = program, step
+        self._program, self._step, self._clock = program, step, clock
         moment = Moment()
         moment.clock = clock
-        self._net = Builder(program, beginning // step, step, clock, moment, watched).build(strata)
+        self._budget, self._meter = budget, Meter(budget // parts)
+        builder = Builder(program, beginning // step, step, clock, moment, watched, self._meter, parts > 1)
+        self._net = builder.build(strata)
         self._now = beginning // step - 1
 
     # -- a point
@@ -62,6 +71,7 @@ class LarsEngine:
         since, now = self._now, point // self._step
         assert now > since, "points increase"
         self._now = now
+        self._meter.open()
         net = self._net
         net.placing.now = now
         for relation in net.relations.values():
@@ -89,11 +99,17 @@ class LarsEngine:
     def evaluate(self, stratum: int, ordered: bool = True) -> dict[str, tuple[list[Values], list[Values]]]:
         """Rules of a stratum to their fixpoint. Watched heads → (began, ended), in canonical order.
 
-        `ordered` False: in no order that means anything, which saves 2 µs an atom.
+        `ordered` False: in no order that means anything, which saves 2 µs an atom. Raises ProgramError D4011,
+        D4133 past the budget; the engine is in no state to go on from then.
         """
         changes = {}
         for component in self._net.strata[stratum]:
-            component.evaluate(self._now)
+            try:
+                component.evaluate(self._now)
+            except Exhausted as exhausted:
+                at = self._clock.text(self._now * self._step)
+                heads = [relation.name for relation in component.heads]
+                raise overworked(self._program, heads, exhausted, at, self._budget) from None
             for relation in component.watched:
                 changes[relation.name] = relation.changes(ordered)
         return changes

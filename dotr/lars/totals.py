@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from dotr.budget import EXPRESSION, Meter
 from dotr.ir.lars import WindowAggregate
 from dotr.lars.tables import FOREVER, Agenda, Row, Table
 from dotr.rdf.order import term_key
@@ -80,8 +81,11 @@ class Group:
 class Totals:
     """Owns the groups of one aggregate and the table of their totals."""
 
-    def __init__(self, agenda: Agenda, literal: WindowAggregate, source: Table, reading: Reading) -> None:
+    def __init__(
+        self, agenda: Agenda, literal: WindowAggregate, source: Table, reading: Reading, meter: Meter
+    ) -> None:
         self.table = Table(agenda)
+        self._meter = meter
         self._literal = literal
         self._reading = reading
         self._groups: dict[Row, Group] = {}
@@ -96,6 +100,7 @@ class Totals:
     def refresh(self) -> None:
         """Take in what came and went in the source since."""
         touched: dict[Row, None] = {}
+        self._meter.charge(len(self._journal), f"pairs of {self._literal.atom.name}()", EXPRESSION)
         for row, began in self._journal:
             read = self._reading(row)
             if read is None:

@@ -1,17 +1,16 @@
 """LARS rules in the search for keys: what they have of rules, and which attributes of heads are computed.
 
 Place:   partition_keys.py asks, for components that have to do with what holds.
-Method:  a part of the keys holds what the whole holds for them where all atoms of a LARS rule have one and the
-         same variable (lars/reach.py); a head, ISTREAM and DSTREAM of it have their key in the same place.
+Method:  a part of the keys holds what the whole holds for them where all atoms of a LARS rule have one
+         variable (lars/reach.py). A head, ISTREAM and DSTREAM of it have their key in the same place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from dotr.ir import LarsRule, Position, Program, Rule, WindowAggregate, WindowAtom
 from dotr.ir.expressions import Var
-from dotr.lars.reach import whole_reason
 
 
 def parted_name(position: Position) -> str:
@@ -55,8 +54,24 @@ def computed_heads(program: Program, computed: Collection[tuple[str, str]]) -> I
                     yield stream, attributes[head.name][place]
 
 
+def names(rule: LarsRule) -> Sequence[str]:
+    """As `names` of lars/reach.py."""
+    from dotr.lars import reach  # noqa: PLC0415  # start-up: most programs have no such rules
+
+    return reach.names(rule)
+
+
+def keys_of(rule: LarsRule, parted: Mapping[str, int]) -> Iterator[dict[str, int]]:
+    """As `rule_keys` of lars/reach.py."""
+    from dotr.lars import reach  # noqa: PLC0415  # start-up: most programs have no such rules
+
+    return reach.rule_keys(rule, parted)
+
+
 def held_reason(program: Program) -> str | None:
     """Why what holds cannot be parted by key, as far as one LARS rule says so by itself."""
+    from dotr.lars.reach import whole_reason  # noqa: PLC0415  # start-up: most programs have no such rules
+
     for rule in program.lars.rules:
         reason = whole_reason(rule)
         if reason is not None:

@@ -20,8 +20,7 @@ from zlib import crc32
 
 from dotr.events import Values
 from dotr.ir import Attribute, Choose, Every, LarsRule, Program, Rule
-from dotr.lars.reach import names, rule_keys
-from dotr.tesla.held_keys import computed_heads, parted_name, streams_of
+from dotr.tesla.held_keys import computed_heads, keys_of, names, parted_name, streams_of
 from dotr.tesla.keys import equality_class
 from dotr.tesla.roots import roots
 
@@ -161,7 +160,7 @@ class _Search:
         demand = self._demands[at]
         if isinstance(demand, LarsRule):
             parted = {stream: place for stream, place in chosen.items() if place is not None}
-            for keys in rule_keys(demand, parted):
+            for keys in keys_of(demand, parted):
                 yield from self.solve(at + 1, {**chosen, **keys})
             return
         rule, position, stream, width = demand
@@ -209,7 +208,7 @@ def _connected(rules: Sequence[Rule], holds: Sequence[LarsRule]) -> list[Rule | 
     return order
 
 
-def _names(rule: Rule | LarsRule) -> list[str]:
+def _names(rule: Rule | LarsRule) -> Sequence[str]:
     return names(rule) if isinstance(rule, LarsRule) else streams_of(rule)
 
 

@@ -30,6 +30,8 @@ SIMILAR = 8
 asks.
 """
 
+CROWDED = "by key, one part needed more than its share of the budget for what holds"
+
 MINUTE = 60_000_000
 _UNITS = ((86_400_000_000, "d"), (3_600_000_000, "h"), (MINUTE, "min"), (1_000_000, "s"), (1_000, "ms"))
 
@@ -86,10 +88,13 @@ class Partitioning:
     groups: tuple[RuleComponentGroup, ...]
 
 
-def plan_batch(program: Program, by: By = By.AUTO) -> Partitioning:
-    """The plan for a program. Cheap: linear in rules but for the search of keys in a component."""
+def plan_batch(program: Program, by: By = By.AUTO, *, together: bool = False) -> Partitioning:
+    """The plan for a program. Cheap: linear in rules but for the search of keys in a component.
+
+    `together`: what holds is found out in one task, whatever its rules allow.
+    """
     reaches = rule_reaches(program)
-    components = tuple(_component(program, rules, reaches, by) for rules in connected(program))
+    components = tuple(_component(program, rules, reaches, by, together) for rules in connected(program))
     return Partitioning(components, tuple(_groups(program, components)))
 
 
@@ -117,12 +122,17 @@ def connected(program: Program) -> list[tuple[int, ...]]:
     return [tuple(rules) for rules in members.values()]
 
 
-def _component(program: Program, rules: tuple[int, ...], reaches: Sequence[RuleReach], by: By) -> Component:
+def _component(
+    program: Program, rules: tuple[int, ...], reaches: Sequence[RuleReach], by: By, together: bool
+) -> Component:
     reasons: list[str] = []
     holds = any(map(program.has_to_do_with_lars, rules))
     if holds:
         horizon = None
         reasons.append("not by time: all of the past can influence what holds")
+        if together:
+            reasons.append(f"not by key: {CROWDED}")
+            return Component(rules, None, None, tuple(reasons))
     else:
         horizon = _time_cut(program, rules, reaches, reasons)
     keys = stream_keys(program, rules)

@@ -105,6 +105,14 @@ def test_parts_by_key_give_what_one_process_gives(
     assert output(out, report) == expected
 
 
+READER = """PREFIX : <ex:>
+LARS <h.lars>
+QUERY a := { SELECT ?x { ?x a :A } }
+QUERY b := { SELECT ?x { ?x a :B } }
+RULE R DEFINE { dotr_x a :R } FROM H := ISTREAM h AND NOT a WITHIN 1 s FROM H ON a.?x = H.?ATTRIBUTE
+"""
+
+
 @pytest.mark.parametrize(
     ("rule", "strategy_", "reason"),
     [
@@ -121,13 +129,8 @@ def test_the_plan_says_by_which_key_or_why_by_none(
     tmp_path: Path, rule: str, strategy_: str, reason: str
 ) -> None:
     (tmp_path / "h.lars").write_text(f"PREFIX : <ex:>\nSTEP 1 s\n{rule}\n", encoding="utf-8")
-    (tmp_path / "r.dotr").write_text(
-        "PREFIX : <ex:>\nLARS <h.lars>\nQUERY a := { SELECT ?x { ?x a :A } }\n"
-        "QUERY b := { SELECT ?x { ?x a :B } }\n"
-        "RULE R DEFINE { dotr_x a :R } FROM H := ISTREAM h AND NOT a WITHIN 1 s FROM H ON a.?x = H.?"
-        + ("_1" if rule.startswith("h(:x)") else "x"),
-        encoding="utf-8",
-    )
+    attribute = "_1" if rule.startswith("h(:x)") else "x"
+    (tmp_path / "r.dotr").write_text(READER.replace("ATTRIBUTE", attribute), encoding="utf-8")
     program = load_program([str(tmp_path / "r.dotr")], read_rules_text)
     (component,) = plan_batch(program).components
     assert strategy(program, component) == strategy_

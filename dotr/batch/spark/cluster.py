@@ -22,7 +22,7 @@ from dotr.batch.findings import first_of_each
 from dotr.batch.job import Shipped, make_job, ship
 from dotr.batch.locations import is_remote
 from dotr.batch.log_splits import ARCHIVE_RUNG, absolute, packed, spread
-from dotr.batch.runs import PARTS, Report, Request, Tell, add_counts, check_program, lay_out
+from dotr.batch.runs import PARTS, Report, Request, Tell, add_counts, check_program, lay_out, run_again
 from dotr.batch.skew import Weight, skewed
 from dotr.batch.spark import failures
 from dotr.batch.spark import stages as frames
@@ -81,6 +81,9 @@ class SparkRunner:
 
     def run(self, request: Request, folder: str, tell: Tell) -> Report:
         """As `Runner.run`. `folder` must be one that every worker can write to, or a URI that Spark knows."""
+        return run_again(request, lambda request: self._once(request, folder, tell))
+
+    def _once(self, request: Request, folder: str, tell: Tell) -> Report:
         report = Report()
         if request.log.clock is None:
             return report
@@ -138,7 +141,9 @@ class _Run:
             instants = frames.instants(log, look.repeated)
             facts = frames.facts(instants, job, self.clock)
             first: Time | None = look.first
-            if request.treatment.forgiving and any(group.ticks for group in layout.plan.groups):
+            if request.treatment.forgiving and any(
+                group.ticks or group.holds for group in layout.plan.groups
+            ):
                 taken = instants if cut is None else instants.where(f"time < {cut.since // unit}")
                 first = frames.first_accepted(taken, job, self.clock, look.first)
             rows = [] if first is None else marks(layout, first)

@@ -114,11 +114,11 @@ def detect(
     cores = placing.parallelism(log.sparkSession, parallelism)  # by now all that come have come
     quantiles = frames.thinned(look.quantiles, cores * PARTS)
     layout = lay_out(plan, cores, quantiles, look.last if cut is None else cut.last, length)
-    job = ship(make_job(deployment, clock, layout, Treatment(forgiving=forgiving), cut))
+    job = ship(make_job(deployment, clock, layout, Treatment(forgiving=forgiving, shared=False), cut))
     instants = frames.instants(graphs, look.repeated)
     facts = frames.facts(instants, job, clock, base or STREAM_BASE)
     first: Time | None = look.first
-    if forgiving and any(group.ticks for group in layout.plan.groups):
+    if forgiving and any(group.ticks or group.holds for group in layout.plan.groups):
         taken = instants if cut is None else instants.where(f"time < {cut.since // unit}")
         first = frames.first_accepted(taken, job, clock, look.first, base or STREAM_BASE)
     rows = [] if first is None else marks(layout, first)

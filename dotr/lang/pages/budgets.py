@@ -1,4 +1,4 @@
-"""Pages of what takes too much work: D4003 (rules of Datalog), D4010 (rules), D4132 (queries), D4133 (texts).
+"""Pages of what takes too much work: Datalog, rules, LARS rules, queries, texts.
 
 Place:   read by explain.py.
 """
@@ -40,12 +40,25 @@ PAGES: Final = (
         PageKind.OTHER,
     ),
     Page(
+        "D4011",
+        "what holds takes too much work at a point",
+        f"{_UNITS}A derived atom counts ten more. All LARS rules together have a budget at every\n"
+        "point of their timeline. What holds later depends on what holds now, so that nothing can be left\n"
+        "out: the run ends there, with `--on-error skip` and `file=`, too. A batch that cuts what holds by\n"
+        "key begins anew in one task where a part needs more than its share, and refuses what a run does;\n"
+        "in a DataFrame of Spark each part has the whole budget.",
+        "near(?a, ?b) :- at(?a, ?x) WITHIN 1 d, at(?b, ?y) WITHIN 1 d, FILTER(?x - ?y < 1) .",
+        "near(?a, ?b) :- at(?a, ?place) WITHIN 1 h, at(?b, ?place) WITHIN 1 h .",
+        PageKind.OTHER,
+    ),
+    Page(
         "D4133",
         "a text that is too long",
         "What CONCAT, REPLACE and ENCODE_FOR_URI make has 1,048,576 characters at most, also where one is\n"
         "made of another, step by step. (Texts of the data may be longer.) Past that the value is not\n"
         "unbound, it is an error: of the instant in a query and in Datalog, and in a rule of the fact that\n"
-        "triggers it, which is left out then as one that takes too much work (D4010). In REPLACE each group\n"
+        "triggers it, which is left out then as one that takes too much work (D4010); in LARS rules it ends\n"
+        "the run. In REPLACE each group\n"
         "(`$1`) is taken to be as long as the text, once for all places.",
         "SELECT ?s WHERE { ?x :log ?t BIND(REPLACE(?t, '', ?t) AS ?s) }",
         "SELECT ?s WHERE { ?x :log ?t BIND(SUBSTR(?t, 1, 1000) AS ?s) }",
