@@ -42,6 +42,7 @@ from dotr.cli.options import (
     state_option,
     summary_options,
 )
+from dotr.cli.progress import Progress
 from dotr.cli.run import DeadLetters, Telling, outputs_apart
 from dotr.cli.spark_options import asked_of_spark, chosen_engine, refuse_without_spark, spark_options
 from dotr.core.deployment import Deployment, Settings
@@ -251,7 +252,7 @@ def _run(
 ) -> Report:
     """Run, then give the outputs their names; a run that fails or is stopped leaves nothing."""
     begun, start = datetime.now(UTC), monotonic()
-    progress = Stages(not telling.quiet and sys.stderr.isatty())
+    progress = Progress(not telling.quiet and sys.stderr.isatty())
     part = folder.open()
     if states is not None:
         request = replace(request, states=states.open())
@@ -259,7 +260,7 @@ def _run(
     logged = logging.root.manager.disable
     logging.disable()  # Ctrl-C breaks off a talk with the JVM, which Py4J logs with tracebacks
     try:
-        report = runner.run(request, part, progress.tell)
+        report = runner.run(request, part, progress.stage)
         extra = {**_versions(), **_about(request, runner, begun, monotonic() - start)}
         told = run_file(request, report, extra)
         if states is not None:
@@ -353,33 +354,3 @@ def _summary(report: Report, seconds: float) -> str:
         parts.append(f"{render.counted(report.dropped, 'match', 'matches')} without a valid graph")
     rate = report.graphs / max(seconds, 1e-6)
     return "; ".join(parts) + f"; {seconds:.1f} s, {rate:,.0f} graphs/s"
-
-
-class Stages:
-    """Owns the progress line of a run in stages."""
-
-    def __init__(self, shown: bool) -> None:
-        self._shown = shown
-        self._width = 0
-        self._begun = monotonic()
-        self._stage = ""
-
-    def tell(self, stage: str, done: int, of: int, graphs: int) -> None:
-        """Show how far a stage is."""
-        if not self._shown:
-            return
-        if stage != self._stage:
-            self._stage, self._begun = stage, monotonic()
-        seconds = monotonic() - self._begun
-        parts = [f"{stage}: {done}/{of} tasks" if of else f"{stage} …"]
-        if graphs:
-            parts.append(f"{graphs:,} graphs · {graphs / max(seconds, 1e-6):,.0f}/s")
-        self._draw(" · ".join([*parts, f"{seconds:.0f} s"]))
-
-    def clear(self) -> None:
-        if self._width:
-            self._draw("")
-
-    def _draw(self, line: str) -> None:
-        render.draw(f"\r{line.ljust(self._width)}" + ("" if line else "\r"))
-        self._width = len(line)

@@ -19,12 +19,14 @@ from dotr import __version__
 from dotr.batch.locations import is_remote, plain_path
 from dotr.cli import render
 from dotr.cli.options import file_name, reading, source_options
+from dotr.cli.progress import Progress
 from dotr.cli.run import DeadLetters, outputs_apart
 from dotr.errors import Diagnostic, UsageError
 from dotr.events import Clock
 from dotr.io.conversion import TARGETS, Conversion, numbered_part
 from dotr.io.files.outputs import FileOutput
-from dotr.io.files.sources import Sources
+from dotr.io.files.read_so_far import ReadSoFar
+from dotr.io.files.sources import Sources, TimedGraph, resolve
 
 ABOUT = "_dotr_archive.json"
 """Stands in every finished folder."""
@@ -70,7 +72,7 @@ def command(
             )
         )
     outputs_apart([output], [on_error], sources)
-    progress = render.Progress(not quiet and sys.stderr.isatty())
+    progress = Progress(not quiet and sys.stderr.isatty())
     with DeadLetters(on_error, overwrite) as dead:
         reader = Sources(sources, options, dead.refusals())
         try:
@@ -89,16 +91,17 @@ def command(
         render.note("; ".join(parts) + f"; {progress.seconds:.1f} s")
 
 
-def _to_file(reader: Sources, output: str, overwrite: bool, progress: render.Progress) -> int:
+def _to_file(reader: Sources, output: str, overwrite: bool, progress: Progress) -> int:
     """Returns the number of graphs; a conversion that fails leaves nothing."""
     out = FileOutput(output, overwrite)
     try:
         conversion = Conversion(output, str(out.part), out)
+        behind = _behind(reader, progress)
         for graph in reader:
             clock = reader.clock
             assert clock is not None
             conversion.add(graph.time, graph.triples, clock)
-            progress.update(conversion.count, 0, clock.text(graph.time))
+            _tell(progress, conversion.count, clock.text(graph.time), behind, graph)
         conversion.close()
         out.finish()
     except BaseException:
@@ -107,7 +110,17 @@ def _to_file(reader: Sources, output: str, overwrite: bool, progress: render.Pro
     return conversion.count
 
 
-def _to_folder(reader: Sources, output: str, overwrite: bool, progress: render.Progress) -> tuple[int, str]:
+def _behind(reader: Sources, progress: Progress) -> ReadSoFar | None:
+    return ReadSoFar(resolve(reader.paths, reader.options.mappings)) if progress.shown else None
+
+
+def _tell(progress: Progress, count: int, time: str, behind: ReadSoFar | None, graph: TimedGraph) -> None:
+    if behind is not None:
+        behind.passed(graph)
+        progress.update(count, -1, time, behind.done, behind.total)
+
+
+def _to_folder(reader: Sources, output: str, overwrite: bool, progress: Progress) -> tuple[int, str]:
     """As `_to_file`, and what it made."""
     from dotr.batch.output_parts import OutputFolder  # noqa: PLC0415  # start-up
     from dotr.io.decode.parquet import ArchiveParts  # noqa: PLC0415  # start-up: Arrow takes a third of a second
@@ -117,12 +130,13 @@ def _to_folder(reader: Sources, output: str, overwrite: bool, progress: render.P
     count = 0
     try:
         archive: ArchiveParts | None = None
+        behind = _behind(reader, progress)
         for count, graph in enumerate(reader, 1):
             clock = reader.clock
             assert clock is not None
             archive = archive or ArchiveParts(folder, clock)
             archive.add(graph.time, numbered_part(graph.triples))
-            progress.update(count, 0, clock.text(graph.time))
+            _tell(progress, count, clock.text(graph.time), behind, graph)
         archive = archive or ArchiveParts(folder, Clock())
         archive.close()
         about = {"dotr": __version__, "graphs": count, "files": len(archive.files)}

@@ -5,11 +5,14 @@ Place:   no server and no data: `dotr feed` brings those.
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from dotr.cli import render
 from dotr.cli.given import given_time
 from dotr.cli.options import budget_option, deployment_option, iri, size
+from dotr.cli.progress import Progress
 from dotr.core.replacing import refuse_closed
 from dotr.core.units import check_units
 from dotr.errors import DataError, Diagnostic
@@ -62,7 +65,19 @@ def command(
     with Journal.to_compare(folder) if dry_run else Journal(folder, create=True) as journal:
         if since is None:
             refuse_planned(journal)
-        proposal = propose(journal, rules, background, base, max_document, budget)
+        progress = Progress(sys.stderr.isatty(), ticking=True)
+        try:
+            proposal = propose(
+                journal,
+                rules,
+                background,
+                base,
+                max_document,
+                budget,
+                lambda what: progress.stage(what, 0, 0),
+            )
+        finally:
+            progress.clear()
         render.say_all(proposal.warnings)
         for line in told(proposal, dry_run):
             click.echo(line)

@@ -33,6 +33,7 @@ from dotr.cli.options import (
     source_options,
     summary_options,
 )
+from dotr.cli.progress import Progress
 from dotr.cli.run import chosen_format, outputs_apart
 from dotr.errors import Diagnostic, UsageError
 from dotr.events import Clock
@@ -179,9 +180,7 @@ def command(
         )
         refuse_other_unit(stored, unit, folder)
         options = reading(base, time_path, next(n for n, u in UNITS.items() if u == unit), max_document)
-        progress = render.Progress(
-            not quiet and sys.stderr.isatty() and not (sys.stdout.isatty() and not outputs)
-        )
+        progress = Progress(not quiet and sys.stderr.isatty() and not (sys.stdout.isatty() and not outputs))
 
         def found(finding: Diagnostic) -> None:
             progress.clear()
@@ -226,7 +225,9 @@ def command(
             late == "fail",
             CheckpointPolicy(commit_graphs, commit_every / 1_000_000),
             Idle(idle_advance) if idle_advance is not None else None,
-            progress=lambda totals, mark: progress.update(totals.graphs, totals.events, mark),
+            progress=lambda totals, mark: progress.update(
+                totals.graphs, totals.events, mark, totals.read, totals.size
+            ),
         )
         feed.pace.expect(loading)
         if (plan := journal.plan()) is not None and not more_rules:

@@ -1,7 +1,7 @@
-"""What a human reads on standard error: diagnostics, notes, a progress line, a summary.
+"""What a human reads on standard error: diagnostics, notes, a summary.
 
 Place:   shared by the verbs; nothing here is data.
-Method:  progress only on a terminal and not under `--quiet`; colour where the terminal or FORCE_COLOR says
+Method:  colour where the terminal or FORCE_COLOR says
          so, never under NO_COLOR.
 """
 
@@ -10,17 +10,13 @@ from __future__ import annotations
 import os
 import re
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field
 from typing import TextIO
 
 from dotr.errors import Diagnostic, DotrError, Severity
-from dotr.late import dataclass
 
 _COLOURS = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.INFO: "36"}
-_INTERVAL = 0.2
 _SHOWN = 50
 
 
@@ -108,54 +104,11 @@ def _print(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
 
-def draw(line: str) -> None:
-    """Put a progress line in place of the one before it."""
-    with suppress(OSError, ValueError):
-        sys.stderr.write(line)
-        sys.stderr.flush()
-
-
 def visible(text: str) -> str:
     """Text for a terminal: control characters that data may carry are shown, not obeyed."""
     if text.isprintable():
         return text
     return "".join(c if c in "\n\t" or c.isprintable() else ascii(c)[1:-1] for c in text)
-
-
-@dataclass(slots=True)
-class Progress:
-    """Owns the progress line of long work. `clock_text` writes a watermark as the data do."""
-
-    shown: bool
-    begun: float = field(default_factory=time.monotonic)
-    _last: float = 0.0
-    _width: int = 0
-
-    def update(self, graphs: int, events: int, watermark: str) -> None:
-        """Show how far the work is; at most five times a second."""
-        if not self.shown:
-            return
-        now = time.monotonic()
-        if now - self._last < _INTERVAL:
-            return
-        self._last = now
-        rate = graphs / max(now - self.begun, 1e-6)
-        line = f"{graphs:,} graphs · {rate:,.0f}/s · at {watermark} · {events:,} events"
-        self._draw(line)
-
-    def clear(self) -> None:
-        if self._width:
-            self._draw("")
-            self._width = 0
-
-    def _draw(self, line: str) -> None:
-        line = line[: terminal_columns() - 1]  # one that is broken cannot be drawn over
-        draw(f"\r{line.ljust(self._width)}" + ("" if line else "\r"))
-        self._width = len(line)
-
-    @property
-    def seconds(self) -> float:
-        return time.monotonic() - self.begun
 
 
 def counted(number: int, one: str, many: str = "") -> str:

@@ -28,6 +28,7 @@ from dotr.cli.options import (
     state_option,
     summary_options,
 )
+from dotr.cli.progress import Progress
 from dotr.core.deployment import Deployment, Settings
 from dotr.core.parts import Part
 from dotr.core.pipeline import Pipeline
@@ -39,8 +40,9 @@ from dotr.io.files.background import BackgroundFiles, read_background
 from dotr.io.files.event_sinks import EventSink, ParquetSink, TextSink
 from dotr.io.files.outputs import FileOutput, Output, StreamOutput, is_device, open_output
 from dotr.io.files.overlap import refuse_overlap
+from dotr.io.files.read_so_far import ReadSoFar
 from dotr.io.files.rule_texts import RuleTexts
-from dotr.io.files.sources import Mark, Sources, TimedGraph, live
+from dotr.io.files.sources import Mark, Sources, TimedGraph, live, resolve
 from dotr.io.lineage import Lineage, told_of
 from dotr.io.output_formats import EVENT_FORMATS, format_of_name, refused
 from dotr.io.sinks import Formatter, formatter, late_line
@@ -273,7 +275,7 @@ class Replay:
     states: StateFile | None = None
     origins: Lineage = field(init=False)
     _graph: TimedGraph | None = field(default=None, init=False)
-    _progress: render.Progress = field(default_factory=lambda: render.Progress(False), init=False)
+    _progress: Progress = field(default_factory=lambda: Progress(False), init=False)
     _running: bool = field(default=False, init=False)
     _sample: Sample = field(default_factory=lambda: Sample(limit=1_000), init=False)
 
@@ -293,7 +295,7 @@ class Replay:
     def run(self, sink: TextSink | ParquetSink, output: str | None) -> None:
         """Replay everything. What was emitted before an error or Ctrl-C is written, and stays."""
         telling = self.telling
-        self._progress = progress = render.Progress(
+        self._progress = progress = Progress(
             not telling.quiet and sys.stderr.isatty() and (output is not None or not sys.stdout.isatty())
         )
         try:
@@ -357,14 +359,17 @@ class Replay:
         }
         render.tell(as_json(content, self.pipeline.program, counters.events, counters.funnel))
 
-    def _replay(self, sink: EventSink, progress: render.Progress) -> None:
+    def _replay(self, sink: EventSink, progress: Progress) -> None:
         sources, pipeline, origins = self.sources, self.pipeline, self.origins
         sample = self._sample
         at_once = live(sources.paths)
+        behind = ReadSoFar(resolve(sources.paths, sources.options.mappings)) if progress.shown else None
         ahead = 0 if at_once else AHEAD
         count = 0
         try:
             for item in sources.items():
+                if behind is not None:
+                    behind.passed(item)
                 if isinstance(item, Mark):
                     origins.passed(item)
                     if item.error is not None:
@@ -387,8 +392,9 @@ class Replay:
                     self._write(sink)
                     if at_once:
                         sink.flush()
-                if progress.shown and not count & 63:  # what it shows is worth counting
-                    progress.update(count, pipeline.events_so_far(), clock.text(graph.time))
+                if behind is not None and not count & 63:  # what it shows is worth counting
+                    time, events = clock.text(graph.time), pipeline.events_so_far()
+                    progress.update(count, events, time, behind.done, behind.total)
         except DataError:
             if not self._running:  # an error of the sources: what was closed before is told
                 self._write(sink)

@@ -26,6 +26,7 @@ from dotr.cli.options import (
     number,
     reading,
 )
+from dotr.cli.progress import Progress
 from dotr.cli.spark_options import asked_of_spark, spark_options
 from dotr.core.deployment import Deployment, Settings
 from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE
@@ -138,7 +139,7 @@ def command(
     deployment = Deployment(program, triples, Settings(budget=BUDGET))
     options = StreamOptions(format_, lateness, late, on_error, max_jump)
     given = reading(STREAM_BASE, time_path, time_unit, MAX_DOCUMENT)
-    progress = render.Progress(not quiet and sys.stderr.isatty())
+    progress = Progress(not quiet and sys.stderr.isatty())
     pace = (once, None if every is None else every / 1e6)
     wanted = _Wanted(source, places, given, options, most)
     _run(_start(asked, wanted, deployment, (out, checkpoint), pace, progress), quiet, progress)
@@ -172,7 +173,7 @@ def _start(
     deployment: Deployment,
     folders: tuple[str, str],
     pace: tuple[bool, float | None],
-    progress: render.Progress,
+    progress: Progress,
 ) -> Stream:
     from dotr.batch.spark.sessions import start as start_session  # noqa: PLC0415  # start-up
     from dotr.batch.spark.streams import Pace, start  # noqa: PLC0415  # start-up
@@ -190,7 +191,7 @@ def _start(
     return start(found.frame, found.read, deployment, *folders, wanted.options, Pace(*pace), tell)
 
 
-def _run(query: Stream, quiet: bool, progress: render.Progress) -> None:
+def _run(query: Stream, quiet: bool, progress: Progress) -> None:
     before = signal.signal(signal.SIGTERM, _stopped)
     try:
         query.wait()

@@ -10,7 +10,7 @@ Bad input: D5209 no such rule · D5210 a rule whose events another one reads.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from hashlib import blake2b
@@ -90,10 +90,12 @@ def propose(
     base: str = STREAM_BASE,
     limit: int = MAX_DOCUMENT,
     budget: int = BUDGET,
+    tell: Callable[[str], None] = lambda _stage: None,
 ) -> Proposal:
     """Check and compile what a deployment would be with these rule files added or replaced.
 
-    Paths in the deployment are relative to the folder it lies in. Raises ProgramError, DataError.
+    `tell` is called with what begins now. Paths in the deployment are relative to the folder it lies in.
+    Raises ProgramError, DataError.
     """
     old = journal.deployed()
     home = journal.folder.absolute().parent
@@ -122,7 +124,9 @@ def propose(
         program = load_program(files, read, removed)  # says what the check does not count as an error
     paths = [_found(path, home) for path in program.background]
     named = {_found(path, home): span for path, span in program.named.items()}
+    tell("read the background")
     background = tuple(read_background([*paths, *more_background], base, limit, named=named))
+    tell(f"close {len(background):,} triples")
     compiled = Deployment(program, background, Settings(budget=budget))
     compiled.compile()  # what cannot run is reported now
     before = deployed_program(old)

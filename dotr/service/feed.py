@@ -23,6 +23,7 @@ from dotr.errors import DataError, Diagnostic, DotrError, ProgramError, RefusedE
 from dotr.events import Clock, Composite, Time
 from dotr.io.error_policy import ErrorPolicy, dead_letter
 from dotr.io.files.outputs import Output
+from dotr.io.files.read_so_far import ReadSoFar
 from dotr.io.files.sources import Item, Mark, SourceOptions, Sources, TimedGraph, live, resolve
 from dotr.io.lineage import Lineage, told_of
 from dotr.io.sinks import Formatter, late_line
@@ -84,6 +85,9 @@ class FeedTotals:
     refused: int = 0
     left_out: dict[str, int] = field(default_factory=dict)
     """Rule → trigger facts that took it too much work."""
+    read: int = 0
+    size: int | None = None
+    """Bytes of the files of now, and how many there are; None: there is no telling."""
     commits: int = 0
     saving: float = 0.0
     """Seconds that the commits took."""
@@ -202,6 +206,8 @@ class Feed:
     def _consume(self, sources: Sources) -> None:
         self._at_once = live(sources.paths)
         items = self._ahead(sources) if self._at_once else sources.items()
+        behind = ReadSoFar(() if self._at_once else sources.paths)
+        self.totals.size = None if self._at_once else behind.total
         for item in items:
             if item is None:  # a live source is silent
                 self._silence()
@@ -210,6 +216,8 @@ class Feed:
                 self.pause()
                 continue
             self._item = item
+            behind.passed(item)
+            self.totals.read = behind.done
             if isinstance(item, Mark):
                 if item.error is not None:
                     self._refuse(item.error, item.content)
