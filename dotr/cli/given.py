@@ -17,7 +17,7 @@ from dotr.io.message_parts import message_of
 from dotr.io.timestamps import TimeError, parse_text
 from dotr.rdf.terms import Triple
 
-_STREAMS = frozenset({Format.JSONLINES, Format.PATCH, Format.PARQUET})
+_STREAMS = frozenset({Format.JSONLINES, Format.PATCH, Format.PARQUET, Format.JELLY})
 
 
 def given_time(text: str, unit: int, clock: Clock | None, option: str = "--at") -> tuple[Time, Clock]:

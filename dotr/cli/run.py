@@ -37,14 +37,14 @@ from dotr.events import Clock, Time
 from dotr.io.enriched_graphs import StateFile, refuse_name
 from dotr.io.error_policy import ErrorPolicy
 from dotr.io.files.background import BackgroundFiles, read_background
-from dotr.io.files.event_sinks import EventSink, ParquetSink, TextSink
+from dotr.io.files.event_sinks import EventSink, JellySink, ParquetSink, TextSink
 from dotr.io.files.outputs import FileOutput, Output, StreamOutput, is_device, open_output
 from dotr.io.files.overlap import refuse_overlap
 from dotr.io.files.read_so_far import ReadSoFar
 from dotr.io.files.rule_texts import RuleTexts
 from dotr.io.files.sources import Mark, Sources, TimedGraph, live, resolve
 from dotr.io.lineage import Lineage, told_of
-from dotr.io.output_formats import EVENT_FORMATS, format_of_name, refused
+from dotr.io.output_formats import STREAM_FORMATS, format_of_name, refused
 from dotr.io.sinks import Formatter, formatter, late_line
 from dotr.ir import Program
 from dotr.ir.private_rules import needed
@@ -62,7 +62,7 @@ from dotr.survey.sample import Sample
 @lateness_options(late="fail")
 @jump_option
 @budget_option
-@output_options()
+@output_options(STREAM_FORMATS)
 @event_options
 @summary_options
 @click.option(
@@ -107,7 +107,7 @@ def command(
     A SOURCE is an RDF file (Turtle, N-Triples: one graph; TriG, N-Quads, JSON lines, RDF Message Log:
     many), a folder, a glob, or - for standard input; each may be compressed (.gz .bz2 .zst .zip).
     """
-    format_ = chosen_format(format_, output, EVENT_FORMATS, "dotr run")
+    format_ = chosen_format(format_, output, STREAM_FORMATS, "dotr run")
     options = reading(base, time_path, time_unit, max_document)
     texts = RuleTexts()
     program = load_program([rules, *more_rules], texts)
@@ -176,11 +176,18 @@ def chosen_format(format_: str | None, output: str | None, can: Sequence[str], v
 
 def open_sink(
     format_: str, output: str | None, overwrite: bool, program: Program, own: Formatter | None = None
-) -> TextSink | ParquetSink:
+) -> TextSink | JellySink | ParquetSink:
     """Where the events of a run go, opened, with what stands at its head; `own` writes them instead."""
     if format_ == "parquet":
         assert output is not None, "chosen_format asks for a file"
         return ParquetSink(FileOutput(output, overwrite))
+    if format_ == "jelly":
+        from dotr.io.jelly_frames import JellyFrames  # noqa: PLC0415  # an extra
+
+        frames = JellyFrames()  # before anything is opened
+        return JellySink(
+            open_output(output, overwrite) if output else StreamOutput(sys.stdout.buffer), frames
+        )
     head, write = formatter(format_, program.prefixes, program.rules)
     out = open_output(output, overwrite) if output else StreamOutput(sys.stdout.buffer)
     out.write(head)
@@ -292,7 +299,7 @@ class Replay:
             raise DataError(Diagnostic("D2102", "the times of --then are of two kinds", hint=hint))
         self.pipeline.replace(time, program, background)
 
-    def run(self, sink: TextSink | ParquetSink, output: str | None) -> None:
+    def run(self, sink: TextSink | JellySink | ParquetSink, output: str | None) -> None:
         """Replay everything. What was emitted before an error or Ctrl-C is written, and stays."""
         telling = self.telling
         self._progress = progress = Progress(

@@ -15,7 +15,7 @@ import io
 import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import PurePath
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dotr.core.parts import Part
 from dotr.errors import Diagnostic, UsageError
@@ -25,6 +25,9 @@ from dotr.io.decode.parquet import SUFFIX, ArchiveWriter
 from dotr.io.files.outputs import StreamOutput
 from dotr.io.message_parts import DELETE, DELETION, INSERT, INSERTION
 from dotr.rdf.terms import PROV_GENERATED_AT_TIME, RDF_TYPE, Term, Triple
+
+if TYPE_CHECKING:
+    from dotr.io.jelly_frames import JellyFrames
 
 Writer: TypeAlias = Callable[[Time, Part, int], str]
 """(time, what came, its number from 1) → its text."""
@@ -133,7 +136,9 @@ WRITERS: Mapping[str, Callable[[Clock], Writer]] = {
 }
 """By the end of a file's name; a `.ttl` with many graphs is an RDF Message Log."""
 
-TARGETS = (SUFFIX, *WRITERS)
+JELLY = ".jelly"
+
+TARGETS = (SUFFIX, *WRITERS, JELLY)
 
 
 class Conversion:
@@ -143,7 +148,7 @@ class Conversion:
         """`part` is where `output` writes until it is finished. Raises UsageError D4140 for another name."""
         self._suffix = PurePath(plain_name(path)).suffix.lower()
         packed = path.lower().endswith(".gz")
-        if self._suffix not in TARGETS or (packed and self._suffix == SUFFIX):
+        if self._suffix not in TARGETS or (packed and self._suffix in (SUFFIX, JELLY)):
             raise UsageError(
                 Diagnostic(
                     "D4140",
@@ -157,6 +162,11 @@ class Conversion:
         # without the time of day and a name in its head, the same graphs are the same bytes
         self._gzip = gzip.GzipFile("", "wb", 6, _Packed(output), mtime=0) if packed else None
         self._write: Writer | None = None
+        self._frames: JellyFrames | None = None
+        if self._suffix == JELLY:
+            from dotr.io.jelly_frames import JellyFrames  # noqa: PLC0415  # an extra
+
+            self._frames = JellyFrames()
         self._archive: ArchiveWriter | None = None
         self.count = 0
 
@@ -169,7 +179,7 @@ class Conversion:
             self._archive.add(time, numbered_part(part))
             return
         if self._write is None:
-            self._write = WRITERS[self._suffix](clock)
+            self._write = _nquads(clock) if self._frames is not None else WRITERS[self._suffix](clock)
         self._put(self._write(time, part, self.count))
 
     def close(self) -> None:
@@ -178,13 +188,17 @@ class Conversion:
             self._archive.close()
         elif self._suffix == SUFFIX:
             ArchiveWriter(self._part, Clock()).close()
+        elif self._frames is not None and not self.count:
+            self._put("")
         elif self._suffix == ".ttl" and not self.count:
             self._put('VERSION "1.2-messages"\n')
         if self._gzip is not None:
             self._gzip.close()
 
     def _put(self, text: str) -> None:
-        if self._gzip is not None:
+        if self._frames is not None:
+            self._output.write_bytes(self._frames.frame(text))
+        elif self._gzip is not None:
             self._gzip.write(text.encode())
         else:
             self._output.write(text)

@@ -21,6 +21,7 @@ ENDINGS: Final[Mapping[str, str]] = {
     "nquads": "nq",
     "csv": "csv",
     "parquet": "parquet",
+    "jelly": "jelly",
     "turtle": "ttl",
     "ntriples": "nt",
 }
@@ -28,6 +29,9 @@ ENDINGS: Final[Mapping[str, str]] = {
 
 EVENT_FORMATS: Final = ("text", "jsonl", "trig", "nquads", "csv", "parquet")
 """Those of events."""
+
+STREAM_FORMATS: Final = (*EVENT_FORMATS, "jelly")
+"""Those of events that one process writes in one go."""
 
 GRAPH_FORMATS: Final = ("turtle", "ntriples")
 """Those of one graph."""

@@ -15,6 +15,7 @@ from os.path import splitext
 from typing import IO, Any, Protocol
 
 from dotr.errors import DataError, Diagnostic
+from dotr.io.decode import jelly
 from dotr.io.decode.compression import ENDINGS, HEAD, Unpacked, plain_name, unpacked
 
 STREAM_BASE = "urn:dotr:stream"
@@ -38,6 +39,7 @@ class Format(Enum):
     JSONLINES = "JSON lines"
     PATCH = "RDF Patch"
     PARQUET = "Parquet"
+    JELLY = "Jelly"
 
 
 _SUFFIXES = {
@@ -57,6 +59,7 @@ _SUFFIXES = {
     ".ndjson": Format.JSONLINES,
     ".rdfp": Format.PATCH,
     ".parquet": Format.PARQUET,
+    ".jelly": Format.JELLY,
 }
 
 SUFFIXES = tuple(sorted(_SUFFIXES))
@@ -88,7 +91,8 @@ class Readable(Protocol):
 
 
 def open_document(path: str, content: bytes | None = None) -> IO[bytes]:
-    """A file for reading, decompressed if it is compressed (by its first bytes). Raises DataError D2003.
+    """A file for reading, decompressed if it is compressed (by its first bytes), Jelly as text. Raises
+    DataError D2003, D2412.
 
     `content`: all of it, where it is in memory already.
     """
@@ -96,7 +100,8 @@ def open_document(path: str, content: bytes | None = None) -> IO[bytes]:
         plain = _opened(path) if content is None else io.BytesIO(content)
         head = plain.getbuffer()[:HEAD] if isinstance(plain, io.BytesIO) else plain.peek(HEAD)[:HEAD]
         content_of = unpacked(plain, bytes(head), path)
-        return plain if content_of is None else content_of  # type: ignore[return-value]  # it reads, seeks, closes
+        file: Any = plain if content_of is None else content_of  # it reads, seeks, closes
+        return jelly.JellyText(file, path) if format_of(path) is Format.JELLY else file  # type: ignore[return-value]  # so does this
     except OSError as error:
         raise unreadable(path, error) from None
 
@@ -124,7 +129,7 @@ def unreadable(path: str, error: OSError) -> DataError:
 def read_bytes(path: str, limit: int = MAX_DOCUMENT) -> bytes:
     """All of a file, decompressed; of a compressed one at most `limit` bytes. Raises DataError."""
     with open_document(path) as file:
-        if not isinstance(file, Unpacked):
+        if not isinstance(file, Unpacked | jelly.JellyText):
             try:
                 return file.read()
             except OSError as error:

@@ -75,6 +75,8 @@ def read_background(
             )
         try:
             content = read_bytes(path, limit)
+            if format_ is Format.JELLY:
+                format_ = Format.NQUADS
             parsed = parse_triples(decode(content, path), format_, path, base)
         except MemoryError:
             raise no_memory(path) from None

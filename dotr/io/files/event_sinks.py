@@ -1,4 +1,4 @@
-"""Where the events of a run go: text to any output, or a Parquet file.
+"""Where the events of a run go: text to any output, a stream of Jelly, or a Parquet file.
 
 Place:   `dotr run` opens one; formats come from sinks.py and event_table.py, outputs from outputs.py.
 """
@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Protocol
 
 from dotr.events import Clock, Composite
 from dotr.io.files.outputs import FileOutput, Output, unwritable
-from dotr.io.sinks import Formatter
+from dotr.io.sinks import Formatter, nquads
 from dotr.late import dataclass
 
 if TYPE_CHECKING:
     from dotr.io.event_table import EventTableWriter
+    from dotr.io.jelly_frames import JellyFrames
 
 
 class EventSink(Protocol):
@@ -43,6 +44,27 @@ class TextSink:
         self.output.flush()
 
     def finish(self) -> None:
+        self.output.finish()
+
+    def abandon(self) -> None:
+        self.output.abandon()
+
+
+@dataclass(slots=True)
+class JellySink:
+    """Events as frames of Jelly, those that are written together in one."""
+
+    output: Output
+    frames: JellyFrames
+
+    def write(self, events: Sequence[Composite], clock: Clock) -> None:
+        self.output.write_bytes(self.frames.frame(nquads(events, clock)))
+
+    def flush(self) -> None:
+        self.output.flush()
+
+    def finish(self) -> None:
+        self.output.write_bytes(self.frames.frame(""))  # the options, where nothing else was written
         self.output.finish()
 
     def abandon(self) -> None:

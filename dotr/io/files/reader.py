@@ -31,6 +31,7 @@ from dotr.io.decode.documents import (
     unknown_format,
     unreadable,
 )
+from dotr.io.decode.jelly import JellyText
 from dotr.io.decode.json_lines import Line, Lines, Said, raw_lines
 from dotr.io.decode.limits import no_memory
 from dotr.io.decode.message_logs import Carried, Message, is_message_log, split_messages
@@ -146,7 +147,9 @@ class FileReader:
                 file.seek(start) if start else None
             except (OSError, EOFError) as error:
                 raise unreadable(self.file, OSError(*error.args)) from None
-            fence = self.options.max_document if isinstance(file, Unpacked) else 0
+            if isinstance(file, JellyText):
+                format_ = Format.NQUADS if file.quads else Format.NTRIPLES
+            fence = self.options.max_document if isinstance(file, Unpacked | JellyText) else 0
             tap = Tap(file, self.name, start, limit, fence)
             yield from self._read(tap, format_) if table is None else table.lines(tap, self._line(start))
 

@@ -1,4 +1,4 @@
-"""Pages of D2401 to D2411: tables and their mappings, dumps, archives.
+"""Pages of D2401 to D2413: tables and their mappings, dumps, archives, Jelly.
 
 Place:   read by explain.py.
 """
@@ -94,6 +94,21 @@ PAGES: Final = (
         "A ZIP archive with one file is read as that file. Several files are several sources.",
         "dotr run hot.dotr readings.zip",
         "unzip readings.zip -d readings; dotr run hot.dotr readings",
+    ),
+    _page(
+        "D2412",
+        "what is not Jelly",
+        "The file is damaged, is not Jelly at all, or has terms that dotr does not read, such as triples as "
+        "terms. Frames before the one that the message names were read.",
+        "dotr run hot.dotr readings.jelly   # cut off in the middle",
+        "dotr run hot.dotr readings.jelly   # copied anew",
+    ),
+    _page(
+        "D2413",
+        "Jelly without its package",
+        "Jelly is read and written with pyjelly, which comes with the extra `jelly`.",
+        "pip install dotr",
+        "pip install 'dotr[jelly]'",
     ),
     _page(
         "D4153",

@@ -1,0 +1,223 @@
+"""Jelly (RDF as protobuf frames) as text of the formats that dotr reads, frame by frame.
+
+Place:   documents.py opens `.jelly` files through it; readers see N-Quads, N-Triples or a message log.
+Method:  pyjelly decodes rows. A stream of quads or of graphs becomes N-Quads; frames of triples are a graph
+         each where the stream says so (logical types GRAPHS and below it), so they become an RDF Message Log;
+         a flat stream of triples is one document. What is in a term is escaped or refused here, so nothing in
+         a frame can end its term; whether terms are well formed is the readers' to say, as of every text.
+Why not: its own reader of graphs: bookmarks, bounds, messages and dead letters would be there twice.
+Bad input: D2412 no Jelly, damaged, or with terms that RDF does not have · D2006 a frame beyond the bound ·
+           D2413 pyjelly is not installed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from dotr.errors import DataError, Diagnostic
+from dotr.late import regex
+from dotr.rdf.terms import escape
+
+MAX_FRAME = 256 * 1024 * 1024
+"""Bytes of one frame at most."""
+
+_FLAT = (0, 1, 2)
+"""Logical types whose frames mean nothing: unspecified, and flat triples and quads."""
+_TRIPLES = 1
+"""The physical type of triples."""
+
+_IN_NO_IRI = regex('[\x00-\x20<>"{}|^`\\\\]')
+_LABEL = regex(r"(?!x[0-9a-f]*$)[A-Za-z0-9][A-Za-z0-9_-]*")
+_LANGUAGE = regex(r"[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*(?:--(?:ltr|rtl))?")
+
+
+def _adapter(options: Any) -> Any:
+    from pyjelly.parse.decode import Adapter  # noqa: PLC0415  # an extra
+
+    class Texts(Adapter):  # type: ignore[misc]  # pyjelly is an extra: nothing is known of it here
+        """Terms and statements as N-Quads."""
+
+        graph = ""
+
+        def iri(self, iri: str) -> str:
+            if _IN_NO_IRI.search(iri):
+                raise ValueError(f"`{iri[:60]!a}` is not an IRI")
+            return f"<{iri}>"
+
+        def bnode(self, bnode: str) -> str:
+            return f"_:{bnode}" if _LABEL.fullmatch(bnode) else f"_:x{bnode.encode().hex()}"
+
+        def default_graph(self) -> str:
+            return ""
+
+        def literal(self, lex: str, language: str | None = None, datatype: str | None = None) -> str:
+            if language:
+                if not _LANGUAGE.fullmatch(language):
+                    raise ValueError(f"`{language[:60]!a}` is not a language")
+                return f'"{escape(lex)}"@{language}'
+            return f'"{escape(lex)}"^^{self.iri(datatype)}' if datatype else f'"{escape(lex)}"'
+
+        def triple(self, terms: Iterable[Any]) -> str:
+            subject, predicate, object_ = terms
+            return f"{subject} {predicate} {object_} {self.graph} .\n"
+
+        def quad(self, terms: Iterable[Any]) -> str:
+            subject, predicate, object_, graph = terms
+            return f"{subject} {predicate} {object_} {graph} .\n"
+
+        def graph_start(self, graph_id: Any) -> None:
+            self.graph = graph_id
+
+        def graph_end(self) -> None:
+            self.graph = ""
+
+        def namespace_declaration(self, name: str, iri: str) -> str:
+            return ""
+
+        def quoted_triple(self, terms: Iterable[Any]) -> str:
+            raise ValueError("it has triples as terms, which are not read")
+
+    return Texts(options)
+
+
+class JellyText:
+    """Owns a Jelly file and gives it as text, going forward only. Raises DataError.
+
+    `quads`, `log`: how the text is written; N-Triples where it is neither. Known when it is opened.
+    """
+
+    def __init__(self, source: Any, name: str) -> None:
+        self._source, self._name = source, name
+        self._at = 0
+        self._waiting = b""
+        self.quads = self.log = False
+        self._frames = self._read()
+        self._first = next(self._frames, b"")
+
+    def _read(self) -> Iterator[bytes]:
+        """The text of each frame; of the first, it is known how all are written."""
+        try:
+            from google.protobuf.message import DecodeError  # noqa: PLC0415  # an extra
+            from pyjelly.errors import JellyAssertionError, JellyConformanceError  # noqa: PLC0415
+            from pyjelly.parse.decode import Decoder, options_from_frame  # noqa: PLC0415
+        except ImportError:
+            hint = "pip install 'dotr[jelly]'"
+            raise DataError(
+                Diagnostic(
+                    "D2413", "Jelly needs a package that is not installed", place=self._name, hint=hint
+                )
+            ) from None
+        wrong = (
+            DecodeError,
+            JellyConformanceError,
+            JellyAssertionError,
+            ValueError,
+            TypeError,
+            LookupError,
+            AssertionError,
+            NotImplementedError,
+        )
+        decoder: Any = None
+        frames = 0
+        try:
+            for frame in self._parsed():
+                if decoder is None:
+                    if not frame.rows:
+                        continue
+                    if frame.rows[0].WhichOneof("row") != "options":
+                        raise ValueError("it does not begin with the options of a stream")
+                    options = options_from_frame(frame, delimited=True)
+                    decoder = Decoder(_adapter(options))
+                    kind = options.stream_types
+                    self.quads = kind.physical_type != _TRIPLES
+                    self.log = not self.quads and kind.logical_type not in _FLAT
+                    if self.log:
+                        yield b'VERSION "1.2-messages"\n'
+                text = "".join(decoder.iter_rows(frame))
+                frames += 1
+                yield (f"{text}MESSAGE\n" if self.log else text).encode()
+        except wrong as error:
+            reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+            raise self._damaged(f"frame {frames + 1}: {reason}") from None
+
+    def _parsed(self) -> Iterator[Any]:
+        from pyjelly.jelly import RdfStreamFrame  # noqa: PLC0415  # an extra
+
+        head = self._exactly(3, some=True)
+        if len(head) == 3 and not (head[0] != 10 or (head[1] == 10 and head[2] != 10)):
+            yield RdfStreamFrame.FromString(head + self._exactly(MAX_FRAME, some=True))  # a lone frame
+            return
+        self._waiting = head
+        while (size := self._size()) is not None:
+            yield RdfStreamFrame.FromString(self._exactly(size))
+
+    def _size(self) -> int | None:
+        """The length before a frame (a varint of protobuf); None at the end."""
+        size = shift = 0
+        while byte := self._exactly(1, some=True):
+            size |= (byte[0] & 127) << shift
+            shift += 7
+            if size > MAX_FRAME or shift > 35:
+                raise self._damaged(f"a frame of more than {MAX_FRAME} bytes")
+            if byte[0] < 128:
+                return size
+        if shift:
+            raise self._damaged("it ends early")
+        return None
+
+    def _exactly(self, size: int, some: bool = False) -> bytes:
+        """So many bytes, or fewer at the end if `some` will do."""
+        content, self._waiting = self._waiting[:size], self._waiting[size:]
+        while len(content) < size and (more := self._source.read(min(size - len(content), 1 << 20))):
+            content += more
+        if len(content) < size and not some:
+            raise self._damaged("it ends early")
+        return content
+
+    def _damaged(self, reason: str) -> DataError:
+        return DataError(
+            Diagnostic(
+                "D2412",
+                f"`{self._name}` cannot be read as Jelly",
+                place=self._name,
+                label=reason,
+                hint="check the file with the tool that wrote it; `jelly-cli` shows what is in it",
+            )
+        )
+
+    # ------------------------------------------------------------------ as a file
+
+    def read(self, size: int = -1, /) -> bytes:
+        """The text of one frame at most, whatever is asked beyond it; all of it for a negative size."""
+        if size < 0:
+            return b"".join(iter(lambda: self.read(1 << 20), b""))
+        while not self._first:
+            self._first = next(self._frames, b"")
+            if not self._first:
+                more = next(self._frames, None)
+                if more is None:
+                    return b""
+                self._first = more
+        part, self._first = self._first[:size], self._first[size:]
+        self._at += len(part)
+        return part
+
+    read1 = read
+
+    def seek(self, offset: int, whence: int = 0, /) -> int:
+        """Go forward."""
+        assert whence == 0
+        assert offset >= self._at
+        while self._at < offset and self.read(min(1 << 20, offset - self._at)):
+            pass
+        return self._at
+
+    def close(self) -> None:
+        self._source.close()
+
+    def __enter__(self) -> JellyText:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
