@@ -11,14 +11,17 @@ import click
 
 from dotr.cli import render
 from dotr.cli.given import given_time
-from dotr.cli.options import budget_option, deployment_option, iri, size
+from dotr.cli.options import budget_option, deployment_option, iri, micros, size
 from dotr.cli.progress import Progress
 from dotr.core.replacing import refuse_closed
 from dotr.core.units import check_units
 from dotr.errors import DataError, Diagnostic
 from dotr.events import Clock
+from dotr.explain.record import reach_of
 from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE
 from dotr.io.timestamps import UNITS
+from dotr.ir import Program
+from dotr.lang.grammar.durations import duration_text
 from dotr.service.deployment_directory import (
     Change,
     DeploymentChange,
@@ -29,6 +32,7 @@ from dotr.service.deployment_directory import (
     refuse_planned,
 )
 from dotr.service.journal import Journal
+from dotr.tesla.silence import ENDLESS
 
 _SIGNS = {Change.ADDED: "+", Change.SAME: "=", Change.CHANGED: "~", Change.REMOVED: "-"}
 
@@ -44,6 +48,12 @@ _SIGNS = {Change.ADDED: "+", Change.SAME: "=", Change.CHANGED: "~", Change.REMOV
 @click.option(
     "--max-document", type=size, metavar="SIZE", default=MAX_DOCUMENT, help="Largest compressed document."
 )
+@click.option(
+    "--keep",
+    type=micros,
+    metavar="DUR",
+    help="Keep messages for so long, so that dotr explain --dir can say why (0s: not any more).",
+)
 @budget_option
 @click.option("--from", "since", metavar="TIME", help="Let it hold from this time of the stream on.")
 def command(
@@ -53,6 +63,7 @@ def command(
     background: tuple[str, ...],
     base: str,
     max_document: int,
+    keep: int | None,
     budget: int,
     since: str | None,
 ) -> None:
@@ -85,10 +96,22 @@ def command(
             render.note(f"planned from {plan_proposal(journal, proposal, since)} on in {folder}")
         elif not dry_run:
             commit_proposal(journal, proposal)
+        if not dry_run and keep is not None:
+            keep_for_explanations(journal, keep, proposal.compiled.program)
+        if not dry_run and since is None:
             render.note(f"deployed in {folder}; next: dotr feed SOURCE…")
             render.note(
                 "where sources are live, --max-jump 1d keeps one wrong clock from closing all instants"
             )
+
+
+def keep_for_explanations(journal: Journal, length: int, program: Program) -> None:
+    """Keep messages for so long, at least for what the rules look back."""
+    reach = reach_of(program)
+    if length and length < reach < ENDLESS:
+        render.note(f"messages are kept for {duration_text(reach)}: so far the rules look back")
+        length = reach
+    journal.keep(length)
 
 
 def plan_proposal(journal: Journal, proposal: Proposal, since: str) -> str:

@@ -8,9 +8,12 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import click
 
+from dotr.cli.explaining import Asked, DeploymentSubject, NamedSources, Replacing, Subject
+from dotr.cli.given import given_time
 from dotr.cli.options import lateness_options, reading, rules_options, source_options
 from dotr.cli.run import DeadLetters
 from dotr.errors import DataError, Diagnostic, UsageError
@@ -39,8 +42,9 @@ FORMATS = ("text", "json", "ttl", "mermaid", "html")
 
 
 @click.command(short_help="Why an event happened, or a rule did not fire.")
-@click.argument("rules", metavar="RULES")
-@click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
+@click.argument("rules", metavar="[RULES]", required=False)
+@click.argument("sources", metavar="[SOURCE...]", nargs=-1)
+@click.option("--dir", "folder", metavar="FOLDER", help="A deployment (without RULES: .dotr).")
 @click.option("--event", "event_id", metavar="IRI", help="The event with this id.")
 @click.option("--rule", "rule", metavar="NAME", help="An event of this rule, with --at; else its last.")
 @click.option("--why-not", "why_not", metavar="NAME", help="How far this rule came at --at.")
@@ -52,12 +56,20 @@ FORMATS = ("text", "json", "ttl", "mermaid", "html")
 @click.option("--format", "format_", type=click.Choice(FORMATS), default="text", help="Default: text.")
 @click.option("-o", "--output", metavar="FILE", help="Write here instead of standard output.")
 @click.option("--overwrite", is_flag=True, help="Replace FILE if it exists.")
+@click.option(
+    "--then",
+    type=(str, str),
+    multiple=True,
+    metavar="TIME RULES",
+    help="From TIME on these RULES hold, and their background; may be repeated.",
+)
 @rules_options
 @source_options
 @lateness_options(late="drop")
 def command(
-    rules: str,
+    rules: str | None,
     sources: tuple[str, ...],
+    folder: str | None,
     event_id: str | None,
     rule: str | None,
     why_not: str | None,
@@ -69,6 +81,7 @@ def command(
     format_: str,
     output: str | None,
     overwrite: bool,
+    then: tuple[tuple[str, str], ...],
     background: tuple[str, ...],
     more_rules: tuple[str, ...],
     verify: bool,
@@ -80,7 +93,7 @@ def command(
     lateness: int,
     late: str,
 ) -> int:
-    """Explain an event of RULES over SOURCEs: by default the last one.
+    """Explain an event of RULES over SOURCEs, or of a deployment: by default the last one.
 
     The proof goes down to triples of the stream and of the background, with their places. --why-not says how
     far a rule came that did not fire; --triple why a triple holds, or which premise it lacks.
@@ -94,32 +107,53 @@ def command(
             Diagnostic("D4171", f"{asked[0]} and {asked[1]} do not go together", hint="ask one thing")
         )
     options = reading(base, time_path, time_unit, max_document)
-    program = load_program([rules, *more_rules], RuleTexts())
-    documents = [*program.background, *background]
-    triples = read_background(documents, base, max_document, named=program.named)
+    subject: Subject
+    if rules is None:
+        _refuse_with_deployment(sources, then, more_rules, background)
+        subject = deployment = DeploymentSubject(folder or ".dotr", options, on_error)
+        if deployment.clock.integer and _defaulted("time_unit"):
+            deployment.options = options = replace(options, unit=deployment.clock.unit)
+    else:
+        if folder is not None or not sources:
+            hint = "dotr explain RULES SOURCE…, or dotr explain --dir FOLDER"
+            message = "RULES are explained over SOURCEs, a deployment over what it was fed"
+            raise UsageError(Diagnostic("D4171", message, hint=hint))
+        texts = RuleTexts()
+        program = load_program([rules, *more_rules], texts)
+        documents = [*program.background, *background]
+        triples = read_background(documents, base, max_document, named=program.named)
+        later = [
+            _replacing(at_, again, more_rules, background, options, max_document, texts)
+            for at_, again in then
+        ]
+        files = [file for path in documents for file in resolve([path])]
+        subject = NamedSources(program, triples, files, sources, options, on_error, later)
     time = None if at is None else instant_of(at, options.unit)
     if (why_not or triple) and time is None:
         raise UsageError(
             Diagnostic("D4171", f"{asked[0]} needs the time of an instant", hint="add --at TIME")
         )
+    known = dict.fromkeys(one.name for program in subject.programs for one in program.rules)
     for name in (rule, why_not):
-        if name is not None and name not in [one.name for one in program.rules]:
-            raise UsageError(Diagnostic("D4172", f"there is no rule `{name}`", hint=_rules_of(program)))
-    values = dict(_pair(text, program) for text in where)
-    history = History(
-        program,
-        triples,
-        wanted=lambda event: _is_wanted(event, program, event_id, rule, time, values),
+        if name is not None and name not in known:
+            hint = f"its rules are {', '.join(known)}"
+            raise UsageError(Diagnostic("D4172", f"there is no rule `{name}`", hint=hint))
+    values = dict(_pair(text, subject.program) for text in where)
+    question = Asked(
+        lambda event, program: _is_wanted(event, program, event_id, rule, time, values),
         first=event_id is not None,
         until=time,
         lateness=lateness,
         everything=triple is not None,
         reads_on=why_not is not None,
     )
-    run_up_to(history, sources, options, on_error)
+    history = subject.run(question)
+    if history.wanted_event is not None and history.wanted_program is not history.program:
+        history = subject.run(replace(question, until=history.wanted_event.time))  # by the rules of its time
+    program = history.program
     writer = Writer(program.prefixes)
     explainer = Explainer(history, Text(writer.term, writer.expression, writer.path), every=every)
-    places = places_of(history, [file for path in documents for file in resolve([path])])
+    places = places_of(history, subject.files)
     found: Sequence[WhyNot | TripleProof | Missing]
     if triple is not None and time is not None:
         found = _triple_proofs(explainer, read_triple(triple, program.prefixes, "--triple"), time, every)
@@ -143,6 +177,34 @@ def run_up_to(history: History, sources: Sequence[str], options: SourceOptions, 
     with DeadLetters(on_error) as dead:
         reader = Sources(sources, options, dead.refusals())
         history.run(reader, lambda: reader.clock)
+
+
+def _defaulted(name: str) -> bool:
+    return click.get_current_context().get_parameter_source(name) is click.core.ParameterSource.DEFAULT
+
+
+def _refuse_with_deployment(*given: Sequence[object]) -> None:
+    """Raise UsageError D4171 for what only goes with rules that the command names."""
+    if any(given):
+        hint = "dotr explain RULES SOURCE…, or dotr explain --dir FOLDER"
+        raise UsageError(Diagnostic("D4171", "a deployment has its own rules and background", hint=hint))
+
+
+def _replacing(
+    at: str,
+    rules: str,
+    more_rules: Sequence[str],
+    background: Sequence[str],
+    options: SourceOptions,
+    max_document: int,
+    texts: RuleTexts,
+) -> Replacing:
+    """What --then names."""
+    when, clock = given_time(at, options.unit, None, "--then")
+    program = load_program([rules, *more_rules], texts)
+    paths = [*program.background, *background]
+    found = read_background(paths, options.base, max_document, named=program.named)
+    return Replacing(when, clock, program, found)
 
 
 def _written(
@@ -179,10 +241,6 @@ def instant_of(text: str, unit: int) -> Time:
 def _pair(text: str, program: Program) -> tuple[str, Term]:
     name, _, term = text.partition("=")
     return name.strip().lstrip("?"), read_term(term, program.prefixes, "--where")
-
-
-def _rules_of(program: Program) -> str:
-    return "its rules are " + ", ".join(rule.name for rule in program.rules)
 
 
 def _is_wanted(

@@ -35,6 +35,7 @@ from dotr.cli.options import (
 )
 from dotr.cli.progress import Progress
 from dotr.cli.run import chosen_format, outputs_apart
+from dotr.core.pipeline import Pipeline
 from dotr.errors import Diagnostic, UsageError
 from dotr.events import Clock
 from dotr.io.decode.ntriples import split_triples
@@ -52,6 +53,7 @@ from dotr.service.deployment_directory import deployed_program
 from dotr.service.event_parts import EventParts
 from dotr.service.feed import Feed, FeedSink, refuse_other_unit, uncollected
 from dotr.service.journal import DATABASE, LOCK, Journal
+from dotr.service.keeping import Keeping
 from dotr.service.records import planned
 from dotr.service.resuming import Added, resumed
 
@@ -229,6 +231,7 @@ def command(
                 totals.graphs, totals.events, mark, totals.read, totals.size
             ),
         )
+        feed.keeping = keeping_of(journal, pipeline, bool(more_rules or background))
         feed.pace.expect(loading)
         if (plan := journal.plan()) is not None and not more_rules:
             later = events_wanted(deployed_program(planned(plan)), only_, except_)
@@ -252,6 +255,21 @@ def command(
                 elif not quiet:
                     tell_funnels(feed, folder, every=verbose)
                     render.note(summary(feed, progress.seconds))
+
+
+def keeping_of(journal: Journal, pipeline: Pipeline, more: bool) -> Keeping | None:
+    """What keeps the messages of a feed, where the deployment asks for it. `more`: rules or background are
+    those of one feed, by which nobody could explain anything later.
+    """
+    length, summary = journal.keeps(), journal.kept_summary()
+    if not length or more:
+        if more and summary is not None:
+            journal.forget_kept()
+            render.note("what was kept for explanations goes: this feed has rules or background of its own")
+        return None
+    keeping = Keeping(pipeline, length, summary is not None, journal.kept_since())
+    keeping.begin()
+    return keeping
 
 
 def _growing(options: SourceOptions) -> SourceOptions:

@@ -33,8 +33,13 @@ def command(folder: str, format_: str, verbose: bool) -> None:
         deployed = journal.deployed()
         status = journal.status()
         outputs = {path: row._asdict() for path, row in journal.outputs().items()}
+        length, kept = journal.keeps(), journal.kept_summary()
     report = reported(deployed, deployed_program(deployed), status)
     report["outputs"] = outputs
+    if length:
+        report["kept"] = {"for": length, "graphs": 0, "bytes": 0, **({} if kept is None else kept._asdict())}
+        clock = None if status.get("clock") is None else Clock(*status["clock"])
+        report["kept"]["since"] = _time(None if kept is None else kept.since, clock)
     if format_ == "json":
         click.echo(json.dumps(report, ensure_ascii=False))
     else:
@@ -111,6 +116,10 @@ def shown(report: dict[str, Any]) -> str:
         + ("files" if row["format"] == "parquet" else "bytes")
         for path, row in report["outputs"].items()
     ]
+    if kept := report.get("kept"):
+        since = "from the first on" if kept["since"] is None else f"behind {kept['since']}"
+        told = f"{kept['graphs']:,} messages {since}, {kept['bytes']:,} bytes"
+        lines.append(f"kept        {told}   (for {duration(kept['for'])})")
     head = ("rule", "events", "last event", "remembers", "at most from the last")
     rows = [
         (

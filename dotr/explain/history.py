@@ -7,7 +7,8 @@ Method:  what an explanation needs is kept by record.py; of an event that is wan
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any
 
 from dotr.core.deployment import Deployment, Settings
 from dotr.events import Clock, Time
@@ -43,9 +44,23 @@ class History(Record):
         deployment = Deployment(program, background, Settings(materialize_all=everything))
         self._run = RecordedPipeline(deployment, self, lateness=lateness, on_overworked=lambda *_: None)
         self.wanted_event: Event | None = None
+        self.wanted_program = program
+        """That of the event's time."""
         self.pinned = None if also is None else (also, also)
         self._wanted, self._first, self._until = wanted, first, until
         self._lateness, self._reads_on = lateness, reads_on
+
+    def go_on(self, state: Mapping[str, Any], clock: Clock) -> None:
+        """Go on from a state that a feed kept, instead of from nothing."""
+        self._run.restore(state)
+        if self._run.clock is None:
+            self._run.begin(clock)
+
+    def replace(self, time: Time, clock: Clock, program: Program, background: Collection[Triple]) -> None:
+        """From a time on another program holds. Raises UsageError D4161, ProgramError."""
+        if self._run.clock is None:
+            self._run.begin(clock)
+        self._run.replace(time, program, background)
 
     def run(self, graphs: Iterable[Arrival], clock: Callable[[], Clock | None]) -> None:
         """Take graphs up to their end, or to what was asked for."""
@@ -81,5 +96,5 @@ class History(Record):
     def found(self, event: Event) -> None:
         super().found(event)
         if not (self._first and self.wanted_event is not None) and self._wanted(event):
-            self.wanted_event = event
+            self.wanted_event, self.wanted_program = event, self.program
             self.pinned = event.time - self.reach, event.time

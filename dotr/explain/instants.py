@@ -65,7 +65,8 @@ class KeptInstants:
         background, held, statements = record.background, [], record.statements
         if statements is not None:
             background, held = statements.basic(moment), sorted(statements.held(moment))
-        materialiser = self._opened(background, list(dict.fromkeys([*held, *graph])))
+        program = record.program_at(moment)
+        materialiser = self._opened(program, background, list(dict.fromkeys([*held, *graph])))
         materialiser.store.moment.time = time
         own = frozenset(graph)
         known = time if now is None else now
@@ -82,42 +83,43 @@ class KeptInstants:
         finally:
             materialiser.forget()
 
-    def _opened(self, basic: frozenset[Triple], overlay: list[Triple]) -> Materialiser:
+    def _opened(self, program: Program, basic: frozenset[Triple], overlay: list[Triple]) -> Materialiser:
         """A store over `basic` in which `overlay` is open."""
-        materialiser = self._over(basic)
+        materialiser = self._over(program, basic)
         try:
             materialiser.instant(overlay)
         except DataError as error:
             if error.diagnostics[0].code != "D2601" or self._record.statements is None:
                 raise
-            materialiser = self._over(basic | set(overlay))  # schema that is held
+            materialiser = self._over(program, basic | set(overlay))  # schema that is held
             materialiser.instant([])
         return materialiser
 
-    def _over(self, basic: frozenset[Triple]) -> Materialiser:
+    def _over(self, program: Program, basic: frozenset[Triple]) -> Materialiser:
         record, base = self._record, self._base
-        if base is None or base.program is not record.program or base.basic != basic:
-            base = self._base = _Base(record.program, basic, self._made(basic))
+        if base is None or base.program is not program or base.basic != basic:
+            base = self._base = _Base(program, basic, self._made(program, basic))
         base.materialiser.store.moment.clock = record.clock
         return base.materialiser
 
-    def _made(self, basic: frozenset[Triple]) -> Materialiser:
+    def _made(self, program: Program, basic: frozenset[Triple]) -> Materialiser:
         record = self._record
         pipeline = record.pipeline
         assert pipeline is not None, "a record is filled by a pipeline"
         deployment = pipeline.deployment
-        if basic == record.background and deployment.program is record.program:
+        if basic == record.background and deployment.program is program:
             closed = pipeline.instants.enrich.closed
             return Materialiser(closed.instantiated.rules, closed=closed)
-        needed = wanted(record.program, deployment.settings.materialize_all)
-        return Materialiser(rules_over(record.program, basic), basic, needed=needed)
+        needed = wanted(program, deployment.settings.materialize_all)
+        return Materialiser(rules_over(program, basic), basic, needed=needed)
 
     def facts(self, time: Time, stream: str) -> Sequence[Fact]:
         """The facts of a query, or of a stream of changes, at an instant, in canonical order."""
         if self._record.statements is not None:
             return (self._record.facts(time) or {}).get(stream, ())
         if time not in self._facts:
-            materialiser = self._opened(self._record.background, self.triples(time))
+            record = self._record
+            materialiser = self._opened(record.program, record.background, self.triples(time))
             try:
                 self._facts[time] = self._extractor().facts(time)
             finally:

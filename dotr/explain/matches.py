@@ -216,7 +216,8 @@ class Explainer:
         return _Window(inside, passing, around)
 
     def _facts(self, index: int, position: Position, start: Time, end: Time) -> list[Fact]:
-        """The facts of a position's stream, as far as they were kept."""
+        """The facts of a position's stream, as far as they were kept, and the rule was there."""
+        start = max(start, self.history.begun.get(self.history.program.rules[index].name, start))
         if position.chained:
             place = self.history.program.rule_index(position.stream)
             found = [e.fact for e in self.history.events if e.rule == place and start <= e.time <= end]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from dotr.core.deployment import Deployment
@@ -26,6 +27,7 @@ from dotr.late import dataclass
 from dotr.rdf.terms import Term, Triple
 from dotr.reference.tesla import fact_key
 from dotr.tesla.detector import Restored
+from dotr.tesla.digest import rule_digests
 from dotr.tesla.identity import match_hash
 from dotr.tesla.references import depths, horizons
 from dotr.tesla.silence import ENDLESS
@@ -106,7 +108,11 @@ class Record:
     def __init__(self, program: Program, background: Collection[Triple], reach: Time | None = None) -> None:
         self.program = program
         self.background = frozenset(background)
+        self.programs: list[tuple[Time, Program]] = []
+        """Those that held before, each with the time from which on it held no more."""
         self.events: list[Event] = []
+        self.begun: dict[str, Time] = {}
+        """Rule that a change of rules brought or changed → when: it saw nothing before."""
         self.statements: Statements | None = None
         self._earliest: Time | None = None
         self.pipeline: Pipeline | None = None
@@ -172,7 +178,7 @@ class Record:
         if self.statements is None:
             self.statements = Statements(self.background, self.program.holds)
         if jump.program is not None:
-            self._renew(jump.program)
+            self._renew(time, jump.program)
         self._index()
         graphs = self._graphs.get(time, ())
         self.statements.take(time, jump.messages, [graph.place for graph in graphs])
@@ -197,13 +203,27 @@ class Record:
         self.statements = Statements(self.background, self.program.holds)
         self.statements.load(saved)
 
-    def _renew(self, program: Program) -> None:
-        """Another program holds: what was found under the one before is not opened any more."""
+    def program_at(self, time: Time) -> Program:
+        """The program that holds at a time."""
+        return next((program for until, program in self.programs if time < until), self.program)
+
+    def _renew(self, time: Time, program: Program) -> None:
+        """Another program holds. Facts have happened; rules that are the same keep the events they had."""
         assert self.statements is not None
-        self.program = program
+        before, self.program = self.program, program
+        self.programs.append((time, before))
         self.reach = max(self.reach, reach_of(program))
         self.statements.declare(program.holds)
-        self.events, self.jumps = [], _Kept()
+        old = dict(zip(rule_digests(before), before.rules, strict=True))
+        same: dict[int, int] = {}
+        for place, digest in enumerate(rule_digests(program)):
+            rule = program.rules[place]
+            if digest in old and old[digest].name == rule.name:
+                same[before.rule_index(rule.name)] = place
+            else:
+                self.begun[rule.name] = time
+        kept = [event for event in self.events if event.rule in same]
+        self.events = [replace(event, rule=same[event.rule]) for event in kept]
 
     def _reconcile(self, time: Time) -> None:
         """A change of rules has deleted and inserted the difference of the backgrounds."""
@@ -314,6 +334,9 @@ class RecordedPipeline(Pipeline):
 
     def restore(self, state: Mapping[str, Any]) -> Restored:
         restored = super().restore(state)
+        for time, parts in self._still_open():
+            for part in parts or ():
+                self._note((time, part, ""))
         if state.get("lasting") is not None:
             self.record.resume(state["lasting"]["stated"])
         return restored

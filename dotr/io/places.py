@@ -7,6 +7,7 @@ Method:  a tolerant scan: the line on which the object stands after the predicat
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -23,9 +24,18 @@ MOST = 64 * 1024 * 1024
 """Bytes of a document that are looked through."""
 
 
-@lru_cache(maxsize=16)
 def lines_of(path: str) -> Sequence[str]:
     """The lines of a document, none where it cannot be read."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return ()
+    return _lines(os.path.abspath(path), status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=16)
+def _lines(path: str, _written: int, _size: int) -> Sequence[str]:
+    """The lines of a document as it was written then."""
     try:
         return read_bytes(path, MOST).decode("utf-8", "replace").splitlines()
     except (OSError, DataError):

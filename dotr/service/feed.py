@@ -35,12 +35,16 @@ from dotr.service.checkpoint_policy import CheckpointPolicy, Idle
 from dotr.service.event_parts import EventParts
 from dotr.service.follow import Watch
 from dotr.service.journal import Journal
+from dotr.service.keeping import Keeping
 from dotr.service.lasting_tables import Plan
 from dotr.service.offsets import Offsets
 from dotr.service.records import Commit
 
 _AHEAD = 1000
 """Graphs that may be read ahead of the pipeline from a live source."""
+
+_NOT_TAKEN = ("D2106", "D2107")
+"""What is found wrong with a graph when it comes, not with its instant."""
 
 _TOGETHER = 63
 """Graphs of files are run when so many have been read, and one more: a mask."""
@@ -116,6 +120,7 @@ class Feed:
     idle: Idle | None = None
     stopping: Callable[[], bool] = lambda: False
     progress: Callable[[FeedTotals, str], None] = lambda _totals, _watermark: None
+    keeping: Keeping | None = None
     totals: FeedTotals = field(default_factory=FeedTotals, init=False)
     rungs: dict[str, int] = field(default_factory=dict, init=False)
     ledger: Offsets = field(init=False)
@@ -264,6 +269,8 @@ class Feed:
             assert clock is not None
             pipeline.begin(clock)
         self.origins.note(graph)
+        if self.keeping is not None:
+            self.keeping.came(graph.time, graph.triples, graph.place)
         pipeline.take(graph.time, graph.triples)
         self.totals.graphs += 1
         if self.idle is not None:
@@ -303,6 +310,8 @@ class Feed:
         clock = self.pipeline.clock
         assert clock is not None
         self.totals.late += 1
+        if self.keeping is not None:
+            self.keeping.leave_out([graph])
         if isinstance(self._item, TimedGraph):
             self.origins.withdraw(self._item)
         if self.fail_on_late:
@@ -329,6 +338,8 @@ class Feed:
         """The policy for an instant that is in error; the pipeline calls it."""
         clock = self.pipeline.clock
         assert clock is not None
+        if self.keeping is not None and error.diagnostics[0].code in _NOT_TAKEN:
+            self.keeping.leave_out(graphs)
         if self.fail_on_error:
             places = self.origins.places(time, len(graphs))
             self.origins.settle(time)
@@ -377,9 +388,12 @@ class Feed:
             given, self._given = self._given, []
             adopted = self._planned and self.pipeline.replaced
             changes = self.ledger.changes()
+            kept = None if self.keeping is None else self.keeping.changes(adopted)
             self.journal.commit(
-                Commit(snapshot, self._told(), changes, lengths, stated, given, adopted, tails)
+                Commit(snapshot, self._told(), changes, lengths, stated, given, adopted, tails, kept)
             )
+            if self.keeping is not None:
+                self.keeping.committed()
         for file in self._files:
             file.length = lengths[file.path]
         self.ledger.committed()

@@ -24,6 +24,11 @@ from pathlib import Path
 from typing import Any
 
 from dotr.errors import DataError, Diagnostic, EngineError, RefusedError
+from dotr.events import Time
+from dotr.service.kept_tables import (
+    TABLES as KEPT,
+)
+from dotr.service.kept_tables import KeptRow, KeptSummary, read_kept, read_kept_summary, write_kept
 from dotr.service.lasting_tables import TABLES as LASTING
 from dotr.service.lasting_tables import (
     Plan,
@@ -36,7 +41,7 @@ from dotr.service.lasting_tables import (
 )
 from dotr.service.records import Commit, Deployed, OutputRow, SourceRow, planned
 
-FORMAT = 4
+FORMAT = 5
 """Of the tables. Those of an older one are brought up to date (`_UPDATES`), a newer one is refused."""
 
 DATABASE, LOCK = "deployment.db", "lock.db"
@@ -58,6 +63,7 @@ CREATE TABLE outputs (path TEXT PRIMARY KEY, format TEXT NOT NULL, length INTEGE
                       tail TEXT NOT NULL DEFAULT '') WITHOUT ROWID;
 """
     + LASTING
+    + KEPT
 )
 
 _UPDATES = {
@@ -71,6 +77,7 @@ CREATE TABLE closed (id INTEGER PRIMARY KEY CHECK (id = 1), key TEXT NOT NULL, h
 """,
     2: LASTING,
     3: "ALTER TABLE outputs ADD COLUMN tail TEXT NOT NULL DEFAULT '';",
+    4: KEPT,
 }
 """Format → the statements that make the next one of it."""
 
@@ -326,6 +333,8 @@ class Journal:
 
     def _deploy(self, deployed: Deployed, background: str, closed: tuple[str, bytes] | None = None) -> None:
         execute, connection = self.disk.execute, self._connection
+        was = self._rows("SELECT value FROM meta WHERE key = 'deployed'")
+        digest, digest_before = _digest_of(deployed), was[0][0] if was else ""
         for table in ("files", "texts", "removed", "background", "closed"):
             execute(connection, f"DELETE FROM {table}")  # noqa: S608  # names of our own tables
         for path in deployed.files:
@@ -334,12 +343,14 @@ class Journal:
             execute(connection, "INSERT INTO texts VALUES (?, ?)", (path, text))
         for file, rule in sorted(deployed.removed):
             execute(connection, "INSERT INTO removed VALUES (?, ?)", (rule, file))
-        values = ("deployed", _digest_of(deployed))
+        values = ("deployed", digest)
         execute(connection, "INSERT OR REPLACE INTO meta VALUES (?, ?)", values)
         packed = zlib.compress(background.encode(), 1)
         execute(connection, "INSERT INTO background VALUES (1, ?, ?)", (deployed.background, packed))
         if closed is not None:
             self._keep_closed(*closed)
+        if digest_before != digest:
+            execute(connection, "DELETE FROM kept")  # it was found by other rules
 
     def background(self) -> str:
         """The background's triples as N-Triples, canonical, blank nodes labelled."""
@@ -465,6 +476,58 @@ class Journal:
             if commit.adopted and (plan := read_plan(self._rows)) is not None:
                 self._deploy(planned(plan), plan.background)
                 write_plan(self._execute, None)
+            if commit.kept is not None:
+                write_kept(self._execute, self._rows, commit.kept)
+
+    # ------------------------------------------------------------------ what is kept for explanations
+
+    def keep(self, length: int) -> None:
+        """From now on messages are kept for so long, in µs; 0: not at all, and what is kept goes."""
+        with self.transaction():
+            self._execute("INSERT OR REPLACE INTO meta VALUES ('keep', ?)", (str(length),))
+            if not length:
+                self._execute("DELETE FROM kept", ())
+
+    def forget_kept(self) -> None:
+        """What is kept goes."""
+        with self.transaction():
+            self._execute("DELETE FROM kept", ())
+
+    def keeps(self) -> int:
+        """How long messages are kept, in µs; 0: they are not."""
+        with self._guarded():
+            found = self._rows("SELECT value FROM meta WHERE key = 'keep'")
+        return int(found[0][0]) if found else 0
+
+    def kept(self) -> list[KeptRow]:
+        """What is kept, in order; nothing in a deployment of an older format. Raises EngineError."""
+        with self._guarded():
+            try:
+                return read_kept(self._rows) if self._has_kept() else []
+            except (zlib.error, ValueError, TypeError) as error:
+                raise self._damaged(str(error)) from None
+
+    def kept_summary(self) -> KeptSummary | None:
+        """How much is kept; None where nothing is."""
+        with self._guarded():
+            return read_kept_summary(self._rows) if self._has_kept() else None
+
+    def kept_since(self) -> Time | None:
+        """The time of the last state that is kept."""
+        with self._guarded():
+            rows = self._rows("SELECT time FROM kept WHERE state ORDER BY id DESC LIMIT 1")
+        return rows[0][0] if rows else None
+
+    def _has_kept(self) -> bool:
+        return bool(self._rows("SELECT 1 FROM sqlite_master WHERE name = 'kept'"))
+
+    def sources(self) -> dict[str, SourceRow]:
+        """How far every file is consumed."""
+        with self._guarded():
+            rows = self._rows('SELECT file, how, "end", carried, size, hash, finished FROM sources')
+        return {
+            row[0]: SourceRow(row[1], row[2], row[3], row[4], row[5], bool(row[6])) for row in sorted(rows)
+        }
 
     def _execute(self, statement: str, values: Sequence[Any]) -> None:
         self.disk.execute(self._connection, statement, values)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from dotr.core.periods import Entry
 from dotr.late import dataclass
 from dotr.rdf.terms import Triple
+from dotr.service.kept_tables import KeptChange
 from dotr.service.lasting_tables import Plan
 
 
@@ -53,7 +54,8 @@ class Commit:
     """What one commit of a feed changes.
 
     `stated`: `Pipeline.stated()`, which is not in the snapshot; `given`: messages that came with the command;
-    `adopted`: whether what was planned is what is deployed now; `tails`: of outputs, see `OutputRow`.
+    `adopted`: whether what was planned is what is deployed now; `tails`: of outputs, see `OutputRow`; `kept`:
+    for explanations.
     """
 
     snapshot: Mapping[str, Any]
@@ -64,6 +66,7 @@ class Commit:
     given: Sequence[str] = ()
     adopted: bool = False
     tails: Mapping[str, str] = field(default_factory=dict)
+    kept: KeptChange | None = None
 
 
 def planned(plan: Plan) -> Deployed:

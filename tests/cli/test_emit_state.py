@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.batch.conftest import spark as spark  # a fixture
 from tests.cli.conftest import Dotr
 from tests.cli.conftest import dotr as dotr  # a fixture
 from tests.cli.conftest import folder as folder  # a fixture

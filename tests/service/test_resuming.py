@@ -174,7 +174,7 @@ def older(state: str) -> None:
     """Make a deployment what the first format was."""
     with sqlite3.connect(Path(state) / "deployment.db", isolation_level=None) as connection:
         rules = [rule for (rule,) in connection.execute("SELECT DISTINCT rule FROM removed")]
-        for table in ("closed", "removed", "stated", "given", "planned"):  # the last three: format 3
+        for table in ("closed", "removed", "stated", "given", "planned", "kept"):  # formats 2, 3, 5
             connection.execute(f"DROP TABLE {table}")
         connection.execute("ALTER TABLE outputs RENAME TO outputs_now")  # tails: format 4
         connection.execute(

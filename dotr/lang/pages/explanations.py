@@ -77,4 +77,12 @@ PAGES: Final = (
         "dotr run fire.dotr events/ --explain --format trig",
         "dotr run fire.dotr events/ --explain --format jsonl",
     ),
+    _page(
+        "D4178",
+        "a deployment that has nothing to explain",
+        "It was not fed yet; or it keeps no messages (`dotr deploy --keep`), and the sources that it was "
+        "fed are gone.",
+        "dotr explain --dir .dotr",
+        "dotr deploy fire.dotr --keep 7d && dotr feed events/ && dotr explain --dir .dotr",
+    ),
 )
