@@ -1,47 +1,53 @@
 """What a Python user holds: rule files in, composite events out, over one Pipeline.
 
-Place:   the public surface; reads files through connectors/, and of those that a rule text names only the
+Place:   the public surface; reads files through io/, and of those that a rule text names only the
          files of its own prologue (BACKGROUND, RULES, IMPORT).
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from html import escape
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dotr.budget import BUDGET
 from dotr.core.counters import Counters
 from dotr.core.deployment import Deployment, Settings
+from dotr.core.drive import AHEAD, drive
 from dotr.core.emit import Emission
-from dotr.core.funnel import shown
-from dotr.core.parts import Part
 from dotr.core.pipeline import LateGraph, Pipeline, RefusedInstant
 from dotr.errors import DataError, Diagnostic, DotrError, EngineError, UsageError
-from dotr.events import Clock, Composite, Message, Time
+from dotr.events import Clock, Composite, Time
 from dotr.io.decode.documents import Format
 from dotr.io.decode.parsing import parse_triples
-from dotr.io.error_policy import ErrorPolicy
 from dotr.io.files.background import BackgroundFiles, read_background
 from dotr.io.files.frames import FrameSource
 from dotr.io.files.rule_texts import read_rules_text
 from dotr.io.files.sources import SourceOptions, Sources, live, resolve
 from dotr.io.message_parts import message_of
 from dotr.io.python_answers import asked
+from dotr.io.python_arguments import (
+    EngineErrors,
+    absolute_iri,
+    checked_budget,
+    duration,
+    fits,
+    late_policy,
+    not_a_pair,
+    time_of,
+    turtle_of,
+)
 from dotr.io.python_events import NO_EVENTS, Event, Events, frame_of, keeps
-from dotr.io.python_graphs import IRI, GraphLike, triples_of
+from dotr.io.python_graphs import GraphLike, triples_of
+from dotr.io.python_html import engine_table
 from dotr.io.tables.mapping import read_mapping
 from dotr.io.term_reading import read_term
-from dotr.io.timestamps import UNITS, TimeError, parse_datetime
+from dotr.io.timestamps import UNITS
 from dotr.ir import Program
 from dotr.lang import load_program
-from dotr.lang.grammar.durations import duration as parse_duration
 from dotr.rdf.terms import Triple
 from dotr.tesla.detector import Restored
 
@@ -51,40 +57,6 @@ if TYPE_CHECKING:
     from dotr.explain.explanation import Explaining, Explanation
 
 __all__ = ["Engine", "Event", "Events", "checked_budget", "duration", "frame_of"]
-
-AHEAD = 64
-"""How many graphs of a file, or of `push_all`, are taken before they are run."""
-
-_LEAST, _MOST = -(2**63), 2**63
-"""Times are at most so many microseconds away from 0."""
-
-
-def duration(value: timedelta | str | None) -> int:
-    """A duration of the Python API in microseconds: a timedelta, "5 min" or "PT5M". None is 0.
-
-    Raises UsageError D4101 for anything else, and for a negative one.
-    """
-    if value is None:
-        return 0
-    if isinstance(value, timedelta) and value >= timedelta():
-        return value // timedelta(microseconds=1)
-    with suppress(ValueError):
-        if isinstance(value, str):
-            return parse_duration(value)
-    raise UsageError(
-        Diagnostic(
-            "D4101", f"`{value}` is not a duration", hint='write "5 min", "PT5M" or a timedelta, not negative'
-        )
-    )
-
-
-def checked_budget(budget: int) -> int:
-    """Units of work as given. Raises UsageError D4108 for anything but a positive number."""
-    if isinstance(budget, bool) or not isinstance(budget, int) or budget < 1:
-        raise UsageError(
-            Diagnostic("D4108", f"{budget!r} is not a budget", hint="a number of units, from 1 on")
-        )
-    return budget
 
 
 class Engine:
@@ -117,16 +89,7 @@ class Engine:
 
     def _repr_html_(self) -> str:
         """A table of the rules and how far each came, for notebooks."""
-        counters = self.counters
-        rows = [
-            (rule.name, f"{counters.events.get(rule.name, 0):,}", shown(counters.funnel.get(rule.name, ())))
-            for rule in self.program.rules
-        ]
-        cells = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows)
-        return (
-            f"<p>{escape(repr(self)[1:-1])}</p><table><thead><tr><th>rule</th><th>events</th><th>how far</th>"
-            f"</tr></thead><tbody>{''.join(f'<tr>{row}</tr>' for row in cells)}</tbody></table>"
-        )
+        return engine_table(repr(self)[1:-1], self.program, self.counters)
 
     def __init__(
         self,
@@ -237,13 +200,13 @@ class Engine:
             raise UsageError(Diagnostic("D4102", f"`{time_unit}` is not a time unit", hint="use s, ms or us"))
         if materialize not in ("needed", "all"):
             raise UsageError(
-                Diagnostic("D4103", f"`{materialize}` is no way to materialize", hint="use needed or all")
+                Diagnostic("D4103", f"`{materialize}` is not a way to materialize", hint="use needed or all")
             )
         self._options = SourceOptions(unit=UNITS[time_unit])
         if time_path is not None:
-            self._options = replace(self._options, time_path=f"<{_absolute(time_path)}>")
+            self._options = replace(self._options, time_path=f"<{absolute_iri(time_path)}>")
         if base is not None:
-            self._options = replace(self._options, base=_absolute(base))
+            self._options = replace(self._options, base=absolute_iri(base))
         self._unit, self._base = self._options.unit, self._options.base
         further = self._further(background)
         files = BackgroundFiles(program.background, self._base, named=program.named)
@@ -259,7 +222,7 @@ class Engine:
             deployment,
             lateness=duration(lateness),
             on_finding=self.diagnostics.append,
-            on_late=self._late_policy(late),
+            on_late=late_policy(late, lambda: self.clock),
             on_refused=self._error_policy(on_error),
             max_jump=None if max_jump is None else duration(max_jump),
             verify=verify,
@@ -285,13 +248,10 @@ class Engine:
         program's prefixes (room=":room23"). Raises UsageError D4172 for a rule that is not there, D4174, and
         D4176 for an engine that keeps nothing.
         """
-        time, _ = self._time(at)
+        time, _ = time_of(at, self._unit)
         prefixes = self.program.prefixes
-        terms = {name: read_term(_turtle(value), prefixes, name) for name, value in where.items()}
-        return self._explains().why_not(rule, time, terms)
-
-    def _explains(self) -> Explaining:
-        return keeps(self.explaining)
+        terms = {name: read_term(turtle_of(value), prefixes, name) for name, value in where.items()}
+        return keeps(self.explaining).why_not(rule, time, terms)
 
     def _further(self, background: Sequence[str | Path] | GraphLike) -> Callable[[], list[Triple]]:
         if isinstance(background, Path):
@@ -312,9 +272,7 @@ class Engine:
         paths = [str(rules)] if isinstance(rules, str | Path) else [str(path) for path in rules]
         program = load_program(paths, read_rules_text)
         background = read_background(program.background, self._base, named=program.named) + self._more()
-        time, integer = self._time(at)
-        if not _LEAST <= time < _MOST:
-            raise _too_far(at)
+        time, integer = time_of(at, self._unit)
         self._begin(Clock(integer, self._unit))
         self.pipeline.replace(time, program, background)
 
@@ -356,13 +314,13 @@ class Engine:
         NOW() without `at`. Cost: all is derived anew.
         """
         program = self.program
-        time = None if at is None else self._time(at)[0]
+        time = None if at is None else time_of(at, self._unit)[0]
         if time is None:
             stated = self.pipeline.lasting() or self.pipeline.deployment.background
         else:
             from dotr.explain.instants import KeptInstants  # noqa: PLC0415  # start-up: few engines explain
 
-            stated, _ = KeptInstants(self._explains().record).state(time)
+            stated, _ = KeptInstants(keeps(self.explaining).record).state(time)
         whole = Deployment(program, stated, Settings(materialize_all=True)).enrich
         whole.instant(())
         return asked(query, program, list(whole.state()), time, self.clock or Clock())
@@ -415,9 +373,7 @@ class Engine:
     ) -> Events:
         parts = [None if part is None else self._triples(part) for part in (graph, insert, delete)]
         part = message_of(parts[0], parts[1], parts[2], "<text>")
-        time, integer = self._time(at)
-        if not _LEAST <= time < _MOST:
-            raise _too_far(at)
+        time, integer = time_of(at, self._unit)
         self._begin(Clock(integer, self._unit))
         return self._events(self.pipeline.push_part(time, part))
 
@@ -428,45 +384,27 @@ class Engine:
         out, also when one of them raises. Who leaves early finds the rest in the next call. For what arrives
         one by one and cannot wait, `push`.
         """
-        unit, base, turtle = self._unit, self._base, Format.TURTLE
-        accept, waiting, integers, running = self.pipeline.accept, 0, False, False
-        try:
-            for pair in graphs:
-                try:
-                    at, graph = pair
-                except (TypeError, ValueError):
-                    raise _no_pair(pair) from None
-                if (
-                    integers
-                    and type(at) is int
-                    and type(graph) is str
-                    and _LEAST < (time := at * unit) < _MOST
-                ):
-                    accept(time, parse_triples(graph, turtle, "<text>", base))
-                else:
-                    accept(*self._taken(graph, at))
-                    integers = type(at) is int
-                waiting += 1
-                if waiting == AHEAD:
-                    waiting, running = 0, True
-                    yield from self._drained()
-                    running = False
-        except DotrError:
-            if not running:  # the graph's error, no instant's
-                yield from self._drained()
-            raise
-        yield from self._drained()
-
-    def _drained(self) -> Iterator[Events]:
-        for emission in self.pipeline.drain():
+        for emission in drive(self.pipeline, self._taking(graphs)):
             assert self.pipeline.clock is not None
             yield Events(emission, self.pipeline.clock, self.explaining, self.program.prefixes)
 
+    def _taking(self, graphs: Iterable[tuple[int | datetime | str, GraphLike]]) -> Iterator[None]:
+        unit, base, accept, integers = self._unit, self._base, self.pipeline.accept, False
+        for pair in graphs:
+            try:
+                at, graph = pair
+            except (TypeError, ValueError):
+                raise not_a_pair(pair) from None
+            if integers and type(at) is int and type(graph) is str and fits(time := at * unit):
+                accept(time, parse_triples(graph, Format.TURTLE, "<text>", base))
+            else:
+                accept(*self._taken(graph, at))
+                integers = type(at) is int
+            yield
+
     def _taken(self, graph: GraphLike, at: int | datetime | str) -> tuple[Time, list[Triple]]:
         """A graph and its stamp, as the pipeline wants them, which has begun afterwards."""
-        time, integer = (at * self._unit, True) if type(at) is int else self._time(at)
-        if not _LEAST <= time < _MOST:
-            raise _too_far(at)
+        time, integer = time_of(at, self._unit)
         triples = self._triples(graph)
         clock = self.pipeline.clock
         if clock is None or clock.integer is not integer:
@@ -478,9 +416,7 @@ class Engine:
 
         Raises DataError D2107, with nothing closed, where that takes too many ticks.
         """
-        time, integer = self._time(to)
-        if not _LEAST <= time < _MOST:
-            raise _too_far(to)
+        time, integer = time_of(to, self._unit)
         self._begin(Clock(integer, self._options.unit))
         return self._events(self.pipeline.advance(time))
 
@@ -501,43 +437,32 @@ class Engine:
         if mapping is not None:
             options = replace(options, mappings=(read_mapping(str(mapping), self._base),))
         paths = [str(source) for source in sources if isinstance(source, str | Path)]
-        source: Sources | FrameSource = self._sources(paths, options)
+        source: Sources | FrameSource = Sources(paths, options, self._refusals)
         if len(paths) < len(sources):
             source = self._frames(sources, options)
         for composites in self.replay(source):
             yield from self._events(composites)
 
-    def _sources(self, paths: Sequence[str | Path], options: SourceOptions | None = None) -> Sources:
-        return Sources([str(path) for path in paths], options or self._options, self._refusals)
-
     def _frames(self, frames: Sequence[Any], options: SourceOptions) -> FrameSource:
         if not options.mappings or any(isinstance(frame, str | Path) for frame in frames):
-            hint = 'engine.feed(frame, map="readings.map"), without paths beside it'
+            hint = 'engine.feed(frame, mapping="readings.map"), without paths beside it'
             raise UsageError(Diagnostic("D4153", "a frame is read through a mapping", hint=hint))
         return FrameSource(frames, options.mappings[0], options, self._refusals)
 
     def replay(self, sources: Sources | FrameSource) -> Iterator[Emission]:
         """Push every graph of `sources`, then finish; the composite events of each instant that closed."""
+        yield from drive(self.pipeline, self._reading(sources), 1 if live(sources.paths) else AHEAD)
+
+    def _reading(self, sources: Sources | FrameSource) -> Iterator[None]:
         pipeline = self.pipeline
-        ahead, waiting, running = 1 if live(sources.paths) else AHEAD, 0, False
-        try:
-            for graph in sources:
-                if sources.clock is not pipeline.clock:
-                    assert sources.clock is not None
-                    self._begin(sources.clock)
-                pipeline.place = graph
-                pipeline.take(graph.time, graph.triples)
-                waiting += 1
-                if waiting == ahead:
-                    waiting, running = 0, True
-                    yield from pipeline.drain()
-                    running = False
-        except DotrError:
-            if not running:  # the sources' error, no instant's
-                yield from pipeline.drain()
-            raise
+        for graph in sources:
+            if sources.clock is not pipeline.clock:
+                assert sources.clock is not None
+                self._begin(sources.clock)
+            pipeline.place = graph
+            pipeline.take(graph.time, graph.triples)
+            yield
         pipeline.close_all()
-        yield from pipeline.drain()
 
     def _begin(self, clock: Clock) -> Clock:
         mine = self.pipeline.clock
@@ -555,51 +480,14 @@ class Engine:
             )
         return clock
 
-    def _time(self, at: int | datetime | str) -> tuple[Time, bool]:
-        if isinstance(at, bool) or not isinstance(at, int | datetime | str):
-            raise UsageError(
-                Diagnostic(
-                    "D4104", f"{at!r} is not a time", hint="give an int, an aware datetime or ISO 8601 text"
-                )
-            )
-        if isinstance(at, int):
-            return at * self._options.unit, True
-        if isinstance(at, datetime):
-            if at.tzinfo is None:
-                raise DataError(
-                    Diagnostic("D2103", f"`{at.isoformat()}` has no time zone", hint="use an aware datetime")
-                )
-            return (at - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1), False
-        try:
-            return parse_datetime(at), False
-        except TimeError as error:
-            raise DataError(Diagnostic(error.code, error.message, hint=error.hint)) from None
-
     def _triples(self, graph: GraphLike) -> list[Triple]:
         if isinstance(graph, Path):
             return read_background([str(graph)], self._options.base)
         return triples_of(graph, self._options.base)
 
-    def _late_policy(self, late: str | LateGraph) -> LateGraph | None:
-        if callable(late):
-            return late
-        if late == "drop":
-            return None
-        if late == "fail":
-            return self._fail_late
-        raise UsageError(
-            Diagnostic("D4106", f"`{late}` is not a policy for late graphs", hint="use drop or fail")
-        )
-
     def _error_policy(self, on_error: str | Callable[[DotrError], None]) -> RefusedInstant | None:
         """What becomes of instants in error; documents that cannot be read go the same way."""
-        if not callable(on_error) and on_error not in ("fail", "skip"):
-            raise UsageError(
-                Diagnostic(
-                    "D4109", f"`{on_error}` is not a policy for errors", hint="fail, skip or a function"
-                )
-            )
-        self._refusals = refusals = _Refusals(on_error)
+        self._refusals = refusals = EngineErrors(on_error)
         return None if refusals.fail else lambda _time, parts, error: refusals.tell(error, len(parts))
 
     @property
@@ -607,70 +495,8 @@ class Engine:
         """Documents that could not be read, and graphs of instants in error, left out by `on_error`."""
         return self._refusals.count
 
-    def _fail_late(self, time: Time, part: Part) -> None:
-        assert self.clock is not None, "only a closed instant has late graphs"
-        parts = part._asdict() if isinstance(part, Message) else {"graph": part}
-        told = [f"{len(triples)} triples to {name}" for name, triples in parts.items() if triples is not None]
-        raise DataError(
-            Diagnostic(
-                "D2301",
-                f"this graph is for {self.clock.text(time)}, an instant that is already closed",
-                notes=(f"it has {', '.join(told).replace(' to graph', '')}",),
-                hint="allow for disorder with a lateness, or sort the input",
-            )
-        )
-
     def _events(self, composites: Sequence[Composite]) -> Events:
         clock = self.pipeline.clock
         if clock is None:
             return NO_EVENTS
         return Events(composites, clock, self.explaining, self.program.prefixes)
-
-
-class _Refusals(ErrorPolicy):
-    """The policy of an engine for documents and instants in error; `on_error` may be who is told."""
-
-    def __init__(self, on_error: str | Callable[[DotrError], None]) -> None:
-        ErrorPolicy.__init__(self, on_error == "fail")
-        self._told = on_error if callable(on_error) else None
-
-    def take(self, error: DataError, content: bytes) -> None:
-        """As `ErrorPolicy.take`."""
-        if self.fail:
-            raise error
-        self.tell(error, 1)
-
-    def tell(self, error: DotrError, count: int) -> None:
-        """So many graphs are left out because of an error."""
-        self.count += count
-        if self._told is not None:
-            self._told(error)
-
-
-def _absolute(iri: str) -> str:
-    if not re.fullmatch(IRI, f"<{iri}>"):
-        raise UsageError(Diagnostic("D4107", f"`{iri}` is not an absolute IRI", hint="give a whole IRI"))
-    return iri
-
-
-def _no_pair(item: object) -> UsageError:
-    return UsageError(
-        Diagnostic(
-            "D4105",
-            f"{item!r} is no (time, graph) pair",
-            hint='push_all takes pairs like (12, "<a> <b> <c> .")',
-        )
-    )
-
-
-def _too_far(at: object) -> DataError:
-    return DataError(
-        Diagnostic("D2105", f"`{at}` lies beyond 64 bits of microseconds", hint="check the time_unit")
-    )
-
-
-def _turtle(value: Any) -> str:
-    """A value of `why_not` as Turtle: text is that already."""
-    if isinstance(value, str) and not hasattr(value, "n3"):
-        return value
-    return str(value.n3()) if hasattr(value, "n3") else json.dumps(value)

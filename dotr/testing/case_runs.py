@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import posixpath
 from collections import defaultdict, deque
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from dotr.core.deployment import Deployment, Settings
+from dotr.core.drive import drive
 from dotr.core.instant import Facts
 from dotr.core.parts import Part
 from dotr.core.pipeline import FactsAt, Pipeline
@@ -222,15 +223,14 @@ def run_all(
     """Everything that comes of a stream, in order."""
     pipeline = Pipeline(deployment, lateness=lateness, on_facts=on_facts)
     pipeline.begin(given.clock)
-    events: list[Composite] = []
-    for timed in given.stream:
-        pipeline.take(timed.time, timed.part)
-        for emission in pipeline.drain():
-            events += emission
-    pipeline.close_all()
-    for emission in pipeline.drain():
-        events += emission
-    return events
+
+    def taking() -> Iterator[None]:
+        for timed in given.stream:
+            pipeline.take(timed.time, timed.part)
+            yield
+        pipeline.close_all()
+
+    return [event for emission in drive(pipeline, taking()) for event in emission]
 
 
 def same_value(found: Term, wanted: Term) -> bool:

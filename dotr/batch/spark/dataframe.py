@@ -14,7 +14,6 @@ from datetime import timedelta
 from os import PathLike
 from typing import TYPE_CHECKING
 
-from dotr.api import duration
 from dotr.batch.extracting import Treatment
 from dotr.batch.fact_rows import marks
 from dotr.batch.job import make_job, ship
@@ -30,6 +29,7 @@ from dotr.errors import Diagnostic, DotrError, UsageError
 from dotr.events import Clock, Time
 from dotr.io.decode.documents import STREAM_BASE
 from dotr.io.decode.parquet import UNIT_NOTE
+from dotr.io.python_arguments import duration
 from dotr.io.timestamps import UNITS
 from dotr.tesla.partitioning import By
 from dotr.tesla.silence import ENDLESS

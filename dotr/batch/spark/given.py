@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from os import PathLike, fspath
 from typing import TypeAlias
 
-from dotr.api import checked_budget
 from dotr.budget import BUDGET
 from dotr.core.deployment import Deployment, Settings
 from dotr.errors import Diagnostic, UsageError
 from dotr.io.decode.documents import STREAM_BASE
 from dotr.io.files.background import read_background
 from dotr.io.files.rule_texts import read_rules_text
+from dotr.io.python_arguments import checked_budget
 from dotr.lang import load_program
 
 Rules: TypeAlias = str | PathLike[str] | Sequence[str | PathLike[str]]

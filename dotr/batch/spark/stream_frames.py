@@ -11,7 +11,6 @@ from datetime import timedelta
 from os import PathLike, fspath
 from typing import TYPE_CHECKING
 
-from dotr.api import duration
 from dotr.batch.micro_batches import FORMATS, StreamOptions
 from dotr.batch.spark.dataframe import clock_of_frame, graphs_of
 from dotr.batch.spark.given import Rules, deployed
@@ -20,6 +19,7 @@ from dotr.budget import BUDGET
 from dotr.core.units import check_units
 from dotr.errors import Diagnostic, UsageError
 from dotr.io.decode.documents import STREAM_BASE
+from dotr.io.python_arguments import duration
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

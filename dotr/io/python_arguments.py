@@ -1,0 +1,174 @@
+"""What a Python user gives as arguments: durations, times, policies; each as the engine wants it.
+
+Place:   under api.py and dotr.spark. Raises UsageError and DataError for what is not what it should be.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from dotr.core.parts import Part
+from dotr.core.pipeline import LateGraph
+from dotr.errors import DataError, Diagnostic, DotrError, UsageError
+from dotr.events import Clock, Message, Time
+from dotr.io.error_policy import ErrorPolicy
+from dotr.io.python_graphs import IRI
+from dotr.io.timestamps import TimeError, parse_datetime
+from dotr.lang.grammar.durations import duration as parse_duration
+
+_LEAST, _MOST = -(2**63), 2**63
+"""Times are at most so many microseconds away from 0."""
+
+
+def duration(value: timedelta | str | None) -> int:
+    """A duration of the Python API in microseconds: a timedelta, "5 min" or "PT5M". None is 0.
+
+    Raises UsageError D4101 for anything else, and for a negative one.
+    """
+    if value is None:
+        return 0
+    if isinstance(value, timedelta) and value >= timedelta():
+        return value // timedelta(microseconds=1)
+    with suppress(ValueError):
+        if isinstance(value, str):
+            return parse_duration(value)
+    raise UsageError(
+        Diagnostic(
+            "D4101", f"`{value}` is not a duration", hint='write "5 min", "PT5M" or a timedelta, not negative'
+        )
+    )
+
+
+def checked_budget(budget: int) -> int:
+    """Units of work as given. Raises UsageError D4108 for anything but a positive number."""
+    if isinstance(budget, bool) or not isinstance(budget, int) or budget < 1:
+        raise UsageError(
+            Diagnostic("D4108", f"{budget!r} is not a budget", hint="a number of units, from 1 on")
+        )
+    return budget
+
+
+def fits(time: Time) -> bool:
+    """Whether a time is within 64 bits of microseconds."""
+    return _LEAST <= time < _MOST
+
+
+def time_of(at: int | datetime | str, unit: int) -> tuple[Time, bool]:
+    """A stamp in microseconds, and whether it was a number, which counts `unit` µs.
+
+    Raises UsageError D4104 for what is not a time, DataError D2103 without a zone, D2105 beyond 64 bits, and
+    what `parse_datetime` says.
+    """
+    if isinstance(at, bool) or not isinstance(at, int | datetime | str):
+        raise UsageError(
+            Diagnostic(
+                "D4104", f"{at!r} is not a time", hint="give an int, an aware datetime or ISO 8601 text"
+            )
+        )
+    if isinstance(at, int):
+        return _fitting(at * unit, at), True
+    if isinstance(at, datetime):
+        if at.tzinfo is None:
+            raise DataError(
+                Diagnostic("D2103", f"`{at.isoformat()}` has no time zone", hint="use an aware datetime")
+            )
+        return (at - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1), False
+    try:
+        return _fitting(parse_datetime(at), at), False
+    except TimeError as error:
+        raise DataError(Diagnostic(error.code, error.message, hint=error.hint)) from None
+
+
+def _fitting(time: Time, at: object) -> Time:
+    if not fits(time):
+        raise DataError(
+            Diagnostic("D2105", f"`{at}` lies beyond 64 bits of microseconds", hint="check the time_unit")
+        )
+    return time
+
+
+class EngineErrors(ErrorPolicy):
+    """The policy of an engine for documents and instants in error; `on_error` may be who is told."""
+
+    def __init__(self, on_error: str | Callable[[DotrError], None]) -> None:
+        if not callable(on_error) and on_error not in ("fail", "skip"):
+            raise UsageError(
+                Diagnostic(
+                    "D4109", f"`{on_error}` is not a policy for errors", hint="fail, skip or a function"
+                )
+            )
+        ErrorPolicy.__init__(self, on_error == "fail")
+        self._told = on_error if callable(on_error) else None
+
+    def take(self, error: DataError, content: bytes) -> None:
+        """As `ErrorPolicy.take`."""
+        if self.fail:
+            raise error
+        self.tell(error, 1)
+
+    def tell(self, error: DotrError, count: int) -> None:
+        """So many graphs are left out because of an error."""
+        self.count += count
+        if self._told is not None:
+            self._told(error)
+
+
+def absolute_iri(iri: str) -> str:
+    """An IRI as given. Raises UsageError D4107."""
+    if not re.fullmatch(IRI, f"<{iri}>"):
+        raise UsageError(Diagnostic("D4107", f"`{iri}` is not an absolute IRI", hint="give a whole IRI"))
+    return iri
+
+
+def not_a_pair(item: object) -> UsageError:
+    """D4105."""
+    return UsageError(
+        Diagnostic(
+            "D4105",
+            f"{item!r} is not a (time, graph) pair",
+            hint='push_all takes pairs like (12, "<a> <b> <c> .")',
+        )
+    )
+
+
+def turtle_of(value: Any) -> str:
+    """A value of `why_not` as Turtle: text is that already."""
+    if isinstance(value, str) and not hasattr(value, "n3"):
+        return value
+    return str(value.n3()) if hasattr(value, "n3") else json.dumps(value)
+
+
+def late_policy(late: str | LateGraph, clock: Callable[[], Clock | None]) -> LateGraph | None:
+    """What is done with a graph for an instant that is closed; None: it is counted. `clock` writes its time.
+
+    Raises UsageError D4106; the policy "fail" raises DataError D2301.
+    """
+    if callable(late):
+        return late
+    if late == "drop":
+        return None
+    if late != "fail":
+        raise UsageError(
+            Diagnostic("D4106", f"`{late}` is not a policy for late graphs", hint="use drop or fail")
+        )
+
+    def fail(time: Time, part: Part) -> None:
+        begun = clock()
+        assert begun is not None, "only a closed instant has late graphs"
+        parts = part._asdict() if isinstance(part, Message) else {"graph": part}
+        told = [f"{len(triples)} triples to {name}" for name, triples in parts.items() if triples is not None]
+        raise DataError(
+            Diagnostic(
+                "D2301",
+                f"this graph is for {begun.text(time)}, an instant that is already closed",
+                notes=(f"it has {', '.join(told).replace(' to graph', '')}",),
+                hint="allow for disorder with a lateness, or sort the input",
+            )
+        )
+
+    return fail
