@@ -2,9 +2,10 @@
 
 Place:   the scenario `kb` of __main__.py; reads LUBM from the folder that DOTR_DATA names. What peers take
          for the same closure: python -m tests.bench.peers owlrl, and reasonable.
-Method:  LUBM-n is University 0 n times, each copy with the name of another university in its IRIs. Single
-         facts are drawn from the individuals, deleted and inserted again, one transaction each; processor
-         time of the whole call from Python, triples as canonical terms. Memory is the growth of the resident
+Method:  Universities are University 0 several times, each copy with the name of another one in its IRIs:
+         13 are the 1.3 million triples of LUBM-10. Single facts are drawn from the individuals, deleted and
+         inserted again, one transaction each; processor time of the whole call from Python, triples as
+         canonical terms. Rules and schema come and go at the same size. Memory is the growth of the resident
          set of a process of its own while it loads, by triple given.
 """
 
@@ -29,12 +30,14 @@ import pyoxigraph as ox
 import rdflib
 
 from dotr import KnowledgeBase
-from dotr.rdf.terms import Triple
+from dotr.knowledge_base import Change
+from dotr.rdf.terms import RDFS, Triple
 from tests.datalog.entailment import graph_of
 
 from .peers_closure import lubm
 
 HERE = "tests.bench.kb"
+UNIVERSITY = "http://swat.cse.lehigh.edu/onto/univ-bench.owl#"
 LIBRARIES = ("dotr", "dotr, owl2rl", "rdflib", "pyoxigraph")
 
 
@@ -82,8 +85,28 @@ def updates(copies: int, department: str, count: int) -> dict[str, Any]:
     facts = chosen.sample(individuals, count)
     single_facts(kb, chosen.sample(individuals, count // 10))  # plans are made when they are first needed
     took = single_facts(kb, facts)
-    what = f"LUBM-{copies}" if not department else f"{copies} departments"
+    what = f"LUBM-{1 if copies == 1 else 10}" if not department else f"{copies} departments"
+    took |= other_rules(kb)
     return {"what": what, "given": len(given), "closed": len(kb), "closing s": seconds, **took}
+
+
+def other_rules(kb: KnowledgeBase) -> dict[str, float]:
+    """Milliseconds of one rule, and of one triple of schema, that comes and goes; the median of five."""
+    rule = f"[?x, <urn:peer>, ?y] :- [?x, <{UNIVERSITY}headOf>, ?d], [?y, <{UNIVERSITY}worksFor>, ?d] ."
+    axiom = [(f"<{UNIVERSITY}Chair>", f"<{RDFS}subClassOf>", "<urn:Busy>")]
+    calls: dict[str, Callable[[], Change]] = {
+        "rule + ms": partial(kb.add_rules, rule),
+        "rule - ms": partial(kb.remove_rules, rule),
+        "schema + ms": partial(kb.insert, axiom),
+        "schema - ms": partial(kb.delete, axiom),
+    }
+    took: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(5):
+        for name, call in calls.items():
+            seconds, change = timed(call)
+            assert change.added or change.removed, name
+            took[name].append(seconds * 1e3)
+    return {name: sorted(all_)[len(all_) // 2] for name, all_ in took.items()}
 
 
 def saving(copies: int, department: str) -> dict[str, Any]:
@@ -165,7 +188,7 @@ def run(quick: bool) -> dict[str, Any]:
     if "DOTR_DATA" not in os.environ:
         raise SystemExit("LUBM is read from the folder that DOTR_DATA names; it is not set")
     department = "Department0." if quick else ""
-    small, large = (1, 3) if quick else (1, 10)
+    small, large = (1, 3) if quick else (1, 13)
     count = 300 if quick else 3_000
     rows = [updates(copies, department, count) for copies in (small, large)]
     saved = saving(large, department)
@@ -178,6 +201,10 @@ def run(quick: bool) -> dict[str, Any]:
         for what in ("delete", "insert")
         for name, most in limits.items()
     }
+    small_, large_ = rows
+    for what in ("delete", "insert"):
+        name = f"{what} median µs"
+        checks[f"{what}: at most twice as long over the larger"] = large_[name] < 2 * small_[name]
     checks["opened at least 10 times quicker than closed"] = saved["closing / opening"] >= 10
     checks["closed at least 50 times quicker than by owlrl"] = peer["ratio"] >= 50
     return {"rows": rows, "saved": saved, "owlrl": peer, "memory": held, "checks": checks}

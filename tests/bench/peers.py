@@ -30,8 +30,8 @@ PEERS = {
     "flink": Peer("apache-flink==2.3.0", "peer_flink.py", needs=("java",)),
 }
 COMPARISONS: dict[str, Callable[[Environment, int, int], Result]] = {
-    "owlrl": partial(closure, "owlrl", "Department0.", False),
-    "reasonable": partial(closure, "reasonable", "", True),
+    "owlrl": partial(closure, "owlrl", "Department0.", False, 50),
+    "reasonable": partial(closure, "reasonable", "", True, 1.8),
     "flink": detection,
 }
 
