@@ -13,7 +13,6 @@ past; `stop`: what held without known end held last at `last`, now or the point 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import pairwise
 from typing import Any, Protocol
 
 from dotr.lars.tables import FOREVER, Agenda, Buckets, Row, Table
@@ -289,23 +288,40 @@ def _always(runs: Sequence[Interval], length: int, beginning: int, now: int) -> 
 def _at_least(runs: Sequence[Interval], length: int, count: int, now: int) -> tuple[int, int] | None:
     """The span, now or later, at whose points the window has `count` points of the runs or more.
 
-    There is one at most: only the last run reaches beyond now, and when it leaves nothing comes in.
-
-    The number of points in the window is linear between a few corners: where a run comes in, is wholly in (or
-    fills the window), begins to leave, has left.
+    There is one at most: only the last run reaches beyond now. While it goes on a point comes in at each step
+    and one leaves at most, so that the number does not fall; behind it nothing comes in.
+    Cost: `count` runs are looked at, not all of the window.
     """
+    if count > length + 1:
+        return None
+    first, last = runs[-1]
+    until = FOREVER
+    if last < FOREVER:
+        least = _last_but(runs, last, count)
+        if least is None or least + length < now:
+            return None
+        until = least + length
 
-    def seen(at: int) -> int:
-        return sum(max(0, min(at, last) - max(at - length, first) + 1) for first, last in runs)
+    def holds(at: int) -> bool:
+        least = _last_but(runs, at, count)
+        return least is not None and least >= at - length
 
-    corners = {c for first, last in runs for c in (first - 1, last, first + length, last + length + 1)}
-    ahead = sorted({now, *(corner for corner in corners if corner > now)})
-    begin = now if seen(now) >= count else None
-    for left, right in pairwise(ahead):
-        before, after = seen(left), seen(right)
-        slope = (after - before) // (right - left)
-        if begin is None and after >= count:
-            begin = left - (before - count) // slope
-        if begin is not None and after < count:
-            return begin, left + (before - count) // -slope
-    return None if begin is None else (begin, FOREVER)
+    if holds(now):
+        return now, until
+    before, begin = now, min(last, first + count - 1)
+    if begin <= now or not holds(begin):
+        return None
+    while begin - before > 1:
+        middle = (before + begin) // 2
+        before, begin = (before, middle) if holds(middle) else (middle, begin)
+    return begin, until
+
+
+def _last_but(runs: Sequence[Interval], at: int, count: int) -> int | None:
+    """The `count`-th point of the runs, counted back from `at`; None if there are fewer."""
+    for first, last in reversed(runs):
+        end = min(last, at)
+        if end - first + 1 >= count:
+            return end - count + 1
+        count -= max(0, end - first + 1)
+    return None

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 
 from dotr.events import Time
 from dotr.ir.lars import LarsProgram, Modality
 from dotr.lars.engine import LarsEngine
 from dotr.lars.strata import strata
+from dotr.lars.views import _at_least
 from tests.lars.building import CLOCK, atom, last, now, program, row, rule, sometime, window
 
 DAY = 86_400
@@ -77,3 +79,18 @@ def test_a_window_of_facts_keeps_as_many() -> None:
     _, short = silent_points(rules, facts=3)
     assert engine.holding("a") == [row("x97"), row("x98"), row("x99")]
     assert len(json.dumps(engine.snapshot())) <= len(json.dumps(short.snapshot())) + 50
+
+
+def test_counting_points_looks_at_as_many_runs_as_are_asked_for_not_at_the_window() -> None:
+    runs: list[list[int]] = [[point, point] for point in range(0, 4_000, 2)]
+    looked = 0
+
+    class Counted(list[list[int]]):
+        def __reversed__(self) -> Iterator[list[int]]:
+            nonlocal looked
+            for run in super().__reversed__():
+                looked += 1
+                yield run
+
+    assert _at_least(Counted(runs), 4_000, 3, 3_999) == (3_999, 3_994 + 4_000)
+    assert looked <= 9
