@@ -13,6 +13,7 @@ from typing import Any
 
 from dotr.core.deployment import Deployment
 from dotr.ir import Every, LarsProgram, Program
+from dotr.ir.lars import FactWindow, Modality, TimeWindow, WindowAggregate, WindowAtom
 from dotr.lang.grammar.durations import duration_text
 from dotr.lang.lars_printer import lars_rule_text
 from dotr.lars.reach import depths, horizon
@@ -33,6 +34,7 @@ def holding(deployment: Deployment) -> dict[str, Any] | None:
         if lars.step is None
         else f"multiples of {duration_text(lars.step)}",
         "ahead": duration_text(ahead),
+        "tables": _tables(lars),
         "layers": [
             {
                 "after": [program.rules[i].name for i in program.dependencies[: layer.before]],
@@ -42,6 +44,53 @@ def holding(deployment: Deployment) -> dict[str, Any] | None:
             for layer in lars.layers
         ],
     }
+
+
+def _tables(program: LarsProgram) -> list[dict[str, str]]:
+    """What is remembered of each name under each window that rules have for it, and for how long."""
+    scattered = {rule.head.atom.name for rule in program.rules if rule.head.at is not None}
+    found: dict[str, str] = {}
+    for literal in (literal for rule in program.rules for literal in rule.body):
+        if isinstance(literal, WindowAtom):
+            modality = literal.modality or Modality.SOMETIME
+        elif isinstance(literal, WindowAggregate):
+            modality = Modality.AT
+        else:
+            continue
+        name, window = literal.atom.name, literal.window
+        shown = _MODALITIES[modality]
+        if isinstance(literal, WindowAtom) and modality is Modality.AT_LEAST:
+            shown = f" AT LEAST {literal.count}"
+        if isinstance(window, FactWindow):
+            counted = ", ".join(window.streams)
+            text = f"{name}{shown} WITHIN {window.count} FACTS OF ({counted})"
+            kept = f"the last {window.count} atoms of {counted}"
+            found[text] = kept if name in window.streams else f"{kept}, and of {name} what came since"
+            continue
+        length = window.duration if isinstance(window, TimeWindow) else 0
+        text = f"{name}{shown} WITHIN {duration_text(length)}" if length else name
+        found[text] = _kept(modality, length, name in scattered)
+        if isinstance(literal, WindowAggregate):
+            found[f"{literal.function} OVER {text}"] = "a total for each group that has an atom there"
+    return [{"window": window, "keeps": keeps} for window, keeps in found.items()]
+
+
+_MODALITIES = {Modality.SOMETIME: "", Modality.AT: " AT", Modality.ALWAYS: " ALWAYS", Modality.AT_LEAST: ""}
+
+
+def _kept(modality: Modality, length: int, scattered: bool) -> str:
+    """The rows of a table over a window of time."""
+    if not length:
+        return "each atom while it holds"
+    match modality:
+        case Modality.SOMETIME:
+            return f"each atom, for {duration_text(length)} after it last held"
+        case Modality.AT:
+            return f"each atom at each of its points, for {duration_text(length)}"
+        case Modality.ALWAYS if not scattered:
+            return "the stretch for which each atom holds without a gap, and no further back"
+        case _:
+            return f"the stretches for which each atom holds, for {duration_text(length)}"
 
 
 def _head(program: Program, name: str, reaches: Mapping[str, int | None]) -> dict[str, Any]:
@@ -91,4 +140,6 @@ def holding_lines(shown: dict[str, Any]) -> list[str]:
             lines.append(f"    {head['name']}{attributes}: {far}{users}")
             if head["dense"]:
                 lines.append(f"      {', '.join(head['dense'])}: {DENSE}")
+    lines.append("  remembered")
+    lines += [f"    {table['window']}: {table['keeps']}" for table in shown["tables"]]
     return lines

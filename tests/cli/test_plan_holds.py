@@ -51,6 +51,14 @@ def test_a_plan_shows_points_layers_windows_and_bounds(rules: Path) -> None:
     assert "on_and_on: depends on the whole past, read by Again" in text
     assert "Dense: a fact at every point at which it holds" in text
     assert "used by Again, LARS" in text
+    remembered = text[text.index("  remembered\n") :].split("\n\n")[0].splitlines()[1:]
+    assert remembered == [
+        "    temp WITHIN 6 s: each atom, for 6 s after it last held",
+        "    hot WITHIN 10 s: each atom, for 10 s after it last held",
+        "    Cold WITHIN 4 s: each atom, for 4 s after it last held",
+        "    temp: each atom while it holds",
+        "    on_and_on AT WITHIN 2 s: each atom at each of its points, for 2 s",
+    ]
     assert "not by time: all of the past can influence what holds" in text
 
 
