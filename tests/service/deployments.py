@@ -52,6 +52,44 @@ AND NOT S := { SELECT ?o { ?o a :Smoke } } WITHIN 10 s FROM Tick
 WITH ?t := Tick.time
 """
 
+HOLDING = """
+PREFIX : <urn:x:>
+LARS <holds.lars>
+QUERY smoke := { SELECT ?room { ?o a :Smoke ; :room ?room } }
+QUERY heat := { SELECT ?room ?v { ?o :celsius ?v ; :room ?room } }
+
+RULE Burning
+DEFINE { dotr_b a :Burning ; :in ?room }
+FROM ISTREAM burning
+WITH ?room := burning.?room
+
+RULE Burnt
+DEFINE { dotr_o a :Over ; :in ?room ; :since ?since }
+FROM Ended := DSTREAM burning
+AND LAST Burning WITHIN 1 h BEFORE Ended ON Burning.?room = Ended.?room
+WITH ?room := Ended.?room, ?since := Burning.time
+
+RULE Busy
+DEFINE { dotr_y :busy ?n ; :at ?room }
+FROM ISTREAM busy
+WITH ?room := busy.?room, ?n := busy.?n
+
+RULE Calm
+DEFINE { dotr_c a :Calm ; :at ?room }
+FROM DSTREAM calm
+WITH ?room := calm.?room
+"""
+
+HELD = """STEP 1 s
+hot(?room) :- heat(?room, ?v) WITHIN 20 s, FILTER(?v > 60) .
+burning(?room) :- hot(?room) ALWAYS WITHIN 5 s, smoke(?room) WITHIN 30 s .
+later(?room) AT ?t + 10 s :- smoke(?room) AT ?t WITHIN 3 s .
+busy(?room, ?n) :- COUNT(*) AS ?n OVER heat(?room, ?v) WITHIN 10 s PER ?room .
+calm(?room) :- later(?room) WITHIN 5 s, NOT hot(?room), heat(?room, ?v) WITHIN 4 FACTS .
+calm(?room) :- calm(?room) WITHIN 1 s, NOT burning(?room) WITHIN 1 min, smoke(?room) AT LEAST 2 WITHIN 1 min .
+"""
+"""The file `holds.lars` of HOLDING."""
+
 
 def stream(count: int, seed: int = 7, bad: bool = True) -> list[str]:
     """JSON lines of a stream, some of them not readable, some times shared."""

@@ -1,6 +1,7 @@
 """Kill a feed with SIGKILL at seeded moments until it is through; its outputs must be those of a quiet run.
 
     python -m tests.soak.kill_feed --kills 200 --graphs 60000
+    python -m tests.soak.kill_feed --kills 60 --graphs 20000 --rules holds
 
 Place:   tests/cli/test_feed.py does a few kills with it; the long run is started by hand, its line is in
          LOG.md.
@@ -17,7 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.service.deployments import RULES, deploy, stream
+from tests.service.deployments import HELD, HOLDING, RULES, deploy, stream
 
 SCHEMA = "<urn:x:Smoke> <http://www.w3.org/2000/01/rdf-schema#subClassOf> <urn:x:Event> ."
 OUTPUTS = ("out.nq", "out.jsonl", "dead.jsonl")
@@ -34,28 +35,31 @@ def outputs(folder: Path) -> dict[str, bytes]:
     return {name: (folder / name).read_bytes() for name in OUTPUTS}
 
 
-def quiet_run(folder: Path, graphs: int, every: int) -> tuple[dict[str, bytes], float]:
+def quiet_run(folder: Path, graphs: int, every: int, rules: str) -> tuple[dict[str, bytes], float]:
     """Deploy and feed without a disturbance: the outputs, and how long the feed took."""
-    state = prepared(folder, graphs)
+    state = prepared(folder, graphs, rules)
     begun = time.monotonic()
     subprocess.run(command(state, every), cwd=folder, check=True)
     return outputs(folder), time.monotonic() - begun
 
 
-def prepared(folder: Path, graphs: int) -> str:
+def prepared(folder: Path, graphs: int, rules: str = RULES) -> str:
     """A deployment and its stream, in which lines are unreadable and instants in error."""
     folder.mkdir(parents=True)
+    (folder / "holds.lars").write_text(HELD, encoding="utf-8")
     with (folder / "in.jsonl").open("w") as file:
         for number, line in enumerate(stream(graphs)):
             file.write(f"{line}\n")
             if number % 150 == 70 and line.startswith("{"):
                 file.write(json.dumps({**json.loads(line), "graph": SCHEMA}) + "\n")
-    return deploy(folder, RULES.replace("PREFIX", "ENTAILMENT rdfs PREFIX", 1))
+    return deploy(folder, rules.replace("PREFIX", "ENTAILMENT rdfs PREFIX", 1))
 
 
-def killed_run(folder: Path, graphs: int, every: int, kills: int, seconds: float, seed: int) -> int:
+def killed_run(
+    folder: Path, graphs: int, every: int, kills: int, seconds: float, seed: int, rules: str
+) -> int:
     """As `quiet_run`, killed at random moments of a run; how many kills struck before it was through."""
-    state, noise, struck = prepared(folder, graphs), random.Random(seed), 0
+    state, noise, struck = prepared(folder, graphs, rules), random.Random(seed), 0
     for _ in range(kills):
         # most kills fall into the work, some into the start, where outputs are cut back and state is read
         delay = noise.uniform(0.05, 0.35) if noise.random() < 0.2 else noise.uniform(0.3, 0.45 + seconds / 5)
@@ -70,16 +74,18 @@ def killed_run(folder: Path, graphs: int, every: int, kills: int, seconds: float
     return struck
 
 
-def trial(folder: Path, graphs: int, every: int, kills: int, seed: int = 1) -> tuple[int, float, int]:
+def trial(
+    folder: Path, graphs: int, every: int, kills: int, seed: int = 1, rules: str = RULES
+) -> tuple[int, float, int]:
     """(kills that struck, seconds of the quiet run, bytes of output). Raises AssertionError on a
     difference.
     """
-    expected, seconds = quiet_run(folder / "quiet", graphs, every)
+    expected, seconds = quiet_run(folder / "quiet", graphs, every, rules)
     struck, round_ = 0, 0
     while struck < kills:  # a run that gets through early is followed by another
         round_ += 1
         struck += killed_run(
-            folder / f"killed{round_}", graphs, every, kills - struck, seconds, seed + round_
+            folder / f"killed{round_}", graphs, every, kills - struck, seconds, seed + round_, rules
         )
         for name, content in outputs(folder / f"killed{round_}").items():
             assert content == expected[name], f"{name} differs in round {round_}, see {folder}"
@@ -92,9 +98,11 @@ def main() -> None:
     parser.add_argument("--graphs", type=int, default=60_000)
     parser.add_argument("--every", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--rules", choices=["happens", "holds"], default="happens")
     given = parser.parse_args()
+    rules = HOLDING if given.rules == "holds" else RULES
     with tempfile.TemporaryDirectory() as folder:
-        struck, seconds, size = trial(Path(folder), given.graphs, given.every, given.kills, given.seed)
+        struck, seconds, size = trial(Path(folder), given.graphs, given.every, given.kills, given.seed, rules)
     print(
         f"{struck} kills, {given.graphs:,} graphs, {size:,} bytes of output identical; "
         f"quiet run {seconds:.1f} s, seed {given.seed}"
