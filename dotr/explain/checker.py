@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import field, replace
+from typing import assert_never
 
 import pyoxigraph as ox
 
@@ -43,6 +44,7 @@ from dotr.expressions.aggregates import summarise
 from dotr.expressions.evaluate import compile_condition
 from dotr.ir import (
     Absent,
+    AggregateAtom,
     Atom,
     Attribute,
     Between,
@@ -65,7 +67,7 @@ from dotr.ir import (
 )
 from dotr.late import dataclass
 from dotr.rdf.terms import Term, Triple
-from dotr.reference.datalog import closure, compute
+from dotr.reference.datalog import closure, compute, counted
 from dotr.reference.enrich import LiteralEnricher, quad
 from dotr.reference.lasting import LiteralStatements
 from dotr.reference.tesla import LiteralRule, Row, fact_key
@@ -168,8 +170,29 @@ class Checker:
                 case BindAtom(expression=expression, variable=variable):
                     value = compute(expression)(env)
                     self._claim(value == env.get(variable.name), f"{proof.triple}: a BIND has another value")
+                case AggregateAtom():
+                    self._totalled(proof, item, time, of)
                 case _:
-                    self._claim(proof.triple in self._state(time, of), f"{proof.triple} does not hold")
+                    assert_never(item)
+        aggregates = [item for item in proof.rule.body if isinstance(item, AggregateAtom)]
+        told = [one.atom for one in proof.totals]
+        self._claim(told == aggregates, f"{proof.triple} does not have its rule's AGGREGATE")
+
+    def _totalled(self, proof: Derived, item: AggregateAtom, time: Time, of: Of) -> None:
+        """One AGGREGATE: counted again, literally."""
+        env = dict(proof.bindings)
+        members, agrees = counted(item, env, self._state(time, of))
+        self._claim(agrees, f"{proof.triple}: an AGGREGATE has another value")
+        atoms = [atom for atom in item.body if isinstance(atom, Atom)]
+        rows = [[_instance(atom, member) for atom in atoms] for member in members]
+        for one in proof.totals:
+            if one.atom == item:
+                self._claim(one.rows == len(members), f"{proof.triple}: {len(members)} solutions are counted")
+                self._claim(len(one.shown) == min(10, one.rows), f"{proof.triple}: solutions are left out")
+                for row in one.shown:
+                    self._claim([p.triple for p in row] in rows, f"{proof.triple}: that is not counted")
+                    for premise in row:
+                        self.triple(premise, time, of)
 
     # -- facts
 

@@ -11,19 +11,35 @@ Why not: the engine's order of derivation: it has none across strata that were c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 
 from dotr.datalog.clauses import Clause, Head
-from dotr.explain.proofs import Attempt, Derived, Missing, TripleProof, Unopened
-from dotr.ir import DatalogRule, Node, Var
-from dotr.joins.body import AbsentPattern, BodyPattern, View, bound_by
+from dotr.explain.proofs import Attempt, Derived, Missing, Totalled, TripleProof, Unopened
+from dotr.expressions.evaluate import compile_condition, compile_expression
+from dotr.ir import (
+    AggregateAtom,
+    Atom,
+    Attribute,
+    BindAtom,
+    DatalogRule,
+    FilterAtom,
+    Node,
+    NotAtom,
+    TimeOf,
+    Var,
+)
+from dotr.joins.body import AbsentPattern, BodyPattern, View, bound_by, triple_pattern
 from dotr.joins.interpreter import walk
 from dotr.joins.planner import JoinPlan, plan
 from dotr.joins.relations import ALL, Relation, holding, is_aggregate, is_class
 from dotr.joins.store import TripleIndex
 from dotr.late import dataclass
+from dotr.rdf.order import values_key
 from dotr.rdf.terms import RDF_TYPE, Term, Triple
+
+SHOWN = 10
+"""Solutions that an AGGREGATE counted, of which the triples are given."""
 
 BUDGET = 20_000
 """Derivations that a search looks at."""
@@ -86,7 +102,7 @@ class Derivations:
         found = [best]
         for edge in self._derivations(triple):
             premises = tuple(self.proof(premise) for premise in edge.premises)
-            made = _derived(edge, premises)
+            made = self._derived(edge, premises)
             if made not in found and not any(_uses(premise, triple) for premise in premises):
                 found.append(made)
         return found[:1] + sorted(found[1:], key=lambda one: (_size(one), one.triple))
@@ -139,7 +155,7 @@ class Derivations:
             if open_:
                 todo += open_
                 continue
-            self._proofs[triple] = _derived(edge, tuple(self._proofs[p] for p in edge.premises))
+            self._proofs[triple] = self._derived(edge, tuple(self._proofs[p] for p in edge.premises))
 
     def _cone(self, goal: Triple) -> tuple[list[_Edge], list[Triple]]:
         """All derivations below a triple, breadth first, and the stated triples among them."""
@@ -186,6 +202,51 @@ class Derivations:
             )
             yield _Edge(triple, clause, tuple(sorted(bindings.items())), premises)
 
+    def _derived(self, edge: _Edge, premises: tuple[TripleProof, ...]) -> Derived:
+        atoms = [atom for atom in edge.clause.rule.body if isinstance(atom, AggregateAtom)]
+        totals = tuple(self._totalled(atom, dict(edge.bindings)) for atom in atoms)
+        return Derived(edge.head, edge.clause.rule, edge.bindings, premises, _absences(edge), totals)
+
+    def _totalled(self, atom: AggregateAtom, given: dict[str, Term]) -> Totalled:
+        """The solutions that an AGGREGATE counted, over strata that are below."""
+        rows = self._solutions(atom, {name: given[name] for name in (v.name for v in atom.group)})
+        atoms = [item for item in atom.body if isinstance(item, Atom)]
+        shown = [tuple(self.proof(_instance(item, row)) for item in atoms) for row in rows[:SHOWN]]
+        return Totalled(atom, len(rows), tuple(shown))
+
+    def _solutions(self, atom: AggregateAtom, group: dict[str, Term]) -> list[dict[str, Term]]:
+        """The solutions of its body for one group, in canonical order."""
+        items = [triple_pattern(i.subject, i.predicate, i.object) for i in atom.body if isinstance(i, Atom)]
+        names = tuple(dict.fromkeys(name for item in items for name in item.variables))
+        given = tuple(sorted(name for name in names if name in group))
+        made = plan(items, [Var(name) for name in names], self.store, given=given, as_set=True)
+        found: dict[tuple[Term, ...], dict[str, Term]] = {}
+        for values in walk(made, self.store, [group[name] for name in given]):
+            row = self._bound(atom, dict(zip(names, values, strict=True)))
+            if row is not None and all(row[name] == term for name, term in group.items()):
+                found[tuple(row[name] for name in sorted(row))] = row
+        return [found[key] for key in sorted(found, key=values_key)]
+
+    def _bound(self, atom: AggregateAtom, row: dict[str, Term]) -> dict[str, Term] | None:
+        """A match of the atoms with what BIND gives; None where a FILTER, a BIND or a NOT lets it go."""
+        binds = [item for item in atom.body if isinstance(item, BindAtom)]
+        for _ in range(len(binds)):  # one may use another that is written later
+            for bind in binds:
+                value = compile_expression(bind.expression, _leaf, clock=self.store.moment.clock)(row)
+                if value is not None:
+                    row = {**row, bind.variable.name: value}
+        if any(bind.variable.name not in row for bind in binds):
+            return None
+        for item in atom.body:
+            if isinstance(item, FilterAtom):
+                if not compile_condition(item.condition, _leaf, clock=self.store.moment.clock)(row):
+                    return None
+            elif isinstance(item, NotAtom):
+                nodes = (_bound(n, row) for n in (item.atom.subject, item.atom.predicate, item.atom.object))
+                if walk(plan([triple_pattern(*nodes)], [], self.store, as_set=True), self.store, []):
+                    return None
+        return row
+
     def why_absent(self, triple: Triple) -> Missing:
         """The rules that could give a triple that does not hold, and the first premise that each lacks."""
         attempts: dict[tuple[DatalogRule, tuple[Node, ...]], None] = {}
@@ -218,6 +279,17 @@ def _uses(proof: TripleProof, triple: Triple) -> bool:
     if proof.triple == triple:
         return True
     return isinstance(proof, Derived) and any(_uses(premise, triple) for premise in proof.premises)
+
+
+def _leaf(node: Var | Attribute | TimeOf) -> Callable[[Mapping[str, Term]], Term | None]:
+    assert isinstance(node, Var), "Datalog has variables only"
+    name = node.name
+    return lambda env: env.get(name)
+
+
+def _instance(atom: Atom, row: Mapping[str, Term]) -> Triple:
+    terms = [row[n.name] if isinstance(n, Var) else n for n in (atom.subject, atom.predicate, atom.object)]
+    return terms[0], terms[1], terms[2]
 
 
 def _bound(node: Node, given: dict[str, Term]) -> Node:
@@ -253,15 +325,14 @@ def _unified(columns: tuple[Node, ...], row: tuple[Term, ...]) -> dict[str, Term
     return values
 
 
-def _derived(edge: _Edge, premises: tuple[TripleProof, ...]) -> Derived:
+def _absences(edge: _Edge) -> tuple[tuple[Term | None, ...], ...]:
+    """What NOT looked for, as patterns."""
     bindings = dict(edge.bindings)
-    absent = tuple(
+    return tuple(
         tuple(bindings.get(node.name) if isinstance(node, Var) else node for node in _nodes(item.pattern))
         for item in edge.clause.items
         if isinstance(item, AbsentPattern)
     )
-    total = any(isinstance(item, BodyPattern) and is_aggregate(item.relation) for item in edge.clause.items)
-    return Derived(edge.head, edge.clause.rule, edge.bindings, premises, absent, total)
 
 
 def _nodes(pattern: BodyPattern) -> tuple[Node, ...]:

@@ -124,11 +124,20 @@ class Values:
                     "bindings": dict(proof.bindings),
                     "premises": [self.triple(premise) for premise in proof.premises],
                     "absent": [list(pattern) for pattern in proof.absent],
+                    **self._totals(proof),
                 }
             case Unopened(triple=triple, reason=reason):
                 return {"triple": list(triple), "unopened": reason}
             case _:
                 assert_never(proof)
+
+    def _totals(self, proof: Derived) -> Plain:
+        """What AGGREGATE atoms counted, where there are some."""
+        found = [
+            {"solutions": one.rows, "first": [[self.triple(p) for p in row] for row in one.shown]}
+            for one in proof.totals
+        ]
+        return {"aggregates": found} if found else {}
 
     def _fact(self, proof: FactProof) -> Plain:
         found: Plain = {"position": proof.position, **self._values(proof.fact, proof.variables)}

@@ -430,8 +430,9 @@ def _moves(proof: TripleProof, time: Time, begins: bool) -> bool:
             return (start if begins else until) == time
         case InBackground(until=until):
             return not begins and until == time
-        case Derived(premises=premises):
-            return any(_moves(premise, time, begins) for premise in premises)
+        case Derived(premises=premises, totals=totals):
+            counted = (premise for one in totals for row in one.shown for premise in row)
+            return any(_moves(premise, time, begins) for premise in (*premises, *counted))
         case _:
             return False
 

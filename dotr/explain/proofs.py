@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from dotr.events import Fact, Time
 from dotr.explain.held_proofs import Holding, LarsFailure
-from dotr.ir import Conjunct, DatalogRule, Node, RelationToStream, Rule
+from dotr.ir import AggregateAtom, Conjunct, DatalogRule, Node, RelationToStream, Rule
 from dotr.late import dataclass
 from dotr.rdf.terms import Term, Triple
 
@@ -70,8 +70,7 @@ class Lasting:
 @dataclass(frozen=True, slots=True)
 class Derived:
     """`rule` gives it from the premises. `bindings` are the values of the rule's variables; `absent`: what
-    NOT looked for and did not find, as patterns; `total`: an AGGREGATE of the body was read (its rows are
-    not opened).
+    NOT looked for and did not find, as patterns; `totals`: of every AGGREGATE of the body what it counted.
     """
 
     triple: Triple
@@ -79,7 +78,18 @@ class Derived:
     bindings: tuple[tuple[str, Term], ...]
     premises: tuple[TripleProof, ...]
     absent: tuple[tuple[Term | None, ...], ...] = ()
-    total: bool = False
+    totals: tuple[Totalled, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Totalled:
+    """An AGGREGATE of a rule's body: how many solutions its group has, and the first of them, in canonical
+    order, each as the triples of its atoms.
+    """
+
+    atom: AggregateAtom
+    rows: int
+    shown: tuple[tuple[TripleProof, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,7 +133,8 @@ class _Writer:
             self.graph.add((node, PROV.invalidatedAtTime, self._term(self._clock.term(proof.until))))
         if isinstance(proof, Derived):
             activity = self._activity(node, str(proof.rule.span or "rule"))
-            for premise in proof.premises:
+            counted = [premise for one in proof.totals for row in one.shown for premise in row]
+            for premise in (*proof.premises, *counted):
                 self.graph.add((activity, PROV.used, self._triple(premise)))
         return node
 

@@ -32,6 +32,7 @@ from dotr.explain.proofs import (
     NothingThere,
     NoTrigger,
     Solution,
+    Totalled,
     TripleProof,
     Unopened,
     WhyNot,
@@ -266,7 +267,7 @@ class Renderer:
                     node.right += f"   until {self._clock.text(until)}: deleted"
             case Lasting():
                 node.right = self.lasting(proof)
-            case Derived(rule=rule, premises=premises, absent=absent):
+            case Derived(rule=rule, premises=premises, absent=absent, totals=totals):
                 place = str(rule.span).rsplit(":", 1)[0] if rule.span is not None else "rule"
                 node.right = f"{place}   {self.rule_text(rule)}"
                 node.children += [self.triple_node(premise) for premise in premises]
@@ -274,12 +275,21 @@ class Renderer:
                     terms = ["?" if term is None else self._writer.term(term) for term in pattern]
                     text = " ".join([terms[0], "a" if pattern[1] == RDF_TYPE else terms[1], terms[2]])
                     node.children.append(Node(f"NOT {text}", right="no such triple"))
-                if proof.total:
-                    node.children.append(Node("an AGGREGATE of the rule's body", right="not opened"))
+                node.children += map(self._totalled, totals)
             case Unopened(reason=reason):
                 node.right = reason
             case _:
                 assert_never(proof)
+        return node
+
+    def _totalled(self, proof: Totalled) -> Node:
+        """What an AGGREGATE counted: of one atom its triples, of several a line for each solution."""
+        node = Node(f"AGGREGATE of {_counted(proof.rows, 'solution')}")
+        for number, row in enumerate(proof.shown, 1):
+            triples = [self.triple_node(premise) for premise in row]
+            node.children += triples if len(row) == 1 else [Node(f"solution {number}", triples)]
+        if proof.rows > len(proof.shown):
+            node.children.append(Node(f"… and {proof.rows - len(proof.shown)} more"))
         return node
 
     def rule_text(self, rule: DatalogRule) -> str:

@@ -197,6 +197,17 @@ def _aggregated(item: AggregateAtom, row: Binding, state: TripleSet) -> Iterator
             yield extended
 
 
+def counted(item: AggregateAtom, row: Binding, triples: Iterable[Triple]) -> tuple[list[Binding], bool]:
+    """(the solutions that an AGGREGATE counts for the group of `row`, whether `row` has its totals)."""
+    state = TripleSet(triples)
+    group = {variable.name: row.get(variable.name) for variable in item.group}
+    inner = _solutions(_order(item.body), state)
+    members = [one for one in inner if all(one[name] == term for name, term in group.items())]
+    names = [total.variable.name for total in item.totals]
+    agrees = any(all(found.get(n) == row.get(n) for n in names) for found in _aggregated(item, row, state))
+    return members, agrees
+
+
 def compute(expression: Expression) -> Getter:
     """A value from a binding; None where it is an error."""
     return compile_expression(expression, _leaf, clock=Clock())
