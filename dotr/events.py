@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from operator import itemgetter
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from dotr.rdf.terms import XSD_DATETIME, XSD_INTEGER, Term, Triple
 
 Time: TypeAlias = int
 """Microseconds since 1970-01-01T00:00:00Z, or since 0 where data use integers."""
+
+FOREVER: Final[Time] = 2**127
+"""The end of what lasts until it is deleted: later than every time."""
 
 Values: TypeAlias = tuple[Term | None, ...]
 """Attributes in projection order; None where unbound."""

@@ -81,7 +81,8 @@ class Jumps:
 
     def _opened(self) -> LastingKnowledge:
         opened = ENGINES[self._engine]
-        return opened(self.program, list(self._periods), self.clock, self._all, self._budget)
+        periods = self._periods
+        return opened(self.program, list(periods), self.clock, self._all, self._budget, periods.ends)
 
     def replace(self, time: Time, program: Program, background: Collection[Triple]) -> None:
         """From `time` on, which lies ahead, this program holds, with this background."""

@@ -73,8 +73,12 @@ class LastingKnowledge(Protocol):
         """Take what `snapshot` gave, in an engine that is new."""
 
 
-Open: TypeAlias = Callable[[Program, Collection[Triple], Clock, bool, int], LastingKnowledge]
-"""(program, what is stated, clock, whether everything is materialised, units of work) → the engine. What is
+Ends: TypeAlias = Callable[[], Mapping[Triple, Time]]
+"""When what is stated ends, of what ends by time alone; with the change that is open."""
+
+Open: TypeAlias = Callable[[Program, Collection[Triple], Clock, bool, int, Ends], LastingKnowledge]
+"""(program, what is stated, clock, whether everything is materialised, units of work, the ends of what is
+stated) → the engine. What is
 stated is closed when the first change is opened; that it contradicts itself is no error here."""
 
 ENGINES: Mapping[str, Open] = {"maintenance": Maintenance, "recomputation": Recomputation}

@@ -10,8 +10,9 @@ Method:  language.md, "What lasts". A change is opened over the index, the stand
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 
 from dotr.budget import BUDGET, Exhausted, Meter, at_deployment
 from dotr.core.enrich import wanted
@@ -54,8 +55,8 @@ class SchemaChange(Exception):  # noqa: N818  # not an error: the model is to be
 class LastingModel:
     """Owns the index of M for one program, and the overlays over it.
 
-    `stated`: all triples that are stated. Raises ProgramError, DataError for rules that are no program over
-    it; that it contradicts itself is no error here.
+    `stated`: all triples that are stated; `ends`: when those end that end by time alone. Raises ProgramError,
+    DataError for rules that are no program over it; that it contradicts itself is no error here.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class LastingModel:
         clock: Clock,
         materialize_all: bool,
         budget: int = BUDGET,
+        ends: Mapping[Triple, Time] = MappingProxyType({}),
     ) -> None:
         self.program = program
         self._budget = budget
@@ -79,6 +81,7 @@ class LastingModel:
             needed=wanted(program, materialize_all),
             changing=_declared(program),
             unions=self._unions,
+            ends=ends if _over_windows(program) else None,
             limits=Limits(budget=budget),
         )
         self.aside = {triple for triple in stated if not self.kept.keeps(triple)}
@@ -150,16 +153,26 @@ class LastingModel:
         if self._checked and (clashes := self.kept.clashes()):
             raise DataError([clash_found(clash) for clash in clashes])
 
-    def move(self, begun: Iterable[Triple], ended: Iterable[Triple], *, check: bool = True) -> Settled:
-        """Commit a change of what is stated. Raises DataError, ProgramError where M(t) contradicts itself or
-        explodes, SchemaChange where it is to be closed anew; nothing has changed then.
+    def move(
+        self,
+        begun: Mapping[Triple, Time],
+        ended: Collection[Triple],
+        time: Time,
+        moved: Mapping[Triple, Time] = MappingProxyType({}),
+        *,
+        check: bool = True,
+    ) -> Settled:
+        """Commit a change of what is stated, as StatedChange has it. Raises DataError, ProgramError where M
+        contradicts itself or explodes, SchemaChange where it is to be closed anew; nothing has changed then.
         """
-        begun, ended = list(begun), list(ended)
         kept = self.kept
         if self._schema_among(begun) or self._schema_among(ended):
             raise SchemaChange
         self._widen(begun, ended)
-        kept.open(begun, ended)
+        if kept.expires:
+            kept.go(time, begun, ended, moved)
+        else:
+            kept.open(begun, ended)
         try:
             if kept.touches(kept.closed.instantiated.watched):
                 raise SchemaChange
@@ -216,7 +229,9 @@ class LastingModel:
         for query in self._standing.values():
             query.forget()
 
-    def _put_aside(self, begun: list[Triple], ended: list[Triple]) -> tuple[list[Triple], list[Triple]]:
+    def _put_aside(
+        self, begun: Iterable[Triple], ended: Iterable[Triple]
+    ) -> tuple[list[Triple], list[Triple]]:
         keeps = self.kept.keeps
         put = [triple for triple in begun if not keeps(triple) and triple not in self.aside]
         taken = [triple for triple in ended if triple in self.aside]
@@ -274,6 +289,12 @@ def _declared(program: Program) -> list[Relation] | None:
         class_relation(hold.class_) if hold.class_ is not None else str(hold.predicate)
         for hold in program.holds
     ]
+
+
+def _over_windows(program: Program) -> bool:
+    """Whether what graphs state ends by time and no sooner, unless it is deleted."""
+    holds = program.holds
+    return any(hold.duration for hold in holds) and not any(hold.latest for hold in holds)
 
 
 def _is_basic(triple: Triple) -> bool:

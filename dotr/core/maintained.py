@@ -55,8 +55,10 @@ class Maintenance:
         clock: Clock,
         materialize_all: bool = False,
         budget: int = BUDGET,
+        ends: Callable[[], Mapping[Triple, Time]] = dict,
     ) -> None:
         self._clock, self._all, self._budget = clock, materialize_all, budget
+        self._ends, self._first = ends, ends()
         self._now = self._kept = _State(program, None, frozenset(stated))
         self._begun = False
         self._undo: Callable[[], None] | None = None
@@ -67,11 +69,11 @@ class Maintenance:
         self, time: Time, stated: StatedChange, program: Program | None = None
     ) -> dict[str, list[Fact]]:
         first = self._begin()
-        if program is None and not stated and not first and self._now.consistent:
+        if program is None and not first and self._now.consistent and not self._matters(stated):
             return {}
         try:
             self._refuse_schema(stated)
-            owed = self._go(stated, program, check=True)
+            owed = self._go(time, stated, program, check=True)
         except BaseException:
             self.abandon()
             raise
@@ -97,7 +99,7 @@ class Maintenance:
     def overlook(self, time: Time, stated: StatedChange, program: Program | None = None) -> None:
         self._begin()
         try:
-            owed = self._go(stated, program, check=False)
+            owed = self._go(time, stated, program, check=False)
             self._now = self._now._replace(owed=owed, consistent=False)
         except DotrError:
             self.abandon()
@@ -133,17 +135,22 @@ class Maintenance:
         if self._begun:
             return False
         now = self._now
-        model = LastingModel(now.program, now.stated, self._clock, self._all, self._budget)
-        self._begun = True
+        model = LastingModel(now.program, now.stated, self._clock, self._all, self._budget, self._first)
+        self._begun, self._first = True, {}
         self._now = self._kept = _State(now.program, model)
         return True
 
-    def _go(self, stated: StatedChange, program: Program | None, *, check: bool) -> Bags:
+    def _matters(self, stated: StatedChange) -> bool:
+        """Whether M is to be told of the change."""
+        model = self._now.model
+        return bool(stated) or (bool(stated.moved) and model is not None and model.kept.expires)
+
+    def _go(self, time: Time, stated: StatedChange, program: Program | None, *, check: bool) -> Bags:
         """Go on to M(t); how its answers changed since M was last consistent."""
         now, model = self._now, self._now.model
         if program is None and model is not None:
             try:
-                settled = model.move(stated.begun, stated.ended, check=check)
+                settled = model.move(stated.begun, stated.ended, time, stated.moved, check=check)
             except SchemaChange:
                 pass
             else:
@@ -154,7 +161,8 @@ class Maintenance:
     def _close_anew(self, stated: StatedChange, program: Program, check: bool) -> Bags:
         """Another model; the answers of both are compared."""
         now = self._now
-        model = LastingModel(program, self._stated_after(stated), self._clock, self._all, self._budget)
+        after = self._stated_after(stated)
+        model = LastingModel(program, after, self._clock, self._all, self._budget, self._ends())
         if check:
             model.check()
             self._refuse_derived(model, stated)

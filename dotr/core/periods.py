@@ -16,13 +16,10 @@ from dataclasses import field
 from heapq import heapify, heappop, heappush
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from dotr.events import Message, Time
+from dotr.events import FOREVER, Message, Time
 from dotr.ir import Hold
 from dotr.late import dataclass
 from dotr.rdf.terms import RDF_TYPE, Term, Triple
-
-FOREVER: Final[Time] = 2**127
-"""The end of a statement that lasts until it is deleted: later than every time."""
 
 
 class Held(NamedTuple):
@@ -117,6 +114,11 @@ class Periods:
             return FOREVER
         held = self._held.get(triple)
         return _NONE if held is None else max(held)
+
+    def ends(self) -> dict[Triple, Time]:
+        """When what is stated ends that ends by time alone."""
+        found = ((triple, max(held)) for triple, held in self._held.items() if not self._is_lasting(triple))
+        return {triple: until for triple, until in found if until != FOREVER}
 
     def next_end(self) -> Time | None:
         """When the next statement ends by time; None while none does."""

@@ -10,7 +10,7 @@ Method:  what is stated is parted: a base that is closed and indexed, and an ove
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -114,6 +114,7 @@ class Recomputation:
         clock: Clock,
         materialize_all: bool = False,
         budget: int = BUDGET,
+        ends: Callable[[], Mapping[Triple, Time]] = dict,
     ) -> None:
         self._clock, self._all, self._budget = clock, materialize_all, budget
         self._kept = self._now = _Kept(program, frozenset(stated), frozenset(), None)

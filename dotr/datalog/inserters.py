@@ -15,9 +15,11 @@ from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any, TypeAlias
 
+from dotr.datalog.bounds import Bounds
 from dotr.datalog.clauses import Clause
 from dotr.datalog.restrictions import UNRESTRICTED, Adder, Restrictions, checked
 from dotr.datalog.triggers import DirectTrigger, Trigger, Triggers
+from dotr.events import FOREVER
 from dotr.ir import Node
 from dotr.joins.emit import CodeBlock, Names, Value, make
 from dotr.joins.planner import JoinPlan, plan
@@ -52,7 +54,7 @@ class Derive:
             if head.checked_predicate:
                 tests.append(f"{columns[1]}[0] == '<'")
             add = names.bind(self.writers.adder(head.pattern.relation), "ADD")
-            call = f"{add}({', '.join(columns)})"
+            call = f"{add}({', '.join([*columns, annotation] if annotation else columns)})"
             lines.append(f"if {' and '.join(tests)}: {call}" if tests else call)
         return lines
 
@@ -65,7 +67,8 @@ class Inserters:
 
     `level`: relation → the stratum whose worklist takes its rows. `unions`: which of ALL and RDF_TYPE are
     kept. `open_world`: predicates that are in no program and no background are kept too, in ALL only.
-    `overflow` is called with a relation that has `limit` added rows and gets another.
+    `overflow` is called with a relation that has `limit` added rows and gets another. `bounds`: rows come
+    with how long they hold, behind their columns or key, and are noted there.
     """
 
     def __init__(
@@ -80,8 +83,11 @@ class Inserters:
         limit: int,
         overflow: Callable[[Changes], None],
         restrictions: Restrictions = UNRESTRICTED,
+        bounds: Bounds | None = None,
     ) -> None:
         self.store = store
+        self.bounds = bounds
+        self.annotation = None if bounds is None else bounds.annotation
         self._triggers = triggers
         self._work = work
         self._level = level
@@ -185,8 +191,8 @@ class Inserters:
         return function
 
     def enterer(self, relation: Relation) -> Callable[[Any], None]:
-        """The function that adds a row, by its key, which nothing has taken out yet, to the indexes and the
-        unions too, and has it joined later: `again` goes onto the worklist.
+        """The function that adds a row that is nowhere yet, by its key, to the indexes and the unions too and
+        has it joined later: `again` goes onto the worklist.
         """
         found = self._enterers.get(relation)
         if found is None:
@@ -201,17 +207,15 @@ class Inserters:
         changes = self.store.changes(relation)
         one = changes.arity == 1
         run = names.bind(self.again(relation), "RUN") if self._plans(relation) else ""
-        lines = ["def enter(k):", "    s = k" if one else "    s, o = k"]
-        present = self.present(relation, names)
-        if present:
-            lines += [*present[:-1], f"    if {present[-1]}: return"]
+        until = ", e0" if self.bounds is not None else ""
+        lines = [f"def enter(k{until}):", "    s = k" if one else "    s, o = k"]
         added, whole = names.bind(changes.added, "A"), names.bind(changes, "CH")
         lines += [
-            f"    if k in {added}: return",
             f"    if {whole}.idle:",
             f"        {whole}.idle = False",
             f"        {names.bind(self.store.overlay.touched.append, 'TOUCH')}({whole})",
             f"    {added}[k] = None",
+            *self._bound_lines(relation, "k", names),
             *self._index_lines(relation, names),
         ]
         if run:
@@ -223,14 +227,17 @@ class Inserters:
         store, changes = self.store, self.store.changes(relation)
         one = changes.arity == 1
         key = "s" if one else "k"
-        lines = [f"def add({'s' if one else 's, o'}):"]
+        timed = self.bounds is not None
+        lines = [f"def add({'s' if one else 's, o'}{', e0' if timed else ''}):"]
         put = lines.append
         direct = relation in self._direct
         present = self.present(relation, names)
         volatile = relation in store.volatile
         if present:
             lines += present[:-1]
-            if volatile:
+            if timed:
+                lines += self._meet_lines(relation, present[-1], names)
+            elif volatile:
                 back = names.bind(self._restorer(relation), "BACK")
                 put(f"    if {present[-1]}:")
                 put(f"        {back}({'s' if one else '(s, o)'})")
@@ -242,8 +249,14 @@ class Inserters:
         added = names.bind(changes.added, "A")
         touch = names.bind(store.overlay.touched.append, "TOUCH")
         whole = names.bind(changes, "CH")
-        if volatile:
+        if self.bounds is not None:
+            ends, meet = names.bind(self.bounds.of(relation), "U"), names.bind(self._meeter(relation), "MEET")
+            put(f"    if {key} in {added}:")
+            put(f"        if {ends}.get({key}, {names.bind(FOREVER, 'ONE')}) < e0: {meet}({key}, e0)")
+            put("        return")
+        elif volatile:
             put(f"    if {key} in {added}: return")
+        if volatile:
             put(f"    if {whole}.idle:")
             put(f"        {whole}.idle = False")
             put(f"        {touch}({whole})")
@@ -256,6 +269,7 @@ class Inserters:
             names.namespace["LEN"] = len
             put(f"    {'if' if volatile else 'elif'} LEN({added}) >= {limit}: {many}({whole})")
         put(f"    {added}[{key}] = None")
+        lines += self._bound_lines(relation, key, names)
         if direct:
             body = self._trigger_lines(relation, names)  # first: its plans may ask for an index
             lines += self._index_lines(relation, names) + body
@@ -267,6 +281,51 @@ class Inserters:
         else:
             lines += self._index_lines(relation, names)
         return "\n".join(lines) + "\n"
+
+    def _bound_lines(self, relation: Relation, key: str, names: Names) -> list[str]:
+        """Note how long a new row holds."""
+        if self.bounds is None:
+            return []
+        queue, ends = (
+            names.bind(self.bounds.queue(relation), "DUE"),
+            names.bind(self.bounds.of(relation), "U"),
+        )
+        return [
+            f"    if e0 != {names.bind(FOREVER, 'ONE')}:",
+            f"        {ends}[{key}] = e0",
+            f"        x = {queue}.get(e0)",
+            f"        if x is None: {names.bind(self.bounds.opener(relation), 'BEGIN')}(e0, {key})",
+            f"        else: x.append({key})",
+        ]
+
+    def _meet_lines(self, relation: Relation, present: str, names: Names) -> list[str]:
+        """A row that is there may hold longer now, or again."""
+        assert self.bounds is not None
+        changes = self.store.changes(relation)
+        key = "s" if changes.arity == 1 else "(s, o)"
+        ends, removed = names.bind(self.bounds.of(relation), "U"), names.bind(changes.removed, "R")
+        longer = f"{ends}.get(x, {names.bind(FOREVER, 'ONE')}) < e0 or x in {removed}"
+        return [
+            f"    if {present}:",
+            f"        x = {key}",
+            f"        if {longer}: {names.bind(self._meeter(relation), 'MEET')}(x, e0)",
+            "        return",
+        ]
+
+    def _meeter(self, relation: Relation) -> Callable[[Any, Any], None]:
+        """What happens to a row that is there and derived with a later bound than it has, or taken out."""
+        bounds, removed = self.bounds, self.store.changes(relation).removed
+        assert bounds is not None
+        read = bool(self._plans(relation))
+
+        def meet(key: Any, until: Any) -> None:
+            if key in removed:
+                bounds.set(relation, key, until)
+                self.restore(relation, key)
+            else:
+                bounds.derive(relation, key, until, read=read)
+
+        return meet
 
     def present(self, relation: Relation, names: Names) -> list[str]:
         """Lines of a function of (s) or (s, o), the last one an expression: whether the background has the
@@ -347,7 +406,7 @@ class Inserters:
 
     def _runner_source(self, relation: Relation, names: Names) -> str:
         body = self._trigger_lines(relation, names)  # first: its plans may ask for an index
-        lines = ["def run(s, o):", *self._index_lines(relation, names), *body]
+        lines = ["def run(s, o):", *self._until(relation, names), *self._index_lines(relation, names), *body]
         return "\n".join(lines) + "\n"
 
     def again(self, relation: Relation) -> Callable[..., None]:
@@ -355,9 +414,18 @@ class Inserters:
         found = self._again.get(relation)
         if found is None:
             names = Names()
-            lines = ["def run(s, o):", *(self._trigger_lines(relation, names) or ["    pass"])]
+            body = self._trigger_lines(relation, names) or ["    pass"]
+            lines = ["def run(s, o):", *self._until(relation, names), *body]
             found = self._again[relation] = make("run", "\n".join(lines) + "\n", names)
         return found
+
+    def _until(self, relation: Relation, names: Names) -> list[str]:
+        """How long the row of a function of (s, o) holds, where that is asked."""
+        if self.bounds is None:
+            return []
+        key = "s" if self.store.arity(relation) == 1 else "(s, o)"
+        ends = names.bind(self.bounds.of(relation), "U")
+        return [f"    e0 = {ends}.get({key}, {names.bind(FOREVER, 'ONE')})"]
 
     def _trigger_lines(self, relation: Relation, names: Names) -> list[str]:
         """The plans of the relation's own stratum, inline if they are few."""
@@ -371,9 +439,11 @@ class Inserters:
             row = (s,) if is_class(over) else (s, p, o) if over == ALL else (s, o)
             if len(found) > _INLINE:
                 start = names.bind(self.starter(trigger), "START")
-                lines.append(f"    {start}({', '.join(row)})")
+                until = () if self.bounds is None else ("e0",)
+                lines.append(f"    {start}({', '.join((*row, *until))})")
                 continue
-            block = CodeBlock(self.store, names, Derive(trigger.clause, self), source=trigger.clause.rule)
+            sink = Derive(trigger.clause, self)
+            block = CodeBlock(self.store, names, sink, self.annotation, source=trigger.clause.rule)
             block.write(self.plan_of(trigger), row)
             lines += block.lines
         return lines
@@ -400,9 +470,10 @@ class Inserters:
         names = Names()
         width = len(found.given) if found.trigger is None else len(found.trigger.columns)
         columns = [f"r{i}" for i in range(width)]
-        block = CodeBlock(self.store, names, Derive(clause, self), source=clause.rule)
+        block = CodeBlock(self.store, names, Derive(clause, self), self.annotation, source=clause.rule)
         block.write(found, columns)
-        lines = [f"def run({', '.join(columns)}):", *(block.lines or ["    pass"])]
+        until = ["e0"] if self.bounds is not None and found.trigger is not None else []
+        lines = [f"def run({', '.join([*columns, *until])}):", *(block.lines or ["    pass"])]
         return make("run", "\n".join(lines) + "\n", names)
 
     def _plans_other(self, predicate: Term, level: int) -> list[Trigger]:

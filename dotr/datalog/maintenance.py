@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
+from types import MappingProxyType
+from typing import TypeAlias
 
 from dotr.budget import Exhausted, at_deployment
 from dotr.datalog.clauses import Clause, Clauses, without
@@ -26,11 +28,13 @@ from dotr.datalog.closing import (
     triples_of,
 )
 from dotr.datalog.components import affected, relations_read
+from dotr.datalog.expiration import Expiration, may_expire
 from dotr.datalog.materialiser import Ground, Limits, clashes_of
 from dotr.datalog.schema import is_schema
-from dotr.datalog.statements import Marks, Statements, Step, Undo, place_of, row_of, triple_of, triples_in
+from dotr.datalog.statements import Marks, Statements, Step, Undo, place_of, row_of, triples_in
 from dotr.datalog.stratum_evaluation import StratumEvaluator
 from dotr.errors import ProgramError
+from dotr.events import FOREVER, Time
 from dotr.ir import DatalogRule
 from dotr.joins.relations import ALL, Relation, class_relation, is_aggregate, is_clash, is_class, is_path
 from dotr.joins.store import EVERYTHING, Table, TripleIndex
@@ -41,6 +45,7 @@ from dotr.rdf.terms import RDF_TYPE, Triple
 
 _LIMITS = Limits()
 _REMEMBERED = 10_000
+_NO_ENDS: Mapping[Triple, Time] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,10 @@ class NetChange:
         return bool(self.added or self.removed)
 
 
+_Start: TypeAlias = tuple[Statements, set[Row], Callable[..., None]]
+"""Of one relation: its statements, its rows that are only derived, and what enters a row."""
+
+
 class Maintained:
     """Owns the index of what holds, which of it is stated, and the overlay of a change that is open.
 
@@ -61,6 +70,8 @@ class Maintained:
     none of them reaches is not kept. `changing`: relations of which statements may come and go, None for all.
     `closed` and `marks`: what `saved` gave, instead of what is stated.
     `unions`: which of ALL and RDF_TYPE are to be kept in the overlay beside those that rules read.
+    `ends`: when statements end, None if nobody says: then where it can be, `expires`, rows are kept with how
+    long they hold (expiration.py), and changes go through `go`.
     Raises ProgramError for rules that are unsafe, not stratifiable, need not end, or derive too much (D4001).
     """
 
@@ -74,20 +85,23 @@ class Maintained:
         needed: Iterable[Relation] | None = None,
         changing: Iterable[Relation] | None = None,
         unions: Iterable[Relation] = (),
+        ends: Mapping[Triple, Time] | None = None,
         limits: Limits = _LIMITS,
         counting: bool = False,
     ) -> None:
         derived: dict[Relation, set[Row]] | None = None
+        lasting = [triple for triple in stated if triple not in ends] if ends else stated
         if closed is None:
             derived = {}
             budget = at_deployment(limits.budget, len(stated))
-            closed = close_background(rules, stated, needed, limits.background, budget, derived)
+            closed = close_background(rules, lasting, needed, limits.background, budget, derived)
         found, clauses = closing_program(closed)
         self.closed = closed
         self.index = closed.index
         self.keeps = found.keeps
         """Whether anything reads a triple."""
         self._keeping: dict[Relation, bool] = {}
+        self._own: dict[Relation, bool] = {}
         self._clauses = clauses
         self._limits, self._counting = limits, counting
         self._unions = frozenset(unions) | _unions_read(clauses)
@@ -102,7 +116,15 @@ class Maintained:
         elif marks is None:
             self._note_derived(clauses, stated)
         self._changing = None if changing is None else set(changing)
+        may = ends is not None and may_expire(clauses) and not closed.instantiated.dormant
+        self._expiration = Expiration(self._states_row) if may else None
         self._make()
+        if ends:
+            if may:
+                self.go(-FOREVER, ends)
+            else:
+                self.open(ends)
+            self.commit()
 
     def _make(self) -> None:
         """Plans and code over the index as it is."""
@@ -117,6 +139,7 @@ class Maintained:
             counting=self._counting,
         )
         self.store.tables = self._tables
+        self._starts: dict[Relation, _Start | None] = {}
         for clause in clauses.all:
             for head in clause.heads:
                 if is_clash(head.pattern.relation):
@@ -129,6 +152,7 @@ class Maintained:
             limit=self._limits.instant,
             overflow=overflow(clauses, self._limits.instant),
             stated=self.stated,
+            bounds=None if self._expiration is None else self._expiration.bounds,
         )
 
     def under(self, closed: Closed) -> Maintained:
@@ -245,6 +269,33 @@ class Maintained:
 
     # -- a change
 
+    @property
+    def expires(self) -> bool:
+        """Whether rows are kept with how long they hold: `go` opens changes, not `open`."""
+        return self._expiration is not None
+
+    def end_of(self, triple: Triple) -> Time:
+        """When the statement of a triple that is stated ends, where it `expires`."""
+        assert self._expiration is not None
+        return self._expiration.end_of(triple)
+
+    def go(
+        self,
+        time: Time,
+        begun: Mapping[Triple, Time],
+        ended: Iterable[Triple] = (),
+        moved: Mapping[Triple, Time] = _NO_ENDS,
+    ) -> None:
+        """Open the change to `time`: statements begin, with their ends, others end, and of others the end is
+        another. Raises as `open` does. O(the rows that come and go), and once the rows that stand on what
+        ends before its time, or was stated again since.
+        """
+        try:
+            self._go(time, begun, ended, moved)
+        except BaseException as error:
+            self._fail(error)
+            raise
+
     def open(
         self, insert: Iterable[Triple] = (), delete: Iterable[Triple] = (), before: Maintained | None = None
     ) -> int:
@@ -257,14 +308,19 @@ class Maintained:
         """
         try:
             return self._change(insert, delete) if before is None else self._go_on(before, insert, delete)
-        except Exhausted as exhausted:
-            limit = self.store.meter.limit
-            found = exceeded(exhausted, self._clauses, self.store, limit, "the rules at a change")
-            self.abandon()
-            raise ProgramError(found) from None
-        except BaseException:
-            self.abandon()
+        except BaseException as error:
+            self._fail(error)
             raise
+
+    def _fail(self, error: BaseException) -> None:
+        """A change cannot be opened: it is abandoned. Raises ProgramError where its rules worked too much."""
+        if not isinstance(error, Exhausted):
+            self.abandon()
+            return
+        limit = self.store.meter.limit
+        found = exceeded(error, self._clauses, self.store, limit, "the rules at a change")
+        self.abandon()
+        raise ProgramError(found) from None
 
     def _go_on(self, before: Maintained, insert: Iterable[Triple], delete: Iterable[Triple]) -> int:
         useless = self._note(insert, delete)[0]
@@ -346,6 +402,71 @@ class Maintained:
             size += 1
         return useless, size, mixed
 
+    def _go(
+        self, time: Time, begun: Mapping[Triple, Time], ended: Iterable[Triple], moved: Mapping[Triple, Time]
+    ) -> None:
+        expiration, layers = self._expiration, self._layers
+        assert expiration is not None
+        doubts: list[tuple[Relation, Row]] = []
+        for triple, end in moved.items():
+            relation, key = place_of(triple)
+            if self._kept(relation) and expiration.move(relation, key, end):
+                doubts.append((relation, key))
+        size = len(begun)
+        for relation, keys in self._by_relation(ended).items():
+            self._touch(relation).ended.update(dict.fromkeys(keys))
+            doubts += expiration.end(relation, keys, time)
+            size += len(keys)
+        self.store.meter.open(at_deployment(self._limits.budget, size))
+        starts, opened = self._starts, self._opened
+        for (subject, predicate, object_), end in begun.items():
+            if predicate == RDF_TYPE:
+                relation, key = class_relation(object_), subject
+            else:
+                relation, key = predicate, (subject, object_)
+            try:
+                start = starts[relation]
+            except KeyError:
+                start = starts[relation] = self._start(relation)
+            if start is None:
+                continue
+            statements, derived, enter = start
+            if relation not in opened:
+                opened[relation] = statements
+            statements.begun[key] = None
+            if key in derived:
+                expiration.begin(relation, key, end)
+            else:
+                enter(key, end)
+        expiration.fall(time, doubts, layers.retraction)
+        layers.run()
+
+    def _start(self, relation: Relation) -> _Start | None:
+        """What a statement of the relation begins with; None if nothing reads it."""
+        if not self._kept(relation):
+            return None
+        statements = self._statements.of(relation)
+        return statements, statements.derived, self._layers.writers.enterer(relation)
+
+    def _touch(self, relation: Relation) -> Statements:
+        """The statements of a relation, of which the open change brings or ends some."""
+        found = self._opened[relation] = self._statements.of(relation)
+        return found
+
+    def _by_relation(self, triples: Iterable[Triple]) -> dict[Relation, list[Row]]:
+        """The rows of triples that something reads, by their keys."""
+        found: dict[Relation, list[Row]] = {}
+        for subject, predicate, object_ in triples:
+            relation: Relation = predicate
+            key: Row = (subject, object_)
+            if predicate == RDF_TYPE:
+                relation, key = class_relation(object_), subject
+            try:
+                found[relation].append(key)
+            except KeyError:
+                found[relation] = [key]
+        return {relation: keys for relation, keys in found.items() if self._kept(relation)}
+
     def _insert(self) -> None:
         """Close over new statements alone."""
         layers = self._layers
@@ -364,9 +485,10 @@ class Maintained:
         layers = self._layers
         for statements in self._opened.values():
             if statements.begun:
-                enter = layers.writers.enterer(statements.relation)
+                enter, derived = layers.writers.enterer(statements.relation), statements.derived
                 for key in statements.begun:
-                    enter(key)
+                    if key not in derived:
+                        enter(key)
         for statements in self._opened.values():
             if statements.ended:
                 doubt = layers.retraction.doubter(statements.relation)
@@ -381,7 +503,8 @@ class Maintained:
         """Whether anything reads rows of the relation."""
         found = self._keeping.get(relation)
         if found is None:
-            found = self.keeps(triple_of(relation, "" if is_class(relation) else ("", "")))
+            triple: Triple = ("", RDF_TYPE, relation[2:]) if is_class(relation) else ("", relation, "")
+            found = self.keeps(triple)
             if len(self._keeping) < _REMEMBERED:
                 self._keeping[relation] = found
         return found
@@ -404,19 +527,21 @@ class Maintained:
 
     def commit(self) -> Undo:
         """Put the open change into the index; how to take it out again. O(the change)."""
-        undo = Undo([])
-        for changes in self._touched():
+        touched = self._touched()
+        undo = Undo([], None if self._expiration is None else self._expiration.commit(touched))
+        for changes in touched:
             self._commit(changes, undo)
         for statements in self._opened.values():
-            relation, derived = statements.relation, statements.derived
-            gone = self.store.changes(relation).removed
-            unstated = [key for key in statements.ended if key not in gone and key not in derived]
+            relation, derived, unstated = statements.relation, statements.derived, []
+            if statements.ended:
+                gone = self.store.changes(relation).removed
+                unstated = [key for key in statements.ended if key not in gone and key not in derived]
             confirmed = derived.intersection(statements.begun)
             if unstated or confirmed:
                 derived.update(unstated)
                 derived.difference_update(confirmed)
                 undo.steps.append(Step(relation, (), (), unstated, confirmed))
-        self.abandon()
+        self._forget()
         return undo
 
     def _commit(self, changes: Changes, undo: Undo) -> None:
@@ -461,19 +586,38 @@ class Maintained:
             if statements is not None:
                 statements.derived.difference_update(step.marked)
                 statements.derived.update(step.unmarked)
+        if self._expiration is not None and undo.bounds is not None:
+            self._expiration.undo(undo.bounds)
 
     def abandon(self) -> None:
         """Forget the open change. O(the change)."""
+        if self._expiration is not None and (self._opened or self.store.overlay.touched):
+            self._expiration.abandon(self._touched())
+        self._forget()
+
+    def _forget(self) -> None:
         self._layers.abandon()
         for statements in self._opened.values():
             statements.begun.clear()
             statements.ended.clear()
         self._opened.clear()
 
+    def _is_own(self, relation: Relation) -> bool:
+        found = self._own.get(relation)
+        if found is None:
+            found = self._own[relation] = relation not in (ALL, RDF_TYPE) and not is_path(relation)
+        return found
+
+    def _states_row(self, relation: Relation, key: Row) -> bool:
+        """Whether a row, of the index or new, is stated, with the open change."""
+        statements = self._statements.of(relation)
+        if key in self.store.changes(relation).added:
+            return key in statements.begun
+        return statements.test()(key)
+
     def _touched(self) -> list[Changes]:
         """What changes in relations that are kept: not in unions and paths."""
-        touched = self.store.overlay.touched
-        return [c for c in touched if c.relation not in (ALL, RDF_TYPE) and not is_path(c.relation)]
+        return [c for c in self.store.overlay.touched if self._is_own(c.relation)]
 
     def stated(self, relation: Relation) -> Callable[[Row], bool]:
         """Whether a row of the relation, by its key, is stated, with the change that is open."""

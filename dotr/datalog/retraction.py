@@ -13,7 +13,7 @@ Why not: counts of derivations: they break on recursion, cost memory for every r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from heapq import heappop, heappush
 
 from dotr.datalog.clauses import Clause
@@ -42,7 +42,7 @@ class Retraction:
         writers: Inserters,
         stated: Stated,
     ) -> None:
-        self._suspects = Suspects(store, triggers, heads, level, writers, stated, self._wake)
+        self.suspects = Suspects(store, triggers, heads, level, writers, stated, self._wake)
         self._touch = store.overlay.touched.append
         self._unions = bool(writers.unions)
         self._writers = writers
@@ -52,23 +52,23 @@ class Retraction:
 
     def doubter(self, relation: Relation) -> Callable[..., None]:
         """Tell that a row, given by its columns, may have lost its last derivation, or its statement."""
-        return self._suspects.doubter(relation)
+        return self.suspects.doubter(relation)
 
     def doubt_derived(self, clause: Clause, store: TripleIndex) -> None:
         """All that a clause of another program derives in its `store`, over the same index, is in doubt."""
-        self._suspects.all_of(clause, store)()
+        self.suspects.all_of(clause, store)()
 
     def lost(self, trigger: Trigger, rows: Iterable[tuple[Term, ...]]) -> None:
         """Rows came or went that the clause used: what it derived over the background is in doubt."""
         lost = self._lost.get(id(trigger))
         if lost is None:
-            lost = self._lost[id(trigger)] = self._suspects.lost(trigger)
+            lost = self._lost[id(trigger)] = self.suspects.lost(trigger)
         for row in rows:
             lost(*row)
 
     def fell(self, relation: Relation, key: Row) -> None:
         """A row fell that nobody doubted (of an aggregate): what it supported is in doubt."""
-        self._suspects.of(relation).spread(key)
+        self.suspects.of(relation).spread(key)
 
     def waits(self, stratum: int) -> bool:
         """Whether rows of the stratum are in doubt."""
@@ -77,7 +77,7 @@ class Retraction:
     def forget(self) -> None:
         """The instant is over."""
         if self._woken:
-            self._suspects.forget()
+            self.suspects.forget()
             self._waiting.clear()
             self._woken = 0
 
@@ -91,7 +91,7 @@ class Retraction:
         heap = self._waiting.get(stratum)
         while heap:
             component = heappop(heap)[2]
-            queue = self._suspects.queues[component]
+            queue = self.suspects.queues[component]
             if component.cyclic:
                 self._decide_together(queue)
             else:
@@ -100,34 +100,40 @@ class Retraction:
 
     def _decide(self, queue: list[tuple[Suspect, Row]]) -> None:
         """Rows that do not derive each other: one falls if nothing states or derives it."""
-        derives, take_out = self._suspects.derives, self._take_out
+        derives, take_out = self.suspects.derives, self.take_out
         for suspect, key in queue:
             if not (suspect.stated(key) or derives(suspect, key, False)):
-                take_out(suspect, key)
+                take_out(suspect, (key,))
                 suspect.spread(key)
 
     def _decide_together(self, queue: list[tuple[Suspect, Row]]) -> None:
         """Rows that derive each other: overdelete, rederive."""
-        derives, back, take_out = self._suspects.derives, self._suspects.back, self._take_out
+        derives, back, take_out = self.suspects.derives, self.suspects.back, self.take_out
         fallen: list[tuple[Suspect, Row]] = []
         for suspect, key in queue:  # grows while it is read
             if not (suspect.stated(key) or derives(suspect, key, False)):
-                take_out(suspect, key)
+                take_out(suspect, (key,))
                 fallen.append((suspect, key))
                 suspect.spread(key)
         back += [one for one in fallen if derives(*one, True)]
         for suspect, key in back:
-            self._writers.put_back(suspect.relation, key if isinstance(key, tuple) else (key,))
+            self.put_back(suspect, key)
         for suspect, key in back:  # grows while it is read
             suspect.again(key)
         back.clear()
 
-    def _take_out(self, suspect: Suspect, key: Row) -> None:
-        changes = suspect.changes
+    def put_back(self, suspect: Suspect, key: Row) -> None:
+        """A row that was taken out holds after all."""
+        self._writers.put_back(suspect.relation, key if isinstance(key, tuple) else (key,))
+
+    def take_out(self, suspect: Suspect, keys: Collection[Row]) -> None:
+        """Rows of the background do not hold, with the open change."""
         if self._unions:
-            self._writers.remove(suspect.relation, key if isinstance(key, tuple) else (key,))
+            for key in keys:
+                self._writers.remove(suspect.relation, key if isinstance(key, tuple) else (key,))
             return
+        changes = suspect.changes
         if changes.idle:
             changes.idle = False
             self._touch(changes)
-        changes.removed[key] = None
+        changes.removed.update(dict.fromkeys(keys))

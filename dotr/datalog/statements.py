@@ -9,12 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import field
+from typing import TYPE_CHECKING
 
 from dotr.joins.relations import Relation, class_relation, is_class
 from dotr.late import dataclass
 from dotr.rdf.background import Background, many
 from dotr.rdf.overlay import Row
 from dotr.rdf.terms import RDF_TYPE, Term, Triple
+
+if TYPE_CHECKING:
+    from dotr.datalog.expiration import UndoBounds
 
 
 @dataclass(slots=True, eq=False)
@@ -50,9 +54,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Undo:
-    """How to take a change out of the index again."""
+    """How to take a change out of the index again, and the bounds of its rows."""
 
     steps: list[Step]
+    bounds: UndoBounds | None = None
 
 
 def place_of(triple: Triple) -> tuple[Relation, Row]:

@@ -16,6 +16,7 @@ from typing import Any
 
 from dotr.budget import KEPT, Factor
 from dotr.datalog.aggregates import GroupTotals
+from dotr.datalog.bounds import Bounds
 from dotr.datalog.clauses import Clause, Clauses
 from dotr.datalog.inserters import Inserters, Work
 from dotr.datalog.restrictions import UNRESTRICTED, Restrictions
@@ -36,7 +37,7 @@ Finder = Callable[..., Any]
 class StratumEvaluator:
     """Owns worklists and compiled functions of one program over one store.
 
-    `stated`: whether a row needs no derivation.
+    `stated`: whether a row needs no derivation. `bounds`: see Inserters; with one stratum alone.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class StratumEvaluator:
         overflow: Callable[[Changes], None],
         stated: Stated,
         restrictions: Restrictions = UNRESTRICTED,
+        bounds: Bounds | None = None,
     ) -> None:
         self.store = store
         self._meter = store.meter
@@ -67,6 +69,7 @@ class StratumEvaluator:
             limit=limit,
             overflow=overflow,
             restrictions=restrictions,
+            bounds=bounds,
         )
         self._totals = [[GroupTotals(a, store) for a in layer] for layer in clauses.aggregations]
         heads: dict[Relation, list[tuple[Clause, int]]] = {}

@@ -17,9 +17,10 @@ from dotr.datalog.clauses import Clause
 from dotr.datalog.components import Component, Components, unions_of
 from dotr.datalog.inserters import Inserters
 from dotr.datalog.triggers import Trigger, Triggers
+from dotr.events import FOREVER
 from dotr.ir import Node
 from dotr.joins.body import BodyPattern, Item, View
-from dotr.joins.emit import CodeBlock, Found, Names, Value, compile_plan, make
+from dotr.joins.emit import CodeBlock, Found, Names, RowSink, Value, compile_plan, make
 from dotr.joins.planner import plan
 from dotr.joins.relations import ALL, Relation, class_relation, is_class
 from dotr.joins.store import TripleIndex
@@ -65,8 +66,25 @@ class _Heads:
         lines = []
         for head in self.clause.heads:
             function = names.bind(self.function(head.pattern.relation), "HEAD")
-            lines.append(f"{function}({', '.join(value(node) for node in head.pattern.columns)})")
+            columns = [value(node) for node in head.pattern.columns]
+            lines.append(f"{function}({', '.join([*columns, annotation] if annotation else columns)})")
         return lines
+
+    def tail(self, names: Names) -> list[str]:
+        return []
+
+
+@dataclass(frozen=True, slots=True)
+class _Latest:
+    """The sink of a test: remember the latest bound of a derivation."""
+
+    found_bound: list[Any]
+    parameters: tuple[str, ...] = ()
+    found: bool = False
+
+    def lines(self, outputs: Sequence[Node], annotation: str, value: Value, names: Names) -> list[str]:
+        best = names.bind(self.found_bound, "BEST")
+        return [f"if {annotation} > {best}[0]: {best}[0] = {annotation}"]
 
     def tail(self, names: Names) -> list[str]:
         return []
@@ -102,6 +120,7 @@ class Suspects:
         self._known: dict[Relation, Suspect] = {}
         self._doubters: dict[Relation, Callable[..., None]] = {}
         self._returners: dict[Relation, Callable[..., None]] = {}
+        self._best: list[Any] = [-FOREVER]
 
     def of(self, relation: Relation) -> Suspect:
         """The suspect of a relation that is not a union."""
@@ -198,6 +217,21 @@ class Suspects:
 
     def _make_returner(self, suspect: Suspect) -> Callable[..., None]:
         removed, back, one = suspect.changes.removed, self.back, suspect.changes.arity == 1
+        bounds, relation = self._writers.bounds, suspect.relation
+        if bounds is not None:
+            ends, kept = bounds.of(relation), bounds
+
+            def have_back(*row: Any) -> None:
+                *columns, until = row
+                key = columns[0] if one else tuple(columns)
+                if key in removed:
+                    kept.set(relation, key, until)
+                    self._writers.put_back(relation, tuple(columns))
+                    back.append((suspect, key))
+                elif ends.get(key, FOREVER) < until:
+                    kept.derive(relation, key, until)
+
+            return have_back
 
         def put_back(*row: Term) -> None:
             key = row[0] if one else row
@@ -223,6 +257,12 @@ class Suspects:
         names = Names()
         columns = [f"r{i}" for i in range(arity)]
         lines = ["def follow(k):", f"    {', '.join(columns)} = k"]
+        bounds = self._writers.bounds if view is View.NEW else None
+        if bounds is not None:
+            lines.append(
+                f"    e0 = {names.bind(bounds.of(relation), 'U')}.get(k, {names.bind(FOREVER, 'ONE')})"
+            )
+        annotation = None if bounds is None else bounds.annotation
         triggers = [
             (trigger, over)
             for over in unions_of(relation)
@@ -232,10 +272,10 @@ class Suspects:
             row = self._seen_as(relation, over, columns, names)
             if len(triggers) > _INLINE:
                 start = names.bind(self._lazily(trigger, view, function), "START")
-                lines.append(f"    {start}({', '.join(row)})")
+                lines.append(f"    {start}({', '.join(row if bounds is None else [*row, 'e0'])})")
                 continue
             sink = _Heads(trigger.clause, function)
-            block = CodeBlock(self._store, names, sink, source=trigger.clause.rule)
+            block = CodeBlock(self._store, names, sink, annotation, source=trigger.clause.rule)
             block.write(self._plan(trigger, view), row)
             lines += block.lines
         return make("follow", "\n".join(lines) + "\n", names)
@@ -255,7 +295,9 @@ class Suspects:
     def _start(
         self, trigger: Trigger, view: View, function: Callable[[Relation], Callable[..., None]]
     ) -> Callable[..., None]:
-        return compile_plan(self._plan(trigger, view), self._store, _Heads(trigger.clause, function))
+        annotation = self._writers.annotation if view is View.NEW else None
+        sink = _Heads(trigger.clause, function)
+        return compile_plan(self._plan(trigger, view), self._store, sink, annotation)
 
     def _plan(self, trigger: Trigger, view: View) -> Any:
         found = plan(
@@ -301,9 +343,21 @@ class Suspects:
                 return True
         return False
 
+    def latest(self, suspect: Suspect, key: Row) -> Any:
+        """Until when what holds now derives the row; -FOREVER if it does not."""
+        if suspect.tests is None:
+            suspect.tests = self._tests(suspect)
+        self._best[0] = -FOREVER
+        for tests in suspect.tests:
+            for test in tests:
+                test(key)
+        return self._best[0]
+
     def _tests(self, suspect: Suspect) -> list[list[Test]]:
         """Tests of a row, one a clause: those that read other components alone, and the rest."""
         found: list[list[Test]] = [[], []]
+        annotation = self._writers.annotation
+        sink: RowSink = Found() if annotation is None else _Latest(self._best)
         relation, arity = suspect.relation, suspect.changes.arity
         for over in unions_of(relation):
             for clause, place in self._heads.get(over, ()):
@@ -313,9 +367,12 @@ class Suspects:
                 self._store.prepare(made)
                 names = Names()
                 columns = [f"r{i}" for i in range(arity)]
-                block = CodeBlock(self._store, names, Found(), source=clause.rule)
+                block = CodeBlock(self._store, names, sink, annotation, source=clause.rule)
                 block.write(made, self._seen_as(relation, over, columns, names))
-                lines = ["def derived(k):", f"    {', '.join(columns)} = k", *block.lines, "    return False"]
+                lines = ["def derived(k):", f"    {', '.join(columns)} = k"]
+                if annotation is not None:
+                    lines.append(f"    e0 = {names.bind(FOREVER, 'ONE')}")
+                lines += [*block.lines, "    return False"]
                 found[inside].append(make("derived", "\n".join(lines) + "\n", names))
         return found
 

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from dotr.ir import Node, Var
 from dotr.joins.body import BodyPattern, View
-from dotr.joins.relations import ALL, is_aggregate, is_path
+from dotr.joins.relations import ALL, Relation, is_aggregate, is_path
 from dotr.joins.store import TripleIndex
 from dotr.rdf.background import Many
 from dotr.rdf.overlay import Changes, Row
@@ -36,6 +36,7 @@ class AccessWriter(Protocol):
     def annotated(self) -> bool: ...
     @property
     def one(self) -> str: ...
+    def kept(self, relation: Relation) -> str: ...
     def value(self, node: Node) -> str: ...
     def local(self) -> str: ...
     def let(self, node: Node, name: str | None = None) -> str: ...
@@ -163,6 +164,11 @@ class Access:
     def _note_added(self, row: str) -> None:
         """The annotation of a row that may be added or of the background."""
         if not self.block.annotated:
+            return
+        kept = self.block.kept(self.pattern.relation)
+        if kept:
+            if self.block.store.changing(self.pattern.relation):
+                self.block.note(f"{kept}.get({row}, {self.block.one})")
             return
         if self.over and self.base:
             self.block.note(f"{self._added()}.get({row}, {self.block.one})")

@@ -25,6 +25,7 @@ from dotr.joins.body import Assign, BodyPattern, Check, RowFilter, item_variable
 from dotr.joins.charging import CHUNK, Charges
 from dotr.joins.filters import positional_condition, positional_value
 from dotr.joins.planner import AntiJoin, JoinPlan, Probe, Step
+from dotr.joins.relations import Relation
 from dotr.joins.store import TripleIndex
 from dotr.joins.variables import expression_variables, nodes_variables
 from dotr.late import dataclass
@@ -41,11 +42,14 @@ class Annotation:
 
     `one` annotates the background and is neutral for `join`, which combines the rows of a body; `merge`
     combines derivations of one row. Plain triples have no annotation, and their code no trace of it.
+    `rows`: where the annotations of a relation's rows are kept by their keys, in the background and added
+    ones alike, `one` left out; without it the overlay has those of added rows.
     """
 
     one: object
     join: Callable[[Any, Any], Any]
     merge: Callable[[Any, Any], Any]
+    rows: Callable[[Relation], dict[Any, Any]] | None = None
 
 
 class Names:
@@ -340,6 +344,11 @@ class CodeBlock:
     def annotated(self) -> bool:
         return self._annotation is not None
 
+    def kept(self, relation: Relation) -> str:
+        """The name of the dict that has the annotations of a relation's rows; "" where the overlay has."""
+        rows = None if self._annotation is None else self._annotation.rows
+        return "" if rows is None else self.names.bind(rows(relation), "U")
+
     @property
     def one(self) -> str:
         if self._annotation is None:
@@ -406,7 +415,8 @@ class CodeBlock:
         local = self._notes[0]
         for note in self._notes[1:]:
             joined = self.local()
-            self.line(f"{joined} = {join}({local}, {note})")
+            least = f"{note} if {note} < {local} else {local}"
+            self.line(f"{joined} = {least if self._annotation.join is min else f'{join}({local}, {note})'}")
             local = joined
         return local
 

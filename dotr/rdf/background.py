@@ -17,7 +17,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from hashlib import blake2b
 from operator import itemgetter
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from dotr.errors import Diagnostic, EngineError
 from dotr.rdf.terms import Term, Triple
@@ -143,9 +143,9 @@ class Background:
             (self.forward, self._from, subject, object_),
             (self.backward, self._into, object_, subject),
         ):
-            left = _without(index[predicate][key], value)
-            if left is not None:
-                index[predicate][key] = left
+            values = index[predicate][key]
+            if values.__class__ is not str:
+                index[predicate][key] = _without(values, value)
                 continue
             del index[predicate][key]
             if predicates is not None:
@@ -169,12 +169,16 @@ class Background:
             values = forward.get(subject)
             if values is None:
                 forward[subject] = object_
+            elif values.__class__ is dict:
+                values[object_] = None
             else:
                 forward[subject] = _with(values, object_)
                 several_forward = True
             values = backward.get(object_)
             if values is None:
                 backward[object_] = subject
+            elif values.__class__ is dict:
+                values[subject] = None
             else:
                 backward[object_] = _with(values, subject)
                 several_backward = True
@@ -193,16 +197,20 @@ class Background:
         self.count -= len(rows)
         forward, backward = self.forward[predicate], self.backward[predicate]
         for subject, object_ in rows:
-            left = _without(forward[subject], object_)
-            if left is None:
+            values = forward[subject]
+            if values.__class__ is str:
                 del forward[subject]
+            elif values.__class__ is dict and len(values) > _LEAST + 1:
+                del values[object_]
             else:
-                forward[subject] = left
-            left = _without(backward[object_], subject)
-            if left is None:
+                forward[subject] = _without(values, object_)
+            values = backward[object_]
+            if values.__class__ is str:
                 del backward[object_]
+            elif values.__class__ is dict and len(values) > _LEAST + 1:
+                del values[subject]
             else:
-                backward[object_] = left
+                backward[object_] = _without(values, subject)
 
     def column(self, predicate: Term) -> Column:
         """subject → objects of a predicate, which is made if it is not there. `backward` has it too then."""
@@ -319,13 +327,16 @@ def content_hash(triples: Collection[Triple]) -> str:
     return f"{total % (1 << 128):032x}"
 
 
-def _with(values: Many, value: Term) -> Many:
-    """The values and one more, which is not among them. A dict is changed in place."""
-    if isinstance(values, str):
+def _with(values: Any, value: Term) -> Many:
+    """Many values, one of them of whatever kind, and one more, which is not among them. A dict is changed in
+    place. (`__class__`: this runs for every row that comes and goes, and isinstance takes a third of it.)
+    """
+    kind = values.__class__
+    if kind is str:
         return (values, value) if values < value else (value, values)
-    if isinstance(values, dict):
+    if kind is dict:
         values[value] = None
-        return values
+        return values  # type: ignore[no-any-return]  # a dict of terms
     if len(values) >= _MOST:
         found = dict.fromkeys(values)
         found[value] = None
@@ -334,18 +345,18 @@ def _with(values: Many, value: Term) -> Many:
     return (*values[:at], value, *values[at:])
 
 
-def _without(values: Many, value: Term) -> Many | None:
-    """The values but one; None if none is left. A dict is changed in place."""
-    if isinstance(values, str):
-        return None
-    if isinstance(values, tuple):
-        if len(values) <= _MOST:
-            at = values.index(value)
-            left = values[:at] + values[at + 1 :]
-            return left if len(left) > 1 else left[0]
-        values = dict.fromkeys(values)
-    del values[value]
-    return tuple(sorted(values)) if len(values) <= _LEAST else values
+def _without(values: Any, value: Term) -> Many:
+    """Several values but one. A dict is changed in place."""
+    left: Many
+    if values.__class__ is tuple and len(values) <= _MOST:
+        at = values.index(value)
+        left = values[:at] + values[at + 1 :] if len(values) > 2 else values[1 - at]
+    else:
+        left = dict.fromkeys(values) if values.__class__ is tuple else values
+        del left[value]
+        if len(left) <= _LEAST:
+            left = tuple(sorted(left))
+    return left
 
 
 def _open(

@@ -369,7 +369,7 @@ def imars(size: Size) -> Result:
     from . import lasting  # noqa: PLC0415  # other scenarios do not need it
 
     result = Result("imars", x="entering %")
-    window, steps = size.of(5_000, 1_000), 5 if size.quick else 11
+    window, steps = size.of(5_000, 1_000), 11 if size.quick else 21
     for share in (0.01, 0.05, 0.10, 0.25, 0.40, 0.50):
         took = lasting.imars_step(window, share, steps)
         result.rows.append({"entering %": round(share * 100), **{n: round(ms, 3) for n, ms in took.items()}})

@@ -1,0 +1,202 @@
+"""Ends of what was stated for a time: a look at a queue instead of deleting and deriving again.
+
+Place:   beside retraction.py, for programs without NOT and aggregates: maintenance.py has a change go through
+         here where statements have ends that are known when they begin.
+Method:  IMaRS (Barbieri et al. 2010, sec. 3) with lower bounds (bounds.py): rows that are due fall at once,
+         with nothing joined; only where some premise was stated again since, each of them is looked at, and
+         stays with the latest of its derivations' bounds. A deletion lowers bounds: the rows that may stand
+         on it are found by joins, as in delete and rederive, but for those whose bound is later than its own,
+         and get theirs anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from dotr.datalog.bounds import Bounds, Ends, Popped
+from dotr.datalog.clauses import Clauses
+from dotr.datalog.retraction import Retraction
+from dotr.datalog.statements import place_of
+from dotr.datalog.suspects import Suspect
+from dotr.events import FOREVER, Time
+from dotr.joins.body import AbsentPattern, BodyPattern
+from dotr.joins.relations import ALL, Relation, is_aggregate, is_clash, is_path
+from dotr.late import dataclass
+from dotr.rdf.overlay import Changes, Row
+from dotr.rdf.terms import RDF_TYPE, Triple
+
+
+def may_expire(clauses: Clauses) -> bool:
+    """Whether there are rules, and a row's derivations say until when it holds: no NOT, no aggregates, no
+    relations that others are part of.
+    """
+    if not clauses.all or clauses.all_aggregations or len(clauses.layers) > 1:
+        return False
+    relations = {head.pattern.relation for clause in clauses.all for head in clause.heads}
+    for clause in clauses.all:
+        if any(isinstance(item, AbsentPattern) for item in clause.items):
+            return False
+        relations |= {item.relation for item in clause.items if isinstance(item, BodyPattern)}
+    special = (is_aggregate, is_clash, is_path)
+    return not (relations & {ALL, RDF_TYPE} or any(test(r) for r in relations for test in special))
+
+
+@dataclass(frozen=True, slots=True)
+class UndoBounds:
+    """How to take the bounds of a change back, once its rows are."""
+
+    log: list[tuple[Ends, Row, Time | None]]
+    popped: Popped
+    fallen: list[tuple[Ends, Ends]]
+    added: list[tuple[Ends, list[Row]]]
+
+
+class Expiration:
+    """Owns the bounds, and what the open change takes out of their queue. `is_stated`: see Bounds."""
+
+    def __init__(self, is_stated: Callable[[Relation, Row], bool]) -> None:
+        self.bounds = Bounds(is_stated)
+        self._popped: Popped = []
+
+    def end_of(self, triple: Triple) -> Time:
+        """When the statement of a triple that is stated ends."""
+        relation, key = place_of(triple)
+        return self._end(relation, key)
+
+    def _end(self, relation: Relation, key: Row) -> Time:
+        found = self.bounds.own(relation).get(key)
+        return self.bounds.of(relation).get(key, FOREVER) if found is None else found
+
+    # -- a change
+
+    def begin(self, relation: Relation, key: Row, until: Time) -> None:
+        """A row that is there, and only derived, is stated."""
+        bound = self.bounds.of(relation).get(key, FOREVER)
+        if until > bound:
+            self.bounds.extend(relation, key, until)
+        elif until < bound:
+            self.bounds.set_own(relation, key, until)
+
+    def move(self, relation: Relation, key: Row, until: Time) -> bool:
+        """A statement ends at another time; whether what stands on it is in doubt."""
+        bound, before = self.bounds.of(relation).get(key, FOREVER), self._end(relation, key)
+        if until >= bound:
+            self.bounds.set_own(relation, key, None)
+            if until > bound:
+                self.bounds.extend(relation, key, until)
+            return False
+        self.bounds.set_own(relation, key, until)
+        return before == bound
+
+    def end(self, relation: Relation, keys: Iterable[Row], time: Time) -> list[tuple[Relation, Row]]:
+        """Statements end; those of them on which something may stand that is not just due."""
+        ends, own = self.bounds.of(relation), self.bounds.own(relation)
+        found: list[tuple[Relation, Row]] = []
+        for key in keys:
+            if own and key in own:
+                self.bounds.set_own(relation, key, None)
+            elif ends.get(key, FOREVER) > time:
+                found.append((relation, key))
+        return found
+
+    def fall(self, time: Time, doubts: list[tuple[Relation, Row]], retraction: Retraction) -> None:
+        """Take out what is due and what stands on rows in doubt; have back what is derived still."""
+        suspects, bounds = retraction.suspects, self.bounds
+        self._popped = popped = bounds.pop_due(time)
+        rows: list[tuple[Suspect, Row]] = []
+        look = bool(doubts)
+        for relation, due, keys in popped:
+            ends, suspect = bounds.of(relation), suspects.of(relation)
+            found = dict.fromkeys([key for key in keys if ends.get(key) == due])
+            retraction.take_out(suspect, found)
+            if look or due < bounds.looked_at:
+                look = True
+                rows += [(suspect, key) for key in found]
+        if doubts:
+            rows += self._standing_on(doubts, retraction)
+        if look:
+            self._rederive(rows, retraction)
+
+    def _standing_on(
+        self, doubts: list[tuple[Relation, Row]], retraction: Retraction
+    ) -> list[tuple[Suspect, Row]]:
+        """Rows that may have their bounds from rows in doubt: none whose own is later."""
+        of = self.bounds.of
+        latest = max(of(relation).get(key, FOREVER) for relation, key in doubts)
+        suspects = retraction.suspects
+        found: list[tuple[Suspect, Row]] = []
+        for relation, key in doubts:
+            suspects.doubter(relation)(*(key if isinstance(key, tuple) else (key,)))
+        queues = list(suspects.queues.values())
+        waiting = True
+        while waiting:
+            waiting = False
+            for queue in queues:
+                waiting = waiting or bool(queue)
+                for suspect, key in queue:  # grows while it is read
+                    if of(suspect.relation).get(key, FOREVER) <= latest:
+                        retraction.take_out(suspect, (key,))
+                        found.append((suspect, key))
+                        suspect.spread(key)
+                queue.clear()
+            queues = list(suspects.queues.values())
+        return found
+
+    def _rederive(self, rows: list[tuple[Suspect, Row]], retraction: Retraction) -> None:
+        """Of rows that were taken out those are put back that are stated, or derived from what is left."""
+        suspects, bounds, back = retraction.suspects, self.bounds, retraction.suspects.back
+        found: list[tuple[Suspect, Row, Time]] = []
+        for suspect, key in dict.fromkeys(rows):
+            relation = suspect.relation
+            own = self._end(relation, key) if suspect.stated(key) else -FOREVER
+            until = max(own, suspects.latest(suspect, key))
+            if until > -FOREVER:
+                self.bounds.set_own(relation, key, own if -FOREVER < own < until else None)
+                found.append((suspect, key, until))
+        for suspect, key, until in found:
+            bounds.set(suspect.relation, key, until)
+            retraction.put_back(suspect, key)
+        back += [(suspect, key) for suspect, key, _ in found]
+        for suspect, key in back:  # grows while it is read
+            suspect.again(key)
+        back.clear()
+
+    def commit(self, touched: Iterable[Changes]) -> UndoBounds:
+        """Rows that fell have no bounds any more. How to take all of the change's bounds back."""
+        bounds = self.bounds
+        fallen: list[tuple[Ends, Ends]] = []
+        added: list[tuple[Ends, list[Row]]] = []
+        for changes in touched:
+            ends, own = bounds.of(changes.relation), bounds.own(changes.relation)
+            if changes.removed:
+                for dropped in (ends, own) if own else (ends,):
+                    lost = {key: dropped.pop(key) for key in changes.removed if key in dropped}
+                    fallen.append((dropped, lost))
+            if changes.added:
+                added.append((ends, list(changes.added)))
+        undo = UndoBounds(list(bounds.log), self._popped, fallen, added)
+        bounds.log.clear()
+        self._popped = []
+        return undo
+
+    def undo(self, undo: UndoBounds) -> None:
+        """Take the bounds of a change back that was committed last."""
+        for ends, lost in undo.fallen:
+            ends.update(lost)
+        self.bounds.undo(undo.log)
+        for ends, keys in undo.added:
+            for key in keys:
+                ends.pop(key, None)
+        self.bounds.put_back(undo.popped)
+
+    def abandon(self, touched: Iterable[Changes]) -> None:
+        """Forget the open change; before the overlay forgets its rows."""
+        bounds = self.bounds
+        bounds.undo(bounds.log)
+        bounds.log.clear()
+        for changes in touched:
+            ends = bounds.of(changes.relation)
+            for key in changes.added:
+                ends.pop(key, None)
+        bounds.put_back(self._popped)
+        self._popped = []
