@@ -67,13 +67,22 @@ class Diagnostic:
 
 
 class DotrError(Exception):
-    """Base of all errors that a user can mend. `diagnostics` is never empty."""
+    """Base of all errors that a user can mend. `diagnostics` is never empty.
+
+    Its text is made when it is asked for: of a stream of refused documents nobody reads most.
+    """
 
     def __init__(self, diagnostics: Diagnostic | Sequence[Diagnostic]) -> None:
         self.diagnostics: tuple[Diagnostic, ...] = (
             (diagnostics,) if isinstance(diagnostics, Diagnostic) else tuple(diagnostics)
         )
-        super().__init__("\n".join(d.render() for d in self.diagnostics))
+        super().__init__()
+
+    def __str__(self) -> str:
+        return "\n".join(d.render() for d in self.diagnostics)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
 
     def __reduce__(self) -> tuple[type[DotrError], tuple[tuple[Diagnostic, ...]]]:
         return type(self), (self.diagnostics,)

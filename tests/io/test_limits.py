@@ -260,7 +260,7 @@ def test_a_long_message_is_read_in_linear_time(content: bytes) -> None:
 
 NAMES = ["1.jsonl.gz", "1.nq.gz", "1.trig.gz", "1.ttl.gz", "1.nt.gz", "1.rdf.gz"]
 FILLED = [(name, filling) for name in NAMES for filling in ("\n", "#\n", " ")]
-FILLED.remove(("1.jsonl.gz", "#\n"))  # each of these lines is a document, refused by itself
+FILLED.remove(("1.jsonl.gz", "#\n"))  # each of these lines is a document: see below
 
 
 @pytest.mark.parametrize(("name", "filling"), FILLED)
@@ -271,6 +271,16 @@ def test_what_is_decompressed_without_a_graph_is_bounded(tmp_path: Path, name: s
     graphs, found = refused(tmp_path, limit=6_000_000)
     assert graphs == 1
     assert "D2006" in found
+
+
+def test_documents_that_are_refused_are_no_graphs(tmp_path: Path) -> None:
+    lines = (b"#" * 9_999 + b"\n") * 1_200
+    (tmp_path / "1.jsonl.gz").write_bytes(gzip.compress(lines, 1))
+    graphs, found = refused(tmp_path / "1.jsonl.gz", limit=6_000_000)
+    assert graphs == 0
+    assert set(found[:-1]) == {"D2014"}
+    assert found[-1] == "D2006"
+    assert 500 < len(found) < 620
 
 
 def test_a_message_log_of_blank_lines_is_bounded(tmp_path: Path) -> None:

@@ -165,8 +165,11 @@ def _loaded(text: str, place: str) -> object:
         value, end = _value(text)
         if end == len(text) or text[end:].isspace():
             return value
-    except (ValueError, RecursionError):
-        pass  # told below, if it is not for blanks at the head
+    except ValueError as error:
+        if not text[:1].isspace():
+            raise _no_object(place, str(error)) from None
+    except RecursionError:
+        pass
     try:
         return json.loads(text)
     except ValueError as error:

@@ -211,7 +211,8 @@ class FileReader:
         number = 0
         for item in items:
             number = item.end
-            tap.settled()
+            if type(item) is TimedGraph:  # documents that are refused may be a bomb, too
+                tap.settled()
             yield item
             if isinstance(item, Mark) and item.how == "whole":
                 return  # the rest of the file was refused
