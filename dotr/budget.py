@@ -27,6 +27,9 @@ EXPRESSION: Final = 10
 KEPT: Final = 10
 """Units of a derived fact, or of a row that an operator makes, beside those of finding it: it is kept."""
 
+CHUNK: Final = 4096
+"""Units that add up in generated code before they are taken off the meter."""
+
 SLACK: Final = 16
 """Past this part of the budget work is abandoned and done again in the canonical way."""
 

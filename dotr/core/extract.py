@@ -13,12 +13,13 @@ from collections.abc import Iterable, Mapping
 from typing import NoReturn
 
 from dotr.budget import BUDGET, SLACK, Exhausted
+from dotr.codegen import source_of
 from dotr.core.following import Following, Moves
 from dotr.core.query_units import SharedQuery, UnitMaker, shared_queries
 from dotr.events import Fact, Time
 from dotr.ir import Select
 from dotr.joins.describe import Shorten, describe
-from dotr.joins.emit import compile_plan, source_of
+from dotr.joins.emit import compile_plan
 from dotr.joins.relations import Relation
 from dotr.joins.store import TripleIndex
 from dotr.late import dataclass

@@ -12,8 +12,8 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import TypeAlias
 
+from dotr.codegen import Names, make
 from dotr.ir import Every, Fresh, Rule, TemplateNode, TemplateTriple, TemplateVar
-from dotr.joins.emit import Names, make
 from dotr.rdf.terms import PROV_GENERATED_AT_TIME, Term, Triple
 
 _LONG = 64  # triples of a template

@@ -15,13 +15,14 @@ from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any, TypeAlias
 
+from dotr.codegen import Names, make
 from dotr.datalog.bounds import Bounds
 from dotr.datalog.clauses import Clause
 from dotr.datalog.restrictions import UNRESTRICTED, Adder, Restrictions, checked
 from dotr.datalog.triggers import DirectTrigger, Trigger, Triggers
 from dotr.events import FOREVER
 from dotr.ir import Node
-from dotr.joins.emit import CodeBlock, Names, Value, make
+from dotr.joins.emit import CodeBlock, Value
 from dotr.joins.planner import JoinPlan, plan
 from dotr.joins.relations import ALL, Relation, class_relation, is_aggregate, is_clash, is_class
 from dotr.joins.store import TripleIndex

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, TypeAlias
 
+from dotr.codegen import Names, make
 from dotr.datalog.clauses import Clause
 from dotr.datalog.components import Component, Components, unions_of
 from dotr.datalog.inserters import Inserters
@@ -20,7 +21,7 @@ from dotr.datalog.triggers import Trigger, Triggers
 from dotr.events import FOREVER
 from dotr.ir import Node
 from dotr.joins.body import BodyPattern, Item, View
-from dotr.joins.emit import CodeBlock, Found, Names, RowSink, Value, compile_plan, make
+from dotr.joins.emit import CodeBlock, Found, RowSink, Value, compile_plan
 from dotr.joins.planner import plan
 from dotr.joins.relations import ALL, Relation, class_relation, is_class
 from dotr.joins.store import TripleIndex

@@ -32,10 +32,11 @@ What is where
     body.py       Pattern Absent Guard Assign Check, View
     planner.py    items in order: Plan
     store.py      background + overlay + tables, generic lookup
-    walk.py       plan → rows, plainly
-    emit.py       plan → generated function; sinks; Annotation (the seam)
+    interpreter.py  plan → rows, plainly
+    emit.py       plan → generated function (codegen.py); sinks; Annotation (the seam)
     access.py     code for one pattern
-    guards.py     expressions over rows
+    filters.py    expressions over rows
+    paths.py      property paths, over automaton.py and components.py
     charging.py   what generated code charges for its loops
     describe.py   plan → text
 
@@ -43,9 +44,10 @@ Not handled here: OPTIONAL, MINUS, UNION, groups (sparql/ builds them over these
 patterns (variables), and equality by value (joins compare terms, filters compare values).
 """
 
+from dotr.codegen import source_of
 from dotr.joins.body import AbsentPattern, Assign, BodyPattern, Check, Item, RowFilter, View, triple_pattern
 from dotr.joins.describe import describe
-from dotr.joins.emit import Annotation, Found, Rows, RowSink, compile_plan, source_of
+from dotr.joins.emit import Annotation, Found, Rows, RowSink, compile_plan
 from dotr.joins.interpreter import walk
 from dotr.joins.planner import JoinPlan, Sizes, delta_views, plan, withdrawn_views
 from dotr.joins.relations import ALL, Relation, class_relation, relation_of

@@ -17,9 +17,6 @@ from dotr.joins.body import BodyPattern
 from dotr.joins.describe import pattern_text
 from dotr.late import dataclass
 
-CHUNK = 4096
-"""Units that add up before they are taken off the meter."""
-
 
 class Spent:
     """What generated code calls to take units off a meter: (units, the length of each loop it is in)."""

@@ -14,22 +14,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import chain
-from types import CodeType
 from typing import Any, Protocol, assert_never
 
 from dotr.budget import Meter
+from dotr.codegen import Names, make
 from dotr.ir import Node, Var
 from dotr.joins.access import Access
 from dotr.joins.body import Assign, BodyPattern, Check, RowFilter, item_variables
-from dotr.joins.charging import CHUNK, Charges
+from dotr.joins.charging import Charges
 from dotr.joins.filters import positional_condition, positional_value
 from dotr.joins.planner import AntiJoin, JoinPlan, Probe, Step
 from dotr.joins.relations import Relation
 from dotr.joins.store import TripleIndex
 from dotr.joins.variables import expression_variables, nodes_variables
 from dotr.late import dataclass
-from dotr.rdf.background import has
 
 _DEEPEST = 15  # nested loops in one function
 
@@ -50,36 +48,6 @@ class Annotation:
     join: Callable[[Any, Any], Any]
     merge: Callable[[Any, Any], Any]
     rows: Callable[[Relation], dict[Any, Any]] | None = None
-
-
-class Names:
-    """Owns the namespace of one generated function: every object that is no local comes in through it."""
-
-    def __init__(self) -> None:
-        self.namespace: dict[str, object] = {
-            "__builtins__": {},
-            "STR": str,
-            "HAS": has,
-            "CHAIN": chain,
-            "TUPLE": tuple,
-            "LEN": len,
-            "CHUNK": CHUNK,
-        }
-        self._bound: dict[int, str] = {}
-        self._count = 0
-
-    def bind(self, value: object, prefix: str) -> str:
-        """The name of an object, the same for the same object while nobody gives the name to another."""
-        name = self._bound.get(id(value))
-        if name is None or self.namespace[name] is not value:
-            name = f"{prefix}{self._count}"
-            self._count += 1
-            self._bound[id(value)] = name
-            self.namespace[name] = value  # which also keeps its id alive
-        return name
-
-    def constant(self, term: str) -> str:
-        return self.bind(term, "K")
 
 
 class Wakeable(Protocol):
@@ -177,27 +145,6 @@ class Found:
 
     def tail(self, names: Names) -> list[str]:
         return ["return False"]
-
-
-_CODE: dict[str, CodeType] = {}
-
-
-def make(name: str, source: str, names: Names) -> Callable[..., Any]:
-    """The function that the source defines. Functions of one shape share their code."""
-    code = _CODE.get(source)
-    if code is None:
-        if len(_CODE) > 10_000:
-            _CODE.clear()
-        code = _CODE[source] = compile(source, f"<generated {name}>", "exec")
-    exec(code, names.namespace)  # noqa: S102  # source made of templates below; no user text is in it
-    function: Callable[..., Any] = names.namespace[name]  # type: ignore[assignment]  # the source defines it
-    function.__dotr_source__ = source  # type: ignore[attr-defined]  # read by `dotr plan --code`
-    return function
-
-
-def source_of(function: Callable[..., Any]) -> str:
-    """The source a generated function was made from."""
-    return str(function.__dotr_source__)  # type: ignore[attr-defined]  # set by make
 
 
 def compile_plan(

@@ -15,10 +15,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from dotr.budget import EXPRESSION, KEPT, Factor, Meter
+from dotr.codegen import Names, make
 from dotr.ir.datalog import BindAtom, FilterAtom
 from dotr.ir.expressions import Expression, Var
 from dotr.ir.lars import Argument
-from dotr.joins.emit import Names, make
 from dotr.joins.filters import Moment, positional_condition, positional_value
 from dotr.joins.variables import expression_variables
 from dotr.lars.sinks import Pile

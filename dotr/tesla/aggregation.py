@@ -11,11 +11,11 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import Any
 
+from dotr.codegen import CodeSource
 from dotr.expressions.aggregates import summarise
 from dotr.ir.rules import Summarise
 from dotr.rdf.terms import Term, integer
 from dotr.tesla import selection
-from dotr.tesla.code import CodeSource
 from dotr.tesla.columns import Column
 from dotr.tesla.plan import RunningTotal, Step
 from dotr.tesla.scope import Scope

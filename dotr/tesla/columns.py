@@ -14,10 +14,10 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Generic, assert_never, cast
 
+from dotr.codegen import CodeSource
 from dotr.events import Clock, Fact, Time
 from dotr.ir.expressions import Attribute, Expression
 from dotr.tesla.buckets import BucketKind, TotalKind, in_order, kind_of, own_condition, own_getter
-from dotr.tesla.code import CodeSource
 from dotr.tesla.conditions import conjunction
 from dotr.tesla.keys import B, Key, KeyIndex, PartialKey, equality_class
 from dotr.tesla.plan import ColumnSpec, FactLog, LastValue, MonotonicStack, Ranked, RunningTotal

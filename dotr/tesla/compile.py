@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, assert_never
 
 from dotr.budget import Exhausted
+from dotr.codegen import CodeSource
 from dotr.events import Clock, Fact, RawMatch, Time
 from dotr.expressions.functions import makes_text
 from dotr.ir.expressions import Const, Expression
@@ -24,7 +25,6 @@ from dotr.ir.rules import Absent, Between, Binding, Choose, Rule, Selection, Sum
 from dotr.late import dataclass
 from dotr.rdf.terms import Term
 from dotr.tesla import aggregation, negation, selection
-from dotr.tesla.code import CodeSource
 from dotr.tesla.columns import Column
 from dotr.tesla.conditions import NOW, names, parts
 from dotr.tesla.plan import LastValue, MonotonicStack, Ranked, RulePlan, RunningTotal, Step

@@ -28,6 +28,8 @@ def computed_heads(program: Program, computed: Collection[tuple[str, str]]) -> I
     to be computed. They can be an xsd:float, as those of WITH.
     """
     lars = program.lars
+    if not lars.rules:
+        return
     attributes = {name: select.variables for name, select in program.selects.items()}
     attributes |= {rule.name: tuple(b.variable for b in rule.bindings) for rule in program.rules}
     attributes |= lars.attributes

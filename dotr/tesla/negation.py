@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from dotr.codegen import CodeSource
 from dotr.tesla import selection
-from dotr.tesla.code import CodeSource
 from dotr.tesla.columns import Column
 from dotr.tesla.plan import LastValue, MonotonicStack, Step
 from dotr.tesla.scope import Scope

@@ -11,12 +11,12 @@ from collections.abc import Callable
 from dataclasses import field
 from typing import Any, assert_never
 
+from dotr.codegen import CodeSource
 from dotr.events import Clock
 from dotr.expressions.evaluate import compile_condition, compile_expression
 from dotr.ir.expressions import Attribute, Const, Expression, TimeOf, Var
 from dotr.late import dataclass
 from dotr.rdf.terms import Term
-from dotr.tesla.code import CodeSource
 from dotr.tesla.conditions import NOW, names
 from dotr.tesla.work import RuleWork
 

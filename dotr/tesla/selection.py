@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, assert_never
 
+from dotr.codegen import CodeSource
 from dotr.ir.rules import Between, Choose, Selection, Within
 from dotr.tesla.buckets import JoinedLog
-from dotr.tesla.code import CodeSource
 from dotr.tesla.columns import Column
 from dotr.tesla.plan import LastValue, MonotonicStack, Ranked, Step
 from dotr.tesla.running_aggregates import JoinedTotal

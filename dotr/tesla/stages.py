@@ -18,9 +18,9 @@ from dataclasses import field
 from itertools import accumulate
 from typing import Final, TypeAlias
 
+from dotr.codegen import CodeSource, Reserved
 from dotr.ir.rules import Choose, Conjunct, Rule, Summarise
 from dotr.late import dataclass
-from dotr.tesla.code import CodeSource, Reserved
 
 TRIGGER: Final = ""
 """The name of the first step of a rule whose trigger facts are some of those that it is given."""

@@ -21,6 +21,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any
 
+from dotr.codegen import CodeSource
 from dotr.events import Fact, Time
 from dotr.expressions.operators import at_most, less
 from dotr.ir.expressions import Attribute, Call, Const, Expression
@@ -28,7 +29,6 @@ from dotr.late import dataclass
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import Term
 from dotr.rdf.values import EXACT, Single, decode
-from dotr.tesla.code import CodeSource
 from dotr.tesla.conditions import OWN
 
 _MIRRORED = {">": "<", "<": ">", ">=": "<=", "<=": ">="}

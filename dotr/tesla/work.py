@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dotr.budget import EXPRESSION, KEPT, Factor, Meter
+from dotr.codegen import CodeSource, Reserved
 from dotr.ir.expressions import Attribute, Const, Expression, Var
 from dotr.late import dataclass
-from dotr.tesla.code import CodeSource, Reserved
 
 
 class _Spent:

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dotr.codegen import source_of
 from dotr.ir import Var
 from dotr.joins.body import BodyPattern, Item, triple_pattern
-from dotr.joins.emit import Annotation, compile_plan, source_of
+from dotr.joins.emit import Annotation, compile_plan
 from dotr.joins.planner import plan
 from dotr.joins.store import TripleIndex
 from dotr.rdf.background import Background

@@ -5,10 +5,11 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dotr.codegen import Names, source_of
 from dotr.ir import Var
 from dotr.joins.body import BodyPattern, View, bound_by, triple_pattern
 from dotr.joins.describe import describe
-from dotr.joins.emit import Found, Names, compile_plan, source_of
+from dotr.joins.emit import Found, compile_plan
 from dotr.joins.interpreter import walk
 from dotr.joins.planner import delta_views, plan, withdrawn_views
 from dotr.joins.store import TripleIndex

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, TypeAlias
 
+from dotr.codegen import execute
 from dotr.core.parts import Part
 from dotr.errors import DataError, Diagnostic
 from dotr.events import Message, Time
@@ -247,8 +248,7 @@ class _Writer:
         rows = f"for {', '.join(terms)}, in zip({', '.join(terms)})" if terms else "for _ in columns[0]"
         many = "\n".join(f"    {line}" for line in [*self._columns, f"return ({result} {rows})"])
         text = f"def part(cells):\n{body}\n\ndef parts(columns):\n{many}\n"
-        scope = dict(self._names)
-        exec(compile(text, f"<{len(self._lines)} cells>", "exec"), scope)  # noqa: S102  # names and numbers of this module alone
+        scope = execute(text, f"<{len(self._lines)} cells>", dict(self._names))
         return scope["part"], scope["parts"]
 
     def _term(self, slot: Slot) -> tuple[str, bool]:

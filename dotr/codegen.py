@@ -1,24 +1,82 @@
-"""Python source that is written line by line, and the values it names.
+"""Functions that are written as Python source: names, lines, and the one place where they are compiled.
 
-Place:   columns.py and compile.py write functions with it; nothing else in tesla/ makes code.
-Method:  text holds names this package chose and small numbers only; whatever a user wrote (constants,
-         durations, conditions) goes in through the namespace. Equal texts are compiled once, so rules of one
-         shape share their code.
+Place:   whoever generates code writes it with this: joins/, datalog/, lars/, tesla/, core/templates.py, and
+         io/tables/ for mappings.
+Method:  text holds names this package chose and small numbers only; whatever a user wrote (terms, durations,
+         conditions) goes in through the namespace. Equal texts are compiled once, so that rules and plans of
+         one shape share their code.
 Why not: closures over closures: each hop costs a call, and a rule has a dozen.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import contextmanager
-from functools import lru_cache
-from types import CodeType
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from dotr.budget import CHUNK
 from dotr.late import dataclass
+from dotr.rdf.background import has
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from types import CodeType
+
+_CODE: dict[str, CodeType] = {}
+
+
+def execute(source: str, name: str, namespace: dict[str, Any]) -> dict[str, Any]:
+    """The namespace after the source, which defines functions in it; `name` is its file in tracebacks."""
+    code = _CODE.get(source)
+    if code is None:
+        if len(_CODE) > 10_000:
+            _CODE.clear()
+        code = _CODE[source] = compile(source, name, "exec")
+    exec(code, namespace)  # noqa: S102  # text of this package alone, see Method
+    return namespace
+
+
+def make(name: str, source: str, names: Names) -> Callable[..., Any]:
+    """The function that the source defines, over the objects that `names` bound."""
+    execute(source, f"<generated {name}>", names.namespace)
+    function: Callable[..., Any] = names.namespace[name]  # type: ignore[assignment]  # the source defines it
+    function.__dotr_source__ = source  # type: ignore[attr-defined]  # read by `dotr plan --code`
+    return function
+
+
+def source_of(function: Callable[..., Any]) -> str:
+    """The source that `make` made a function from."""
+    return str(function.__dotr_source__)  # type: ignore[attr-defined]  # set by make
+
+
+class Names:
+    """Owns the namespace of one generated function: every object that is no local comes in through it."""
+
+    def __init__(self) -> None:
+        self.namespace: dict[str, object] = {
+            "__builtins__": {},
+            "STR": str,
+            "HAS": has,
+            "CHAIN": chain,
+            "TUPLE": tuple,
+            "LEN": len,
+            "CHUNK": CHUNK,
+        }
+        self._bound: dict[int, str] = {}
+        self._count = 0
+
+    def bind(self, value: object, prefix: str) -> str:
+        """The name of an object, the same for the same object while nobody gives the name to another."""
+        name = self._bound.get(id(value))
+        if name is None or self.namespace[name] is not value:
+            name = f"{prefix}{self._count}"
+            self._count += 1
+            self._bound[id(value)] = name
+            self.namespace[name] = value  # which also keeps its id alive
+        return name
+
+    def constant(self, term: str) -> str:
+        return self.bind(term, "K")
 
 
 @dataclass(slots=True)
@@ -103,12 +161,6 @@ class CodeSource:
                 " return run",
             ]
         )
-        scope: dict[str, Any] = {}
-        exec(_compiled(text), scope)  # noqa: S102  # text of this package alone, see Method
+        scope = execute(text, "<rule>", {})
         made: Callable[..., Any] = scope["make"](**self._names)
         return made
-
-
-@lru_cache(maxsize=4096)
-def _compiled(text: str) -> CodeType:
-    return compile(text, "<rule>", "exec")
