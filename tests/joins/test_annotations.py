@@ -99,6 +99,5 @@ def test_plain_code_has_no_trace_of_annotations() -> None:
     found = plan([triple_pattern(Var("y"), Q, Var("z"))], [Var("z")], store, trigger=_RULES[0][0])
     plain = compile_plan(found, store)
     annotated = compile_plan(found, store, annotation=EXPIRATION)
-    assert "JOIN" in source_of(annotated)
-    assert "JOIN" not in source_of(plain)
+    assert "e0" in source_of(annotated)
     assert "e0" not in source_of(plain)
