@@ -9,7 +9,7 @@ Why not: asking every query at every instant: a graph would cost the number of r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import NoReturn
 
 from dotr.budget import BUDGET, SLACK, Exhausted
@@ -23,7 +23,7 @@ from dotr.joins.emit import compile_plan
 from dotr.joins.relations import Relation
 from dotr.joins.store import TripleIndex
 from dotr.late import dataclass
-from dotr.rdf.terms import Term, Triple
+from dotr.rdf.terms import Term
 from dotr.sparql.algebra import patterns_of
 from dotr.sparql.distribution import Distribution, Shares
 from dotr.sparql.full import Explosion
@@ -120,10 +120,12 @@ class Extractor:
         assert self._following is not None, "made with `kept`"
         return self._following.moves()
 
-    def settle(self, moves: Moves, added: Iterable[Triple], removed: Iterable[Triple]) -> None:
-        """That change is committed, and these are its triples. Backwards: it is taken back."""
+    def settle(self, moves: Moves) -> None:
+        """That change is committed; the negative: it is taken back."""
         assert self._following is not None, "made with `kept`"
-        self._following.settle(moves, added, removed)
+        if not moves:
+            return
+        self._following.settle(moves)
         self._always = [unit for unit in self.units if unit.always]
 
     def facts(self, time: Time, now: Term | None = None) -> dict[str, list[Fact]]:

@@ -14,7 +14,6 @@ from dotr.core.query_units import UnitMaker
 from dotr.joins.relations import Relation
 from dotr.joins.store import TripleIndex
 from dotr.late import dataclass
-from dotr.rdf.terms import Triple
 from dotr.sparql.compiled import CompiledQuery
 from dotr.sparql.operators import Change
 from dotr.sparql.units import IncrementalView, Interpreted, QueryUnit
@@ -27,9 +26,15 @@ class Moves:
     changes: tuple[tuple[IncrementalView, Sequence[Change]], ...] = ()
     asked: tuple[Interpreted, ...] = ()
 
+    def __bool__(self) -> bool:
+        return bool(self.changes or self.asked)
+
     def __neg__(self) -> Moves:
         back = ((unit, [(row, -n) for row, n in changes]) for unit, changes in self.changes)
         return Moves(tuple(back), self.asked)
+
+
+_NONE = Moves()
 
 
 class Following:
@@ -50,6 +55,8 @@ class Following:
 
     def moves(self) -> Moves:
         """What the open change does. Raises Exhausted, whose source is a unit."""
+        if not (self._views or self._fallbacks):
+            return _NONE
         touched = [changes.relation for changes in self._kept.overlay.touched]
         woken = {id(query): (unit, query) for r in touched for unit, query in self._views.get(r, ())}
         found = []
@@ -62,7 +69,7 @@ class Following:
         asked = dict.fromkeys(unit for r in touched for unit in self._fallbacks.get(r, ()))
         return Moves(tuple(found), tuple(asked))
 
-    def settle(self, moves: Moves, added: Iterable[Triple], removed: Iterable[Triple]) -> None:
+    def settle(self, moves: Moves) -> None:
         for unit, changes in moves.changes:
             unit.settle(changes)
         for fallback in moves.asked:

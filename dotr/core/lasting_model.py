@@ -13,8 +13,10 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
+from typing import NamedTuple
 
 from dotr.budget import BUDGET, Exhausted, Meter, at_deployment
+from dotr.core.constants_read import reader_of
 from dotr.core.enrich import wanted
 from dotr.core.extract import Extractor, needed
 from dotr.core.following import Moves
@@ -23,11 +25,11 @@ from dotr.datalog.maintenance import Maintained
 from dotr.datalog.materialiser import Limits, Materialiser, clash_found
 from dotr.datalog.owl_lists import is_list_triple, rules_over
 from dotr.datalog.schema import SAME_AS, is_schema, schema_triples
-from dotr.errors import DataError
+from dotr.errors import DataError, ProgramError
 from dotr.events import Clock, Fact, Time
 from dotr.ir import Entailment, Program, Select
 from dotr.joins.relations import ALL, Relation, class_relation, holding, relation_of
-from dotr.late import dataclass
+from dotr.joins.store import EVERYTHING
 from dotr.rdf.terms import RDF_TYPE, Triple
 from dotr.sparql.operators import Change, Row
 from dotr.sparql.standing import StandingQuery, standing_query
@@ -40,8 +42,7 @@ _EPOCHS = 8
 """So often plans are made anew for relations nobody declared, before all are taken to change."""
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
+class Settled(NamedTuple):
     """A change that was committed: how the standing answers changed, and what takes it back."""
 
     differences: Differences
@@ -75,18 +76,26 @@ class LastingModel:
         self._unions = needed(program.selects) & {ALL, RDF_TYPE}
         self._epochs = 0
         rules = rules_over(program, stated)
+        may_matter = None
+        if program.entailment is Entailment.NONE and not materialize_all:
+            may_matter = reader_of(program.selects.values(), rules)
+        self._may_matter = may_matter
         self.kept = Maintained(
             rules,
-            stated,
+            stated if may_matter is None else [triple for triple in stated if may_matter(triple)],
             needed=wanted(program, materialize_all),
             changing=_declared(program),
             unions=self._unions,
             ends=ends if _over_windows(program) else None,
             limits=Limits(budget=budget),
         )
-        self.aside = {triple for triple in stated if not self.kept.keeps(triple)}
+        self.aside = {triple for triple in stated if not self._keeps(triple)}
         """What is stated and nothing reads."""
+        self._over_basics = self.over_schema or program.entailment is Entailment.OWL2RL
         self._make()
+
+    def _keeps(self, triple: Triple) -> bool:
+        return self.kept.keeps(triple) and (self._may_matter is None or self._may_matter(triple))
 
     def _make(self) -> None:
         """Plans over the index as it is."""
@@ -135,8 +144,10 @@ class LastingModel:
         try:
             yield
         except Exhausted as exhausted:
-            name = self._names.get(select, "")
-            raise much_work_of(exhausted, name, select, limit, "over what lasts") from None
+            raise self._much_work(exhausted, select, limit) from None
+
+    def _much_work(self, exhausted: Exhausted, select: Select, limit: int) -> ProgramError:
+        return much_work_of(exhausted, self._names.get(select, ""), select, limit, "over what lasts")
 
     @property
     def over_schema(self) -> bool:
@@ -165,8 +176,43 @@ class LastingModel:
         """Commit a change of what is stated, as StatedChange has it. Raises DataError, ProgramError where M
         contradicts itself or explodes, SchemaChange where it is to be closed anew; nothing has changed then.
         """
+        may_matter = self._may_matter
+        if may_matter is None:
+            put, taken = self._put_aside(begun, ended)
+        else:
+            all_begun, all_ended, begun, ended = begun, ended, {}, []
+            put, taken = self._put_aside(all_begun, all_ended)
+            if len(put) < len(all_begun):
+                begun = {triple: end for triple, end in all_begun.items() if may_matter(triple)}
+            if len(taken) < len(all_ended):
+                ended = [triple for triple in all_ended if may_matter(triple)]
+            moved = {triple: end for triple, end in moved.items() if may_matter(triple)} if moved else moved
+        try:
+            if begun or ended or moved or may_matter is None:
+                differences, undo = self._move(begun, ended, time, moved, check=check)
+            else:
+                differences, undo = {}, _nothing
+        except BaseException:
+            self._take_back(put, taken)
+            raise
+
+        def back() -> None:
+            undo()
+            self._take_back(put, taken)
+
+        return Settled(differences, back)
+
+    def _move(
+        self,
+        begun: Mapping[Triple, Time],
+        ended: Collection[Triple],
+        time: Time,
+        moved: Mapping[Triple, Time],
+        *,
+        check: bool,
+    ) -> tuple[Differences, Callable[[], None]]:
         kept = self.kept
-        if self._schema_among(begun) or self._schema_among(ended):
+        if self._over_basics and (self._schema_among(begun) or self._schema_among(ended)):
             raise SchemaChange
         self._widen(begun, ended)
         if kept.expires:
@@ -174,7 +220,8 @@ class LastingModel:
         else:
             kept.open(begun, ended)
         try:
-            if kept.touches(kept.closed.instantiated.watched):
+            watched = kept.closed.instantiated.watched
+            if watched and kept.touches(watched):
                 raise SchemaChange
             if check:
                 self.check()
@@ -184,22 +231,17 @@ class LastingModel:
             self._forget()
             kept.abandon()
             raise
-        changed = kept.changed()
-        backs = [query.settle(changed.added, changed.removed) for _, query, _ in differences]
-        self._forget()
+        backs = [query.settle() for _, query, _ in differences]
         undo = kept.commit()
-        self._extract.settle(moves, changed.added, changed.removed)
-        put, taken = self._put_aside(begun, ended)
+        self._extract.settle(moves)
 
         def back() -> None:
             kept.undo(undo)
-            self._extract.settle(-moves, changed.removed, changed.added)
+            self._extract.settle(-moves)
             for settled in backs:
                 settled()
-            self.aside.difference_update(put)
-            self.aside.update(taken)
 
-        return Settled({select: moved for select, _, moved in differences if moved}, back)
+        return {select: changes for select, _, changes in differences if changes}, back
 
     def _differences(self) -> list[tuple[Select, StandingQuery, Sequence[Change]]]:
         """Of every standing query that the open change may touch. (The hash of a Select is that of all its
@@ -210,9 +252,13 @@ class LastingModel:
             for one in self._woken.get(changes.relation, ()):
                 woken[id(one[1])] = one
         found: list[tuple[Select, StandingQuery, Sequence[Change]]] = []
+        limit = at_deployment(self._budget, len(self.kept.index))
         for select, query in woken.values():
-            with self._working(select):
+            self._meter.open(limit)
+            try:
                 found.append((select, query, query.moved()))
+            except Exhausted as exhausted:
+                raise self._much_work(exhausted, select, limit) from None
         return found
 
     def _moves(self) -> Moves:
@@ -232,12 +278,17 @@ class LastingModel:
     def _put_aside(
         self, begun: Iterable[Triple], ended: Iterable[Triple]
     ) -> tuple[list[Triple], list[Triple]]:
-        keeps = self.kept.keeps
-        put = [triple for triple in begun if not keeps(triple) and triple not in self.aside]
-        taken = [triple for triple in ended if triple in self.aside]
-        self.aside.difference_update(taken)
-        self.aside.update(put)
+        """Take note of what nothing reads: what of it begins, and what ends."""
+        aside, keeps = self.aside, self._keeps
+        taken = [triple for triple in ended if triple in aside]
+        aside.difference_update(taken)
+        put = [triple for triple in begun if not keeps(triple)]
+        aside.update(put)
         return put, taken
+
+    def _take_back(self, put: Iterable[Triple], taken: Iterable[Triple]) -> None:
+        self.aside.difference_update(put)
+        self.aside.update(taken)
 
     def _schema_among(self, triples: Iterable[Triple]) -> bool:
         """Whether the rules may be others over these triples."""
@@ -248,6 +299,8 @@ class LastingModel:
     def _widen(self, *changes: Iterable[Triple]) -> None:
         """Open an epoch for relations that were taken not to change."""
         kept = self.kept
+        if kept.general is EVERYTHING:
+            return
         new = {holding(t)[0] for part in changes for t in part if kept.keeps(t)}
         new = {relation for relation in new if relation not in kept.general}
         if new:
@@ -279,6 +332,10 @@ class LastingModel:
             return {*self.aside, *instants.state()}
         finally:
             instants.forget()
+
+
+def _nothing() -> None:
+    """Nothing was done that could be taken back."""
 
 
 def _declared(program: Program) -> list[Relation] | None:

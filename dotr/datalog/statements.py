@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from dotr.joins.relations import Relation, class_relation, is_class
 from dotr.late import dataclass
@@ -39,8 +39,7 @@ class Statements:
         return lambda key: (key not in derived and key not in ended) or key in begun
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """What a change did to one relation, by keys of rows: rows that came and went, and rows that are only
     derived since (`marked`) or were so before (`unmarked`).
     """
@@ -52,8 +51,7 @@ class Step:
     unmarked: Collection[Row] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Undo:
+class Undo(NamedTuple):
     """How to take a change out of the index again, and the bounds of its rows."""
 
     steps: list[Step]

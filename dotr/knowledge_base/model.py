@@ -254,7 +254,7 @@ class Model:
             self._refuse(kept, ill_typed)
         moved = {select: query.moved() for select, query in standing.items()}
         for query in standing.values():
-            query.settle(net.added, net.removed)
+            query.settle()
         return Outcome(net, {select: rows for select, rows in moved.items() if rows}, useless), ill_typed
 
     def _change_rules(

@@ -265,10 +265,11 @@ class Leaf:
 
     def changes(self) -> list[Change]:
         found: list[Change] = []
+        limit = self._limit
         for delta in self.deltas:
             if delta.awake:
                 rows: list[Row] = []
-                delta.run(bounded(rows, self._limit))
+                delta.run(rows.append if limit >= NO_LIMIT else bounded(rows, limit))
                 if self.finish is not None:
                     rows = self.finish(rows)
                 sign = 1 if delta.view is View.ADDED else -1

@@ -19,7 +19,6 @@ from dotr.ir import Select
 from dotr.joins.body import View
 from dotr.joins.relations import Relation
 from dotr.joins.store import TripleIndex
-from dotr.rdf.terms import Triple
 from dotr.sparql.building import Builder
 from dotr.sparql.compiled import CompiledQuery
 from dotr.sparql.distribution import attributes
@@ -46,8 +45,8 @@ class StandingQuery(Protocol):
     def moved(self) -> list[Change]:
         """How the answers, as `shown` makes them, change by the open change; consolidated."""
 
-    def settle(self, added: Iterable[Triple], removed: Iterable[Triple]) -> Callable[[], None]:
-        """The open change, whose triples these are, is committed. What takes that back."""
+    def settle(self) -> Callable[[], None]:
+        """The open change is committed. What takes that back."""
 
     def forget(self) -> None:
         """The open change is abandoned."""
@@ -106,7 +105,7 @@ class CompiledStanding:
             self._moved = consolidated((self._shown(row), n) for row, n in changes)
         return self._moved
 
-    def settle(self, added: Iterable[Triple], removed: Iterable[Triple]) -> Callable[[], None]:
+    def settle(self) -> Callable[[], None]:
         query = self._query
         changes = query.changes()
         query.settle(changes)
@@ -149,7 +148,7 @@ class InterpretedStanding:
         changes.subtract(before)
         return consolidated(changes.items())
 
-    def settle(self, added: Iterable[Triple], removed: Iterable[Triple]) -> Callable[[], None]:
+    def settle(self) -> Callable[[], None]:
         before = self._answers
         self._answers, self._now = self._now, None
 

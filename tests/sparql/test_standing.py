@@ -42,12 +42,11 @@ def test_a_change_gives_the_difference_of_the_answers(
     for insert, delete, taken_back in changes:
         kept.open(insert, delete)
         moved = standing.moved()
-        changed = kept.changed()
         after = _asked(literal, closure(datalog, (stated - set(delete)) | set(insert)))
         difference = Counter(after)
         difference.subtract(before)
         assert dict(moved) == {row: n for row, n in difference.items() if n}, query_text(select)
-        back = standing.settle(changed.added, changed.removed)
+        back = standing.settle()
         undo = kept.commit()
         assert Counter(standing.answers()) == after
         if taken_back:
