@@ -3,7 +3,8 @@
 Place:   reading.py, on the driver; tasks read between the cuts with the usual readers.
 Method:  JSON lines are cut at any line. N-Quads are cut where one graph ends and the next begins:
          neighbouring lines belong together when they are about one graph, as its quads or, in the default
-         graph, as its stamp. Only a file whose beginning has its graphs in one piece each is cut at all.
+         graph, as its stamp. Only a file whose beginning has its graphs in one piece each is cut at all. A
+         table is cut at any line if every line is a row: cells with line ends are looked for in all of it.
 Why not: cut at any line and mend in a shuffle. Graphs would be the largest thing shuffled.
 """
 
@@ -11,16 +12,21 @@ from __future__ import annotations
 
 import os
 import re
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from dotr.errors import DataError
 from dotr.io.decode.compression import is_packed
 from dotr.io.decode.documents import Format, format_of
+from dotr.io.tables.csv_rows import LONGEST_ROW, CsvRows, Dialect, header_text, one_row_a_line
+
+if TYPE_CHECKING:
+    from dotr.io.tables.mapping import TableMapping
 
 SHAPE = 1 << 20
 """Bytes at the beginning of a file that show how it is written."""
 
 _REACH = 1 << 24
+_BLOCK = 1 << 22
 _QUAD = re.compile(
     rb'[ \t]*(<[^<>"\s]*>|_:[^\s<]+)[ \t]*<[^<>"\s]*>[ \t]*'
     rb'(?:<[^<>"\s]*>|_:[^\s<]+|"(?:[^"\\\n]|\\.)*"(?:@[\w-]+|\^\^<[^<>"\s]*>)?)'
@@ -48,6 +54,54 @@ def cuts(path: str, size: int, piece: int) -> list[int]:
             return found
     except (OSError, DataError):
         return []  # whoever reads it tells what is wrong
+
+
+def table_cuts(path: str, size: int, piece: int, mapping: TableMapping) -> list[int]:
+    """As `cuts`, of a table; [] for Parquet and Arrow, and for CSV in which a cell has a line end, since only
+    who read all before it can say then where a row begins. Reads the file, as rows where it has quotes.
+    """
+    form = mapping.format_of(path)
+    if size < 2 * piece or is_packed(path) or form in ("parquet", "arrow"):
+        return []
+    try:
+        with open(path, "rb") as file:
+            if form != "jsonl" and mapping.quoted and not _rows_are_lines(file, _dialect(path, mapping)):
+                return []
+            found = [_next_cut(file, number * piece, quads=False) for number in range(1, size // piece)]
+        return sorted({cut for cut in found if cut is not None and cut < size})
+    except (OSError, DataError):
+        return []  # whoever reads it tells what is wrong
+
+
+def table_header(path: str, mapping: TableMapping) -> str:
+    """What a bookmark carries behind the header of a CSV file: its columns. "" where none is needed."""
+    if mapping.columns or mapping.format_of(path) == "jsonl":
+        return ""
+    rows = CsvRows(_dialect(path, mapping))
+    with open(path, "rb") as file:
+        for line in file:
+            for row in rows.feed(line):
+                return header_text(row)
+    return ""
+
+
+def _dialect(path: str, mapping: TableMapping) -> Dialect:
+    usual = "\t" if mapping.format_of(path) == "tsv" else ","
+    return Dialect(mapping.delimiter or usual, mapping.quoted, mapping.encoding)
+
+
+def _rows_are_lines(file: IO[bytes], dialect: Dialect) -> bool:
+    """Whether no cell has a line end. Ends at the first that has one."""
+    left = b""
+    while block := file.read(_BLOCK):
+        block = left + block
+        cut = block.rfind(b"\n") + 1
+        left = block[cut:]
+        if b'"' in block[:cut] and not one_row_a_line(block[:cut], dialect):
+            return False
+        if len(left) > LONGEST_ROW:
+            return False
+    return b'"' not in left or one_row_a_line(left, dialect)
 
 
 def graph_of(line: bytes) -> bytes | None:

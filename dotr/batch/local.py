@@ -212,6 +212,8 @@ class _Run:
             report.letters += read.counts.letters
             for rung, count in read.counts.rungs.items():
                 report.rungs[rung] = report.rungs.get(rung, 0) + count
+            for what, count in read.counts.beside.items():
+                report.beside[what] = report.beside.get(what, 0) + count
             sample += read.sample
             if read.first is not None and read.last is not None:
                 report.first = read.first if report.first is None else min(report.first, read.first)

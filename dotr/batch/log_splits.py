@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import field, replace
 
 from dotr.batch.arrow_batches import graph_text, message_text
-from dotr.batch.line_splits import cuts, file_size
+from dotr.batch.line_splits import cuts, file_size, table_cuts, table_header
 from dotr.errors import DataError, Diagnostic
 from dotr.events import Clock, Time
 from dotr.io.decode.compression import is_packed
@@ -100,6 +100,7 @@ class ReadCounts:
     graphs: int = 0
     letters: list[str] = field(default_factory=list)
     rungs: dict[str, int] = field(default_factory=dict)
+    beside: dict[str, int] = field(default_factory=dict)
 
 
 def open_log(paths: Sequence[str], options: SourceOptions, fail: bool = True) -> LogListing:
@@ -144,8 +145,11 @@ def _splits(files: Sequence[str], options: SourceOptions, fail: bool) -> Iterato
             yield from (Split((piece,)) for piece in row_groups[file])
             continue
         bytes_ = file_size(file)
-        as_whole = options.split or options.mapping_for(file) is not None
-        at = [] if as_whole else cuts(file, bytes_, SPLIT)
+        mapping = options.mapping_for(file)
+        if mapping is not None:
+            at = table_cuts(file, bytes_, SPLIT, mapping)
+        else:
+            at = [] if options.split else cuts(file, bytes_, SPLIT)
         if at:
             ends = zip([0, *at], [*at, bytes_], strict=True)
             yield from (Split((Piece(file, start, end),)) for start, end in ends)
@@ -232,7 +236,9 @@ class Reading:
         if is_archive(piece.file, self.log.options):
             rows = self._archive(piece, content)
         else:
-            part = Bookmark("byte", piece.first, limit=piece.end)
+            mapping = self.log.options.mapping_for(piece.file) if piece.first else None
+            carried = "" if mapping is None else table_header(piece.file, mapping)
+            part = Bookmark("byte", piece.first, carried, limit=piece.end)
             reader = FileReader(
                 piece.file, self.log.options, self.ladder, self.refusals, bookmark=part, content=content
             )
@@ -241,6 +247,7 @@ class Reading:
             self.counts.graphs += 1
             yield row
         self.counts.rungs = dict(self.ladder.rungs)
+        self.counts.beside = dict(self.ladder.beside)
 
     def _archive(self, piece: Piece, content: bytes | None) -> Iterator[tuple[Time, str]]:
         try:

@@ -88,6 +88,8 @@ class Report:
     letters: list[str] = field(default_factory=list)
     findings: list[Diagnostic] = field(default_factory=list)
     rungs: dict[str, int] = field(default_factory=dict)
+    beside: dict[str, int] = field(default_factory=dict)
+    """Subjects of dumps in no graph, as the extractor of times counts them."""
     files: list[str] = field(default_factory=list)
     parts: int = 0
     seconds: dict[str, float] = field(default_factory=dict)

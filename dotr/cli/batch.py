@@ -346,6 +346,7 @@ def _summary(report: Report, seconds: float) -> str:
     ]
     if report.rungs:
         parts.append("time from " + ", ".join(sorted(report.rungs)))
+    parts += render.beside(report.beside)
     if report.letters:
         parts.append(f"{render.counted(len(report.letters), 'document')} refused")
     if report.left_out:

@@ -86,6 +86,7 @@ def command(
         parts = [f"{render.counted(count, 'graph')} to {what}"]
         if reader.ladder.rungs:
             parts.append("time from " + ", ".join(reader.ladder.rungs))
+        parts += render.beside(reader.ladder.beside)
         if reader.refusals.count:
             parts.append(f"{render.counted(reader.refusals.count, 'document')} refused")
         render.note("; ".join(parts) + f"; {progress.seconds:.1f} s")

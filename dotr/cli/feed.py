@@ -354,6 +354,7 @@ def summary(feed: Feed, seconds: float) -> str:
     parts = [render.counted(totals.graphs, "graph"), render.counted(totals.events, "event")]
     if feed.rungs:
         parts.append("time from " + ", ".join(feed.rungs))
+    parts += render.beside(feed.beside)
     parts += [f"`{file}` {what} since it was fed: read anew" for file, what in feed.ledger.changed.items()]
     if totals.late:
         parts.append(f"{totals.late:,} late")

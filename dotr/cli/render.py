@@ -121,6 +121,14 @@ def by_name(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count:,}" for name, count in counts.items() if count)
 
 
+def beside(subjects: Mapping[str, int]) -> list[str]:
+    """What dumps had beside their graphs, as a part of a summary; none where there was nothing."""
+    if not subjects.get("all"):
+        return []
+    shared = f", {subjects['shared']:,} of them shared (--with-shared)" if subjects.get("shared") else ""
+    return [f"{counted(subjects['all'], 'subject')} of dumps in no graph{shared}"]
+
+
 def left_out(counts: Mapping[str, int]) -> str:
     """Trigger facts that were too much for a rule, by rule."""
     return f"{counted(sum(counts.values()), 'fact')} left out as too much ({by_name(counts)})"

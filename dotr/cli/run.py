@@ -466,6 +466,7 @@ class Replay:
         ]
         if sources.ladder.rungs:
             parts.append("time from " + ", ".join(sources.ladder.rungs))
+        parts += render.beside(sources.ladder.beside)
         if counters.late:
             parts.append(f"{counters.late:,} late")
         if sources.refusals.count:

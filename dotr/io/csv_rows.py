@@ -38,6 +38,14 @@ def csv_formatter(rules: Sequence[Rule]) -> tuple[str, Callable[[Sequence[Compos
     return _written([columns]), rows
 
 
+def csv_solutions(variables: Sequence[str], rows: Iterable[Sequence[Term | None]]) -> str:
+    """The solutions of a query as SPARQL 1.1 CSV results have them, but for line ends: what is unbound is
+    empty.
+    """
+    cells = (["" if term is None else _texts[term] for term in row] for row in rows)
+    return _written([list(variables), *cells])
+
+
 def _row(event: Composite, clock: Clock, places: Sequence[int], width: int) -> list[str]:
     row = [""] * width
     row[:3] = clock.text(event.time), event.rule, event.id

@@ -50,6 +50,14 @@ def event_batch(events: Sequence[Composite], clock: Clock) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
+def write_solutions(path: str, variables: Sequence[str], rows: Sequence[Sequence[str | None]]) -> None:
+    """The solutions of a query as a Parquet file: a column of N-Triples terms a variable, null where it is
+    unbound. Raises OSError.
+    """
+    columns = [column([row[at] for row in rows], pa.string()) for at in range(len(variables))]
+    pq.write_table(pa.Table.from_arrays(columns, names=list(variables)), path, compression="zstd")
+
+
 class EventTableWriter:
     """Owns one Parquet file of events that is being written; `close` completes it. Raises OSError."""
 

@@ -253,6 +253,10 @@ class TimestampExtractor:
     base: str = "urn:dotr:stream"
     clock: Clock | None = None
     rungs: dict[str, int] = field(default_factory=dict)
+    beside: dict[str, int] = field(default_factory=dict)
+    """Subjects of dumps that are in none of the graphs these were taken apart into: "all" of them, and those
+    that are "shared".
+    """
     zone: str = ""
     """The zone of dateTimes that say none; "" refuses them."""
     _local: tzinfo | None = field(default=None, init=False)

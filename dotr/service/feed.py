@@ -123,6 +123,7 @@ class Feed:
     keeping: Keeping | None = None
     totals: FeedTotals = field(default_factory=FeedTotals, init=False)
     rungs: dict[str, int] = field(default_factory=dict, init=False)
+    beside: dict[str, int] = field(default_factory=dict, init=False)
     ledger: Offsets = field(init=False)
     origins: Lineage = field(init=False)
     _status: dict[str, Any] = field(init=False)
@@ -196,7 +197,7 @@ class Feed:
     def _sources(self, files: Sequence[str], bookmarks: Mapping[str, Any]) -> Sources:
         sources = Sources(files, self.options, ErrorPolicy(self.fail_on_error), bookmarks=bookmarks)
         sources.ladder.clock = self.pipeline.clock
-        sources.ladder.rungs = self.rungs
+        sources.ladder.rungs, sources.ladder.beside = self.rungs, self.beside
         self.origins.begin(bookmarks)
         return sources
 

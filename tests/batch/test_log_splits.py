@@ -11,6 +11,7 @@ from dotr.batch import log_splits as reading
 from dotr.batch.line_splits import cuts, graph_of
 from dotr.batch.log_splits import ReadCounts, open_log, read_split, spread
 from dotr.io.files.sources import SourceOptions
+from dotr.io.tables.mapping import parse_mapping
 
 PROV = "<http://www.w3.org/ns/prov#generatedAtTime>"
 XSD_INTEGER = "<http://www.w3.org/2001/XMLSchema#integer>"
@@ -28,8 +29,8 @@ def quads(before: bool) -> str:
     return "".join(out)
 
 
-def read_all(path: Path) -> list[tuple[int, str]]:
-    log = open_log([str(path)], SourceOptions())
+def read_all(path: Path, options: SourceOptions | None = None) -> list[tuple[int, str]]:
+    log = open_log([str(path)], options or SourceOptions())
     return [row for split in log.splits for row in read_split(log, split, ReadCounts())]
 
 
@@ -56,6 +57,38 @@ def test_json_lines_are_cut_at_lines(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert len(open_log([str(path)], SourceOptions()).splits) > 10
     assert read_all(path) == whole
     assert len(whole) == 50
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.jsonl", "bare.csv", "dos.csv"])
+def test_tables_are_cut_at_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    path = tmp_path / name
+    comma = "\t" if name == "t.tsv" else ","
+    rows = [f'{i}{comma}"say ""{i}{comma}é"" twice"{comma}room{i % 7}' for i in range(90)]
+    head = [] if name == "bare.csv" else [comma.join(("at", "note", "room"))]
+    text = "\r\n".join([*head, *rows, ""]) if name == "dos.csv" else "\n".join([*head, *rows, ""])
+    if name == "t.jsonl":
+        objects = [{"at": i, "note": f'say "{i},é" twice', "room": f"room{i % 7}"} for i in range(90)]
+        text = "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in objects)
+    path.write_bytes(text.encode())
+    columns = "# columns: at, note, room\n" if name == "bare.csv" else ""
+    mapping = f"{columns}# time: at\n[] <urn:in> <urn:{{room}}> ; <urn:note> {{note}} ."
+    options = SourceOptions(mappings=(parse_mapping(mapping, f"{name}.map"),))
+    whole = read_all(path, options)
+    monkeypatch.setattr(reading, "SPLIT", 211)
+    assert len(open_log([str(path)], options).splits) > 8
+    assert read_all(path, options) == whole
+    assert [time for time, _ in whole] == [i * 1_000_000 for i in range(90)]
+
+
+def test_a_table_with_line_ends_in_cells_is_not_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("at,note\n" + "".join(f"{i},plain\n" for i in range(90)) + '90,"two\nlines"\n91,"x"\n')
+    options = SourceOptions(mappings=(parse_mapping("# time: at\n[] <urn:note> {note} .", "t.map"),))
+    monkeypatch.setattr(reading, "SPLIT", 50)
+    assert len(open_log([str(path)], options).splits) == 1
+    assert len(read_all(path, options)) == 92
+    path.write_text(path.read_text().replace("two\nlines", "one line"))
+    assert len(open_log([str(path)], options).splits) > 8
 
 
 def test_graphs_in_several_places_are_not_cut(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from tests.cli.conftest import Dotr
@@ -134,3 +135,31 @@ def test_a_graph_is_made_of_the_state_alone(dotr: Dotr, word: str) -> None:
     ran = dotr("query", "fire.dotr", f"CONSTRUCT {{ ?s ?p ?o }} WHERE {{ ?s ?p ?x {word} }}")
     assert (ran.code, "D4178" in ran.err) == (2, True)
     assert "D1201" in dotr("query", "fire.dotr", "CONSTRUCT { ?s ?p } WHERE").err
+
+
+def test_rows_are_written_as_tables(dotr: Dotr, folder: Path) -> None:
+    (folder / "some.rq").write_text(
+        "SELECT ?x ?room ?none { ?x :is_in_room ?room OPTIONAL { ?x :none ?none } }"
+    )
+    building = "http://example.org/building#"
+    header, *rows = dotr("query", "fire.dotr", "some.rq", "--format", "csv").out.splitlines()
+    assert (header, rows[0]) == ("x,room,none", f"{building}locA,{building}roomA,")
+    assert dotr("query", "fire.dotr", "some.rq", "-o", "x.csv").code == 0
+    assert (folder / "x.csv").read_text().splitlines() == [header, *rows]
+    assert dotr("query", "fire.dotr", "some.rq", "-o", "x.parquet").code == 0
+    first = pq.read_table(folder / "x.parquet").to_pylist()[0]
+    assert first == {"x": f"<{building}locA>", "room": f"<{building}roomA>", "none": None}
+    assert dotr("query", "fire.dotr", "some.rq", "-o", "x.parquet").code == 5
+    (folder / "empty.rq").write_text("SELECT ?x { ?x :none ?none }")
+    assert dotr("query", "fire.dotr", "empty.rq", "-o", "empty.parquet").code == 0
+    assert pq.read_table(folder / "empty.parquet").column_names == ["x"]
+
+
+@pytest.mark.parametrize("wanted", [("--format", "csv"), ("-o", "x.parquet")])
+def test_an_ask_has_no_table(dotr: Dotr, wanted: tuple[str, str]) -> None:
+    ran = dotr("query", "fire.dotr", "events", "--at", "10", "hot.rq", *wanted)
+    assert (ran.code, "D4151" in ran.err) == (2, True)
+
+
+def test_parquet_of_rows_needs_a_file(dotr: Dotr) -> None:
+    assert "D4151" in dotr("query", "fire.dotr", "where.rq", "--format", "parquet").err

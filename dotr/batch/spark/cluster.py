@@ -280,6 +280,8 @@ class _Run:
             self.report.letters += note["letters"]
             for rung, count in note["rungs"].items():
                 self.report.rungs[rung] = self.report.rungs.get(rung, 0) + count
+            for what, count in note.get("beside", {}).items():
+                self.report.beside[what] = self.report.beside.get(what, 0) + count
 
     @contextmanager
     def _stage(self, name: str) -> Iterator[None]:

@@ -54,7 +54,7 @@ def _noted(log: LogListing, rows_of: Callable[[Reading], Rows]) -> Batches:
         if len(times) >= _ROWS or size > _CHARACTERS:
             yield _batch(times, graphs, [None] * len(times))
             times, graphs, size = [], [], 0
-    note = json.dumps({"letters": counts.letters, "rungs": counts.rungs})
+    note = json.dumps({"letters": counts.letters, "rungs": counts.rungs, "beside": counts.beside})
     yield _batch([*times, None], [*graphs, None], [*([None] * len(times)), note])
 
 

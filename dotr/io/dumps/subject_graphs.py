@@ -5,7 +5,8 @@ Method:  a dump is in no order and its blank nodes lie anywhere, so everything i
          are sorted by subject; the subjects wanted are the roots. Then the closure is grown in rounds: a
          round joins what was reached, sorted by node, with the triples, and what their objects reach is the
          next round's, less what was reached before. There are as many rounds as blank nodes are nested, and
-         each reads the triples once. A root belongs to no other graph. Memory: what SortedLines may hold,
+         each reads the triples once. A root belongs to no other graph. What no round reached is counted, by
+         one more pass. Memory: what SortedLines may hold,
          and the triples of one node and of one graph.
 Why not: an index of the dump in memory: it is larger than the dump.
 """
@@ -38,6 +39,10 @@ class SubjectGraphs:
     memory: int = MEMORY
     classes: dict[Term, int] = field(default_factory=dict)
     """Subjects of the classes that were seen, of some of them."""
+    beside: int = 0
+    """Subjects in no graph, once these were given."""
+    beside_shared: int = 0
+    """Those of them that graphs refer to: with `shared` they would be in these."""
     _count: int = 0
     _triples: SortedLines = field(init=False)
     _blank: SortedLines = field(init=False)
@@ -69,6 +74,7 @@ class SubjectGraphs:
         found = self._sorted("found")
         reached, before = self._sorted("reached"), self._sorted("before")
         reached.update(roots)
+        referred = self._sorted("referred")
         sources = self._triples
         first = True
         while reached:
@@ -77,11 +83,17 @@ class SubjectGraphs:
                 found.add(f"{owner}\t{line}")
                 if object_[0] == "_" or (self.shared and object_[0] == "<"):
                     following.add(f"{object_}\t{owner}")
+                elif object_[0] == "<":
+                    referred.add(f"{object_}\t")
             before.update(reached)
             reached = self._sorted("reached")
             reached.update(_less(following, before))
             sources = self._triples if self.shared else self._blank
             first = False
+        self.beside = sum(1 for _ in _others(map(_first, self._triples), map(_first, before)))
+        if self.beside:
+            left = _others(map(_first, referred), map(_first, before))
+            self.beside_shared = sum(1 for _ in _common(left, map(_first, self._triples)))
         yield from _graphs(found)
 
     def _roots(self) -> Iterator[str]:
@@ -136,6 +148,22 @@ def _less(lines: Iterable[str], others: Iterable[str]) -> Iterator[str]:
             other = next(left, None)
         if other != line:
             yield line
+
+
+def _others(nodes: Iterable[str], taken: Iterable[str]) -> Iterator[str]:
+    """The nodes that are not taken, each once; both sorted, with repeats."""
+    return _less((node for node, _ in groupby(nodes)), taken)
+
+
+def _common(nodes: Iterable[str], others: Iterable[str]) -> Iterator[str]:
+    """The nodes that are among others, each once; both sorted, the others with repeats."""
+    left = iter(others)
+    other = next(left, None)
+    for node in nodes:
+        while other is not None and other < node:
+            other = next(left, None)
+        if other == node:
+            yield node
 
 
 def _graphs(found: Iterable[str]) -> Iterator[tuple[Term, list[Triple]]]:

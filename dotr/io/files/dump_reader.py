@@ -94,6 +94,8 @@ class DumpReader:
             lines.add("\t".join([time, f"{number:015}", root, *(t for triple in triples for t in triple)]))
         if not number:
             raise self._nothing(parts)
+        for what, count in (("all", parts.beside), ("shared", parts.beside_shared)):
+            self.ladder.beside[what] = self.ladder.beside.get(what, 0) + count
         return lines
 
     def _time(self, root: Term, triples: list[Triple]) -> Time:

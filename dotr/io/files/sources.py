@@ -93,7 +93,7 @@ class Sources:
 
     def _reader(self, file: str, again: bool = False) -> FileReader:
         ladder = (
-            replace(self.ladder, rungs={}) if again else self.ladder
+            replace(self.ladder, rungs={}, beside={}) if again else self.ladder
         )  # a second look counts nothing twice
         return FileReader(file, self.options, ladder, self.refusals, self.stdin, self._bookmark(file))
 

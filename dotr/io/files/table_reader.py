@@ -27,7 +27,7 @@ from dotr.io.graphs import Bookmark, Item, Mark, SourceOptions, TimedGraph
 from dotr.io.tables.arrow_files import open_columns
 from dotr.io.tables.cells import CellError
 from dotr.io.tables.compiled import CompiledMapping, Row, cell_error, cells_used, compile_mapping
-from dotr.io.tables.csv_rows import CsvRows, Dialect, TableRow, ragged
+from dotr.io.tables.csv_rows import CsvRows, Dialect, TableRow, header_text, ragged
 from dotr.io.tables.json_rows import row_of
 from dotr.io.tables.mapping import TableMapping
 from dotr.io.timestamps import TimestampExtractor
@@ -110,10 +110,11 @@ class TableReader:
         return list(self.mapping.columns)
 
     def _header(self, row: TableRow) -> list[str]:
-        if isinstance(row.cells, CellError):
-            raise cell_error(row.cells, f"{self.name}:{row.line}")
-        columns = [(name or "").strip().removeprefix("\ufeff") for name in row.cells]
-        self._carried = json.dumps(columns, ensure_ascii=False)
+        try:
+            self._carried = header_text(row)
+        except CellError as error:
+            raise cell_error(error, f"{self.name}:{row.line}") from None
+        columns: list[str] = json.loads(self._carried)
         return columns
 
     def _rows(self, source: CsvRows, tap: Counted) -> Iterator[list[TableRow]]:

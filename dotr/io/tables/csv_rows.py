@@ -11,6 +11,7 @@ Bad input: D2403 ragged · D2405 quotes that do not end, NUL, bytes of another e
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -156,6 +157,24 @@ class CsvRows:
             raise CellError(
                 f"this row is not {self._dialect.encoding}: byte 0x{byte:02X}", hint, "D2405"
             ) from None
+
+
+def one_row_a_line(block: bytes, dialect: Dialect) -> bool:
+    """Whether each of some whole lines is a row."""
+    try:
+        lines = block.decode(dialect.encoding).replace("\r\n", "\n").split("\n")
+        lines = lines if lines[-1] else lines[:-1]
+        return sum(1 for _ in dialect.reader(lines)) == len(lines)
+    except (UnicodeDecodeError, csv.Error):
+        return False
+
+
+def header_text(row: TableRow) -> str:
+    """The columns that a header row names, as bookmarks carry them. Raises CellError."""
+    if isinstance(row.cells, CellError):
+        raise row.cells
+    columns = [(name or "").strip().removeprefix("\ufeff") for name in row.cells]
+    return json.dumps(columns, ensure_ascii=False)
 
 
 def _lines(block: bytes) -> list[bytes]:

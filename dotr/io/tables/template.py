@@ -18,6 +18,7 @@ from typing import TypeAlias
 from dotr.errors import DataError, Diagnostic
 from dotr.io.decode.documents import Format
 from dotr.io.decode.parsing import parse_triples
+from dotr.lang.grammar.base import WELL_KNOWN
 from dotr.late import dataclass, regex
 from dotr.rdf.terms import Term, literal_parts
 
@@ -65,6 +66,9 @@ class BareSlot:
 
 Slot: TypeAlias = Term | IriSlot | LiteralSlot | BareSlot
 TemplateTriple: TypeAlias = tuple[Slot, Slot, Slot]
+
+_KNOWN = " ".join(f"PREFIX {prefix}: <{iri}>" for prefix, iri in WELL_KNOWN.items())
+"""Prefixes that everybody knows, xsd among them; a template may declare them otherwise."""
 
 _ARGUMENT = r"""\s*(?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|[^\s"'(),|{}]+)\s*"""
 _FILTER = rf"\s*[a-z]+\s*(?:\((?:{_ARGUMENT}(?:,{_ARGUMENT})*)?\s*\))?\s*"
@@ -114,7 +118,7 @@ def parse_template(text: str, name: str, base: str) -> tuple[TemplateTriple, ...
     words = _Words(text, name)
     turtle = _TOKENS.sub(words.replaced, text)
     try:
-        triples = parse_triples(turtle, Format.TURTLE, name, base)
+        triples = parse_triples(f"{_KNOWN}\n{turtle}", Format.TURTLE, name, base, skipped=1)
     except DataError as error:
         first = error.diagnostics[0]
         hint = first.hint or "a template is Turtle with {column} where a cell goes"

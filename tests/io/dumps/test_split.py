@@ -51,7 +51,12 @@ def test_graphs_are_those_of_the_definition_however_little_memory_there_is(
     folder = tmp_path_factory.mktemp("split")
     parts = SubjectGraphs(str(folder), wanted, shared, memory)
     parts.add(triples)
-    assert list(parts.graphs()) == literal_reading(triples, wanted, shared)
+    graphs = literal_reading(triples, wanted, shared)
+    assert list(parts.graphs()) == graphs
+    subjects = {s for s, _p, _o in triples}
+    beside = subjects - {s for _root, graph in graphs for s, _p, _o in graph}
+    named = {o for _root, graph in graphs for _s, _p, o in graph if o[0] == "<"}
+    assert (parts.beside, parts.beside_shared) == (len(beside), len(beside & named))
 
 
 @given(st.lists(st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"]))))

@@ -237,6 +237,18 @@ def test_wrong_mappings_are_told(text: str, words: str) -> None:
     assert first.place.startswith("x.map")
 
 
+def test_prefixes_that_everybody_knows_need_no_declaration() -> None:
+    mapping = parse_mapping("<urn:s> sosa:hasSimpleResult {a}^^xsd:integer .")
+    (found,) = compile_mapping(mapping, ("a",), 1, "", "t.csv").part(("1",))
+    assert found == ("<urn:s>", "<http://www.w3.org/ns/sosa/hasSimpleResult>", f'"1"^^<{XSD}integer>')
+    own = parse_mapping("PREFIX sosa: <urn:mine:>\n<urn:s> sosa:x {a} .")
+    assert own.graph is not None
+    assert own.graph[0][1] == "<urn:mine:x>"
+    with pytest.raises(DataError) as error:
+        parse_mapping("\n\n<urn:s> <urn:p> {a} . oops", "x.map")
+    assert error.value.diagnostics[0].place.startswith("x.map:3")
+
+
 def test_a_near_column_is_suggested() -> None:
     with pytest.raises(DataError) as error:
         compile_mapping(parse_mapping("<urn:s> <urn:p> {tmie} ."), ["time", "x"], 1, "", "t.csv")
