@@ -16,8 +16,10 @@ from typing import TypeAlias
 
 from dotr.core.emit import Emission
 from dotr.core.parts import Part
-from dotr.events import Clock, Composite, Fact, Message, Time
+from dotr.core.templates import RuleTemplate
+from dotr.events import Clock, Composite, Fact, Message, Template, Time
 from dotr.io.csv_rows import csv_formatter
+from dotr.io.json_events import Line, line_writer
 from dotr.io.term_formatting import TermFormatter, json_terms
 from dotr.ir import Rule
 from dotr.rdf.terms import PROV_GENERATED_AT_TIME, XSD, Term, Triple
@@ -37,7 +39,7 @@ def formatter(name: str, prefixes: Mapping[str, str], rules: Sequence[Rule] = ()
         short = TermFormatter({"xsd": XSD, **prefixes}, fresh=True)
         return "", lambda events, clock: "".join([f"{text(event, clock, short)}\n" for event in events])
     if name == "jsonl":
-        return "", lambda events, clock: "".join([f"{format_jsonl(event, clock)}\n" for event in events])
+        return "", _JsonLines()
     if name == "trig":
         notation = TermFormatter(_with_prov(prefixes))
         return notation.header(), lambda events, clock: "".join([trig(e, clock, notation) for e in events])
@@ -94,6 +96,29 @@ def nquads(events: Sequence[Composite], clock: Clock) -> str:
     if isinstance(events, Emission):
         return "".join(events.nquads(clock))
     return "".join([e.template.quads(e.id, e.bound, clock.term(e.time)) for e in events])
+
+
+class _JsonLines:
+    """Owns the functions that write the events of each rule as `format_jsonl` does, with their line ends."""
+
+    def __init__(self) -> None:
+        self._writers: dict[Template, Line] = {}
+        self._clock: Clock | None = None
+
+    def __call__(self, events: Sequence[Composite], clock: Clock) -> str:
+        if clock is not self._clock:
+            self._clock = clock
+            self._writers.clear()
+        writers = self._writers
+        return "".join([(writers.get(e.template) or self._writer(e.template, clock))(e) for e in events])
+
+    def _writer(self, template: Template, clock: Clock) -> Line:
+        if isinstance(template, RuleTemplate):
+            made = line_writer(template, clock, _fact, lambda event: json_string(format_graph(event)))
+        else:
+            made = lambda event: f"{format_jsonl(event, clock)}\n"  # noqa: E731  # either is a function
+        self._writers[template] = made
+        return made
 
 
 def format_jsonl(event: Composite, clock: Clock) -> str:

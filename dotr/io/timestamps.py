@@ -17,6 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import field
 from datetime import date, tzinfo
 from os.path import basename
+from typing import Any
 
 from dotr.errors import DataError, Diagnostic
 from dotr.events import Clock, Time
@@ -303,6 +304,28 @@ class TimestampExtractor:
             return None
         self.rungs["prov:generatedAtTime"] = self.rungs.get("prov:generatedAtTime", 0) + 1
         return int(digits) * self.unit
+
+    def own_times(self, rung: str, said: Sequence[str | int | None]) -> list[Time] | None:
+        """As `time` for each of many graphs whose lines say their times, plain ones of the kind of the graphs
+        before; None where one is not: then each is asked for by itself.
+        """
+        clock, unit = self.clock, self.unit
+        if clock is None or self.time_path is not None:
+            return None
+        kinds = set(map(type, said))
+        times: list[Any]
+        if clock.integer and kinds == {int}:
+            times = [time * unit for time in said]  # type: ignore[operator]  # all are integers
+            if max(times) > _LARGEST or min(times) < -_LARGEST:
+                return None
+        elif not clock.integer and kinds == {str}:
+            times = list(map(_plain_datetime, said))  # type: ignore[arg-type]  # all are texts
+            if None in times:
+                return None
+        else:
+            return None
+        self.rungs[rung] = self.rungs.get(rung, 0) + len(times)
+        return times
 
     def hit(self, rung: str) -> None:
         """Count that a time was found there."""

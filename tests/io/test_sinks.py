@@ -43,7 +43,7 @@ terms = st.one_of(iris, literals, st.sampled_from(["_:b0", "_:x1"]))
 triples = st.tuples(st.one_of(iris, st.just(iri(ID)), st.just("_:b0")), iris, terms)
 
 
-@dataclass
+@dataclass(frozen=True)
 class Fixed:
     """A template that makes one graph, whatever is asked of it."""
 

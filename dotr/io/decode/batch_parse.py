@@ -21,6 +21,7 @@ from dotr.errors import DataError
 from dotr.io.decode.documents import STREAM_BASE
 from dotr.io.decode.limits import Overgrown, Written, may_grow_to
 from dotr.io.decode.ntriples import distinct_triples
+from dotr.io.decode.plain_rows import PlainRows
 from dotr.late import dataclass, regex
 from dotr.rdf.terms import Triple
 
@@ -54,6 +55,10 @@ class BatchParser:
 
     base: str | None = STREAM_BASE
     _wait: int = field(default=0, init=False)
+    _plain: PlainRows = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._plain = PlainRows(self.base)
 
     def parse(self, texts: Sequence[str], head: str) -> list[list[Triple]] | None:
         """The triples of each document behind `head`, as `parse_triples` gives them; None: one by one.
@@ -62,6 +67,9 @@ class BatchParser:
         """
         if max(map(len, texts)) > _LONG:  # nothing to save, and several copies to make
             return None
+        plain = self._plain.parse(texts, head)
+        if plain is not None:
+            return plain
         joined = f"\n{_NEXT}".join(texts)
         lower = joined.lower()
         if '"""' in joined or "'''" in joined:

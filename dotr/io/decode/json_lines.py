@@ -10,7 +10,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import field
-from typing import NamedTuple, TypeAlias
+from itertools import accumulate
+from math import inf, nan
+from typing import Any, NamedTuple, TypeAlias
 
 from dotr.core.parts import Part
 from dotr.errors import DataError, Diagnostic
@@ -46,11 +48,25 @@ class Line(NamedTuple):
     """Whether the line has its end; the last one of a file that is being written may lack it."""
 
 
-def raw_lines(
+class LineBatch(NamedTuple):
+    """Lines that are in hand at a time, none of them blank: see Line."""
+
+    contents: list[bytes]
+    numbers: Sequence[int]
+    ends: Sequence[int]
+    complete: bool = True
+
+    def lines(self) -> list[Line]:
+        """Each by itself."""
+        rows = zip(self.contents, self.numbers, self.ends, strict=True)
+        return [Line(content, number, end, self.complete) for content, number, end in rows]
+
+
+def line_batches(
     file: Readable, name: str, limit: int = MAX_DOCUMENT, head: bytes = b"", line: int = 1, offset: int = 0
-) -> Iterator[list[Line]]:
-    """The lines of a file that are not blank, some that are in hand at a time; a line without its end comes
-    alone. Bounded memory: raises DataError D2006 for an endless one.
+) -> Iterator[LineBatch]:
+    """The lines of a file that are not blank, at most MANY at a time; a line without its end comes alone.
+    Bounded memory: raises DataError D2006 for an endless one.
     """
     blocks = line_blocks(
         lambda size: read_some(file, size, name),
@@ -65,19 +81,29 @@ def raw_lines(
             offset += len(block)
             continue
         *parts, rest = block.split(b"\n")
-        lines: list[Line] = []
-        for part in parts:
-            offset += len(part) + 1
-            if part and not part.isspace():
-                lines.append(Line(part, line, offset))
-                if len(lines) == MANY:
-                    yield lines
-                    lines = []
-            line += 1
-        if lines:
-            yield lines
+        numbers: Sequence[int] = range(line, line + len(parts))
+        ends = list(accumulate([len(part) + 1 for part in parts], initial=offset))
+        line, offset = line + len(parts), ends.pop()
+        ends = [*ends[1:], offset] if parts else []
+        if not all(map(bytes.strip, parts)):
+            kept = [i for i, part in enumerate(parts) if part.strip()]
+            parts, numbers, ends = (
+                [parts[i] for i in kept],
+                [numbers[i] for i in kept],
+                [ends[i] for i in kept],
+            )
+        for start in range(0, len(parts), MANY):
+            some = slice(start, start + MANY)
+            yield LineBatch(parts[some], numbers[some], ends[some])
         if rest.strip():
-            yield [Line(rest, line, offset + len(rest), complete=False)]
+            yield LineBatch([rest], [line], [offset + len(rest)], complete=False)
+
+
+def raw_lines(
+    file: Readable, name: str, limit: int = MAX_DOCUMENT, head: bytes = b"", line: int = 1, offset: int = 0
+) -> Iterator[list[Line]]:
+    """As `line_batches`, each line by itself."""
+    return map(LineBatch.lines, line_batches(file, name, limit, head, line, offset))
 
 
 @dataclass(slots=True)
@@ -90,6 +116,23 @@ class Lines:
 
     def __post_init__(self) -> None:
         self._together = BatchParser(self.base)
+
+    def graphs(self, contents: Sequence[bytes]) -> tuple[list[list[Triple]], list[Said]] | None:
+        """What `parse` finds where every line says a graph, in two lists; None where one does not, or may be
+        wrong: then `parse` tells.
+        """
+        values = _values(contents) if len(contents) > 1 else None
+        if values is None:
+            return None
+        try:
+            texts = [value["graph"] for value in values if not ("insert" in value or "delete" in value)]
+            said = [value.get("time") for value in values]
+        except (TypeError, LookupError, AttributeError):
+            return None
+        if len(texts) < len(values) or set(map(type, texts)) != {str}:
+            return None
+        graphs = self._many(texts)
+        return None if graphs is None else (graphs, said)
 
     def parse(self, lines: Sequence[Line]) -> list[tuple[Part, Said] | DataError]:
         """Of each line what came and the time it says, or what is wrong with it."""
@@ -157,6 +200,31 @@ def _said(line: Line, place: str) -> tuple[str | PartTexts, Said]:
 
 
 _value = json.JSONDecoder().raw_decode  # json.loads looks for blanks with two patterns
+
+
+_APART = b",-Infinity,"
+_CONSTANTS = {"NaN": nan, "Infinity": inf, "-Infinity": _APART}
+_values_of = json.JSONDecoder(parse_constant=_CONSTANTS.__getitem__).decode
+
+
+def _values(contents: Sequence[bytes]) -> list[Any] | None:
+    """The value of each of many lines, loaded at once; None where one of them may not be one value.
+
+    `-Infinity` is written between them, which no other text of JSON stands for: if it comes out once between
+    every two values, then each line is one, whatever is in it.
+    """
+    joined = _APART.join(contents)
+    if joined.count(b"-Infinity") != len(contents) - 1:
+        return None
+    try:
+        found = _values_of(f"[{joined.decode()}]")
+    except (ValueError, RecursionError):
+        return None
+    apart = found[1::2]
+    if len(found) != 2 * len(contents) - 1 or any(one is not _APART for one in apart):
+        return None
+    values: list[Any] = found[::2]
+    return values
 
 
 def _loaded(text: str, place: str) -> object:

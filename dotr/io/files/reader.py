@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import io
 import os
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
+from itertools import repeat
 from typing import IO, TYPE_CHECKING
 
 from dotr.core.parts import Part, all_triples
@@ -32,7 +32,7 @@ from dotr.io.decode.documents import (
     unreadable,
 )
 from dotr.io.decode.jelly import JellyText
-from dotr.io.decode.json_lines import Line, Lines, Said, raw_lines
+from dotr.io.decode.json_lines import Line, LineBatch, Lines, Said, line_batches, raw_lines
 from dotr.io.decode.limits import no_memory
 from dotr.io.decode.message_logs import Carried, Message, is_message_log, split_messages
 from dotr.io.decode.parsing import parse_runs, parse_triples
@@ -40,7 +40,7 @@ from dotr.io.decode.quads import QuadBlock, group_whole, quad_blocks, refused_li
 from dotr.io.decode.rdf_patch import Patches, content_of
 from dotr.io.decode.sniffing import SNIFF, guess, line_format, undecided
 from dotr.io.error_policy import ErrorPolicy
-from dotr.io.files.taps import Headed, Originals, Tap, original_of
+from dotr.io.files.taps import Headed, Originals, Tap, original_of, standard_input
 from dotr.io.graphs import START, Bookmark, Item, Mark, SourceOptions, TimedGraph
 from dotr.io.message_parts import stamped_part
 from dotr.io.tables.names import is_table
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 _PART = 1 << 20
 DUMPS = (*QUAD_FORMATS, Format.TURTLE, Format.NTRIPLES, Format.RDFXML)
 _ONE_GRAPH = (Format.TURTLE, Format.NTRIPLES)
+_OWN_TIME = "the line's own time"
 _tuple = tuple.__new__  # of a named tuple's parts: its own `__new__` is a Python function
 
 
@@ -106,7 +107,7 @@ class FileReader:
         mapping = self.options.mapping_for(self.file)
         table = None if mapping is None else self._table(mapping)
         if self.file == "-":
-            stdin = self.stdin if self.stdin is not None else _standard_input()
+            stdin = self.stdin if self.stdin is not None else standard_input()
             tap = Tap(stdin, self.name)
             yield from self._read(tap, None) if table is None else table.lines(tap, 1)
             return
@@ -200,7 +201,8 @@ class FileReader:
             by_lines = format_ in (Format.NTRIPLES, Format.NQUADS)
             items = self._messages(tap, head, format_ if by_lines else line_format(head))
         elif format_ is Format.JSONLINES:
-            items = self._json_lines(tap, head)
+            yield from self._json_lines(tap, head)
+            return
         elif format_ is Format.NQUADS:
             items = self._quads(tap, head, format_)
         elif format_ is Format.TRIG and (b"{" in head or format_of(self.file) is not None):
@@ -216,8 +218,12 @@ class FileReader:
             yield item
             if isinstance(item, Mark) and item.how == "whole":
                 return  # the rest of the file was refused
-        end = tap.count - self._left if how == "byte" else max(number, self.bookmark.end)
-        yield Mark(self._last, self.name, how, end, self._prefixes, size=tap.count)
+        yield self._ended(tap, how, max(number, self.bookmark.end))
+
+    def _ended(self, tap: Tap, how: str, number: int = 0) -> Mark:
+        """The mark behind the last item of a file, of which that has `number`."""
+        end = tap.count - self._left if how == "byte" else number
+        return Mark(self._last, self.name, how, end, self._prefixes, size=tap.count)
 
     def _sniffed(self, tap: Tap) -> bytes:
         """The first bytes of a file: enough to see how it is written, a first line at least."""
@@ -340,22 +346,43 @@ class FileReader:
     def _json_lines(self, tap: Tap, head: bytes) -> Iterator[Item]:
         start = tap.count - len(head)
         parser = Lines(self.name, self.options.base)
+        limit = self.options.max_document
         try:
-            for lines in raw_lines(tap, self.name, self.options.max_document, head, self._line(start), start):
-                if self.options.growing and not lines[-1].complete:
-                    self._left = len(lines[-1].content)
-                    return
-                for line, found in zip(lines, parser.parse(lines), strict=True):
-                    yield self._json_line(line, found)
+            for batch in line_batches(tap, self.name, limit, head, self._line(start), start):
+                if self.options.growing and not batch.complete:
+                    self._left = len(batch.contents[-1])
+                    break
+                found = parser.graphs(batch.contents)
+                times = None if found is None else self.ladder.own_times(_OWN_TIME, found[1])
+                if found is not None and times is not None:
+                    tap.settled()
+                    yield from self._json_graphs(batch, found[0], times)
+                    continue
+                lines = batch.lines()
+                for line, one in zip(lines, parser.parse(lines), strict=True):
+                    item = self._json_line(line, one)
+                    if type(item) is TimedGraph:  # documents that are refused may be a bomb, too
+                        tap.settled()
+                    yield item
         except DataError as error:
             yield self._refused(error, b"", "whole", tap.count)
+            return
+        yield self._ended(tap, "byte")
+
+    def _json_graphs(
+        self, batch: LineBatch, graphs: Sequence[Part], times: Sequence[Time]
+    ) -> list[TimedGraph]:
+        self._last = times[-1]
+        name, numbers, ends = repeat(self.name), batch.numbers, batch.ends
+        rows = zip(times, graphs, name, numbers, repeat("byte"), ends, repeat(""), strict=False)
+        return [_tuple(TimedGraph, row) for row in rows]
 
     def _json_line(self, line: Line, found: tuple[Part, Said] | DataError) -> Item:
         try:
             if isinstance(found, DataError):
                 raise found
             part, said = found
-            own = None if said is None else ("the line's own time", said)
+            own = None if said is None else (_OWN_TIME, said)
             time = self.ladder.time(all_triples(part), self.file, f"{self.name}:{line.number}", own)
         except DataError as error:
             return self._refused(error, line.content, "byte", line.end)
@@ -459,14 +486,6 @@ class FileReader:
             return 1
         with open_document(self.file, self.content) as file:
             return 1 + sum(part.count(b"\n") for part in parts_of(file, start, self.name))
-
-
-def _standard_input() -> IO[bytes]:
-    """Standard input without a buffer, whose lock a reading thread would keep at the end of the process."""
-    try:
-        return open(sys.stdin.fileno(), "rb", buffering=0, closefd=False)
-    except (OSError, ValueError):  # something in memory stands in for it
-        return sys.stdin.buffer
 
 
 def parts_of(file: IO[bytes], end: int, name: str) -> Iterator[bytes]:

@@ -6,6 +6,7 @@ Bad input: D2006 more than a document may have without a graph coming of it.
 
 from __future__ import annotations
 
+import sys
 from typing import IO
 
 from dotr.io.decode.documents import Format, too_large
@@ -101,3 +102,11 @@ def original_of(block: QuadBlock, originals: Originals | None) -> bytes:
     """The bytes of a refused graph as they stand in its document, else the graph as N-Quads."""
     found = None if originals is None else originals.of(block)
     return block.text().encode("utf-8", "surrogateescape") if found is None else found
+
+
+def standard_input() -> IO[bytes]:
+    """Standard input without a buffer, whose lock a reading thread would keep at the end of the process."""
+    try:
+        return open(sys.stdin.fileno(), "rb", buffering=0, closefd=False)
+    except (OSError, ValueError):  # something in memory stands in for it
+        return sys.stdin.buffer

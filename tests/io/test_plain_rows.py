@@ -1,0 +1,233 @@
+"""Documents of plain statements read without a parser have the graphs that the parser gives them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dotr.errors import DataError
+from dotr.io.decode.documents import STREAM_BASE, Format
+from dotr.io.decode.json_lines import Lines, _values, raw_lines
+from dotr.io.decode.parsing import parse_triples
+from dotr.io.decode.plain_rows import PlainRows
+
+HEADS = [
+    "",
+    "PREFIX : <http://e.org/x#> PREFIX xsd: <http://www.w3.org/2001/XMLSchema#> ",
+    "@prefix : <#> . @prefix xsd: <urn:x:> . ",
+    "PREFIX rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#> PREFIX : <urn:a:b> ",
+]
+PLAIN = [
+    "<http://e.org/room1> <http://e.org/temp> 9 .",
+    "<urn:x:a> <urn:x:b> <urn:x:c> .\n<urn:x:a> <urn:x:b> 1 .\n<urn:x:a> <urn:x:b> <urn:x:c> .\n",
+    '<urn:x:a> <urn:x:b> "0020"^^<http://www.w3.org/2001/XMLSchema#integer> .',
+    "<urn:x:a> a <urn:x:c> .",
+    ":a :b 1.50 .",
+    ':a :b "x y"^^xsd:date .',
+    ":a :b +01 .",
+    "xsd:a :b true .",
+    ' <http://e.org:@> <http://e.org/?> "x" . ',
+    "<http://e.org> <http://e.org/../a/./b> <http://e.org/a//b#c/d:e> .",
+]
+OTHER = [
+    *(
+        "<urn:x:a> <urn:x:b> 1 , 2 .",
+        "_:a :b 1 .",
+        ":a :b 1",
+        ":a :b 'x' .",
+        ":a :b 1e3 .",
+        "",
+        ":a:b :c :d .",
+        "a a a .",
+    ),
+    *(
+        ':a :b "x"@en .',
+        ":a :b 1 . \x01 :a :b 2 .",
+        "PREFIX : <urn:y:> :a :b 1 .",
+        "<a> <urn:b:b> <urn:c:c> .",
+        ".",
+    ),
+    *(
+        ":a b:c 1 .",
+        ':a :b "x"^^<http://www.w3.org/2001/XMLSchema#string> .',
+        ':a :b "x"^^rdf:HTML .',
+        ":a :b : .",
+    ),
+    *(
+        ":a :b 1 .\x01",
+        ":a :b .5 .",
+        ":a\u00e9 :b 1 .",
+        ':a :b "\\n" .',
+        ":a :b true. ",
+        ":a :b 1. .",
+        "<urn:x:a>:b:c.",
+    ),
+]
+terms = st.sampled_from(
+    [
+        *(
+            "<urn:x:a>",
+            "<http://e.org/a/./b>",
+            "<http://e.org:8/>",
+            "<a>",
+            ":a",
+            "xsd:integer",
+            ":-",
+            ":a-",
+            ":1",
+            "a",
+            "_:b",
+        ),
+        *(
+            "1",
+            "-01",
+            "1.0",
+            "+.5",
+            "1.",
+            "true",
+            "false",
+            '"x"',
+            '"x"^^xsd:integer',
+            '"01"^^<http://www.w3.org/2001/XMLSchema#integer>',
+        ),
+        *(
+            ".",
+            ",",
+            ";",
+            "\x01",
+            "\n",
+            '"',
+            '"^^"',
+            "<",
+            ">",
+            "rdf:type",
+            '"x"^^rdf:langString',
+            "<urn:x:a#b>",
+            "<urn:x:a#b#c>",
+        ),
+    ]
+)
+documents = st.one_of(
+    st.sampled_from(PLAIN),
+    st.lists(terms, max_size=9).map(" ".join),
+    st.lists(terms, min_size=3, max_size=3).map(lambda three: " ".join(three) + " ."),
+)
+
+
+def _parsed(text: str) -> list[tuple[str, str, str]] | None:
+    try:
+        return parse_triples(text, Format.TURTLE)
+    except DataError:
+        return None
+
+
+@pytest.mark.parametrize("text", PLAIN)
+def test_plain_statements_are_known(text: str) -> None:
+    head = HEADS[1] if ":a" in text else ""
+    if "?" in text:
+        return
+    found = PlainRows(STREAM_BASE).parse([text, text], head)
+    assert found == [_parsed(head + text)] * 2
+
+
+@pytest.mark.parametrize("text", OTHER)
+def test_all_else_is_left_to_the_parser(text: str) -> None:
+    rows = PlainRows(STREAM_BASE)
+    for head in HEADS:
+        assert rows.parse([PLAIN[0], text, PLAIN[0]], head) is None
+        assert rows.parse([text, PLAIN[0]], head) is None
+
+
+@given(st.sampled_from(HEADS), st.lists(documents, min_size=1, max_size=4))
+def test_what_is_known_is_what_the_parser_says(head: str, texts: list[str]) -> None:
+    found = PlainRows(STREAM_BASE).parse(texts, head)
+    if found is not None:
+        assert found == [_parsed(head + text) for text in texts]
+
+
+def test_names_mean_what_the_last_head_says() -> None:
+    rows = PlainRows(STREAM_BASE)
+    for head in (*HEADS[1:], HEADS[0], *HEADS[1:]):
+        found = rows.parse([":a :b :c ."], head)
+        assert found is None or found == [_parsed(head + ":a :b :c .")]
+    assert found is not None
+
+
+pieces = st.sampled_from(
+    [
+        "{}",
+        "[",
+        "]",
+        "{",
+        "}",
+        '"a"',
+        ":",
+        ",",
+        "1",
+        "-Infinity",
+        "NaN",
+        "null",
+        '"',
+        "\\",
+        " ",
+        "-1e999",
+        '{"a":1}',
+        "x",
+    ]
+)
+
+
+@given(st.lists(st.lists(pieces, min_size=1, max_size=5).map("".join), min_size=1, max_size=4))
+def test_values_loaded_at_once_are_the_values_of_the_lines(lines: list[str]) -> None:
+    found = _values([line.encode() for line in lines])
+    if found is not None:
+        assert repr(found) == repr([json.loads(line) for line in lines])
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ['{"x":[1', "2]}"],
+        ['{"x":[1', "2]}", "{},-Infinity,{}"],
+        ['{"x":[1', "2]}", '{},"-Infinity",{}'],
+        ['{"x":"', '"}'],
+        ["{}", "{},{}", "[", "]"],
+        ["{}", "{} {}"],
+        ["{}", "\ufeff{}"],
+    ],
+)
+def test_lines_that_are_no_value_each_are_not_loaded_at_once(lines: list[str]) -> None:
+    assert _values([line.encode() for line in lines]) is None
+
+
+def _line(graph: object, **more: object) -> str:
+    return json.dumps({"time": 1, "graph": graph, **more})
+
+
+lines_of_graphs = st.lists(
+    st.one_of(
+        documents.map(_line),
+        st.sampled_from(
+            ["", "  ", "{", "[1]", _line(1), _line("", insert=""), '{"time":1}', _line(PLAIN[0], time="x")]
+        ),
+    ),
+    max_size=5,
+)
+
+
+@given(lines_of_graphs, st.sampled_from(["", "\n", "\r\n"]))
+def test_lines_at_once_have_the_graphs_that_they_have_one_by_one(lines: list[str], end: str) -> None:
+    class File:
+        content = "\n".join(lines).encode() + end.encode()
+
+        def read(self, _size: int = -1) -> bytes:
+            given, self.content = self.content, b""
+            return given
+
+    for batch in raw_lines(File(), "x"):
+        found = Lines("x").graphs([line.content for line in batch])
+        if found is not None:
+            assert list(zip(*found, strict=True)) == [Lines("x").parse([line])[0] for line in batch]
