@@ -71,6 +71,7 @@ class Values:
                     "patterns": list(found.looked_for),
                     "matched": found.found,
                     "nearest": [list(triple) for triple in found.near],
+                    "untrue": list(found.untrue),
                     "left_out": list(found.left_out),
                     **self._not_held(found),
                 }
@@ -237,6 +238,14 @@ class Values:
                 failed["consumed_by"] = found.consumed_by
             if found.blocker is not None:
                 failed["blocked_by"] = self._fact(found.blocker)
+            if (short := found.nowhere) is not None:
+                failed["nearest_instant"] = {
+                    "time": self._clock.text(short.time),
+                    "patterns": list(short.looked_for),
+                    "matched": short.found,
+                    "nearest": [list(triple) for triple in short.near],
+                    "untrue": list(short.untrue),
+                }
             result["failed"] = failed
         return result
 

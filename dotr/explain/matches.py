@@ -60,6 +60,9 @@ from dotr.tesla.references import ticks_seen
 DEPTH = 40
 """How many events are opened inside one another."""
 
+INSTANTS = 100
+"""Of a window without any fact, so many instants are looked into, the last ones."""
+
 MOVED = 10
 """How many statements are named that ended, or began, with an answer."""
 
@@ -381,9 +384,38 @@ class Explainer:
             kept = [f for f in self._facts(index, conjunct.position, self._oldest(), time) if f != itself]
             nearest, outside = self._nearest(index, conjunct, row, kept), True
         missing = () if nearest is None else self._failed(index, conjunct, {**row, name: nearest})
+        nowhere = self._nowhere(index, conjunct, row) if nearest is None else None
+        found = len(window.inside)
         return Blocked(
-            rule, trigger, steps, conjunct, "no candidate", len(window.inside), nearest, missing, outside
+            rule,
+            trigger,
+            steps,
+            conjunct,
+            "no candidate",
+            found,
+            nearest,
+            missing,
+            outside,
+            nowhere=nowhere,
         )
+
+    def _nowhere(self, index: int, conjunct: Conjunct, row: Row) -> NoTrigger | None:
+        """How far the patterns of a conjunct's query come in its window, where they come furthest; of several
+        instants the last. None where it is no plain query.
+        """
+        rule, program, position = self.history.program.rules[index], self.history.program, conjunct.position
+        if position.stream not in program.queries or position.stream in program.standing:
+            return None
+        start, end, _ = _bounds(rule, conjunct, row)
+        times = [time for time in self.history.times() if start <= time <= end and self._graph_came(time)]
+        best: NoTrigger | None = None
+        for time in reversed(times[-INSTANTS:]):
+            with self.instants.open(time) as derivations:
+                found = longest_prefix(program.queries[position.stream], derivations, self.text)
+            patterns, count_, near, untrue = found
+            if best is None or count_ > best.found:
+                best = NoTrigger(rule, time, True, patterns, count_, tuple(near), untrue=untrue)
+        return best
 
     def _oldest(self) -> Time:
         return min(self.history.times(), default=0)
@@ -404,8 +436,8 @@ class Explainer:
         operator = None if standing is None else standing.operator
         looked = {None: Of.INSTANT, RelationToStream.DSTREAM: Of.BEFORE}.get(operator, Of.LASTING)
         with self.instants.open(time, looked) as derivations:
-            patterns, found, near = longest_prefix(select, derivations, self.text)
-        return NoTrigger(rule, time, seen, patterns, found, tuple(near), operator, left_out)
+            patterns, found, near, untrue = longest_prefix(select, derivations, self.text)
+        return NoTrigger(rule, time, seen, patterns, found, tuple(near), operator, left_out, untrue=untrue)
 
 
 def _bounds(rule: Rule, conjunct: Conjunct, row: Row) -> tuple[Time, Time, Fact | None]:

@@ -207,7 +207,8 @@ class Blocked:
     `failed` is None where it was WHERE or WITH (`reason` says which). `inside`: facts in the window of the
     conjunct that failed; `nearest`: the one that came nearest, with the parts of ON that were not true for
     it; `outside`: whether it lies outside of the window; `consumed_by`: the event that consumed it.
-    `blocker`: of a NOT the fact that is there.
+    `blocker`: of a NOT the fact that is there. `nowhere`: where there is no fact at all, how far the query's
+    patterns come at the instant of the window at which they come furthest.
     """
 
     rule: Rule
@@ -221,6 +222,7 @@ class Blocked:
     outside: bool = False
     consumed_by: str = ""
     blocker: FactProof | None = None
+    nowhere: NoTrigger | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +231,8 @@ class NoTrigger:
     the order written, have a common solution; `near`: triples that are nearest to the first that has none.
     `operator`: of a stream of changes, whose patterns are looked for in what lasts. `left_out`: places of
     graphs of that time that came too late or were refused. `not_held`: of a head, why each of its rules gives
-    nothing; `held_before`: it holds, and did at the point before.
+    nothing; `held_before`: it holds, and did at the point before. `untrue`: where all patterns have a common
+    solution, the filters that are not true for the one that came nearest, with what they saw.
     """
 
     rule: Rule
@@ -242,6 +245,7 @@ class NoTrigger:
     left_out: tuple[str, ...] = ()
     not_held: tuple[LarsFailure, ...] = ()
     held_before: bool = False
+    untrue: tuple[str, ...] = ()
 
 
 WhyNot: TypeAlias = Blocked | NoTrigger | EventProof

@@ -35,6 +35,7 @@ from dotr.ir import (
 from dotr.joins.body import triple_pattern
 from dotr.joins.interpreter import walk
 from dotr.joins.planner import plan
+from dotr.joins.variables import expression_variables
 from dotr.late import dataclass
 from dotr.rdf.order import values_key
 from dotr.rdf.terms import RDF_TYPE, Term, Triple, integer
@@ -117,14 +118,15 @@ def _rows(
 
 def longest_prefix(
     select: Select, derivations: Derivations, text: Text
-) -> tuple[tuple[str, ...], int, list[Triple]]:
+) -> tuple[tuple[str, ...], int, list[Triple], tuple[str, ...]]:
     """(the patterns of a query, how many of them from the first have a common solution, triples that are
-    nearest to the first pattern that fails).
+    nearest to the first pattern that fails; where none does, the filters that are not true for the solution
+    for which most are).
     """
     try:
         core = translate(select).core
     except Refused:
-        return (), 0, []
+        return (), 0, [], ()
     patterns = _first_patterns(core)
     evaluator = _Evaluator(derivations, text)
     count = 0
@@ -135,7 +137,28 @@ def longest_prefix(
             break
         count, last = length, row
     near = [] if count == len(patterns) or last is None else evaluator.nearest(patterns[count], last.env)
-    return tuple(text.pattern(p) for p in patterns), count, near
+    filters = _filters(core) if patterns and count == len(patterns) else []
+    failed = evaluator.untrue(filters, patterns) if filters else ()
+    return tuple(text.pattern(p) for p in patterns), count, near, failed
+
+
+def _filters(node: Algebra) -> list[Expression]:
+    """The filters over the patterns that every solution must match."""
+    match node:
+        case BasicGraphPattern(_, steps):
+            return [step.condition for step in steps if isinstance(step, Filter)]
+        case FilterOf(inner, condition, patterns):
+            return [*_filters(inner), *(() if patterns else (condition,))]
+        case Join(left, right):
+            return _filters(left) + _filters(right)
+        case LeftJoin(left) | MinusOf(left):
+            return _filters(left)
+        case UnionOf(branches):
+            return _filters(branches[0]) if branches else []
+        case Extend(inner) | Aggregation(inner):
+            return _filters(inner)
+        case _:
+            assert_never(node)
 
 
 def _first_patterns(node: Algebra) -> tuple[Pattern, ...]:
@@ -286,6 +309,20 @@ class _Evaluator:
             env = {**row.env, **dict(zip(names, values, strict=True))}
             triples = tuple(_instance(pattern, env) for pattern in patterns)
             yield replace(row, env=env, triples=(*row.triples, *triples))
+
+    def untrue(self, filters: Sequence[Expression], patterns: Sequence[Pattern]) -> tuple[str, ...]:
+        """The filters that are not true, with the values they saw, for the match for which most are true."""
+        best: tuple[int, tuple[str, ...]] | None = None
+        for row in islice(self.matches(patterns, Row({})), MOST):
+            wrong = [one for one in filters if not self._holds(one, row.env)]
+            if wrong and (best is None or len(wrong) < best[0]):
+                best = len(wrong), tuple(self._condition(one, row.env) for one in wrong)
+        return () if best is None else best[1]
+
+    def _condition(self, condition: Expression, env: Env) -> str:
+        names = [name for name in dict.fromkeys(expression_variables(condition)) if name in env]
+        values = " ; ".join(f"?{name} {self._text.term(env[name])}" for name in names)
+        return f"FILTER({self._text.expression(condition)})" + (f"   {values}" if values else "")
 
     def nearest(self, pattern: Pattern, env: Env) -> list[Triple]:
         """Triples like a pattern that has no match: all but one of its known nodes agree."""

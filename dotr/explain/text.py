@@ -318,12 +318,21 @@ class Renderer:
         node.children += self._held.failures(found.not_held)
         if found.operator is not None:
             node.children.append(Node(f"{found.operator}: no answer over what lasts changes then"))
+        node.children += self._looked_for(found)
+        return node
+
+    def _looked_for(self, found: NoTrigger) -> Iterator[Node]:
+        """The patterns of a query without an answer, and what fails."""
         for place, pattern in enumerate(found.looked_for):
             mark = "found" if place < found.found else "not found" if place == found.found else ""
-            node.children.append(Node(pattern, right=mark))
+            node = Node(pattern, right=mark)
             if place == found.found:
-                node.children[-1].children += [Node(f"nearest: {self._shown(t)}") for t in found.near]
-        return node
+                node.children += [Node(f"nearest: {self._shown(t)}") for t in found.near]
+            yield node
+        if found.looked_for and found.found == len(found.looked_for) and found.operator is None:
+            yield from (Node(f"✗ {condition}") for condition in found.untrue)
+            if not found.untrue:
+                yield Node("✗ what else the query asks leaves no solution")
 
     def _blocked(self, found: Blocked) -> Node:
         when = self._clock.text(found.trigger.fact[0])
@@ -346,7 +355,11 @@ class Renderer:
                 Node(self._candidate(conjunct, found.nearest), right=f"consumed by {found.consumed_by}")
             )
         elif found.nearest is None:
-            failed.children.append(Node(f"there is no {conjunct.position.name} in what was kept"))
+            nowhere = Node(f"there is no {conjunct.position.name} in what was kept")
+            if found.nowhere is not None:
+                nowhere.text += f"; nearest @ {self._clock.text(found.nowhere.time)}"
+                nowhere.children += self._looked_for(found.nowhere)
+            failed.children.append(nowhere)
         else:
             inside = (
                 "no fact in the window"
