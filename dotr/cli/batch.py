@@ -11,7 +11,7 @@ import platform
 import signal
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -46,13 +46,18 @@ from dotr.cli.progress import Progress
 from dotr.cli.run import DeadLetters, Telling, outputs_apart
 from dotr.cli.spark_options import asked_of_spark, chosen_engine, refuse_without_spark, spark_options
 from dotr.core.deployment import Deployment, Settings
-from dotr.errors import Diagnostic, UsageError
+from dotr.errors import DataError, Diagnostic, UsageError
+from dotr.events import Clock
+from dotr.io.error_policy import ErrorPolicy
 from dotr.io.files.background import read_background
+from dotr.io.files.reader import FileReader
 from dotr.io.files.rule_texts import RuleTexts
 from dotr.io.files.sources import SourceOptions
 from dotr.io.output_formats import format_of_name
 from dotr.ir.private_rules import needed
 from dotr.lang import load_program
+from dotr.survey.sample import FIRST_GRAPHS, Sample
+from dotr.survey.silent_rules import why_silent
 from dotr.tesla.digest import rule_digests
 from dotr.tesla.partitioning import By, describe
 
@@ -290,13 +295,39 @@ def _tell_funnels(request: Request, report: Report, telling: Telling) -> None:
         return
     program = request.program
     streams = {name: report.streams.get(name, 0) for name in program.queries}
+    why: list[Diagnostic] = []
+    if not all(report.events.get(rule.name) for rule in program.rules if not rule.private):
+        why = why_silent(request.deployment, report.events, _first_graphs(request.log))
+        render.say_all(why)
     lines = funnel_lines(
-        program, report.events, report.funnel(program), streams, every=telling.every, width=render.width()
+        program,
+        report.events,
+        report.funnel(program),
+        streams,
+        why,
+        every=telling.every,
+        width=render.width(),
     )
     if lines and report.graphs:
         render.plain(heading(telling.rules, report.graphs, report.first, report.last, request.log.clock))
         for line in lines:
             render.plain(line)
+
+
+def _first_graphs(log: LogListing) -> Sample:
+    """The first graphs of the first file of a log, by time; none where it is not of this machine."""
+    sample = Sample(log.clock or Clock(), FIRST_GRAPHS)
+    files = [piece.file for split in log.splits[:1] for piece in split.pieces]
+    if files and not is_remote(files[0]):
+        with suppress(DataError):  # what is wrong with it the run has told
+            for graph in FileReader(
+                files[0], log.options, log.options.extractor(), ErrorPolicy(fail=False)
+            ).graphs():
+                sample.add(graph.time, graph.triples)
+                if sample.full:
+                    break
+    sample.graphs.sort(key=lambda graph: graph[0])
+    return sample
 
 
 def _summary_as_json(request: Request, report: Report, seconds: float) -> str:

@@ -56,6 +56,8 @@ from dotr.service.journal import DATABASE, LOCK, Journal
 from dotr.service.keeping import Keeping
 from dotr.service.records import planned
 from dotr.service.resuming import Added, resumed
+from dotr.survey.sample import FIRST_GRAPHS, Sample
+from dotr.survey.silent_rules import why_silent
 
 _LOOK = 0.25
 """Seconds between two looks at what is followed."""
@@ -232,6 +234,8 @@ def command(
             ),
         )
         feed.keeping = keeping_of(journal, pipeline, bool(more_rules or background))
+        if pipeline.counters.graphs < FIRST_GRAPHS:
+            feed.sample = Sample(limit=FIRST_GRAPHS)
         feed.pace.expect(loading)
         if (plan := journal.plan()) is not None and not more_rules:
             later = events_wanted(deployed_program(planned(plan)), only_, except_)
@@ -374,9 +378,15 @@ def tell_funnels(feed: Feed, folder: str, *, every: bool) -> None:
     pipeline, counters = feed.pipeline, feed.pipeline.counters
     if pipeline.clock is None:
         return
-    program = pipeline.program
+    program, events = pipeline.program, counters.events
+    why: list[Diagnostic] = []
+    if feed.sample is not None:
+        feed.sample.clock = pipeline.clock
+        feed.sample.graphs.sort(key=lambda graph: graph[0])
+        why = why_silent(pipeline.deployment, events, feed.sample)
+        render.say_all(why)
     lines = funnel_lines(
-        program, counters.events, counters.funnel, counters.streams, every=every, width=render.width()
+        program, events, counters.funnel, counters.streams, why, every=every, width=render.width()
     )
     if lines:
         render.plain(heading(folder, counters.graphs, counters.first, counters.last, pipeline.clock))

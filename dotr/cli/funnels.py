@@ -78,6 +78,10 @@ def _lacking(rule: Rule, streams: Mapping[str, int], why: Sequence[Diagnostic]) 
 
 def _short(one: Diagnostic) -> str:
     """The gist of what a sample said about a query."""
+    message, _, rest = one.message.partition(" in query `")
+    if one.notes and one.notes[0].startswith("it was a type error") and "never true" in message:
+        what = "FILTER " if rest else ""
+        return f"{what}{message.split('`')[1]} {one.notes[0].removeprefix('it ')}"
     message = re.split(r" (?:in|of) (?:query|rule) `", one.message)[0]
     return f"{message} ({one.notes[0]})" if one.notes else message
 

@@ -51,7 +51,7 @@ from dotr.ir.private_rules import needed
 from dotr.lang import load_program
 from dotr.late import dataclass
 from dotr.rdf.terms import Triple
-from dotr.survey.sample import Sample
+from dotr.survey.sample import FIRST_GRAPHS, Sample
 
 
 @click.command(short_help="Replay sources through rules and print composite events.")
@@ -284,7 +284,7 @@ class Replay:
     _graph: TimedGraph | None = field(default=None, init=False)
     _progress: Progress = field(default_factory=lambda: Progress(False), init=False)
     _running: bool = field(default=False, init=False)
-    _sample: Sample = field(default_factory=lambda: Sample(limit=1_000), init=False)
+    _sample: Sample = field(default_factory=lambda: Sample(limit=FIRST_GRAPHS), init=False)
 
     def __post_init__(self) -> None:
         self.origins = Lineage(lambda: self.pipeline.settled)

@@ -39,6 +39,7 @@ from dotr.service.keeping import Keeping
 from dotr.service.lasting_tables import Plan
 from dotr.service.offsets import Offsets
 from dotr.service.records import Commit
+from dotr.survey.sample import Sample
 
 _AHEAD = 1000
 """Graphs that may be read ahead of the pipeline from a live source."""
@@ -121,6 +122,8 @@ class Feed:
     stopping: Callable[[], bool] = lambda: False
     progress: Callable[[FeedTotals, str], None] = lambda _totals, _watermark: None
     keeping: Keeping | None = None
+    sample: Sample | None = None
+    """Takes what comes until it is full."""
     totals: FeedTotals = field(default_factory=FeedTotals, init=False)
     rungs: dict[str, int] = field(default_factory=dict, init=False)
     beside: dict[str, int] = field(default_factory=dict, init=False)
@@ -273,6 +276,8 @@ class Feed:
         if self.keeping is not None:
             self.keeping.came(graph.time, graph.triples, graph.place)
         pipeline.take(graph.time, graph.triples)
+        if self.sample is not None and not self.sample.full:
+            self.sample.add(graph.time, graph.triples)
         self.totals.graphs += 1
         if self.idle is not None:
             self.idle.seen()

@@ -22,6 +22,7 @@ from dotr.survey.rows import Table, Truth, column_of, text_of, truth
 ENOUGH: Final = 100
 """Rows from which on "true for all" says something."""
 
+TYPE_ERROR: Final = "a type error"
 _COMPARISONS: Final = frozenset(("=", "!=", "<", ">", "<=", ">="))
 _SUMS: Final = frozenset(("+", "-", "*", "/"))
 
@@ -109,7 +110,9 @@ def _tell_kinds(table: Table, call: Call, where: str, found: Diagnostics) -> boo
     if not both or any(_agree(call.function, a, b) for a, b in both):
         return False
     sides = zip(call.arguments, (left, right), strict=True)
-    notes = [
+    errors = truth(table, call).error
+    notes = [f"it was {TYPE_ERROR} in {errors:,} of {table.counted()}"] if errors else []
+    notes += [
         f"`{text_of(side)}` is {listed(kinds_of(values), table.what)}"
         for side, values in sides
         if not isinstance(side, Const)

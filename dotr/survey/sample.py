@@ -11,6 +11,9 @@ from dotr.late import dataclass
 GRAPHS = 10_000
 """Graphs that are looked at, unless told otherwise."""
 
+FIRST_GRAPHS = 1_000
+"""Graphs that a run looks at for rules that had no event."""
+
 _TRIPLES = 1_000_000
 """Triples that are kept, whatever the number of graphs."""
 

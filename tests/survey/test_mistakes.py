@@ -244,8 +244,27 @@ def test_a_run_says_once_why_a_rule_had_no_fact(dotr: Dotr) -> None:
     assert ran.out == ""
     assert ran.err.count("warning[D2511]") == 1
     assert "`?v` is xsd:decimal in 500 of 500 rows" in ran.err
+    assert 'query Spike: 0 facts; FILTER ?v > "8" was a type error in 500 of 500 rows' in ran.err
     Path("rules.dotr").write_text(Place.FACTORY.copy_to(Path()))
     assert "D25" not in dotr("run", "rules.dotr", "stream.jsonl").err
+
+
+def test_feed_and_batch_say_it_too(dotr: Dotr) -> None:
+    right = Place.FACTORY.copy_to(Path())
+    Path("rules.dotr").write_text(right.replace("?v > 8", '?v > "8"'))
+    said = 'query Spike: 0 facts; FILTER ?v > "8" was a type error in 500 of 500 rows'
+    batch = ["batch", "rules.dotr", "stream.jsonl", "--engine", "local", "--out"]
+    assert said in dotr(*batch, "out").err
+    assert dotr("deploy", "rules.dotr").code == 0
+    fed = dotr("feed", "stream.jsonl").err
+    assert said in fed
+    assert fed.count("warning[D2511]") == 1
+    Path("more.jsonl").write_text(
+        '{"time": "2026-03-02T11:00:00Z", "graph": "<urn:a> <urn:b> <urn:c> ."}\n', encoding="utf-8"
+    )
+    assert "D2511" not in dotr("feed", "more.jsonl").err  # its first thousand graphs are long past
+    Path("rules.dotr").write_text(right)
+    assert "D25" not in dotr(*batch, "right").err
 
 
 MIXED = """PREFIX : <urn:>

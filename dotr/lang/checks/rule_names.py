@@ -77,6 +77,7 @@ class RuleResolver:
         self._known = _Known(wild=set(syntax.wild))
         self._spans: dict[str, Span] = {}
         self._later = {c.event.name.text: c.event.name.span for c in syntax.conjuncts}
+        self._hiding: set[str] = set()  # names of queries or rules that events were given
         self._broken = not syntax.whole
         self._lost = syntax.trigger is None  # then nobody knows which names there were
 
@@ -159,6 +160,7 @@ class RuleResolver:
                 notes=(f"the {kind} stands at {stream.span}",),
             )
             self._broken = True
+            self._hiding.add(name.text)
             return False
         return True
 
@@ -210,6 +212,8 @@ class RuleResolver:
 
     def _unknown_event(self, name: Name) -> None:
         self._broken = True
+        if name.text in self._hiding:
+            return
         if self._known.roles.get(name.text) == "tick":
             self._found.error("D1308", f"`{name.text}` is a tick and has no facts", name.span,
                               hint="name a query or a rule")  # fmt: skip
@@ -339,6 +343,8 @@ class RuleResolver:
             name_span = Span(span.source, span.start, middle)
             variable_span = Span(span.source, middle + 1, span.end)
         if not self._readable(position, own, name_span, span):
+            return
+        if position in self._hiding:  # told already
             return
         if self._known.roles.get(position) == "tick" and position != own:
             self._found.error("D1308", f"`{position}` is a tick and has no attributes", variable_span,

@@ -125,7 +125,7 @@ class ClauseParser(TemplateParser):
             self.expect("AS", hint="a tick has a name: `EVERY 1 min AS Tick`")
             name = self.name("a name for the tick")
             return EverySyntax(duration, name, self.since(start))
-        if start.key in ("EACH", "LAST", "FIRST", "NOT"):
+        if start.key in ("EACH", "LAST", "FIRST", "NOT") and self.peek().kind == "name":
             raise self.fail("an event", "the trigger is every fact of its query: write its name alone")
         return self._event()
 

@@ -277,7 +277,9 @@ class LarsParser(WindowParser):
     def _lars_window(self, atom: NamedAtom, what: str = "WITHIN") -> LarsWindow:
         start = self.token
         hint = nearest(start.text, ("WITHIN",)) if start.kind == "name" else ""
-        self.expect("WITHIN", what, hint or "write `WITHIN 10 s`, or `WITHIN 3 FACTS`")
+        self.expect(
+            "WITHIN", what, hint or "write `WITHIN 10 s`, or `WITHIN 3 FACTS`; `WITHIN 0 s` is now alone"
+        )
         if self.token.kind in NUMBERS and self.peek().key in ("FACTS", "FACT"):
             count = self._number_of("facts")
             self.advance()

@@ -8,6 +8,7 @@ Method:  language.md, sec. 2: keywords in any case are no names; a unit is read 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from dotr.errors import Diagnostics
@@ -109,10 +110,17 @@ class WindowParser(SparqlParser):
         if token.key in KEYWORDS:
             if token.key in CLAUSES and self.source.text[token.start : token.end].isupper():
                 raise self.fail(what)
-            self.error(
-                "D1009", f"`{token.text}` is a keyword and no name", self.span(), hint="choose another name"
-            )
+            self._keyword_as_name(token.text)
         return self.word()
+
+    def _keyword_as_name(self, word: str) -> None:
+        """Tell of a keyword where a name stands: once, with its other places."""
+        message, found = f"`{word}` is a keyword and no name", self.found.found
+        for number, one in enumerate(found):
+            if one.message == message:
+                found[number] = replace(one, notes=(*one.notes, f"also at {self.span()}")[:2])
+                return
+        self.error("D1009", message, self.span(), hint="choose another name")
 
     def operator(self) -> RelationToStream | None:
         """Take ISTREAM or DSTREAM where a query or its name follows; alone they are names."""
