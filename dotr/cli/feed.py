@@ -380,7 +380,7 @@ def tell_funnels(feed: Feed, folder: str, *, every: bool) -> None:
         return
     program, events = pipeline.program, counters.events
     why: list[Diagnostic] = []
-    if feed.sample is not None:
+    if feed.sample is not None and not feed.stopping():  # who stops a feed does not wait for reasons
         feed.sample.clock = pipeline.clock
         feed.sample.graphs.sort(key=lambda graph: graph[0])
         why = why_silent(pipeline.deployment, events, feed.sample)
