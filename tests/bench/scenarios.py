@@ -16,6 +16,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from . import budget as charges
 from . import citybench, formats, phases, runners, workloads
 from . import lars as laser
 from . import tables as mapped
@@ -444,6 +445,17 @@ def tables(size: Size) -> Result:
 TEMPLATE = 3.0
 """µs: what is promised of templates, an absolute time unlike the others."""
 
+
+def budget(size: Size) -> Result:
+    """What counting work costs, end to end and in kernels alone."""
+    result = Result("budget")
+    graphs, ends = size.of(80, 20), size.of(12_000, 3_000)
+    for row, holds in charges.overheads(ends, graphs, size.times):
+        result.rows.append(row)
+        result.checks[f"{row['case']}: at most {row['most']} × as long as without charges"] = holds
+    return result
+
+
 SCENARIOS: Mapping[str, Callable[[Size], Result]] = {
     scenario.__name__: scenario
     for scenario in (
@@ -461,5 +473,6 @@ SCENARIOS: Mapping[str, Callable[[Size], Result]] = {
         volz,
         delta,
         windows,
+        budget,
     )
 }

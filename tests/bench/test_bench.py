@@ -11,13 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from dotr.errors import ProgramError
 from dotr.events import Clock
 from dotr.lang import parse_datalog
 from dotr.lars.engine import LarsEngine
 from dotr.lars.strata import strata
 from dotr.reference.lars import LiteralLars
 
-from . import citybench, formats, lars, peers, peers_flink, report, runners, tables, workloads
+from . import budget, citybench, formats, lars, peers, peers_flink, report, runners, tables, workloads
 from .harness import DifferenceError, same
 from .peers_closure import derives_schema
 from .peers_environment import Environment, Peer, PeerError
@@ -234,3 +235,13 @@ def test_the_section_of_the_readme_is_made_from_the_results(tmp_path: Path) -> N
     assert "different hardware" in text
     assert "Not reached in this run: table1: dotr ≤ 2 × floor." in text
     assert "old" not in text.split("different hardware")[0]
+
+
+@pytest.mark.parametrize("workload", budget.kernels(2), ids=lambda workload: workload.name)
+def test_uncharged_means_that_nothing_is_counted(workload: Workload) -> None:
+    def prepare() -> Run:
+        return runners.prepare_dotr(workload, budget=300)
+
+    assert budget.without(prepare)(workload.documents)
+    with pytest.raises(ProgramError, match=r"D4003|D4010|D4132"):
+        prepare()(workload.documents)

@@ -59,7 +59,11 @@ ROOMS = {
     "order": Room(("dotr/rdf/order.py",), ("tests/rdf/test_order.py", "tests/rdf", "tests/expressions")),
     "unary": Room(
         ("dotr/sparql/unary_operators.py",),
-        ("tests/sparql/test_standing.py", "tests/sparql/test_compiled.py", "tests/sparql/test_extraction.py"),
+        (
+            "tests/sparql/test_unary_operators.py",
+            "tests/sparql/test_standing.py",
+            "tests/sparql/test_compiled.py",
+        ),
     ),
     "ledger": Room(
         ("dotr/service/offsets.py",),

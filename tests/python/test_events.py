@@ -207,3 +207,19 @@ def test_an_engine_is_asked_what_holds() -> None:
         engine.query("SELECT (NOW() AS ?n) {}")
     with pytest.raises(dotr.UsageError, match="D4176"):
         dotr.Engine.from_text(RULES).query("ASK { ?s ?p ?o }", at=5)
+
+
+def test_rules_that_share_a_threshold_and_find_nothing_are_no_events() -> None:
+    quiet = "RULE Quiet%d DEFINE { dotr_q :quiet ?r } FROM Smoke AND NOT Heat WITHIN 9 s FROM Smoke\n"
+    quiet += "ON Heat.?r = Smoke.?r && Heat.?v > %d WITH ?r := Smoke.?r\n"
+    engine = dotr.Engine.from_text(
+        "PREFIX : <urn:x:>\n"
+        "QUERY Smoke := { SELECT ?r { ?o :smoke ?r } }\n"
+        "QUERY Heat := { SELECT ?r ?v { ?o :at ?r ; :heat ?v } }\n"
+        + "".join(quiet % (limit, limit) for limit in range(5))
+    )
+    assert not engine.push("<urn:x:o> <urn:x:at> 1 ; <urn:x:heat> 90 .", at=1)
+    assert not engine.push("<urn:x:o> <urn:x:smoke> 1 .", at=2)
+    assert not engine.push("<urn:x:o> <urn:x:at> 1 ; <urn:x:heat> 3 .", at=20)
+    assert not engine.push("<urn:x:o> <urn:x:smoke> 1 .", at=21)
+    assert [event.rule for event in engine.finish()] == ["Quiet3", "Quiet4"]

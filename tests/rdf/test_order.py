@@ -53,6 +53,7 @@ def test_classes_stand_in_the_order_of_the_contract() -> None:
     ascending: list[Term | None] = [
         None,
         "_:b",
+        "<URN:a>",
         "<urn:a>",
         "<urn:a#b>",
         "<urn:ab>",
@@ -69,6 +70,8 @@ def test_classes_stand_in_the_order_of_the_contract() -> None:
         '"a b"',
         literal("false", XSD + "boolean"),
         literal("true", XSD + "boolean"),
+        literal("-0044-03-15T12:00:00Z", XSD + "dateTime"),
+        literal("1970-01-01T00:00:00Z", XSD + "dateTime"),
         literal("2020-01-01T00:00:00+01:00", XSD + "dateTime"),
         literal("2020-01-01T00:00:00", XSD + "dateTime"),
         literal("2020-01-01T00:00:00Z", XSD + "dateTime"),
