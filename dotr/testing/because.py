@@ -61,6 +61,9 @@ def _explained(bench: Bench, given: Given, outcome: Outcome, failure: Failure) -
             )
         missing = failure.missing
         if missing is not None and missing.time is not None and not _came(missing, outcome):
+            ended = _ended(bench, given, missing.time)
+            if ended:
+                return ended
             history = _history(bench, given, lambda event: False)
             explainer, renderer = _explainer(history, bench)
             found = explainer.why_not(missing.rule, missing.time, missing.values)
@@ -77,6 +80,18 @@ def _explained(bench: Bench, given: Given, outcome: Outcome, failure: Failure) -
     except DotrError:
         return ""
     return ""
+
+
+def _ended(bench: Bench, given: Given, time: Time) -> str:
+    """That nothing is looked at so late; "" if it is: the end of input closes the point of the last fact."""
+    last, step = max((timed.time for timed in given.stream), default=time), given.clock.unit
+    if bench.program.lars.rules:
+        step = bench.program.lars.step or step
+        last = -(-last // step) * step
+    if time <= last:
+        return ""
+    end, at = given.clock.text(last), given.clock.text(time)
+    return f"the stream ends at {end}: end it with a message at {at}, such as one without triples"
 
 
 def _history(
