@@ -82,6 +82,9 @@ class LiteralDetector:
             self._first = time
         found: dict[int, list[Match]] = {}
         composites: dict[str, list[Fact]] = {}
+        if self._timeline is not None and (passed := self._timeline.passed(time)):
+            for rule in self._rules:
+                rule.see_held(passed)
         sees = [graph or any(_is_due(o, time, facts) for o in seen) for seen in self._occasions]
         for index, rule in enumerate(self._rules):
             if sees[index]:

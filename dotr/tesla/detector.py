@@ -174,6 +174,10 @@ class TeslaDetector:
         self, timeline: Timeline, time: Time, facts: Mapping[str, Sequence[Fact]], graph: bool
     ) -> list[RawMatch]:
         """An instant of a program with LARS rules, which may be a point of their timeline."""
+        for name, passed in timeline.passed(time).items():
+            if (stream := self._streams.get(name)) is not None:
+                for fill in (*stream.fills, *stream.defers):
+                    fill(passed)
         instant = _Instant(time, facts, None if graph else due(time, self._every, facts))
         if instant.seen is None:
             known = [

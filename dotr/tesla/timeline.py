@@ -5,8 +5,9 @@ Place:   a detector holds one where its program has LARS rules, and the literal 
 Method:  language.md, "A .lars file". Facts wait for the first point that is not before them. At a point
          the layers of the program are evaluated between its composite event rules (lang/checks/layers.py), so
          that heads may read rules and rules heads. A stretch in which nothing begins or ends is passed over;
-         where rules read a head itself, and not its changes, the points are stepped through at which it holds
-         and that a trigger sees or a later window can look back to.
+         of heads that rules choose from themselves, and not their changes, the facts of such a stretch are
+         given all at once before the next instant, as far back as a window can look. Where a head is a
+         trigger itself, the points are stepped through at which it holds.
 """
 
 from __future__ import annotations
@@ -73,6 +74,7 @@ class Timeline:
         self._beginning: Time = 0
         self._last: Time | None = None  # the last point that was evaluated
         self._at: Time | None = None  # the one that is being evaluated
+        self._passed: Time = 0  # the last point whose facts of heads were given; with `_last`
         self._waiting: dict[str, list[tuple[Time, Values]]] = {}
         self._holding: dict[str, list[Values]] = {}  # of heads that are read themselves, at the last point
 
@@ -111,14 +113,30 @@ class Timeline:
         return found if found < bound else None
 
     def _dense(self, last: Time, following: Time) -> Time | None:
-        """The next point before `following` at which a head has facts that matter."""
-        points = [
-            last + self.step if bare.trigger else max(last + self.step, self.point(following - bare.memory))
-            for name, bare in self._bare.items()
-            if self._holding.get(name)
-        ]
-        point = min(points, default=following)
-        return point if point < following else None
+        """The next point before `following` at which a head is a trigger."""
+        if any(bare.trigger and self._holding.get(name) for name, bare in self._bare.items()):
+            return last + self.step if last + self.step < following else None
+        return None
+
+    def passed(self, time: Time) -> dict[str, list[Fact]]:
+        """Head → its facts at points before an instant that were passed over, for rules that choose from it;
+        before `take`. Raises EngineError D4090 where the literal reading finds a change there.
+        """
+        if self._lars is None or (self._last is None and not self._literal):
+            return {}
+        if self._literal:
+            return self._catch_up(self._lars, time)
+        step = self.step
+        found: dict[str, list[Fact]] = {}
+        through = (time - 1) // step * step
+        for name, bare in self._bare.items():
+            held = self._holding.get(name)
+            if held and not bare.trigger:
+                first = max(self._passed + step, self.point(time - bare.memory))
+                points = range(first, through + step, step)
+                found[name] = [fact for point in points for fact in _facts(point, held)]
+        self._passed = max(self._passed, through)
+        return {name: facts for name, facts in found.items() if facts}
 
     def take(self, time: Time, facts: Mapping[str, Sequence[Fact]], graph: bool) -> None:
         """Facts of an instant. Where no graph came, only changes of what lasts count."""
@@ -143,8 +161,9 @@ class Timeline:
     def _start(self, beginning: Time) -> None:
         lars = self.program.lars
         strata = [layer.rules for layer in lars.layers]
+        watched = list({**self._changes, **dict.fromkeys(self._bare)})
         self._beginning = beginning
-        self._lars = self._open(lars, strata, beginning, self.step, self._clock, list(self._changes))
+        self._lars = self._open(lars, strata, beginning, self.step, self._clock, watched)
 
     def begin(self, time: Time) -> list[tuple[int, int]]:
         """Begin the point that the instant taken last is, if it is one: the layers to evaluate, each as (how
@@ -154,8 +173,6 @@ class Timeline:
             return []
         lars = self._lars
         assert lars is not None, "take() comes first"
-        if self._literal:
-            self._catch_up(lars, time)
         self._at = time
         lars.begin(time)
         for name, facts in self._waiting.items():
@@ -163,27 +180,33 @@ class Timeline:
         self._waiting.clear()
         return [(layer.before, number) for number, layer in enumerate(self.program.lars.layers)]
 
-    def _catch_up(self, lars: Lars, time: Time) -> None:
+    def _catch_up(self, lars: Lars, time: Time) -> dict[str, list[Fact]]:
         """Evaluate the points that were passed over. Raises EngineError D4090 if anything changed there."""
+        found: dict[str, list[Fact]] = {}
         first = self._beginning if self._last is None else self._last + self.step
         for point in range(first, time, self.step):
             lars.begin(point)
             for number in range(len(self.program.lars.layers)):
                 for name, (began, ended) in lars.evaluate(number).items():
                     if began or ended:
-                        raise EngineError(
-                            Diagnostic(
-                                "D4090",
-                                f"head `{name}` at {self._clock.text(point)}: "
-                                "engine and literal reading differ",
-                                notes=(
-                                    f"literally it changes there: {began}, {ended}",
-                                    "engine: nothing does",
-                                ),
-                                hint="this is a bug of dotr: please report rules and input",
-                            )
-                        )
+                        raise self._differs(name, point, began, ended)
+            for name in self._bare:
+                found.setdefault(name, []).extend(_facts(point, lars.holding(name)))
             lars.end()
+            self._last = point
+        return found
+
+    def _differs(
+        self, name: str, point: Time, began: Sequence[Values], ended: Sequence[Values]
+    ) -> EngineError:
+        return EngineError(
+            Diagnostic(
+                "D4090",
+                f"head `{name}` at {self._clock.text(point)}: engine and literal reading differ",
+                notes=(f"literally it changes there: {began}, {ended}", "engine: nothing does"),
+                hint="this is a bug of dotr: please report rules and input",
+            )
+        )
 
     def evaluate(self, number: int) -> dict[str, list[Fact]]:
         """Stream → facts that rules see of a layer at the point that was begun."""
@@ -205,7 +228,8 @@ class Timeline:
         if self._at is not None:
             assert self._lars is not None, "a point is being evaluated"
             self._lars.end()
-            self._last, self._at = self._at, None
+            self._last = self._passed = self._at
+            self._at = None
 
     # -- state
 
@@ -223,6 +247,7 @@ class Timeline:
             "digest": self.digest(),
             "beginning": self._beginning,
             "last": self._last,
+            "passed": self._passed,
             "waiting": [[n, [[t, list(v)] for t, v in facts]] for n, facts in self._waiting.items()],
             "holding": [[name, [list(values) for values in held]] for name, held in self._holding.items()],
             "lars": None if self._lars is None else self._lars.snapshot(),
@@ -237,6 +262,7 @@ class Timeline:
         if state["last"] is not None:
             self._lars.restore(state["lars"])
         self._last = state["last"]
+        self._passed = state.get("passed", self._last or 0)
         self._waiting = {n: [(t, tuple(v)) for t, v in facts] for n, facts in state["waiting"]}
         self._holding = {name: [tuple(values) for values in held] for name, held in state["holding"]}
 

@@ -73,3 +73,18 @@ def test_a_batch_in_one_task_is_the_run_and_says_so(whole: str, tmp_path: Path) 
     assert "not by key: in a rule for `isSteam` no variable is in all of its atoms" in result.stderr
     written = "".join(part.read_text(encoding="utf-8") for part in sorted(out.glob("part-*")))
     assert sorted(written.splitlines()) == sorted(whole.splitlines())
+
+
+def test_a_head_that_holds_through_a_long_silence_is_counted_at_each_of_its_points(tmp_path: Path) -> None:
+    (tmp_path / "h.lars").write_text("none() :- NOT a(?x) WITHIN 5 s .\n", encoding="utf-8")
+    (tmp_path / "r.dotr").write_text(
+        "PREFIX : <ex:>\nLARS <h.lars>\nQUERY a := { SELECT ?x { ?x a :A } }\n"
+        "RULE R DEFINE { dotr_x a :R ; :n ?n } FROM a\n"
+        "AND COUNT(*) AS ?n OVER none WITHIN 20 d FROM a WITH ?n := ?n\n",
+        encoding="utf-8",
+    )
+    engine = dotr.Engine(str(tmp_path / "r.dotr"))
+    events = [e for at in (0, 100_000, 200_000) for e in engine.push("<ex:x> a <ex:A> .", at=at)]
+    counts = [event.bindings["n"] for event in [*events, *engine.finish()]]
+    assert [str(count) for count in counts] == ["0", "99994", "199988"]
+    assert engine.counters.ticks < 20
