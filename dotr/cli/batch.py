@@ -315,17 +315,19 @@ def _tell_funnels(request: Request, report: Report, telling: Telling) -> None:
 
 
 def _first_graphs(log: LogListing) -> Sample:
-    """The first graphs of the first file of a log, by time; none where it is not of this machine."""
+    """The first graphs of a log, file by file, by time; none of files that are not of this machine."""
     sample = Sample(log.clock or Clock(), FIRST_GRAPHS)
-    files = [piece.file for split in log.splits[:1] for piece in split.pieces]
-    if files and not is_remote(files[0]):
+    for file in dict.fromkeys(piece.file for split in log.splits for piece in split.pieces):
+        if is_remote(file):
+            continue
         with suppress(DataError):  # what is wrong with it the run has told
-            for graph in FileReader(
-                files[0], log.options, log.options.extractor(), ErrorPolicy(fail=False)
-            ).graphs():
+            ladder, policy = log.options.extractor(), ErrorPolicy(fail=False)
+            for graph in FileReader(file, log.options, ladder, policy).graphs():
                 sample.add(graph.time, graph.triples)
                 if sample.full:
                     break
+        if sample.full:
+            break
     sample.graphs.sort(key=lambda graph: graph[0])
     return sample
 
