@@ -80,6 +80,63 @@ PICTURES = {
             Row("EACH", _points(0, 100, 200, chosen=(0, 100, 200)), (Bar(0, 300),)),
         ),
     ),
+    "not": Picture(
+        "What stops a match: an all-clear between Hot and Smoke",
+        180,
+        30,
+        (
+            Row("Smoke (trigger)", _points(60, 120, chosen=(60,))),
+            Row("Hot", (Point(0, "70"),)),
+            Row("Clear", _points(100)),
+            Row("BETWEEN Hot AND Smoke @ 60", bars=(Bar(0, 60, (False, False)),)),
+            Row("BETWEEN Hot AND Smoke @ 120", bars=(Bar(0, 120, (False, False)),)),
+        ),
+    ),
+    "aggregates": Picture(
+        "A mean over the last ten minutes: now is part of it",
+        900,
+        120,
+        (
+            Row("Air (ppm)", (Point(0, "900"), Point(240, "1300"), Point(480, "1100"), Point(720, "400"))),
+            Row("window of 480: mean 1100", _points(0, 240, 480, chosen=(0, 240, 480)), (Bar(0, 480),)),
+            Row("window of 720: mean 933", _points(240, 480, 720, chosen=(240, 480, 720)), (Bar(120, 720),)),
+        ),
+    ),
+    "consuming": Picture(
+        "A badge opens the gate once: Paid consumes, Reused does not",
+        21,
+        3,
+        (
+            Row("Badge", (Point(0, "b1"), Point(5, "b2"))),
+            Row("Pass", (Point(10, "p1"), Point(12, "p2"), Point(14, "p3"))),
+            Row("Reused: LAST", (Point(10, "b2", True), Point(12, "b2", True), Point(14, "b2", True))),
+            Row("Paid: FIRST, CONSUMING", (Point(10, "b1", True), Point(12, "b2", True), Point(14, "none"))),
+        ),
+    ),
+    "chaining": Picture(
+        "Events of one rule are facts of others, at the same instant",
+        240,
+        60,
+        (
+            Row("Reading", (Point(0, "lab"), Point(60, "attic"), Point(120, "hall"), Point(180, "lab"))),
+            Row("Hot (private)", _points(0, 60, 120, 180)),
+            Row("Spreading: Hot, Hot before", _points(120, 180, chosen=(120, 180)), (Bar(0, 120),)),
+            Row("Evacuate: once an hour", _points(120, chosen=(120,))),
+        ),
+    ),
+    "lars": Picture(
+        "What holds, point by point, and where it begins and ends",
+        300,
+        30,
+        (
+            Row(
+                "temp", (Point(0, "27"), Point(30, "28"), Point(60, "26"), Point(90, "20"), Point(300, "20"))
+            ),
+            Row("warm: above 25, 30 s", bars=(Bar(0, 90),)),
+            Row("muggy: 7 points of 1 min", bars=(Bar(60, 90),)),
+            Row("Begins, Ends", _points(60, 100, chosen=(60, 100))),
+        ),
+    ),
     "every": Picture(
         "A clock that looks back two minutes at every minute",
         360,
