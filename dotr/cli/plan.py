@@ -84,7 +84,7 @@ def as_text(shown: Shown) -> Iterator[str]:
     if shown["holding"]:
         yield from holding_lines(shown["holding"])
         yield ""
-    yield "SPARK"
+    yield "CUT INTO PARTS by dotr batch and Spark"
     yield from (f"  {line}" for line in shown["spark"])
 
 

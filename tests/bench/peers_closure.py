@@ -110,7 +110,7 @@ def closure(
         materialiser = entailment.materialise("owl2rl", given)
         seconds.append(process_time() - start)
         start = process_time()
-        KnowledgeBase(given, entailment="owl2rl", terms="canonical")
+        KnowledgeBase(graph, entailment="owl2rl", terms="canonical")
         library.append(process_time() - start)
         start = process_time()
         less = Materialiser(few, given)
@@ -137,8 +137,10 @@ def closure(
         }
         for who in closures
     ]
-    ratio = took[name] / min(library)
-    result.notes.append(f"dotr.KnowledgeBase: {min(library):.2f} s, {ratio:.1f} times as quick as {name}")
+    ratio = (load[name] + took[name]) / min(library)
+    result.notes.append(
+        f"dotr.KnowledgeBase, loaded and closed: {min(library):.2f} s, {ratio:.1f} times as quick as {name}"
+    )
     result.figures = {"given": len(given), "part": part or "University 0", "peer": peer, "difference": same}
     if "hand_given" in peer:
         result.notes.append(
@@ -157,5 +159,5 @@ def closure(
         result.checks = {claim: left == right}
     else:
         result.checks = {"the closures are the same": comparable["dotr"] == comparable[name]}
-    result.checks[f"a KnowledgeBase is closed at least {least} times as quickly"] = ratio >= least
+    result.checks[f"a KnowledgeBase is loaded and closed at least {least} times as quickly"] = ratio >= least
     return result

@@ -104,7 +104,7 @@ CLAUSES: dict[str, Clauses] = {
         "holds/sometime-and-at-least",
         "`AT LEAST k`": "holds/sometime-and-at-least",
         "one timeline": "holds/parts-by-key holds/istream-at-the-beginning",
-        "`WITHIN n FACTS [OF (A, B)]`": "holds/laser-example-1 holds/laser-example-9",
+        "`WITHIN n FACTS [OF (A, B)]`": "holds/laser-example-1 holds/laser-example-9 holds/the-last-facts",
         "heads, ahead and back": "holds/heads-ahead-and-back holds/attributes-of-a-head "
         "holds/heads-of-a-library",
         "`NOT`": "holds/negation-of-a-head",

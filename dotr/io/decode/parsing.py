@@ -13,6 +13,7 @@ Bad input: D2001 cannot be read · D2002 half a character · D2004 RDF 1.2 terms
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterator
 from itertools import chain, islice
 from typing import IO, TypeAlias, cast
@@ -37,6 +38,7 @@ from dotr.io.decode.limits import (
     refuse_levels,
 )
 from dotr.io.decode.ntriples import Run, literals, quad_runs, refuse_rdf12, several_triples
+from dotr.lang.grammar.base import WELL_KNOWN
 from dotr.late import regex
 from dotr.rdf.terms import Term, Triple
 
@@ -271,7 +273,9 @@ def _line(text: str, number: int) -> str:
 
 def _hint(reason: str) -> str:
     if "has not been declared" in reason:
-        return "declare it: PREFIX name: <…>"
+        missing = re.search(r"prefix (\w*):", reason)
+        name = missing[1] if missing else "name"
+        return f"declare it: PREFIX {name}: <{WELL_KNOWN.get(name, '…')}>"
     if "No scheme found" in reason:
         return "write the IRI in full, or give --base"
     if "named graph" in reason.lower():
