@@ -28,6 +28,7 @@ from dotr.datalog.schema import (
     is_schema_predicate,
     reads_equality,
 )
+from dotr.datalog.statements import triples_in
 from dotr.datalog.strata import check_recursion, check_rules, stratify
 from dotr.datalog.stratum_evaluation import StratumEvaluator
 from dotr.errors import Diagnostic, EngineError, ProgramError, Severity
@@ -115,7 +116,7 @@ def close_background(
         if derived is not None:
             derived.clear()
         tables, clashes = _derive(clauses, index, limit, budget, derived)
-        missed = instantiated.missed(index)
+        missed = instantiated.missed(triples_in(index, is_schema))
         if not missed:
             break
         schema |= missed
