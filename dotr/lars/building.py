@@ -218,7 +218,8 @@ class Builder:
             piles = [Upright(relation) for relation in heads]
             whole = self._whole(rules, bodies, piles)
             own_only = self._triggers(rules, bodies, piles, own_only=True)
-            return Recursive(heads, reads, whole, own_only, self._meter, self._carried, watched)
+            agenda = self._net.agenda
+            return Recursive(heads, reads, whole, own_only, self._meter, agenda, self._carried, watched)
         found: dict[Row, None] = {}
         kept = [Kept(heads[0], found)]
         for table in reads.tables:

@@ -14,7 +14,7 @@ from dotr.lars.differences import Differences
 from dotr.lars.fact_windows import FactView
 from dotr.lars.relations import Relation
 from dotr.lars.sinks import Pile
-from dotr.lars.tables import Row, Table
+from dotr.lars.tables import Agenda, Row, Table
 from dotr.lars.totals import Totals
 from dotr.late import dataclass
 
@@ -167,6 +167,7 @@ class Recursive:
     whole: Sequence[tuple[Callable[[], None], Pile]]
     triggers: Sequence[Trigger]
     meter: Meter
+    agenda: Agenda
     carried: bool = False
     watched: Sequence[Relation] = ()
     evaluated: bool = field(default=False)
@@ -175,10 +176,13 @@ class Recursive:
     def evaluate(self, now: int) -> None:
         self.reads.refresh(now)
         if not self.evaluated or self.reads.changed or self._goes_on():
-            self.evaluated = True
             left = self.meter.left[0]
             self._derive()
             self.cost = left - self.meter.left[0]
+            # what stands on atoms that are put at this point alone has to be found anew at the next
+            self.evaluated = not any(relation.put_now for relation in self.heads)
+            if not self.evaluated:
+                self.agenda.add(now + 1)
         elif self.carried:
             self.meter.charge(self.cost, "what stands")
         for relation in self.heads:

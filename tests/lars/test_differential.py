@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given, settings
 
 from dotr.events import Time, Values
+from dotr.ir.lars import FactWindow, Modality
 from dotr.lars.engine import LarsEngine
 from dotr.lars.reach import partition_keys
-from dotr.lars.strata import reads
+from dotr.lars.strata import reads, strata
 from dotr.rdf.order import values_key
 from dotr.reference.lars import LiteralLars
-from tests.lars.building import Lars
+from tests.lars.building import CLOCK, Lars, atom, last, now, program, row, rule, window
 from tests.lars.worlds import TERMS, Piece, World, worlds
 
 DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
@@ -48,7 +49,7 @@ def visit(lars: Lars, world: World, point: Time, late: bool) -> Seen:
                 lars.facts(piece.name, piece.facts)
         for name, (began, ended) in lars.evaluate(stratum).items():
             seen[name] = (began, ended, [])
-    for name in {rule.head.atom.name: None for rule in world.program.rules}:
+    for name in {known.head.atom.name: None for known in world.program.rules}:
         began, ended, _ = seen.get(name, ([], [], []))
         seen[name] = (began, ended, lars.holding(name))
     lars.end()
@@ -128,3 +129,22 @@ def test_parts_by_key_hold_what_the_whole_holds(world: World) -> None:
     for point, seen in literal(world).items():
         for name, (_, _, holding) in seen.items():
             assert sorted(found[point][name], key=values_key) == holding, (point, name)
+
+
+def test_what_stands_on_an_atom_of_one_point_does_not_hold_itself_up() -> None:
+    rules = program(
+        rule(atom("h"), now("h"), replace(last(1, ("P",), "P", "a"), negated=True)),
+        rule(atom("h"), window(Modality.AT, FactWindow(1, ("P",)), "P", "?x", at="t"), at="t"),
+    )
+    layers = strata(rules)
+    seen = []
+    for lars in (LiteralLars(rules, layers, 0, 1, CLOCK), LarsEngine(rules, layers, 0, 1, CLOCK)):
+        held = []
+        for point in range(4):
+            lars.begin(point)
+            lars.facts("P", [(point, row("b"))] if point == 1 else [])
+            lars.evaluate(0)
+            held.append(lars.holding("h"))
+            lars.end()
+        seen.append(held)
+    assert seen == [[[], [()], [], []]] * 2
