@@ -6,7 +6,8 @@ Method:  colour refinement: nodes start in cells by what they say about named th
          splits. Cells are worked through and numbered in an order that only the graph's structure decides,
          and of the parts of a cell the largest is not taken up again (Hopcroft 1971; Cardon and Crochemore
          1982), which makes it O(m log n) for m triples and n blank nodes. The graph's content hash, its
-         time and its ordinal among equal graphs make the labels: runs agree, and two graphs never join.
+         time and its ordinal among equal graphs make the labels: runs agree, and two graphs never join. In a
+         background, which is changed by editing it, blank nodes that no triple joins are graphs of their own.
 Why not: full canonicalisation (RDFC-1.0) is exponential in the worst case. Nodes that refinement cannot tell
          apart are numbered in document order instead: nearly always they are interchangeable.
          Rounds of re-hashing every node: a list of n cells takes n rounds.
@@ -33,20 +34,60 @@ def label_stream(graphs: Sequence[Sequence[Triple]], time: int, kind: str = "") 
     return [_label(graph, f"{kind}{time}", seen) for graph in graphs]
 
 
-def label_background(triples: Sequence[Triple], content_hash: str) -> list[Triple]:
-    """The triples of one document, its blank nodes labelled by `content_hash` and order of appearance."""
-    return _renamed(triples, _numbered(_blank_nodes(triples), f"_:g{_digest(content_hash)}_"))
+def label_background(triples: Sequence[Triple], seen: dict[str, int]) -> list[Triple]:
+    """The triples of one document with its blank nodes labelled; order and repeats stay.
+
+    Blank nodes that triples join are labelled together, by the triples that name one of them, up to renaming:
+    what is said elsewhere in a document changes no label of theirs. `seen`: how often what was said of such
+    nodes before, in this document and in those that come before it; two documents never join.
+    """
+    parts = _joined_by_blank_nodes(triples)
+    names: dict[Term, Term] = {}
+    for part in parts:
+        blank = _blank_nodes(part)
+        order, content = _ordered(part, blank)
+        ordinal = seen.get(content, 0)
+        seen[content] = ordinal + 1
+        names |= _numbered(order, f"_:g{_digest(f'{ordinal} {content}')}_")
+    return _renamed(triples, names)
+
+
+def _joined_by_blank_nodes(triples: Sequence[Triple]) -> list[list[Triple]]:
+    """The triples with blank nodes, those together that share some, in order of appearance."""
+    leader: dict[Term, Term] = {}
+
+    def find(name: Term) -> Term:
+        while (above := leader.setdefault(name, name)) != name:
+            leader[name] = leader[above]
+            name = above
+        return name
+
+    found = [triple for triple in triples if triple[0][0] == "_" or triple[2][0] == "_"]
+    for subject, _, object_ in found:
+        if subject[0] == "_" == object_[0]:
+            leader[find(object_)] = find(subject)
+    parts: dict[Term, list[Triple]] = {}
+    for triple in found:
+        name = triple[0] if triple[0][0] == "_" else triple[2]
+        parts.setdefault(find(name), []).append(triple)
+    return list(parts.values())
 
 
 def _label(graph: Sequence[Triple], time: str, seen: dict[str, int]) -> list[Triple]:
     names = _blank_nodes(graph)
     if not names:
         return list(graph)
-    order = _refined_order(list(dict.fromkeys(graph)), names) if len(names) > 1 else names
-    content = "\n".join(sorted({" ".join(triple) for triple in _renamed(graph, _numbered(order, "_:"))}))
+    order, content = _ordered(graph, names)
     ordinal = seen.get(content, 0)
     seen[content] = ordinal + 1
     return _renamed(graph, _numbered(order, f"_:s{_digest(f'{time} {ordinal} {content}')}_"))
+
+
+def _ordered(graph: Sequence[Triple], names: list[Term]) -> tuple[list[Term], str]:
+    """The blank nodes of a graph in an order that its structure decides, and its content up to renaming."""
+    order = _refined_order(list(dict.fromkeys(graph)), names) if len(names) > 1 else names
+    texts = {" ".join(triple) for triple in _renamed(graph, _numbered(order, "_:"))}
+    return order, "\n".join(sorted(texts))
 
 
 def _blank_nodes(triples: Sequence[Triple]) -> list[Term]:

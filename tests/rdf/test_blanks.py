@@ -185,13 +185,45 @@ def test_a_list_of_fifty_thousand_blank_nodes_is_labelled() -> None:
     assert len({s for s, _, _ in labelled}) == 50_000
 
 
-def test_background_labels_follow_the_order_of_appearance_and_the_content() -> None:
+def test_background_labels_follow_what_is_said_and_how_often_it_was_said_before() -> None:
     document = [("_:x", "<urn:p>", "_:y"), ("_:y", "<urn:p>", "_:x")]
-    [first, second] = label_background(document, "abc")
+    seen: dict[str, int] = {}
+    [first, second] = label_background(document, seen)
     assert first[0] == second[2]
     assert first[2] == second[0]
     assert first[0].endswith("_0")
     assert first[2].endswith("_1")
-    assert label_background(document, "abc") == [first, second]
-    assert label_background(document, "abd") != [first, second]
+    assert label_background(document, {}) == [first, second]
+    assert not {first[0], first[2]} & {t for triple in label_background(document, seen) for t in triple}
     assert all(LABEL.fullmatch(t) for t in (first[0], first[2]))
+
+
+@given(graphs, graphs, st.integers(0, 2**32))
+def test_a_background_that_says_more_keeps_the_labels_of_what_it_said(
+    graph: list[Triple], more: list[Triple], seed: int
+) -> None:
+    labelled = label_background(graph, {})
+    assert isomorphic(graph, labelled)
+    if not symmetric(graph):
+        assert set(label_background(rename(graph, seed), {})) == set(labelled)
+    other = [(_apart(s), p, _apart(o)) for s, p, o in more]
+    assert label_background([*graph, *other], {})[: len(graph)] == labelled
+
+
+def _apart(node: str) -> str:
+    return node.replace("_:", "_:z")
+
+
+def test_one_restriction_that_changes_leaves_the_others() -> None:
+    document = [
+        triple
+        for n in range(50)
+        for triple in (
+            (f"<urn:C{n}>", "<urn:sub>", f"_:r{n}"),
+            (f"_:r{n}", "<urn:onProperty>", f"<urn:p{n}>"),
+            (f"_:r{n}", "<urn:someValuesFrom>", "<urn:D>"),
+        )
+    ]
+    before = set(label_background(document, {}))
+    document[1] = ("_:r0", "<urn:onProperty>", "<urn:q>")
+    assert len(before - set(label_background(document, {}))) == 3

@@ -2,9 +2,9 @@
 
 Place:   read once, when a program is deployed; the triples go to enrich.py.
 Method:  every file is one document: Turtle, N-Triples, RDF/XML, JSON-LD (no remote contexts), `.gz` of any.
-         Its blank nodes are labelled by the hash of its content and their order of appearance, so that two
-         files never join through `_:b0` and every run agrees. Relative IRIs are resolved as in the stream
-         (`--base`), never against a path, so that `<#roomA>` is one thing in background and stream.
+         Its blank nodes are labelled by what is said of them, so that every run agrees, two files never join
+         through `_:b0`, and a line that changes leaves the labels of all others. Relative IRIs are resolved
+         as in the stream (`--base`), never against a path: `<#roomA>` is one thing in background and stream.
 """
 
 from __future__ import annotations
@@ -60,6 +60,8 @@ def read_background(
     says.
     """
     triples: dict[Triple, None] = {}
+    said: dict[str, int] = {}
+    read: set[tuple[str, Format]] = set()
     for path in _files(paths, named):
         format_ = format_of(path)
         if format_ is None:
@@ -75,13 +77,17 @@ def read_background(
             )
         try:
             content = read_bytes(path, limit)
+            known = len(read)
+            read.add((content_hash(content), format_))
+            if len(read) == known:
+                continue  # the same document again
             if format_ is Format.JELLY:
                 format_ = Format.NQUADS
             parsed = parse_triples(decode(content, path), format_, path, base)
         except MemoryError:
             raise no_memory(path) from None
         if any(s[0] == "_" or o[0] == "_" for s, _p, o in parsed):
-            parsed = label_background(parsed, content_hash(content))
+            parsed = label_background(parsed, said)
         triples.update(dict.fromkeys(parsed))
     return list(triples)
 
