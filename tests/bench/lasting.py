@@ -199,6 +199,7 @@ def volz_kind(kind: str, depth: int, facts: int, rules: int) -> dict[str, float]
     for line in draw.sample(lines, min(rules, len(lines))):
         took.append(timed(lambda line=line: kb.update(remove_rules=line)))  # type: ignore[misc]
         took.append(timed(lambda line=line: kb.update(add_rules=line)))  # type: ignore[misc]
+    assert len(kept) == len(kb) == len(Materialiser(parsed, triples).background)
     row["rule median"], row["rule worst"] = median(took) / again, max(took) / again
     return row
 
