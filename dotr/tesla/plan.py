@@ -256,14 +256,15 @@ def _plan_step(rule: Rule, conjunct: Conjunct, source: _Sources, depth: Time) ->
     needs_log = bool(residual) or itself is not None or consumed
     content = _content(conjunct, trigger, needs_log, newest, variables)
     shared: Threshold | None = None
-    each = isinstance(conjunct, Choose) and conjunct.selection is Selection.EACH
-    if not source.alone and (isinstance(content, LastValue) or each):
+    chosen = conjunct.selection if isinstance(conjunct, Choose) and conjunct.k == 1 else None
+    ranked = chosen is Selection.EACH or (chosen is Selection.LAST and isinstance(content, FactLog))
+    if not source.alone and (isinstance(content, LastValue) or ranked):
         shared, size = size, None
         if shared is None:
             shared = next((t for test in filters if (t := threshold_of(test)) is not None), None)
             filters = [test for test in filters if shared is None or threshold_of(test) != shared]
         if shared is not None:
-            content = Ranked(shared.measure) if each else MonotonicStack(shared.measure)
+            content = Ranked(shared.measure) if ranked else MonotonicStack(shared.measure)
     spec = ColumnSpec(
         stream=source.base(position.stream),
         chained=position.within_instant,

@@ -58,6 +58,9 @@ def write(
                 _listed(scope, step, f"len({several})")
                 _who_takes(source, scope, step.column.content.measure, limits, several)
             source.line(f"if not {several}: continue")
+        case Selection.LAST if isinstance(step.column.content, Ranked):
+            _newest_above(source, scope, step, step.column.content.measure, limits, number)
+            source.line(f"if not {several}: continue")
         case Selection.LAST if conjunct.k == 1:
             newest_one(source, scope, step, number)
             source.line(f"if {fact} is None: continue")
@@ -172,16 +175,42 @@ def candidates(source: CodeSource, scope: Scope, step: Step, number: int) -> Non
         source.line(f"{several} = [x for x in {several} if not ({' or '.join(tests)})]")
 
 
+def _newest_above(
+    source: CodeSource, scope: Scope, step: Step, measure: Measure, limits: Sequence[int], number: int
+) -> None:
+    """`c<n>`: the greatest candidate of each member in range, as (fact, from, to).
+
+    From the newest on, each candidate is that of the members whose threshold it passes and no newer one did.
+    """
+    lo, hi = scope.range
+    several = f"c{number}"
+    cut, fact, size = _measured(source, measure)
+    rising = source.name("limits", limits)
+    source.line(f"{several}, taken, lo{number} = [], {lo}, {oldest(source, scope, step)}")
+    _newest_end(source, scope, step, number)
+    with _from_newest(source, scope, step, number, refusals(scope, step)):
+        source.line(f"upto = {cut}({rising}, {size}, taken, {hi})")
+        with source.block("if upto > taken"):
+            source.line(f"{several}.append(({fact}, taken, upto))")
+            source.line("taken = upto")
+            source.line(f"if taken == {hi}: break")
+
+
+def _measured(source: CodeSource, measure: Measure) -> tuple[str, str, str]:
+    """Of a kept fact `x`: what cuts the thresholds by its size, it without its size, its size."""
+    cut = source.name("cut", bisect_right if measure.inclusive else bisect_left)
+    if measure.place == CARRIED:
+        return cut, "x[:4]", "x[4]"
+    return cut, "x", f"{source.name('size', table_of(measure))}[x[1][{measure.place}]]"  # as it came
+
+
 def _who_takes(
     source: CodeSource, scope: Scope, measure: Measure, limits: Sequence[int], several: str
 ) -> None:
     """The facts in `c<n>` become (fact, from, to): the members in range whose threshold they pass."""
     lo, hi = scope.range
     rising = source.name("limits", limits)
-    cut = source.name("cut", bisect_right if measure.inclusive else bisect_left)
-    fact, size = "x[:4]", "x[4]"
-    if measure.place != CARRIED:
-        fact, size = "x", f"{source.name('size', table_of(measure))}[x[1][{measure.place}]]"  # as it came
+    cut, fact, size = _measured(source, measure)
     source.line(
         f"{several} = [({fact}, {lo}, upto) for x in {several} "
         f"if (upto := {cut}({rising}, {size}, {lo}, {hi})) > {lo}]"

@@ -1,0 +1,73 @@
+"""Rules that differ in a threshold are answered together, whatever else their ON asks for."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dotr.core.deployment import Deployment
+from dotr.core.pipeline import Pipeline
+from dotr.events import Clock
+from dotr.lang import parse_program
+from dotr.rdf.terms import XSD
+from dotr.tesla.detector import TeslaDetector
+
+RULE = """
+RULE Fire{n} DEFINE {{ dotr_id1 a :Fire ; :room ?room ; :v ?v }}
+FROM Smoke{n} := {{ SELECT ?room ?s WHERE {{ ?room :smoke ?s }} }}
+AND {select} Hot{n} := {{ SELECT ?room ?v ?w WHERE {{ ?room :hot ?v ; :by ?w {filter} }} }}
+    WITHIN 9 s FROM Smoke{n} ON Hot{n}.?room = Smoke{n}.?room{on} && {residual}
+WITH ?room := Smoke{n}.?room , ?v := Hot{n}.?v
+"""
+RESIDUALS = {
+    "times": "Smoke{n}.time - Hot{n}.time < 4",
+    "values": "Hot{n}.?w < Smoke{n}.?s",
+    "both": "Smoke{n}.time - Hot{n}.time > 1 && Hot{n}.?w != Smoke{n}.?s",
+}
+
+
+def _pipeline(select: str, residual: str, in_query: bool) -> Pipeline:
+    texts = []
+    for n, threshold in enumerate((3, 1, 2, 1)):
+        filter_ = f"FILTER(?v > {threshold})" if in_query else ""
+        on = "" if in_query else f" && Hot{n}.?v > {threshold}"
+        rest = RESIDUALS[residual].replace("{n}", str(n))
+        texts.append(RULE.format(n=n, select=select, filter=filter_, on=on, residual=rest))
+    pipeline = Pipeline(Deployment(parse_program("PREFIX : <urn:x:>\n" + "".join(texts))), verify=True)
+    pipeline.begin(Clock())
+    return pipeline
+
+
+@pytest.mark.parametrize("select", ["LAST", "EACH"])
+@pytest.mark.parametrize("residual", RESIDUALS)
+@pytest.mark.parametrize("in_query", [True, False], ids=["filter", "on"])
+def test_a_further_condition_does_not_part_rules(select: str, residual: str, in_query: bool) -> None:
+    detector = _pipeline(select, residual, in_query)._detect
+    assert isinstance(detector, TeslaDetector)
+    assert len(detector.network.groups) == 1
+
+
+number = st.integers(0, 4).map(lambda value: f'"{value}"^^<{XSD}integer>')
+room = st.sampled_from(["<urn:x:a>", "<urn:x:b>"])
+graph = st.one_of(
+    st.tuples(room, number).map(lambda g: [(g[0], "<urn:x:smoke>", g[1])]),
+    st.tuples(room, number, number).map(lambda g: [(g[0], "<urn:x:hot>", g[1]), (g[0], "<urn:x:by>", g[2])]),
+)
+
+
+@given(
+    st.sampled_from(["LAST", "EACH"]),
+    st.sampled_from(list(RESIDUALS)),
+    st.booleans(),
+    st.lists(st.tuples(st.integers(0, 3), graph), max_size=25),
+)
+def test_rules_answered_together_find_what_the_literal_reading_finds(
+    select: str, residual: str, in_query: bool, stream: list[tuple[int, list[tuple[str, str, str]]]]
+) -> None:
+    pipeline = _pipeline(select, residual, in_query)
+    time = 0
+    for step, triples in stream:
+        time += step * 1_000_000
+        pipeline.push(time, triples)
+    pipeline.finish()
