@@ -18,7 +18,19 @@ from dotr.lars.engine import LarsEngine
 from dotr.lars.strata import strata
 from dotr.reference.lars import LiteralLars
 
-from . import budget, citybench, formats, lars, peers, peers_flink, report, runners, tables, workloads
+from . import (
+    budget,
+    by_hand,
+    citybench,
+    formats,
+    lars,
+    peers,
+    peers_flink,
+    report,
+    runners,
+    tables,
+    workloads,
+)
 from .harness import DifferenceError, same
 from .peers_closure import derives_schema
 from .peers_environment import Environment, Peer, PeerError
@@ -35,6 +47,13 @@ WORKLOADS: dict[str, tuple[Workload, Callable[[Workload], Run]]] = {
         runners.prepare_floor,
     ),
 }
+
+
+@pytest.mark.parametrize("rules", [1, 3])
+def test_the_loop_by_hand_writes_the_bytes_that_dotr_writes(rules: int) -> None:
+    row = by_hand.measure(2_000, rules, repeats=1)
+    assert row["same"]
+    assert row["events"] > 100
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
