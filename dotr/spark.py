@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from dotr.batch.spark.streams import Stream
 
-__all__ = ["detect", "materialize", "register", "session", "stream", "write"]
+__all__ = ["detect", "graphs", "materialize", "register", "session", "stream", "write"]
 
 
 def session(master: str | None = None, **conf: str) -> SparkSession:
@@ -110,6 +110,69 @@ def detect(
         persist=persist,
     )
     return (found.events, found.letters) if on_error == "keep" else found.events
+
+
+@overload
+def graphs(
+    frame: DataFrame,
+    *,
+    template: str | None = None,
+    mapping: str | PathLike[str] | None = None,
+    time: str | None = None,
+    time_unit: str | None = None,
+    time_zone: str = "",
+    base: str | None = None,
+    on_error: Literal["fail", "skip"] = "fail",
+) -> DataFrame: ...
+
+
+@overload
+def graphs(
+    frame: DataFrame,
+    *,
+    template: str | None = None,
+    mapping: str | PathLike[str] | None = None,
+    time: str | None = None,
+    time_unit: str | None = None,
+    time_zone: str = "",
+    base: str | None = None,
+    on_error: Literal["keep"],
+) -> tuple[DataFrame, DataFrame]: ...
+
+
+def graphs(
+    frame: DataFrame,
+    *,
+    template: str | None = None,
+    mapping: str | PathLike[str] | None = None,
+    time: str | None = None,
+    time_unit: str | None = None,
+    time_zone: str = "",
+    base: str | None = None,
+    on_error: str = "fail",
+) -> DataFrame | tuple[DataFrame, DataFrame]:
+    """A log, (time, graph), of a frame of any columns: what `detect`, `stream` and `write` take.
+
+    `template`: Turtle with `{column}`, or `mapping`: the file of one (see the manual, `dotr help data`).
+    `time`: the column of the time, with filters if it takes any (`ts|epoch(ms)`); without it `# time:` of the
+    mapping says it. A column of integers counts `time_unit`s ("s" unless said), timestamps and texts are
+    instants; `time_zone` is that of local ones. The frame is not read here. A row in error fails the action
+    that reads it; under `on_error="skip"` it is left out, under "keep" there are two frames: the log, and the
+    dead letters, (letter). Raises DataError D2401, D2402, UsageError D4123.
+    """
+    from dotr.batch.spark.tables import graphs as run  # noqa: PLC0415  # start-up
+
+    log, letters = run(
+        frame,
+        template=template,
+        mapping=mapping,
+        time=time,
+        time_unit=time_unit,
+        time_zone=time_zone,
+        base=base,
+        on_error="skip" if on_error == "keep" else on_error,
+    )
+    return (log, letters) if on_error == "keep" else log
 
 
 def materialize(

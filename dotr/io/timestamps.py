@@ -427,12 +427,13 @@ class TimestampExtractor:
                 path,
                 "prov:generatedAtTime of the graph name or of <>: none",
                 *looked,
-                f"the file name `{basename(file)}`: no timestamp",
+                *([f"the file name `{basename(file)}`: no timestamp"] if file else ()),
                 *(f"it has {predicate} {value}" for predicate, value in likely),
             ),
             hint=f"--time-path {likely[0][0][1:-1]}, if that is its time"
             if likely
-            else "stamp it, name the file like 12.ttl, or give --time-path the property that holds the time",
+            else f"stamp it{', name the file like 12.ttl' if file else ''}, "
+            "or give --time-path the property that holds the time",
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import json
 from contextlib import closing
@@ -24,6 +25,7 @@ from dotr.events import Clock
 from dotr.io.decode.parquet import ArchiveWriter
 from dotr.io.files.rule_texts import read_rules_text
 from dotr.io.files.sources import SourceOptions, Sources
+from dotr.io.tables.mapping import parse_mapping
 from dotr.lang import load_program
 from tests.batch.test_batch import dotr
 from tests.batch.test_local import in_one_process, output, quiet
@@ -99,6 +101,33 @@ def test_large_files_are_parted_by_spark(
     found, report = batch(store, log, tmp_path / "out")
     assert found == expected(store, store / "more.parquet")
     assert report.rungs["the archive's own time"] == 60
+
+
+def test_tables_and_dumps_behind_a_uri_are_read_as_they_are_here(
+    store: Path, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    rows = [f"{i},{('smoke', 'heat')[i % 2]},room{i % 5}" for i in range(80)]
+    table = "\n".join(["at,kind,room", *rows, ""])
+    (folder / "a.csv").write_text(table, encoding="utf-8")
+    (folder / "b.csv.bz2").write_bytes(bz2.compress(table.encode()))
+    objects = (dict(zip(("at", "kind", "room"), row.split(","), strict=True)) for row in rows)
+    (folder / "c.jsonl").write_text("".join(json.dumps(o) + "\n" for o in objects), encoding="utf-8")
+    at = "http://www.w3.org/ns/sosa/resultTime"
+    dump = "".join(f"<urn:d{i}> <{at}> {i} ; <urn:x:smoke> <urn:x:room{i % 5}> .\n" for i in range(9))
+    (folder / "d.ttl").write_text(dump, encoding="utf-8")
+    mapping = parse_mapping("# time: at\n[] <urn:x:{kind}> <urn:x:{room}> .", "t.map")
+    options = SourceOptions(mappings=(mapping,), split=f"<{at}>")
+    program = load_program([str(store / "rules.dotr")], read_rules_text)
+    here = in_one_process(program, [], [str(folder)], options)
+    assert here
+    for whole in (64 << 20, 100):
+        monkeypatch.setattr("dotr.batch.spark.remote_logs.WHOLE", whole)
+        log = open_remote(spark, [folder.as_uri()], LogListing((), None, options))
+        found, report = batch(store, log, tmp_path / f"out{whole}")
+        assert found == here
+        assert report.graphs == 3 * 80 + 9
 
 
 def test_an_archive_tells_spark_its_unit(store: Path, spark: Any, tmp_path: Path) -> None:

@@ -3,7 +3,8 @@
 Place:   the command line opens such a log; cluster.py reads it. Nothing here needs a SparkContext.
 Method:  Spark lists the files and fetches them: small ones whole, so that the usual readers look at their
          bytes, with the usual diagnostics; JSON lines and archives beyond WHOLE through Spark's own readers,
-         which part them. The driver looks at the first graph, as it does with files of its own.
+         which part them. Tables, and dumps that are taken apart, are fetched whole, whatever their size. The
+         driver looks at the first graph, as it does with files of its own.
 Why not: a client of each store in Python. Spark has its libraries, its settings and its tickets already.
 Bad input: D2003 no such path · D2006 a document too large to be fetched · D2008 unknown format · D2009
            nothing there · D4305 a store that Spark does not know, or that does not answer.
@@ -29,15 +30,18 @@ from dotr.batch.spark.read_tasks import READ_COLUMNS, Batches, ReadContents, Rea
 from dotr.errors import DataError, Diagnostic, DotrError, EngineError
 from dotr.events import Clock
 from dotr.io.arrow_columns import integers, texts
-from dotr.io.decode.compression import is_packed
+from dotr.io.decode.compression import ENDINGS, is_packed
 from dotr.io.decode.documents import SUFFIXES, Format, format_of, unknown_format
 from dotr.io.decode.parquet import UNIT_NOTE, no_archive
 from dotr.io.error_policy import dead_letter
 from dotr.io.files.sources import SourceOptions
+from dotr.io.tables.names import mapping_for
 from dotr.io.timestamps import UNITS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+
+    from dotr.io.tables.mapping import TableMapping
 
 WHOLE = 64 * 1024 * 1024
 """Bytes up to which a file is fetched whole, whatever it is."""
@@ -69,13 +73,21 @@ def open_remote(spark: SparkSession, places: Sequence[str], log: LogListing) -> 
 
     Reads one graph. Raises DataError, EngineError D4305.
     """
-    files = list_files(spark, places)
+    files = list_files(spark, places, log.options.mappings)
     clock = log.clock or _first_clock(spark, files, log.options, log.fail)
     return replace(log, clock=clock, remote=Remote(tuple(places), files))
 
 
-def list_files(spark: SparkSession, places: Sequence[str]) -> tuple[RemoteFile, ...]:
-    """The RDF files of URIs, folders and globs, by name. Raises DataError, EngineError D4305."""
+def list_files(
+    spark: SparkSession, places: Sequence[str], mappings: Sequence[TableMapping] = ()
+) -> tuple[RemoteFile, ...]:
+    """The RDF files of URIs, folders and globs, and the tables that a mapping is for, by name. Raises
+    DataError, EngineError D4305.
+    """
+
+    def is_read(path: str) -> bool:
+        return format_of(path) is not None or mapping_for(path, mappings) is not None
+
     found: dict[str, RemoteFile] = {}
     for place in places:
         try:
@@ -84,8 +96,8 @@ def list_files(spark: SparkSession, places: Sequence[str]) -> tuple[RemoteFile, 
             empty = {_as_path(uri) for uri in frame.inputFiles()} - sizes.keys()
         except Exception as error:  # Py4J and gRPC raise what they like
             raise _unreachable(place, error) from None
-        known = {path: size for path, size in sizes.items() if format_of(path) is not None}
-        known |= {path: 0 for path in empty if format_of(path) is not None}
+        known = {path: size for path, size in sizes.items() if is_read(path)}
+        known |= {path: 0 for path in empty if is_read(path)}
         others = {*sizes, *empty} - known.keys()
         if not known and len(others) == 1 and PurePath(*others).name == PurePath(place).name:
             raise unknown_format(place)
@@ -96,7 +108,7 @@ def list_files(spark: SparkSession, places: Sequence[str]) -> tuple[RemoteFile, 
         found |= {path: RemoteFile(path, size) for path, size in known.items()}
     files = tuple(found[path] for path in sorted(found))
     for file in files:
-        if file.size > _FETCHED and not _parted(file):
+        if file.size > _FETCHED and not _parted(file, mappings):
             raise DataError(
                 Diagnostic(
                     "D2006",
@@ -138,7 +150,7 @@ def _first_clock(
     """How the first graph of the files writes time: one file is looked at, then eight, then more."""
     first, count = 0, 1
     while first < len(files):
-        kinds = _by_kind(files[first : first + count])
+        kinds = _by_kind(files[first : first + count], options.mappings)
         found = {file: clock for file, clock in _clocks(spark, kinds, options, fail) if clock is not None}
         if found:
             return found[min(found)]
@@ -194,10 +206,10 @@ def read_remote(spark: SparkSession, log: LogListing) -> list[DataFrame]:
     assert log.clock is not None
     if log.remote is None:
         return []
-    kinds = _by_kind(log.remote.files)
+    kinds = _by_kind(log.remote.files, log.options.mappings)
     contents = [_named(spark, file) for file in kinds.large]
     if kinds.small:
-        contents.append(_small(spark, log.remote.places))
+        contents.append(_small(spark, log.remote.places, kinds.small, log.options.mappings))
     if kinds.empty:
         contents.append(_nothing(spark, kinds.empty))
     made = [frame.mapInArrow(shipped(ReadContents(log)), READ_COLUMNS) for frame in contents]
@@ -225,10 +237,10 @@ def union(made: Sequence[DataFrame]) -> DataFrame:
     return reduce(lambda one, other: one.unionByName(other), made)
 
 
-def _by_kind(files: Sequence[RemoteFile]) -> _Kinds:
+def _by_kind(files: Sequence[RemoteFile], mappings: Sequence[TableMapping]) -> _Kinds:
     some = [file for file in files if file.size]
     large = [file for file in some if file.size > WHOLE]
-    parted = [file for file in large if _parted(file)]
+    parted = [file for file in large if _parted(file, mappings)]
     lines = tuple(file for file in parted if format_of(file.file) is Format.JSONLINES)
     return _Kinds(
         small=tuple(file for file in some if file.size <= WHOLE),
@@ -239,9 +251,9 @@ def _by_kind(files: Sequence[RemoteFile]) -> _Kinds:
     )
 
 
-def _parted(file: RemoteFile) -> bool:
+def _parted(file: RemoteFile, mappings: Sequence[TableMapping]) -> bool:
     """Whether Spark's own readers can part the file."""
-    plain = not is_packed(file.file)
+    plain = not is_packed(file.file) and mapping_for(file.file, mappings) is None
     return plain and format_of(file.file) in (Format.JSONLINES, Format.PARQUET)
 
 
@@ -249,13 +261,22 @@ def _binary(spark: SparkSession) -> DataFrameReader:
     return spark.read.format("binaryFile").option("recursiveFileLookup", "true")
 
 
-def _small(spark: SparkSession, places: Sequence[str]) -> DataFrame:
+def _small(
+    spark: SparkSession, places: Sequence[str], files: Sequence[RemoteFile], mappings: Sequence[TableMapping]
+) -> DataFrame:
     """(path, content) of all RDF files of up to WHOLE bytes; their folders are looked through once more,
-    which is much quicker than thousands of names.
+    which is much quicker than thousands of names. Tables are picked by name.
     """
-    suffixes = ",".join("".join(f"[{c}{c.upper()}]" if c.isalpha() else c for c in end) for end in SUFFIXES)
-    reader = _binary(spark).option("pathGlobFilter", f"*{{{suffixes}}}{{,.[gG][zZ]}}")
-    return reader.load(list(places)).where(f"length <= {WHOLE}").select("path", "content")
+    reader = _binary(spark)
+    if not mappings:
+        rdf, packed = (",".join(map(_any_case, endings)) for endings in (SUFFIXES, ENDINGS))
+        reader = reader.option("pathGlobFilter", f"*{{{rdf}}}{{,{packed}}}")
+    found = reader.load(list(places)).where(f"length <= {WHOLE}").select("path", "content")
+    return found.where(found["path"].isin([file.file for file in files])) if mappings else found
+
+
+def _any_case(ending: str) -> str:
+    return "".join(f"[{c}{c.upper()}]" if c.isalpha() else c for c in ending)
 
 
 def _literally(file: RemoteFile) -> str:
