@@ -233,7 +233,11 @@ def _standing(program: Program) -> list[Select]:
 
 
 def _sum(owed: Bags, more: Mapping[Select, Iterable[tuple[Row, int]] | Counter[Row]]) -> Bags:
-    """Signed changes added up; queries without any are left out."""
+    """Signed changes added up; queries without any are left out. (The hash of a Select is that of all its
+    parts: most changes are of no query, and look at none.)
+    """
+    if not (owed or more):
+        return {}
     total = {select: Counter(bag) for select, bag in owed.items()}
     for select, changes in more.items():
         bag = total.setdefault(select, Counter())
@@ -245,6 +249,8 @@ def _sum(owed: Bags, more: Mapping[Select, Iterable[tuple[Row, int]] | Counter[R
 
 def _facts(program: Program, changes: Bags, time: Time) -> dict[str, list[Fact]]:
     """The facts of the streams: what their queries gained, or lost."""
+    if not changes:
+        return {}
     found: dict[str, list[Fact]] = {}
     for stream, standing in program.standing.items():
         sign = 1 if standing.operator is RelationToStream.ISTREAM else -1
