@@ -43,6 +43,7 @@ from dotr.io.python_arguments import (
 from dotr.io.python_events import NO_EVENTS, Event, Events, frame_of, keeps
 from dotr.io.python_graphs import GraphLike, triples_of
 from dotr.io.python_html import engine_table
+from dotr.io.python_plan import Plan
 from dotr.io.tables.mapping import read_mapping
 from dotr.io.term_reading import read_term
 from dotr.io.timestamps import UNITS
@@ -329,6 +330,12 @@ class Engine:
     def program(self) -> Program:
         """The rules that hold now."""
         return self.pipeline.program
+
+    @property
+    def plan(self) -> Plan:
+        """What each rule looks for and keeps. Cost: the program is compiled, its background closed, anew."""
+        deployment = self.pipeline.deployment
+        return Plan(Deployment(self.program, deployment.background, deployment.settings))
 
     @property
     def clock(self) -> Clock | None:

@@ -74,7 +74,7 @@ def make_job(
     closed, standing = deployment.closed_background(), deployment.standing
     explicit = deployment.background if treatment.verify else ()
     text = "".join([f"{s} {p} {o} .\n" for s, p, o in explicit]).encode()
-    parts = (VERSION, program, settings, clock, layout, treatment, sorted(standing), cut)
+    parts = (VERSION, program.fingerprint, settings, clock, layout, treatment, sorted(standing), cut)
     hashed = blake2b(repr(parts).encode(), digest_size=16)
     hashed.update(closed)
     hashed.update(text)

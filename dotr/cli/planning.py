@@ -15,6 +15,7 @@ from typing import Any, assert_never
 from dotr.cli.planning_lars import holding
 from dotr.cli.planning_lasting import EVERY_GRAPH, lasting, lasting_relations, reads_what_lasts
 from dotr.core.deployment import Deployment
+from dotr.io.python_plan import kept
 from dotr.ir import (
     Absent,
     Between,
@@ -34,16 +35,7 @@ from dotr.rdf.terms import RDF_TYPE, Term
 from dotr.sparql.printing import Writer
 from dotr.tesla.conditions import equality, parts
 from dotr.tesla.partitioning import describe
-from dotr.tesla.plan import (
-    ColumnSpec,
-    FactLog,
-    LastValue,
-    MonotonicStack,
-    Ranked,
-    RulePlan,
-    RunningTotal,
-    Step,
-)
+from dotr.tesla.plan import ColumnSpec, RulePlan
 from dotr.tesla.references import evaluation_order
 
 Shown = dict[str, Any]
@@ -130,7 +122,7 @@ def _conjuncts(
                 "interval": interval(conjunct.window),
                 "keys": keys,
                 "condition": rest,
-                "keeps": _kept(step),
+                "keeps": kept(step),
                 **_sharers(rule.name, users[step.column]),
                 "consumed": position.name in rule.consuming,
             }
@@ -186,26 +178,6 @@ def _keys(conjunct: Conjunct, writer: Writer) -> tuple[list[str], str | None]:
         else:
             keys.append(" = ".join(map(writer.expression, pair)))
     return keys, " && ".join(writer.expression(part, 3) for part in rest) or None
-
-
-def _kept(step: Step) -> str:
-    """What bounds the state of a conjunct."""
-    content = step.column.content
-    match content:
-        case LastValue():
-            what = "the last fact"
-        case FactLog():
-            what = "all facts"
-        case RunningTotal(function):
-            what = f"a running {function}"
-        case MonotonicStack():
-            what = "the facts that are last above some threshold"
-        case Ranked():
-            what = "all facts above some threshold"
-        case _:
-            assert_never(content)
-    each = " of each key" if step.column.keys else ""
-    return f"{what}{each}, for {duration_text(step.retention)}"
 
 
 # -- queries, Datalog, background -------------------------------------------------------------------

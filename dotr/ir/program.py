@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field, fields, replace
 from enum import StrEnum
+from typing import Final
 
 from dotr.errors import Diagnostic
 from dotr.ir.datalog import DatalogRule
@@ -14,6 +15,9 @@ from dotr.ir.queries import Select
 from dotr.ir.rules import Rule
 from dotr.late import dataclass
 from dotr.source import Span
+
+SHOWN: Final = 20
+"""Rules that a notebook shows."""
 
 
 class Entailment(StrEnum):
@@ -48,6 +52,52 @@ class Program:
     standing: Mapping[str, StandingQuery] = field(default_factory=dict)
     lars: LarsProgram = field(default_factory=LarsProgram)
     warnings: tuple[Diagnostic, ...] = field(default=(), compare=False, repr=False)
+
+    def __repr__(self) -> str:
+        """What it is made of, in a line; all of it is in `fingerprint`."""
+        return f"<dotr program: {', '.join(self._contents()) or 'empty'}>"
+
+    def _repr_html_(self) -> str:
+        """What it is made of and a table of the rules, for notebooks."""
+        from html import escape  # noqa: PLC0415  # start-up: only notebooks ask
+
+        rows = [
+            (
+                rule.name,
+                "private" if rule.private else "",
+                rule.trigger.name,
+                ", ".join(conjunct.position.name for conjunct in rule.conjuncts),
+                " ".join(f"?{name}" for name in rule.variables),
+            )
+            for rule in self.rules[:SHOWN]
+        ]
+        names = ("rule", "", "trigger", "looks for", "variables")
+        head = "".join(f"<th>{name}</th>" for name in names)
+        cells = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows)
+        more = len(self.rules) - len(rows)
+        return (
+            f"<p>{escape(repr(self)[1:-1])}</p><table><thead><tr>{head}</tr></thead>"
+            f"<tbody>{''.join(f'<tr>{row}</tr>' for row in cells)}</tbody></table>"
+            + (f"<p>and {more:,} more</p>" if more else "")
+        )
+
+    def _contents(self) -> list[str]:
+        """What there is of each kind, where there is any."""
+        counts = (
+            (len(self.rules), "rule"),
+            (len(self.queries), "query"),
+            (len(self.datalog), "Datalog rule"),
+            (len(self.lars.rules), "LARS rule"),
+            (len(self.holds), "HOLD"),
+            (len(self.background), "background path"),
+        )
+        found = [f"{count:,} {_plural(kind) if count != 1 else kind}" for count, kind in counts if count]
+        return found + ([] if self.entailment is Entailment.NONE else [f"entailment {self.entailment.value}"])
+
+    @property
+    def fingerprint(self) -> str:
+        """All that it does, as text: equal for programs that do the same."""
+        return repr([getattr(self, one.name) for one in fields(self) if one.repr])
 
     @property
     def selects(self) -> dict[str, Select]:
@@ -119,3 +169,7 @@ class Program:
 
     def rule_index(self, name: str) -> int:
         return next(i for i, rule in enumerate(self.rules) if rule.name == name)
+
+
+def _plural(kind: str) -> str:
+    return f"{kind[:-1]}ies" if kind.endswith("y") else kind if kind == "HOLD" else f"{kind}s"

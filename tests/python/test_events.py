@@ -80,6 +80,54 @@ def test_an_engine_says_what_it_is() -> None:
     assert "<td>Hot</td><td>0</td><td>Temp 1 → LAST Door 0</td>" in engine._repr_html_()
 
 
+def test_a_program_says_what_it_is() -> None:
+    program = dotr.Engine.from_text(RULES.replace("RULE Warm", "PRIVATE RULE Warm")).program
+    assert repr(program) == "<dotr program: 2 rules, 2 queries>"
+    html = program._repr_html_()
+    assert "<p>dotr program: 2 rules, 2 queries</p>" in html
+    assert "<td>Hot</td><td></td><td>Temp</td><td>Door</td><td>?m ?c</td>" in html
+    assert "<td>Warm</td><td>private</td><td>Temp</td>" in html
+    assert repr(dotr.Engine.from_text("").program) == "<dotr program: empty>"
+    many = "".join(f"RULE R{n} DEFINE {{ dotr_x a <urn:{n}> }} FROM Temp\n" for n in range(30))
+    assert "<p>and 12 more</p>" in dotr.Engine.from_text(RULES + many).program._repr_html_()
+
+
+def test_programs_that_differ_have_other_fingerprints() -> None:
+    """Though their `repr` is the same: workers of a batch are kept by this."""
+    one, same, other = (
+        dotr.Engine.from_text(text).program for text in (RULES, RULES, RULES.replace("5 s", "6 s"))
+    )
+    assert repr(one) == repr(other)
+    assert one.fingerprint == same.fingerprint != other.fingerprint
+
+
+def test_a_plan_says_what_each_rule_keeps() -> None:
+    plan = dotr.Engine.from_text(RULES).plan
+    assert repr(plan).split("\n") == [
+        "<dotr plan: 2 rules>",
+        "Hot",
+        "  Temp  each fact of Temp",
+        "  LAST Door  of Door  the last fact of each key, for 5 s",
+        "Warm",
+        "  Temp  each fact of Temp",
+    ]
+    html = plan._repr_html_()
+    assert "<td>Hot</td><td>Temp</td><td>each fact of Temp</td><td></td>" in html
+    assert "<td></td><td>LAST Door</td><td>of Door</td><td>the last fact of each key, for 5 s</td>" in html
+
+
+def test_a_plan_is_that_of_the_rules_that_hold_now(tmp_path: Path) -> None:
+    engine = dotr.Engine.from_text(RULES)
+    engine.push("<urn:ex:o> <urn:ex:celsius> 7 ; <urn:ex:of> <urn:ex:m> .", at=1)
+    rules = tmp_path / "rules.dotr"
+    rules.write_text(RULES.replace("5 s", "6 s"), encoding="utf-8")
+    engine.replace(rules, at=5)
+    assert "for 5 s" in repr(engine.plan)
+    engine.push("<urn:ex:o> <urn:ex:celsius> 7 ; <urn:ex:of> <urn:ex:m> .", at=6)
+    assert [event.rule for event in engine.finish()] == ["Warm"]
+    assert "for 6 s" in repr(engine.plan)
+
+
 def test_a_path_is_read_and_a_text_that_names_one_is_told(tmp_path: Path) -> None:
     file = tmp_path / "now.ttl"
     file.write_text("<urn:ex:o> <urn:ex:celsius> 7 ; <urn:ex:of> <urn:ex:m> .", encoding="utf-8")

@@ -185,7 +185,11 @@ class DotrParser(ClauseParser):
             hint = "what holds stands in a file of its own: `LARS <file.lars>`"
         elif token.key == ".":
             hint = "no dot ends a line here"
-        raise self.fail("a rule, a query or a prologue line", hint)
+        failed = self.fail("a rule, a query or a prologue line", hint)
+        self.advance()
+        if foreign_word(token) and self.key in ("QUERY", "RULE") and not self._at_definition():
+            self.advance()  # what follows is of the other language, too: `REGISTER QUERY Foo AS …`
+        raise failed
 
     def _paths(self) -> tuple[PathSyntax, ...]:
         found = [self._path_text()]
