@@ -10,7 +10,7 @@ Bad input: D5209 no such rule · D5210 a rule whose events another one reads.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from hashlib import blake2b
@@ -29,7 +29,7 @@ from dotr.lang import check_program, load_program, warnings_of
 from dotr.lang.loading import Loader
 from dotr.late import dataclass
 from dotr.rdf.terms import Triple
-from dotr.service.journal import Journal, texts_of
+from dotr.service.journal import Journal
 from dotr.service.lasting_tables import Plan
 from dotr.service.records import Deployed
 from dotr.service.resuming import closed_key
@@ -131,7 +131,7 @@ def propose(
     compiled.compile()  # what cannot run is reported now
     before = deployed_program(old)
     was, now = set(deployed_background(journal)), set(background)
-    text = texts_of(background)
+    text = _text_of(background)
     return Proposal(
         Deployed(
             tuple(files),
@@ -151,7 +151,7 @@ def commit_proposal(journal: Journal, proposal: Proposal) -> None:
     compiled = proposal.compiled
     key = closed_key(compiled.program, proposal.deployed.background)
     closed = compiled.closed_background()
-    journal.deploy(proposal.deployed, texts_of(compiled.background), (key, closed))
+    journal.deploy(proposal.deployed, _text_of(compiled.background), (key, closed))
 
 
 def plan_of(proposal: Proposal, time: Time, clock: Clock) -> Plan:
@@ -163,7 +163,7 @@ def plan_of(proposal: Proposal, time: Time, clock: Clock) -> Plan:
         "removed": sorted(map(list, deployed.removed)),
         "background": deployed.background,
     }
-    return Plan(time, (clock.integer, clock.unit), content, texts_of(proposal.compiled.background))
+    return Plan(time, (clock.integer, clock.unit), content, _text_of(proposal.compiled.background))
 
 
 def refuse_planned(journal: Journal) -> None:
@@ -269,3 +269,8 @@ def _found(path: str, home: Path) -> str:
     if path.startswith("dotr:") or os.path.isabs(path):
         return path
     return os.path.relpath(home / path)
+
+
+def _text_of(lines: Iterable[tuple[str, str, str]]) -> str:
+    """Triples as N-Triples text, one a line."""
+    return "".join(f"{s} {p} {o} .\n" for s, p, o in lines)

@@ -17,19 +17,16 @@ import json
 import os
 import sqlite3
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 from dotr.errors import DataError, Diagnostic, EngineError, RefusedError
 from dotr.events import Time
-from dotr.service.kept_tables import (
-    TABLES as KEPT,
-)
+from dotr.service.disk import Disk
+from dotr.service.journal_tables import FORMAT, TABLES, UPDATES
 from dotr.service.kept_tables import KeptRow, KeptSummary, read_kept, read_kept_summary, write_kept
-from dotr.service.lasting_tables import TABLES as LASTING
 from dotr.service.lasting_tables import (
     Plan,
     read_given,
@@ -39,72 +36,16 @@ from dotr.service.lasting_tables import (
     write_plan,
     write_stated,
 )
-from dotr.service.records import Commit, Deployed, OutputRow, SourceRow, planned
-
-FORMAT = 5
-"""Of the tables. Those of an older one are brought up to date (`_UPDATES`), a newer one is refused."""
+from dotr.service.records import Commit, Deployed, OutputRow, SourceRow, digest, digest_of, planned
 
 DATABASE, LOCK = "deployment.db", "lock.db"
 """The files of a deployment; beside the first stands its log."""
-
-_TABLES = (
-    """
-CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE files (place INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE);
-CREATE TABLE texts (path TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE removed (rule TEXT NOT NULL, file TEXT NOT NULL, PRIMARY KEY (rule, file)) WITHOUT ROWID;
-CREATE TABLE background (id INTEGER PRIMARY KEY CHECK (id = 1), hash TEXT NOT NULL, triples BLOB NOT NULL);
-CREATE TABLE closed (id INTEGER PRIMARY KEY CHECK (id = 1), key TEXT NOT NULL, hash BLOB NOT NULL,
-                     content BLOB NOT NULL);
-CREATE TABLE state (id INTEGER PRIMARY KEY CHECK (id = 1), snapshot BLOB NOT NULL, status TEXT NOT NULL);
-CREATE TABLE sources (file TEXT PRIMARY KEY, how TEXT NOT NULL, "end" INTEGER NOT NULL, carried TEXT NOT NULL,
-                      size INTEGER NOT NULL, hash TEXT NOT NULL, finished INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE outputs (path TEXT PRIMARY KEY, format TEXT NOT NULL, length INTEGER NOT NULL,
-                      tail TEXT NOT NULL DEFAULT '') WITHOUT ROWID;
-"""
-    + LASTING
-    + KEPT
-)
-
-_UPDATES = {
-    1: """
-ALTER TABLE removed RENAME TO removed_before;
-CREATE TABLE removed (rule TEXT NOT NULL, file TEXT NOT NULL, PRIMARY KEY (rule, file)) WITHOUT ROWID;
-INSERT INTO removed SELECT rule, path FROM removed_before, files;
-DROP TABLE removed_before;
-CREATE TABLE closed (id INTEGER PRIMARY KEY CHECK (id = 1), key TEXT NOT NULL, hash BLOB NOT NULL,
-                     content BLOB NOT NULL);
-""",
-    2: LASTING,
-    3: "ALTER TABLE outputs ADD COLUMN tail TEXT NOT NULL DEFAULT '';",
-    4: KEPT,
-}
-"""Format → the statements that make the next one of it."""
 
 _DAMAGED = ("malformed", "not a database", "no such table", "no such column", "corrupt", "decode to UTF-8")
 """What SQLite says of a database that was written by something else."""
 
 CLOSED_LIMIT = 512 * 1024 * 1024
 """Bytes of a closed background beyond which it is not kept, but closed again at every start."""
-
-
-class Disk:
-    """What the journal and its outputs do to the disk; tests put one in that fails."""
-
-    def execute(self, connection: sqlite3.Connection, statement: str, values: Sequence[Any] = ()) -> None:
-        connection.execute(statement, values)
-
-    def write(self, file: int, content: bytes) -> int:
-        return os.write(file, content)
-
-    def sync(self, file: int) -> None:
-        os.fsync(file)
-
-    def truncate(self, file: int, length: int) -> None:
-        os.ftruncate(file, length)
-
-    def create(self, path: str) -> int:
-        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
 
 
 class Journal:
@@ -189,7 +130,7 @@ class Journal:
             connection.execute(f"PRAGMA {pragma}")
         if new:
             with self.transaction():
-                for statement in _TABLES.split(";")[:-1]:
+                for statement in TABLES.split(";")[:-1]:
                     self.disk.execute(connection, statement)
                 self.disk.execute(connection, "INSERT INTO meta VALUES ('format', ?)", (str(FORMAT),))
             return
@@ -213,7 +154,7 @@ class Journal:
         found = connection.execute("SELECT value FROM meta WHERE key = 'format'").fetchone()
         if found is None:
             raise self._damaged("it does not say its version")
-        if found[0] in {str(older) for older in _UPDATES}:
+        if found[0] in {str(older) for older in UPDATES}:
             if exclusive:
                 self._update(int(found[0]))
         elif found[0] != str(FORMAT):
@@ -231,7 +172,7 @@ class Journal:
         """Bring the tables of an older format up to date, in one transaction. State and positions stay."""
         with self.transaction():
             for older in range(format_, FORMAT):
-                for statement in _UPDATES[older].split(";")[:-1]:
+                for statement in UPDATES[older].split(";")[:-1]:
                     self.disk.execute(self._connection, statement)
             self.disk.execute(
                 self._connection, "UPDATE meta SET value = ? WHERE key = 'format'", (str(FORMAT),)
@@ -319,7 +260,7 @@ class Journal:
             frozenset((file, rule) for rule, *of in removed for file in of or paths),
             background[0] if background else "",
         )
-        if digest is not None and digest[0] != _digest_of(deployed):
+        if digest is not None and digest[0] != digest_of(deployed):
             raise self._damaged("the rules are not those that were deployed")
         return deployed
 
@@ -334,7 +275,7 @@ class Journal:
     def _deploy(self, deployed: Deployed, background: str, closed: tuple[str, bytes] | None = None) -> None:
         execute, connection = self.disk.execute, self._connection
         was = self._rows("SELECT value FROM meta WHERE key = 'deployed'")
-        digest, digest_before = _digest_of(deployed), was[0][0] if was else ""
+        digest, digest_before = digest_of(deployed), was[0][0] if was else ""
         for table in ("files", "texts", "removed", "background", "closed"):
             execute(connection, f"DELETE FROM {table}")  # noqa: S608  # names of our own tables
         for path in deployed.files:
@@ -364,7 +305,7 @@ class Journal:
             found = self._connection.execute(
                 "SELECT hash, content FROM closed WHERE key = ?", (key,)
             ).fetchone()
-        if found is None or _digest(found[1]) != found[0]:
+        if found is None or digest(found[1]) != found[0]:
             return None
         try:
             return zlib.decompress(found[1])
@@ -383,7 +324,7 @@ class Journal:
         self.disk.execute(
             self._connection,
             "INSERT OR REPLACE INTO closed VALUES (1, ?, ?, ?)",
-            (key, _digest(packed), packed),
+            (key, digest(packed), packed),
         )
 
     def _unpacked(self, content: bytes) -> str:
@@ -549,19 +490,3 @@ class Journal:
         """The messages that commands gave, in order, as JSON lines."""
         with self._guarded():
             return read_given(self._rows)
-
-
-def _digest_of(deployed: Deployed) -> str:
-    """A hash of what is deployed: the rules run as they were written, or not at all."""
-    texts = sorted((deployed.texts or {}).items())
-    content = json.dumps([deployed.files, texts, sorted(deployed.removed), deployed.background])
-    return _digest(content.encode()).hex()
-
-
-def _digest(content: bytes) -> bytes:
-    return blake2b(content, digest_size=16).digest()
-
-
-def texts_of(lines: Iterable[tuple[str, str, str]]) -> str:
-    """Triples as N-Triples text, one a line."""
-    return "".join(f"{s} {p} {o} .\n" for s, p, o in lines)

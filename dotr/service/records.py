@@ -5,8 +5,10 @@ Place:   between service/journal.py and those who commit to it and read from it.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import field
+from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from dotr.core.periods import Entry
@@ -74,3 +76,15 @@ def planned(plan: Plan) -> Deployed:
     content = plan.content
     removed = frozenset((file, rule) for file, rule in content["removed"])
     return Deployed(tuple(content["files"]), content["texts"], removed, content["background"])
+
+
+def digest_of(deployed: Deployed) -> str:
+    """A hash of what is deployed: the rules run as they were written, or not at all."""
+    texts = sorted((deployed.texts or {}).items())
+    content = json.dumps([deployed.files, texts, sorted(deployed.removed), deployed.background])
+    return digest(content.encode()).hex()
+
+
+def digest(content: bytes) -> bytes:
+    """The hash that tells damage from what was written."""
+    return blake2b(content, digest_size=16).digest()

@@ -18,8 +18,9 @@ from dotr.io.sinks import formatter
 from dotr.service.appending_files import AppendingFile
 from dotr.service.checkpoint_policy import CheckpointPolicy
 from dotr.service.deployment_directory import commit_proposal, deployed_program, propose
+from dotr.service.disk import Disk
 from dotr.service.feed import Feed, FeedSink
-from dotr.service.journal import Disk, Journal
+from dotr.service.journal import Journal
 from dotr.service.resuming import resumed
 
 RULES = """
