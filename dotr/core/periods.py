@@ -74,7 +74,7 @@ class Periods:
         self._latest: dict[tuple[Term, Term], set[Triple]] = {}  # what the next value replaces
         self._ends: list[tuple[Time, Triple]] = []  # heap
         self._undo: list[tuple[Triple, bool, bool, Held]] = []
-        self._changed: set[Triple] = set()  # since `changed` was last asked
+        self._changed: dict[Triple, bool] = {}  # since `changed` was asked: whether there was an entry then
         self.declare(holds)
 
     def declare(self, holds: Sequence[Hold]) -> None:
@@ -86,7 +86,7 @@ class Periods:
     def rebase(self, background: Collection[Triple]) -> None:
         """Another background, whose difference was deleted and inserted before: what is stated stays."""
         self._background = background if isinstance(background, set | frozenset) else frozenset(background)
-        self._changed |= self._deleted - self._background
+        self._changed |= dict.fromkeys(self._deleted - self._background, True)
         self._deleted &= self._background
         self._undo = []
 
@@ -176,7 +176,14 @@ class Periods:
             self._put_held(triple, held)
             for until in held:
                 self._await(triple, until)
+            self._changed.setdefault(triple, False)
+            self._forget_new(triple)
         self._undo = []
+
+    def _forget_new(self, triple: Triple) -> None:
+        """What came and went since `changed` was asked is no change."""
+        if not self._changed.get(triple, True) and self._entry(triple) is None:
+            del self._changed[triple]
 
     def _net(self, before: Mapping[Triple, Time], useless: int) -> StatedChange:
         begun: dict[Triple, Time] = {}
@@ -185,6 +192,7 @@ class Periods:
         for triple, was in before.items():
             now = self._end(triple)
             if now == _NONE:
+                self._forget_new(triple)
                 ended += [triple] if was != _NONE else []
             elif was == _NONE:
                 begun[triple] = now
@@ -200,7 +208,8 @@ class Periods:
     def _note(self, triple: Triple, before: dict[Triple, Time]) -> None:
         """A triple's statements are about to change."""
         if triple not in before:
-            self._changed.add(triple)
+            if triple not in self._changed:
+                self._changed[triple] = self._entry(triple) is not None
             before[triple] = self._end(triple)
             held = self._held.get(triple, _NOT_HELD)
             self._undo.append((triple, triple in self._deleted, triple in self._inserted, held))
@@ -279,7 +288,7 @@ class Periods:
 
     def changed(self) -> dict[Triple, Entry | None]:
         """The triples whose statements changed since this was last asked, each with what `save` has of it."""
-        changed, self._changed = self._changed, set()
+        changed, self._changed = self._changed, {}
         return {triple: self._entry(triple) for triple in sorted(changed)}
 
     def _entry(self, triple: Triple) -> Entry | None:
@@ -297,7 +306,7 @@ class Periods:
             if deleted and triple in self._background:
                 self._deleted.add(triple)
             elif deleted:
-                self._changed.add(triple)
+                self._changed[triple] = True
             if inserted:
                 self._inserted[triple] = None
             self._put_held(triple, Held(_time(until), _time(latest)))

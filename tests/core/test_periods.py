@@ -110,3 +110,12 @@ def test_a_background_that_is_replaced_states_what_it_states_now() -> None:
     assert set(periods) == {B}
     assert periods.change(3, [Message(delete=[B])]).ended == (B,)
     assert periods.save() == [[*B, 1, 0, None, None]]
+
+
+def test_what_came_and_went_is_no_change_and_takes_no_memory() -> None:
+    periods = Periods((), [Hold(duration=5)])
+    for time in range(100):
+        periods.change(time, [Message([(f"<urn:x{time}>", "<urn:p>", "<urn:y>")])])
+    assert len(periods.changed()) == 5
+    periods.change(200)
+    assert list(periods.changed().values()) == [None] * 5
