@@ -428,7 +428,7 @@ class TimestampExtractor:
                 "prov:generatedAtTime of the graph name or of <>: none",
                 *looked,
                 *([f"the file name `{basename(file)}`: no timestamp"] if file else ()),
-                *(f"it has {predicate} {value}" for predicate, value in likely),
+                *(f"it has {predicate} {value}" for predicate, value in likely or _values(triples)),
             ),
             hint=f"--time-path {likely[0][0][1:-1]}, if that is its time"
             if likely
@@ -449,10 +449,15 @@ def _split_hint(triples: Sequence[Triple], times: set[Term]) -> str:
     return f"a graph holds at one instant; --split {known} makes one of each"
 
 
-def _likely_times(triples: Iterable[Triple]) -> list[tuple[Term, Term]]:
-    """(property, one of its values) of a graph's properties whose values look like times; at most five."""
+def _values(triples: Iterable[Triple]) -> list[tuple[Term, Term]]:
+    """(property, the first of its values) of a graph's properties that have literals; at most five."""
     found: dict[Term, Term] = {}
     for _, predicate, value in triples:
-        if value[0] == '"' and _LIKE_A_TIME.match(value):
+        if value[0] == '"':
             found.setdefault(predicate, value)
     return sorted(found.items())[:5]
+
+
+def _likely_times(triples: Iterable[Triple]) -> list[tuple[Term, Term]]:
+    """(property, one of its values) of a graph's properties whose values look like times; at most five."""
+    return _values(triple for triple in triples if _LIKE_A_TIME.match(triple[2]))

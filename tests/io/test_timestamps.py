@@ -190,6 +190,21 @@ def test_a_graph_without_time_lists_its_properties_that_look_like_one() -> None:
     assert "<urn:v>" not in message
 
 
+def test_a_graph_without_time_lists_its_properties_with_values_where_none_looks_like_a_time() -> None:
+    with pytest.raises(DataError) as caught:
+        at(TimestampExtractor(), ("<urn:a>", "<urn:v>", integer(7)), ("<urn:a>", "<urn:in>", "<urn:r>"))
+    assert f"it has <urn:v> {integer(7)}" in str(caught.value)
+    assert "<urn:in>" not in str(caught.value)
+
+
+@pytest.mark.parametrize("property_", [RESULT_TIME, PHENOMENON_TIME, "<urn:when>"])
+def test_several_times_are_several_times_wherever_they_stand(property_: str) -> None:
+    two = [("<urn:a>", property_, moment(f"2026-01-01T0{hour}:00:00Z")) for hour in (1, 2)]
+    with pytest.raises(DataError, match="one graph has 2 times of") as caught:
+        at(TimestampExtractor(time_path=property_ if property_ == "<urn:when>" else None), *two)
+    assert code_of(caught) == "D2104"
+
+
 def test_one_graph_with_two_stamps_is_refused() -> None:
     about = [("<urn:g>", GENERATED, integer(1)), ("<urn:g>", GENERATED, integer(2))]
     with pytest.raises(DataError) as caught:
