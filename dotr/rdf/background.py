@@ -80,29 +80,38 @@ class Background:
         """Add triples (repeats are fine). O(triples), and sorting where a key has several values."""
         terms = self._terms()
         one = terms.setdefault
-        forward, backward = self.forward, self.backward
-        open_forward: dict[Term, dict[Term, list[Term]]] = {}
-        open_backward: dict[Term, dict[Term, list[Term]]] = {}
-        for subject, predicate, object_ in triples:
-            subject, object_ = one(subject, subject), one(object_, object_)
-            column = forward.get(predicate)
-            if column is None:
-                predicate = one(predicate, predicate)
-                column = forward[predicate] = {}
-                backward[predicate] = {}
-            values = column.get(subject)
-            if values is None:
-                column[subject] = object_
-            elif values != object_:
-                _open(open_forward, predicate, subject, values, object_)
-            column = backward[predicate]
-            values = column.get(object_)
-            if values is None:
-                column[object_] = subject
-            elif values != subject:
-                _open(open_backward, predicate, object_, values, subject)
-        _settle(forward, open_forward, self.several_forward)
-        _settle(backward, open_backward, self.several_backward)
+        forward: dict[Term, Any] = self.forward
+        backward: dict[Term, Any] = self.backward
+        open_forward: list[tuple[Term, Term]] = []  # (predicate, key) whose values are a list meanwhile
+        open_backward: list[tuple[Term, Term]] = []
+        try:
+            for subject, predicate, object_ in triples:
+                subject, object_ = one(subject, subject), one(object_, object_)
+                column = forward.get(predicate)
+                if column is None:
+                    predicate = one(predicate, predicate)
+                    column = forward[predicate] = {}
+                    backward[predicate] = {}
+                values = column.get(subject)
+                if values is None:
+                    column[subject] = object_
+                elif values.__class__ is list:
+                    values.append(object_)
+                elif values != object_:
+                    column[subject] = [*many(values), object_]
+                    open_forward.append((predicate, subject))
+                column = backward[predicate]
+                values = column.get(object_)
+                if values is None:
+                    column[object_] = subject
+                elif values.__class__ is list:
+                    values.append(subject)
+                elif values != subject:
+                    column[object_] = [*many(values), subject]
+                    open_backward.append((predicate, object_))
+        finally:
+            _settle(forward, open_forward, self.several_forward)
+            _settle(backward, open_backward, self.several_backward)
         self._from = self._into = None
         self._sizes.clear()
         self.count = sum(map(self.size, forward))
@@ -359,25 +368,12 @@ def _without(values: Any, value: Term) -> Many:
     return left
 
 
-def _open(
-    opened: dict[Term, dict[Term, list[Term]]], predicate: Term, key: Term, values: Many, value: Term
-) -> None:
-    lists = opened.setdefault(predicate, {})
-    found = lists.get(key)
-    if found is None:
-        lists[key] = [*many(values), value]
-    else:
-        found.append(value)
-
-
-def _settle(
-    index: dict[Term, Column], opened: Mapping[Term, Mapping[Term, list[Term]]], several: set[Term]
-) -> None:
-    for predicate, lists in opened.items():
+def _settle(index: dict[Term, Any], opened: Iterable[tuple[Term, Term]], several: set[Term]) -> None:
+    """Several values that are still a list are sorted."""
+    for predicate, key in opened:
         column = index[predicate]
         several.add(predicate)
-        for key, values in lists.items():
-            column[key] = tuple(sorted(set(values)))
+        column[key] = tuple(sorted(set(column[key])))
 
 
 def _by_key(index: Mapping[Term, Column]) -> dict[Term, tuple[Term, ...]]:
