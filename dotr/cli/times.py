@@ -156,6 +156,8 @@ def _likely(one: LikelyTime) -> Iterator[str]:
     elif one.kind == "local":
         yield f"           without a zone: --time-path {one.name} --time-zone Europe/Berlin, if it is that"
     elif one.kind == "day":
-        yield "           a day, not an instant: say when it begins, ends, or was known, as an xsd:dateTime"
+        day, zone = one.examples[0][:10], one.examples[0][10:] or "Z"
+        yield "           a day, not an instant: choose one and write it as an xsd:dateTime: its beginning"
+        yield f"           {day}T00:00:00{zone}, its end {day}T24:00:00{zone}, or when the graph was known"
     else:
         yield f"           --time-path {one.name}"

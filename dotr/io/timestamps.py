@@ -137,6 +137,11 @@ def parse_datetime(text: str, local: tzinfo | None = None) -> Time:
     return time
 
 
+def is_day(text: str) -> bool:
+    """Whether a text is a day without a zone."""
+    return _DATE_ALONE.fullmatch(text) is not None
+
+
 def _a_day(text: str) -> TimeError:
     """An xsd:date: the choice is the user's."""
     day, zone = text[:10], text[10:] or "Z"

@@ -69,8 +69,23 @@ def test_an_epoch_is_suggested_and_not_applied(dotr: Dotr) -> None:
 def test_days_and_local_times_are_named_for_what_they_are(dotr: Dotr) -> None:
     Path("a.ttl").write_text('<urn:o> <urn:day> "2026-01-01" ; <urn:at> "2026-01-01T08:00:00" .')
     ran = dotr("times", "a.ttl")
-    assert "could be   urn:day: `2026-01-01`\n           a day, not an instant" in ran.out
+    assert "could be   urn:day: `2026-01-01`\n           a day, not an instant: choose one" in ran.out
+    assert "its beginning\n           2026-01-01T00:00:00Z, its end 2026-01-01T24:00:00Z, or when" in ran.out
     assert "without a zone: --time-path urn:at --time-zone" in ran.out
+
+
+def test_a_table_of_days_is_refused_with_the_choice(dotr: Dotr) -> None:
+    Path("t.csv").write_text("day,v\n2026-01-02,1\n")
+    choice = '# time: day|datetime("%Y-%m-%d", "Europe/Berlin")'
+    assert f"`day` is a day: its beginning is {choice}\n" in dotr("map", "new", "t.csv").out
+    Path("t.map").write_text("# time: day\n<urn:a> <urn:p> {v} .\n")
+    ran = dotr("times", "t.csv", "--map", "t.map")
+    assert f"choose: its beginning is {choice}\n" in ran.out
+    Path("t.map").write_text(f"{choice}\n<urn:a> <urn:p> {{v}} .\n")
+    assert (
+        "range      2026-01-01T23:00:00Z to 2026-01-01T23:00:00Z"
+        in dotr("times", "t.csv", "--map", "t.map").out
+    )
 
 
 def test_refused_documents_are_counted_by_code(dotr: Dotr) -> None:

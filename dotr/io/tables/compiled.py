@@ -41,7 +41,7 @@ from dotr.io.tables.cells import (
 from dotr.io.tables.columns import USUAL, Lines, TermColumn, as_they_are, in_iris, in_literals
 from dotr.io.tables.mapping import PARTS, TableMapping
 from dotr.io.tables.template import BareSlot, Cell, IriSlot, LiteralSlot, Slot, TemplateTriple, wrong
-from dotr.io.timestamps import TimeError, parse_text, plain_datetimes
+from dotr.io.timestamps import TimeError, is_day, parse_text, plain_datetimes
 from dotr.lang.grammar.base import nearest
 from dotr.late import dataclass
 from dotr.rdf.canonical import canonical_literal
@@ -177,13 +177,18 @@ def _time(
         except TimeError as error:
             hint = error.hint
             if error.code == "D2105":
-                column = cell.column
-                hint = f'say how it is written: # time: {column}|datetime("%d/%m/%Y %H:%M", "Europe/Berlin")'
+                hint = _how_written(cell.column, text)
             raise _of(CellError(error.message, hint, error.code), cell) from None
         except CellError as error:
             raise _of(error, cell) from None
 
     return time
+
+
+def _how_written(column: str, text: str | None) -> str:
+    if text is not None and is_day(text):
+        return f'choose: its beginning is # time: {column}|datetime("%Y-%m-%d", "Europe/Berlin")'
+    return f'say how it is written: # time: {column}|datetime("%d/%m/%Y %H:%M", "Europe/Berlin")'
 
 
 def _usual_times(

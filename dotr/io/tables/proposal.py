@@ -142,6 +142,8 @@ def _head(found: Sequence[Column], settings: dict[str, str], missing: Sequence[s
     time = _time_column(found)
     if time is None:
         yield "# No column could be a time. Say which one is: # time: COLUMN"
+        for day in (column.name for column in found if column.kind == "date"):
+            yield f'# `{day}` is a day: its beginning is # time: {day}|datetime("%Y-%m-%d", "Europe/Berlin")'
     else:
         yield f"# time: {time.name}{'|' + time.time if time.time else ''}"
         if time.note:
