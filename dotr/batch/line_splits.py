@@ -18,6 +18,7 @@ from dotr.errors import DataError
 from dotr.io.decode.compression import is_packed
 from dotr.io.decode.documents import Format, format_of
 from dotr.io.tables.csv_rows import LONGEST_ROW, CsvRows, Dialect, header_text, one_row_a_line
+from dotr.late import dataclass
 
 if TYPE_CHECKING:
     from dotr.io.tables.mapping import TableMapping
@@ -34,43 +35,65 @@ _QUAD = re.compile(
 )
 
 
-def cuts(path: str, size: int, piece: int) -> list[int]:
-    """Byte offsets, ascending, between 0 and the file's size, about `piece` bytes apart; [] if it is not to
-    be cut.
+COMPRESSED = "what is compressed is read from its beginning"
+_LINE_END = "a cell has a line end, so where a row begins in the middle of it cannot be said"
+_SCATTERED = "quads of one graph stand in several places of it"
+
+
+@dataclass(frozen=True, slots=True)
+class Cuts:
+    """Byte offsets, ascending, between 0 and a file's size. `why`: why a file that is large enough to be cut
+    is read by one task; "" where it is cut, is small, or cannot be read.
     """
+
+    at: tuple[int, ...] = ()
+    why: str = ""
+
+
+def cuts(path: str, size: int, piece: int) -> Cuts:
+    """Where to cut a file of lines into pieces of about `piece` bytes."""
     format_ = format_of(path)
-    if size < 2 * piece or is_packed(path) or format_ not in (Format.JSONLINES, Format.NQUADS):
-        return []
+    if size < 2 * piece:
+        return Cuts()
+    if is_packed(path):
+        return Cuts(why=COMPRESSED)
+    if format_ not in (Format.JSONLINES, Format.NQUADS):
+        name = "what it is" if format_ is None else format_.value
+        return Cuts(why=f"{name} is not cut; `dotr convert` it to N-Quads or Parquet, which are")
     quads = format_ is Format.NQUADS
     try:
         with open(path, "rb") as file:
             if quads and not _in_one_piece(file.read(SHAPE)):
-                return []
+                return Cuts(why=_SCATTERED)
             found: list[int] = []
             for number in range(1, size // piece):
                 cut = _next_cut(file, number * piece, quads)
                 if cut is not None and cut < size and (not found or cut > found[-1]):
                     found.append(cut)
-            return found
+            return Cuts(tuple(found))
     except (OSError, DataError):
-        return []  # whoever reads it tells what is wrong
+        return Cuts()  # whoever reads it tells what is wrong
 
 
-def table_cuts(path: str, size: int, piece: int, mapping: TableMapping) -> list[int]:
-    """As `cuts`, of a table; [] for Parquet and Arrow, and for CSV in which a cell has a line end, since only
+def table_cuts(path: str, size: int, piece: int, mapping: TableMapping) -> Cuts:
+    """As `cuts`, of a table; none of Parquet and Arrow, and of CSV in which a cell has a line end, since only
     who read all before it can say then where a row begins. Reads the file, as rows where it has quotes.
     """
     form = mapping.format_of(path)
-    if size < 2 * piece or is_packed(path) or form in ("parquet", "arrow"):
-        return []
+    if size < 2 * piece:
+        return Cuts()
+    if form in ("parquet", "arrow"):
+        return Cuts(why="tables of Parquet and Arrow are not cut")
+    if is_packed(path):
+        return Cuts(why=COMPRESSED)
     try:
         with open(path, "rb") as file:
             if form != "jsonl" and mapping.quoted and not _rows_are_lines(file, _dialect(path, mapping)):
-                return []
+                return Cuts(why=_LINE_END)
             found = [_next_cut(file, number * piece, quads=False) for number in range(1, size // piece)]
-        return sorted({cut for cut in found if cut is not None and cut < size})
+        return Cuts(tuple(sorted({cut for cut in found if cut is not None and cut < size})))
     except (OSError, DataError):
-        return []  # whoever reads it tells what is wrong
+        return Cuts()  # whoever reads it tells what is wrong
 
 
 def table_header(path: str, mapping: TableMapping) -> str:

@@ -15,14 +15,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import field, replace
 
 from dotr.batch.arrow_batches import graph_text, message_text
-from dotr.batch.line_splits import cuts, file_size, table_cuts, table_header
+from dotr.batch.line_splits import Cuts, cuts, file_size, table_cuts, table_header
 from dotr.errors import DataError, Diagnostic
 from dotr.events import Clock, Time
 from dotr.io.decode.compression import is_packed
-from dotr.io.decode.documents import Format
+from dotr.io.decode.documents import Format, format_of
 from dotr.io.decode.parquet import SUFFIX, ArchiveFile
 from dotr.io.decode.parsing import parse_triples
 from dotr.io.error_policy import DeadLetter, ErrorPolicy
+from dotr.io.files.reader import DUMPS
 from dotr.io.files.sources import Bookmark, FileReader, SourceOptions, resolve
 from dotr.late import dataclass
 
@@ -86,6 +87,8 @@ class LogListing:
     fail: bool = True
     remote: Remote | None = None
     """What only Spark can reach, beside the splits."""
+    whole: tuple[tuple[str, str], ...] = ()
+    """(file, why) of large ones that one task reads."""
 
     @property
     def known(self) -> int:
@@ -107,7 +110,9 @@ def open_log(paths: Sequence[str], options: SourceOptions, fail: bool = True) ->
     """List a log and find out how it writes time. Reads one graph. Raises DataError."""
     files = resolve(paths, options.mappings)
     clock = next((found for file in files if (found := clock_of(file, options, fail)) is not None), None)
-    return LogListing(tuple(_splits(files, options, fail)), clock, options, fail)
+    whole: list[tuple[str, str]] = []
+    splits = tuple(_splits(files, options, fail, whole))
+    return LogListing(splits, clock, options, fail, whole=tuple(whole))
 
 
 def absolute(log: LogListing) -> LogListing:
@@ -133,7 +138,10 @@ def clock_of(file: str, options: SourceOptions, fail: bool, content: bytes | Non
     return None
 
 
-def _splits(files: Sequence[str], options: SourceOptions, fail: bool) -> Iterator[Split]:
+def _splits(
+    files: Sequence[str], options: SourceOptions, fail: bool, whole: list[tuple[str, str]]
+) -> Iterator[Split]:
+    """What each task reads; large files that are not cut are added to `whole`, with the reason."""
     together: list[Piece] = []
     size = 0
     archives = [file for file in files if is_archive(file, options)]
@@ -145,13 +153,11 @@ def _splits(files: Sequence[str], options: SourceOptions, fail: bool) -> Iterato
             yield from (Split((piece,)) for piece in row_groups[file])
             continue
         bytes_ = file_size(file)
-        mapping = options.mapping_for(file)
-        if mapping is not None:
-            at = table_cuts(file, bytes_, SPLIT, mapping)
-        else:
-            at = [] if options.split else cuts(file, bytes_, SPLIT)
-        if at:
-            ends = zip([0, *at], [*at, bytes_], strict=True)
+        found = _cuts(file, bytes_, options)
+        if found.why:
+            whole.append((file, found.why))
+        if found.at:
+            ends = zip([0, *found.at], [*found.at, bytes_], strict=True)
             yield from (Split((Piece(file, start, end),)) for start, end in ends)
             continue
         together.append(Piece(file))
@@ -161,6 +167,16 @@ def _splits(files: Sequence[str], options: SourceOptions, fail: bool) -> Iterato
             together, size = [], 0
     if together:
         yield Split(tuple(together))
+
+
+def _cuts(file: str, size: int, options: SourceOptions) -> Cuts:
+    mapping = options.mapping_for(file)
+    if mapping is not None:
+        return table_cuts(file, size, SPLIT, mapping)
+    if options.split and format_of(file) in DUMPS:
+        why = "what --split takes apart is read as a whole"
+        return Cuts(why=why if size >= 2 * SPLIT else "")
+    return cuts(file, size, SPLIT)
 
 
 def is_archive(file: str, options: SourceOptions) -> bool:

@@ -59,12 +59,11 @@ def write_events(
     written = Written("")
     name = f"{uuid4().hex}.{ENDINGS[format_]}"
     path = os.path.join(folder, name)
-    file: _PartFile | EventTableWriter | None = None
+    file: _EventFile | None = None
     try:
         for waiting in batched(events):
             if file is None:
-                parquet = format_ == "parquet"
-                file = EventTableWriter(path, clock) if parquet else _PartFile(path, format_, program, clock)
+                file = _event_file(path, format_, program, clock)
             file.add(waiting)
             for event in waiting:
                 written.counts[event.rule] = written.counts.get(event.rule, 0) + 1
@@ -81,6 +80,26 @@ def batched(events: Iterable[Composite]) -> Iterator[list[Composite]]:
     source = iter(events)
     while waiting := list(islice(source, ROWS)):
         yield waiting
+
+
+class _EventFile(Protocol):
+    """A file that takes events in order and is complete when it is closed."""
+
+    def add(self, events: Sequence[Composite]) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def _event_file(path: str, format_: str, program: Program, clock: Clock) -> _EventFile:
+    match format_:
+        case "parquet":
+            return EventTableWriter(path, clock)
+        case "jelly":
+            from dotr.io.jelly_frames import JellyEventWriter  # noqa: PLC0415  # an extra
+
+            return JellyEventWriter(path, clock)
+        case _:
+            return _PartFile(path, format_, program, clock)
 
 
 class _PartFile:

@@ -10,7 +10,7 @@ import os
 import platform
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -43,7 +43,7 @@ from dotr.cli.options import (
     summary_options,
 )
 from dotr.cli.progress import Progress
-from dotr.cli.run import DeadLetters, Telling, outputs_apart
+from dotr.cli.run import DeadLetters, Telling, outputs_apart, refuse_without_jelly
 from dotr.cli.spark_options import asked_of_spark, chosen_engine, refuse_without_spark, spark_options
 from dotr.core.deployment import Deployment, Settings
 from dotr.errors import DataError, Diagnostic, UsageError
@@ -53,7 +53,7 @@ from dotr.io.files.background import read_background
 from dotr.io.files.reader import FileReader
 from dotr.io.files.rule_texts import RuleTexts
 from dotr.io.files.sources import SourceOptions
-from dotr.io.output_formats import format_of_name
+from dotr.io.output_formats import format_of_name, refused
 from dotr.ir.private_rules import needed
 from dotr.lang import load_program
 from dotr.survey.sample import FIRST_GRAPHS, Sample
@@ -159,6 +159,8 @@ def command(
     if not places:
         raise click.UsageError("name one or more logs: dotr batch RULES LOG… --out DIR")
     format_ = format_ or format_of_name(out.rstrip("/"), FORMATS, "dotr batch") or "jsonl"
+    if format_ == "jelly":
+        _refuse_jelly_at(plain_path(out))
     options = reading(base, time_path, time_unit, max_document)
     texts = RuleTexts()
     program = load_program([rules, *more_rules], texts)
@@ -184,7 +186,7 @@ def command(
         with DeadLetters(on_error, overwrite) as dead:
             log = listed_log(runner, places, options, dead.fails)
             if not quiet:
-                for line in describe(program, plan):
+                for line in (*describe(program, plan), *_read_whole(log)):
                     render.note(line)
             render.say_all(warnings(program, plan))
             treatment = Treatment(verify, not dead.fails)
@@ -194,6 +196,15 @@ def command(
             render.say_all(report.findings)
             for letter in report.letters:
                 dead.keep(lambda letter=letter: letter)  # type: ignore[misc]  # mypy does not infer defaults
+
+
+def _refuse_jelly_at(out: str) -> None:
+    """Raise UsageError D4151 where only Spark can reach the output, which writes lines and Parquet there,
+    and D2413 where Jelly is not installed: before anything is read.
+    """
+    if is_remote(out):
+        raise refused("Jelly behind a URI", [name for name in FORMATS if name != "jelly"], "dotr batch")
+    refuse_without_jelly()
 
 
 def _here(places: Sequence[str]) -> list[str]:
@@ -250,6 +261,16 @@ def listed_log(runner: Runner, places: Sequence[str], options: SourceOptions, fa
 
     assert isinstance(runner, SparkRunner)
     return open_remote(runner.session(), remote, log)
+
+
+def _read_whole(log: LogListing) -> Iterator[str]:
+    """A line a reason why large files are read by one task each."""
+    by_reason: dict[str, list[str]] = {}
+    for file, why in log.whole:
+        by_reason.setdefault(why, []).append(file)
+    for why, files in by_reason.items():
+        more = f" and {len(files) - 1:,} more are" if len(files) > 1 else " is"
+        yield f"`{files[0]}`{more} read by one task{' each' if len(files) > 1 else ''}: {why}"
 
 
 def _run(

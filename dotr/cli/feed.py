@@ -34,11 +34,12 @@ from dotr.cli.options import (
     summary_options,
 )
 from dotr.cli.progress import Progress
-from dotr.cli.run import chosen_format, outputs_apart
+from dotr.cli.run import chosen_format, outputs_apart, refuse_without_jelly
 from dotr.core.pipeline import Pipeline
 from dotr.errors import Diagnostic, UsageError
 from dotr.events import Clock
 from dotr.io.decode.ntriples import split_triples
+from dotr.io.files.event_sinks import JellySink
 from dotr.io.files.outputs import Output, StreamOutput, is_device, open_output
 from dotr.io.files.rule_texts import read_rules_text
 from dotr.io.files.sources import SourceOptions
@@ -50,7 +51,7 @@ from dotr.lang import load_program
 from dotr.service.appending_files import AppendingFile
 from dotr.service.checkpoint_policy import CheckpointPolicy, Idle
 from dotr.service.deployment_directory import deployed_program
-from dotr.service.event_parts import EventParts
+from dotr.service.event_parts import PART_FORMATS, EventParts
 from dotr.service.feed import Feed, FeedSink, refuse_other_unit, uncollected
 from dotr.service.journal import DATABASE, LOCK, Journal
 from dotr.service.keeping import Keeping
@@ -159,7 +160,8 @@ def command(
             Diagnostic("D4131", "--idle-advance needs a source that may be silent", hint="add --follow")
         )
     for path in outputs or [None]:
-        chosen_format(format_, path, EVENT_FORMATS, "dotr feed")  # refused before anything is read
+        if chosen_format(format_, path, EVENT_FORMATS, "dotr feed") == "jelly":  # refused before all else
+            refuse_without_jelly()
     own = [os.path.join(folder, name) for name in (DATABASE, LOCK)]
     outputs_apart(
         outputs, [on_error, late], [*own, *sources, *files, *background, *more_rules], appearing=True
@@ -297,22 +299,33 @@ def _with_rules(journal: Journal, more: Sequence[str]) -> Program:
 
 def _sinks(
     journal: Journal, program: Program, outputs: Sequence[str], format_: str | None, overwrite: bool
-) -> list[FeedSink | EventParts]:
+) -> list[FeedSink | JellySink | EventParts]:
     """Every output, opened; standard output where none is named."""
     if not outputs:
         out = StreamOutput(sys.stdout.buffer)
-        return [_text_sink(chosen_format(format_, None, EVENT_FORMATS, "dotr feed"), program, out)]
-    sinks: list[FeedSink | EventParts] = []
+        return [_stream_sink(chosen_format(format_, None, EVENT_FORMATS, "dotr feed"), program, out)]
+    sinks: list[FeedSink | JellySink | EventParts] = []
     for path in outputs:
         name = chosen_format(format_, path, EVENT_FORMATS, "dotr feed")
-        if name == "parquet":
-            sinks.append(EventParts(journal, path, overwrite))
-        elif is_device(path):
-            sinks.append(_text_sink(name, program, open_output(path)))
+        if is_device(path):
+            sinks.append(_stream_sink(name, program, open_output(path)))
+        elif name in PART_FORMATS:
+            sinks.append(EventParts(journal, path, overwrite, name))
         else:
             file = AppendingFile(journal, path, name, overwrite)
             sinks.append(_text_sink(name, program, file, continued=bool(file.length)))
     return sinks
+
+
+def _stream_sink(name: str, program: Program, output: Output) -> FeedSink | JellySink:
+    """An output that begins with this feed: standard output, a pipe, a device."""
+    if name != "jelly":
+        return _text_sink(name, program, output)
+    from dotr.io.jelly_frames import JellyFrames  # noqa: PLC0415  # an extra
+
+    frames = JellyFrames()
+    output.write_bytes(frames.frame(""))  # the stream's options stand at its head, as those of a text do
+    return JellySink(output, frames)
 
 
 def _text_sink(

@@ -44,7 +44,7 @@ from dotr.io.files.read_so_far import ReadSoFar
 from dotr.io.files.rule_texts import RuleTexts
 from dotr.io.files.sources import Mark, Sources, TimedGraph, live, resolve
 from dotr.io.lineage import Lineage, told_of
-from dotr.io.output_formats import STREAM_FORMATS, format_of_name, refused
+from dotr.io.output_formats import EVENT_FORMATS, format_of_name, refused
 from dotr.io.sinks import Formatter, formatter, late_line
 from dotr.ir import Program
 from dotr.ir.private_rules import needed
@@ -62,7 +62,7 @@ from dotr.survey.sample import FIRST_GRAPHS, Sample
 @lateness_options(late="fail")
 @jump_option
 @budget_option
-@output_options(STREAM_FORMATS)
+@output_options(EVENT_FORMATS)
 @event_options
 @summary_options
 @click.option(
@@ -107,7 +107,7 @@ def command(
     A SOURCE is an RDF file (Turtle, N-Triples: one graph; TriG, N-Quads, JSON lines, RDF Message Log:
     many), a folder, a glob, or - for standard input; each may be compressed (.gz .bz2 .zst .zip).
     """
-    format_ = chosen_format(format_, output, STREAM_FORMATS, "dotr run")
+    format_ = chosen_format(format_, output, EVENT_FORMATS, "dotr run")
     options = reading(base, time_path, time_unit, max_document)
     texts = RuleTexts()
     program = load_program([rules, *more_rules], texts)
@@ -172,6 +172,13 @@ def chosen_format(format_: str | None, output: str | None, can: Sequence[str], v
     if output is None:
         return "text" if sys.stdout.isatty() else "jsonl"
     return format_of_name(output, can, verb) or "jsonl"
+
+
+def refuse_without_jelly() -> None:
+    """Raise UsageError D2413 where Jelly cannot be written."""
+    from dotr.io.jelly_frames import JellyFrames  # noqa: PLC0415  # an extra
+
+    JellyFrames()
 
 
 def open_sink(

@@ -16,6 +16,7 @@ from dotr.cli.render import left_out
 from dotr.events import Clock, Time
 from dotr.ir import Program
 from dotr.service.deployment_directory import deployed_program
+from dotr.service.event_parts import PART_FORMATS
 from dotr.service.journal import Journal
 from dotr.service.records import Deployed
 from dotr.tesla.references import rule_reaches
@@ -113,7 +114,7 @@ def shown(report: dict[str, Any]) -> str:
             lines.append(f"            {left_out(report['left_out'])}")
     lines += [
         f"output      {path}   {row['format']}, {row['length']:,} "
-        + ("files" if row["format"] == "parquet" else "bytes")
+        + ("files" if row["format"] in PART_FORMATS else "bytes")
         for path, row in report["outputs"].items()
     ]
     if kept := report.get("kept"):

@@ -1,6 +1,7 @@
 """Graphs and events as frames of Jelly: what `-o x.jelly` writes.
 
-Place:   conversion.py and files/event_sinks.py hand over N-Quads of what came together.
+Place:   conversion.py and files/event_sinks.py hand over N-Quads of what came together; parts of a feed and
+         of a batch are files of their own.
 Method:  a stream of the logical type TIMESTAMPED_NAMED_GRAPHS in quads, as N-Quads of dotr are: of each graph
          its stamp in the default graph, then its quads. A frame is what was handed over.
 Bad input: D2413 pyjelly is not installed.
@@ -8,11 +9,15 @@ Bad input: D2413 pyjelly is not installed.
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from typing import Any
 
 import pyoxigraph as ox
 
 from dotr.errors import Diagnostic, UsageError
+from dotr.events import Clock, Composite
+from dotr.io.sinks import nquads
 
 NEEDS = "Jelly needs a package that is not installed"
 
@@ -46,6 +51,27 @@ class JellyFrames:
             return b""
         content: bytes = frame.SerializeToString(deterministic=True)
         return _length(len(content)) + content
+
+
+class JellyEventWriter:
+    """Owns one file of events, a stream of its own; `close` completes it. Raises OSError and D2413."""
+
+    def __init__(self, path: str, clock: Clock) -> None:
+        self._frames, self._clock = JellyFrames(), clock
+        self._file = open(path, "wb")  # noqa: SIM115  # closed by `close`
+
+    def add(self, events: Sequence[Composite]) -> None:
+        """Append events, in order, as one frame."""
+        self._file.write(self._frames.frame(nquads(events, self._clock)))
+
+    def close(self) -> None:
+        """Complete the file, on disk; a second time nothing happens."""
+        if self._file.closed:
+            return
+        with self._file as file:
+            file.write(self._frames.frame(""))  # the options, where nothing else was written
+            file.flush()
+            os.fsync(file.fileno())
 
 
 def _length(size: int) -> bytes:

@@ -27,11 +27,8 @@ ENDINGS: Final[Mapping[str, str]] = {
 }
 """Format → what the names of its files end in."""
 
-EVENT_FORMATS: Final = ("text", "jsonl", "trig", "nquads", "csv", "parquet")
+EVENT_FORMATS: Final = ("text", "jsonl", "trig", "nquads", "csv", "parquet", "jelly")
 """Those of events."""
-
-STREAM_FORMATS: Final = (*EVENT_FORMATS, "jelly")
-"""Those of events that one process writes in one go."""
 
 GRAPH_FORMATS: Final = ("turtle", "ntriples")
 """Those of one graph."""

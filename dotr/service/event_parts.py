@@ -1,9 +1,11 @@
-"""A deployment's output as a folder of Parquet files, one for each commit that has events.
+"""A deployment's output as a folder of Parquet or Jelly files, one for each commit that has events.
 
-Place:   what `dotr feed -o x.parquet` writes; feed.py settles it at every commit, as it does files.
+Place:   what `dotr feed -o x.parquet` and `-o x.jelly` write; feed.py settles it at every commit, as it does
+         files.
 Method:  the journal records how many files are committed. A file gets its name when it is whole and on disk,
          before the commit; after a crash what is beyond the committed ones is removed at the next start.
-Why not: one file that grows: a Parquet file is complete only with its end.
+Why not: one file that grows: a Parquet file is complete only with its end, and frames of Jelly refer to
+         tables that their writer has in memory.
 Bad state: D5001 a folder with something else in it · D5206 another format · D5207 a committed file is gone.
 """
 
@@ -21,23 +23,30 @@ from dotr.service.journal import Journal
 
 if TYPE_CHECKING:
     from dotr.io.event_table import EventTableWriter
+    from dotr.io.jelly_frames import JellyEventWriter
 
-_FORMAT = "parquet"
+PART_FORMATS = ("parquet", "jelly")
+"""Those written so; each is also the ending of its files."""
+
+_ENDINGS = tuple(f".{name}" for name in PART_FORMATS)
 
 
 class EventParts:
     """Owns one folder of a deployment's events from opening to close; `length` files are committed."""
 
-    def __init__(self, journal: Journal, path: str, overwrite: bool = False) -> None:
+    def __init__(
+        self, journal: Journal, path: str, overwrite: bool = False, format_: str = "parquet"
+    ) -> None:
         """Raises RefusedError for a folder that is not this deployment's to continue, EngineError D4201."""
         self.path = os.path.realpath(path)
         self._name = path
+        self._format = format_
         self._disk = journal.disk
-        self._writer: EventTableWriter | None = None
+        self._writer: EventTableWriter | JellyEventWriter | None = None
         row = journal.outputs().get(self.path)
-        if row is not None and row.format != _FORMAT and not overwrite:
+        if row is not None and row.format != format_ and not overwrite:
             raise _refused(
-                "D5206", path, f"was begun as {row.format}, not as {_FORMAT}", f"--format {row.format}"
+                "D5206", path, f"was begun as {row.format}, not as {format_}", f"--format {row.format}"
             )
         if row is None and self._occupied():
             raise _refused(
@@ -46,7 +55,7 @@ class EventParts:
         self.tail = ""  # of whole files
         self.length = 0 if row is None or overwrite else row.length
         if row is None or overwrite:
-            journal.register_output(self.path, _FORMAT)
+            journal.register_output(self.path, format_)
         self._tidy()
 
     def _occupied(self) -> bool:
@@ -59,9 +68,9 @@ class EventParts:
         try:
             os.makedirs(self.path, exist_ok=True)
             there = set(os.listdir(self.path))
-            wanted = {_part(number) for number in range(self.length)}
+            wanted = {self._part(number) for number in range(self.length)}
             for name in there - wanted:
-                if name.startswith(("part-", ".part-")) and name.endswith(".parquet"):
+                if name.startswith(("part-", ".part-")) and name.endswith(_ENDINGS):
                     os.unlink(os.path.join(self.path, name))
         except OSError as error:
             raise unwritable(self._name, error) from None
@@ -77,12 +86,19 @@ class EventParts:
         """Add events; they count from the next commit on. Raises EngineError D4201."""
         try:
             if self._writer is None:
-                from dotr.io.event_table import EventTableWriter  # noqa: PLC0415  # start-up: Arrow takes 0.3 s
-
-                self._writer = EventTableWriter(self._growing, clock)
+                self._writer = self._opened(clock)
             self._writer.add(events)
         except OSError as error:
             raise unwritable(self._name, error) from None
+
+    def _opened(self, clock: Clock) -> EventTableWriter | JellyEventWriter:
+        if self._format == "jelly":
+            from dotr.io.jelly_frames import JellyEventWriter  # noqa: PLC0415  # an extra
+
+            return JellyEventWriter(self._growing, clock)
+        from dotr.io.event_table import EventTableWriter  # noqa: PLC0415  # start-up: Arrow takes 0.3 s
+
+        return EventTableWriter(self._growing, clock)
 
     def flush(self) -> None:
         """A file is there when it is complete."""
@@ -99,14 +115,17 @@ class EventParts:
                 self._disk.sync(file)
             finally:
                 os.close(file)
-            os.replace(self._growing, os.path.join(self.path, _part(self.length)))
+            os.replace(self._growing, os.path.join(self.path, self._part(self.length)))
         except OSError as error:
             raise unwritable(self._name, error) from None
         return self.length + 1
 
     @property
     def _growing(self) -> str:
-        return os.path.join(self.path, f".{_part(self.length)}")
+        return os.path.join(self.path, f".{self._part(self.length)}")
+
+    def _part(self, number: int) -> str:
+        return f"part-{number:06}.{self._format}"
 
     def cut_back(self) -> None:
         """Drop what was not committed, as far as the disk lets us; the next start does it anyway."""
@@ -119,10 +138,6 @@ class EventParts:
             with suppress(OSError):
                 self._writer.close()
             self._writer = None
-
-
-def _part(number: int) -> str:
-    return f"part-{number:06}.parquet"
 
 
 def _refused(code: str, path: str, what: str, hint: str) -> RefusedError:

@@ -22,6 +22,7 @@ from dotr.core.pipeline import Pipeline
 from dotr.errors import DataError, Diagnostic, DotrError, ProgramError, RefusedError
 from dotr.events import Clock, Composite, Time
 from dotr.io.error_policy import ErrorPolicy, dead_letter
+from dotr.io.files.event_sinks import JellySink
 from dotr.io.files.outputs import Output
 from dotr.io.files.read_so_far import ReadSoFar
 from dotr.io.files.sources import Item, Mark, SourceOptions, Sources, TimedGraph, live, resolve
@@ -79,6 +80,11 @@ class FeedSink:
     def write(self, events: Sequence[Composite], clock: Clock) -> None:
         self.output.write(self.format(events, clock))
 
+    def flush(self) -> None:
+        """Make visible what was written. What goes to a file waits for the commit."""
+        if not isinstance(self.output, AppendingFile):
+            self.output.flush()
+
 
 @dataclass(slots=True)
 class FeedTotals:
@@ -112,7 +118,7 @@ class Feed:
     journal: Journal
     pipeline: Pipeline
     options: SourceOptions
-    sinks: Sequence[FeedSink | EventParts]
+    sinks: Sequence[FeedSink | JellySink | EventParts]
     letters: AppendingFile | None = None
     delayed: AppendingFile | None = None
     fail_on_error: bool = True
@@ -385,8 +391,7 @@ class Feed:
         """As `commit`; what is closed and has not run yet is left to the next feed."""
         begun = self.pace.begun()
         for sink in self.sinks:
-            if isinstance(sink, FeedSink) and not isinstance(sink.output, AppendingFile):
-                sink.output.flush()
+            sink.flush()
         lengths = {file.path: file.settle() for file in self._files}
         tails = {file.path: file.tail for file in self._files}
         with uncollected():

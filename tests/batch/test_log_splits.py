@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from dotr.batch import log_splits as reading
-from dotr.batch.line_splits import cuts, graph_of
+from dotr.batch.line_splits import COMPRESSED, Cuts, cuts, graph_of
 from dotr.batch.log_splits import ReadCounts, open_log, read_split, spread
 from dotr.io.files.sources import SourceOptions
 from dotr.io.tables.mapping import parse_mapping
+from tests.batch.test_batch import dotr
 
 PROV = "<http://www.w3.org/ns/prov#generatedAtTime>"
 XSD_INTEGER = "<http://www.w3.org/2001/XMLSchema#integer>"
@@ -85,23 +86,47 @@ def test_a_table_with_line_ends_in_cells_is_not_cut(tmp_path: Path, monkeypatch:
     path.write_text("at,note\n" + "".join(f"{i},plain\n" for i in range(90)) + '90,"two\nlines"\n91,"x"\n')
     options = SourceOptions(mappings=(parse_mapping("# time: at\n[] <urn:note> {note} .", "t.map"),))
     monkeypatch.setattr(reading, "SPLIT", 50)
-    assert len(open_log([str(path)], options).splits) == 1
+    log = open_log([str(path)], options)
+    assert len(log.splits) == 1
+    assert [file for file, why in log.whole if why.startswith("a cell has a line end")] == [str(path)]
     assert len(read_all(path, options)) == 92
     path.write_text(path.read_text().replace("two\nlines", "one line"))
     assert len(open_log([str(path)], options).splits) > 8
+
+
+def test_a_batch_tells_which_files_one_task_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_text("at,note\n" + "".join(f'{i},"two\nlines"\n' for i in range(20)))
+    (tmp_path / "t.map").write_text("# time: at\n[] <urn:note> {note} .")
+    (tmp_path / "r.dotr").write_text(
+        "RULE R DEFINE { dotr_x a <urn:R> } FROM N := { SELECT ?n WHERE { ?o <urn:note> ?n } }"
+    )
+    monkeypatch.setattr(reading, "SPLIT", 50)
+    logs, mapping = [tmp_path / "a.csv", tmp_path / "b.csv"], tmp_path / "t.map"
+    local = ("--engine", "local", "--map", mapping, "--out")
+    told = dotr("batch", tmp_path / "r.dotr", *logs, *local, tmp_path / "out").output
+    reason = "a cell has a line end, so where a row begins in the middle of it cannot be said"
+    assert f"a.csv` and 1 more are read by one task each: {reason}" in told
+    assert "a.csv` is read by one task: a cell" in (
+        dotr("batch", tmp_path / "r.dotr", logs[0], *local, tmp_path / "one").output
+    )
+    quiet = dotr("batch", tmp_path / "r.dotr", *logs, "-q", *local, tmp_path / "quiet")
+    assert (quiet.exit_code, quiet.output) == (0, "")
 
 
 def test_graphs_in_several_places_are_not_cut(tmp_path: Path) -> None:
     path = tmp_path / "log.nq"
     lines = [f"<urn:x:s> <urn:x:p> <urn:x:{i}> <urn:g:{i % 2}> .\n" for i in range(60)]
     path.write_text("".join(lines), encoding="utf-8")
-    assert cuts(str(path), path.stat().st_size, 100) == []
+    found = cuts(str(path), path.stat().st_size, 100)
+    assert (found.at, "in several places" in found.why) == ((), True)
 
 
 def test_compressed_files_are_not_cut(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl.gz"
     path.write_bytes(b"x" * 1000)
-    assert cuts(str(path), 1000, 100) == []
+    assert cuts(str(path), 1000, 100) == Cuts(why=COMPRESSED)
+    assert cuts(str(path), 100, 100) == Cuts()
 
 
 def test_a_line_is_about_its_graph_or_its_subject() -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,12 +25,17 @@ from pyjelly.integrations.generic.generic_sink import (
 from pyjelly.integrations.generic.serialize import flat_stream_to_file, grouped_stream_to_file
 from pyjelly.serialize.streams import SerializerOptions
 
+from dotr.io.decode.sniffing import is_jelly
 from tests.cli.conftest import Dotr
 
 HOT = """PREFIX : <http://example.org/>
 RULE Hot DEFINE { dotr_e a :Hot ; :in ?s ; :celsius ?c }
 FROM Reading := { SELECT ?s ?c WHERE { ?s :celsius ?c FILTER(?c > 30) } }
 WITH ?s := Reading.?s, ?c := Reading.?c
+"""
+RELAY = """PREFIX : <http://example.org/>
+RULE Again DEFINE { dotr_e a :Again }
+FROM Hot := { SELECT ?e WHERE { ?e a :Hot } }
 """
 EX = "http://example.org/"
 XSD = "http://www.w3.org/2001/XMLSchema#"
@@ -132,15 +140,115 @@ def test_what_is_written_is_a_source(dotr: Dotr) -> None:
     assert dotr("run", "hot.dotr", "again.jelly").out == ran.out
     assert dotr("convert", "again.jelly", "-o", "again.nq").code == 0
     assert Path("again.nq").read_text() == Path("x.nq").read_text()
-    Path("relay.dotr").write_text(
-        "PREFIX : <http://example.org/>\nRULE Again DEFINE { dotr_e a :Again }\n"
-        "FROM Hot := { SELECT ?e WHERE { ?e a :Hot } }\n"
-    )
+    Path("relay.dotr").write_text(RELAY)
     assert dotr("run", "hot.dotr", "x.jelly", "-o", "events.jelly").code == 0
     assert dotr("run", "hot.dotr", "x.jelly", "-o", "events.nq").code == 0
     relayed = dotr("run", "relay.dotr", "events.jelly")
     assert relayed.out.count("\n") == 3
     assert relayed.out == dotr("run", "relay.dotr", "events.nq").out
+
+
+def test_a_feed_writes_a_part_a_commit(dotr: Dotr) -> None:
+    grouped("x.jelly")
+    assert dotr("deploy", "hot.dotr").code == 0
+    assert dotr("feed", "x.jelly", "-o", "events.jelly", "--commit-graphs", "2").code == 0
+    first = sorted(Path("events.jelly").iterdir())
+    assert [path.name for path in first] == ["part-000000.jelly", "part-000001.jelly"]
+    Path("events.jelly/part-000099.jelly").write_bytes(b"left by a crash")
+    grouped("x.jelly", 4)
+    assert dotr("feed", "x.jelly", "-o", "events.jelly").code == 0
+    assert sorted(path.name for path in Path("events.jelly").iterdir()) == [
+        f"part-00000{number}.jelly" for number in range(3)
+    ]
+    assert "3 files" in dotr("status").out
+    grouped("whole.jelly", 4)
+    assert dotr("run", "hot.dotr", "whole.jelly", "-o", "ran.nq").code == 0
+    assert dotr("convert", "ran.nq", "-o", "whole.nq").code == 0
+    assert dotr("convert", "events.jelly", "-o", "fed.nq").code == 0
+    assert Path("fed.nq").read_text() == Path("whole.nq").read_text()
+    refused = dotr("feed", "x.jelly", "-o", "events.jelly", "--format", "parquet")
+    assert (refused.code, "error[D5206]" in refused.err) == (5, True)
+
+
+def test_a_feed_writes_one_stream_to_a_pipe() -> None:
+    grouped("x.jelly")
+    program = [sys.executable, "-m", "dotr"]
+    subprocess.run([*program, "deploy", "hot.dotr"], check=True, capture_output=True)
+    fed = subprocess.run(
+        [*program, "feed", "x.jelly", "--format", "jelly"], check=True, capture_output=True
+    ).stdout
+    again = subprocess.run(
+        [*program, "feed", "x.jelly", "--format", "jelly"], check=True, capture_output=True
+    ).stdout
+    assert len(fed) > len(again) > 0
+    Path("relay.dotr").write_text(RELAY)
+    for content, count in ((fed, 3), (again, 0)):
+        ran = subprocess.run(
+            [*program, "run", "relay.dotr", "-", "--format", "jsonl"], input=content, capture_output=True
+        )
+        assert (ran.returncode, ran.stdout.count(b"\n")) == (0, count)
+
+
+def test_parts_of_a_batch_are_streams(dotr: Dotr) -> None:
+    grouped("x.jelly")
+    grouped("y.jelly", 4)
+    logs = ("x.jelly", "y.jelly")
+    assert dotr("run", "hot.dotr", *logs, "-o", "ran.nq").code == 0
+    assert dotr("convert", "ran.nq", "-o", "events.nq").code == 0
+    ran = dotr("batch", "hot.dotr", *logs, "--engine", "local", "--out", "events.jelly")
+    assert ran.code == 0
+    parts = sorted(Path("events.jelly").glob("part-*"))
+    assert parts
+    assert all(part.suffix == ".jelly" for part in parts)
+    assert dotr("convert", "events.jelly", "-o", "batch.nq").code == 0
+    assert Path("batch.nq").read_text() == Path("events.nq").read_text()
+
+
+def test_a_batch_to_a_uri_is_refused_with_what_is_written_there(dotr: Dotr) -> None:
+    grouped("x.jelly")
+    ran = dotr("batch", "hot.dotr", "x.jelly", "--out", "hdfs://nowhere/events.jelly")
+    assert (ran.code, "error[D4151]: dotr batch does not write Jelly behind a URI" in ran.err) == (2, True)
+
+
+@pytest.mark.parametrize("make", [grouped, quads])
+def test_standard_input_is_known_by_its_first_bytes(dotr: Dotr, make: Callable[[str], None]) -> None:
+    make("x.jelly")
+    expected = dotr("run", "hot.dotr", "x.jelly").out
+    content = Path("x.jelly").read_bytes()
+    with open("x.jelly", "rb") as file:
+        ran = subprocess.run(
+            [sys.executable, "-m", "dotr", "run", "hot.dotr", "-", "--format", "jsonl"],
+            stdin=file,
+            capture_output=True,
+        )
+    assert (ran.returncode, ran.stdout.decode()) == (0, expected)
+    assert is_jelly(content)
+    assert not any(is_jelly(content[:size]) for size in range(4))
+
+
+def test_a_lone_frame_is_known_by_its_first_bytes() -> None:
+    with open("x.jelly", "wb") as file:
+        flat_stream_to_file(iter(triples(5)), file)
+    content = Path("x.jelly").read_bytes()
+    assert content[0] > 127, "its length takes two bytes"
+    assert is_jelly(content)
+    assert is_jelly(content[2:])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "\n",
+        "\n" * 20,
+        "\n\r\n\r\n",
+        "# a\n# b\n",
+        '{"time": 1, "graph": ""}\n',
+        "\n<urn:s>\n<urn:p>\n1 .\n",
+    ],
+)
+def test_texts_are_no_jelly(text: str) -> None:
+    assert not is_jelly(text.encode())
 
 
 def test_an_output_without_events_is_a_stream(dotr: Dotr) -> None:

@@ -62,8 +62,8 @@ def test_a_parquet_file_without_events_is_one(two: Dotr) -> None:
     ("verb", "name"),
     [
         ("run", "x.ttl"), ("run", "x.nt"), ("run", "x.json"), ("run", "x.jsonl.gz"), ("feed", "x.ttl"),
-        ("query", "x.trig"), ("query", "x.ttl"), ("feed", "x.jelly"),
-        ("batch", "x.jelly"), ("batch", "x.ttl"), ("batch", "x.xlsx"),
+        ("query", "x.trig"), ("query", "x.ttl"), ("query", "x.jelly"),
+        ("batch", "x.ttl"), ("batch", "x.xlsx"),
     ],
 )  # fmt: skip
 def test_a_name_of_a_format_that_is_not_written_is_refused_with_those_that_are(

@@ -1,9 +1,9 @@
 """How a document is written that has no telling name: standard input and pipes.
 
 Place:   asked by reader.py with the first bytes.
-Method:  an object is JSON lines; a line of four terms is N-Quads; anything else is TriG, of which Turtle and
-         N-Triples are part. Our own N-Quads begin with a line that is a plain triple, so lines are waited for
-         until one decides.
+Method:  frames of Jelly begin with the options of their stream; an object is JSON lines; a line of four
+         terms is N-Quads; anything else is TriG, of which Turtle and N-Triples are part. Our own N-Quads
+         begin with a line that is a plain triple, so lines are waited for until one decides.
 """
 
 from __future__ import annotations
@@ -31,6 +31,30 @@ def undecided(head: bytes, file: str) -> bool:
         return b"\n" not in head
     lines = head.split(b"\n")[:-1]
     return all(not line.strip() or line.lstrip()[:1] == b"#" or _TRIPLE_LINE.match(line) for line in lines)
+
+
+def is_jelly(head: bytes) -> bool:
+    """Whether a document begins with a frame of Jelly, its length before it or not. Its first row is the
+    stream's options, and the lengths of the row and of the options in it fit: no text of RDF begins so.
+    """
+    return _options_row(head) or _options_row(head[_varint(head, 0)[1] :])
+
+
+def _options_row(frame: bytes) -> bool:
+    """Whether a frame (rows are its field 1, options field 1 of a row) begins with a row of options."""
+    row, at = _varint(frame, 1)
+    options, end = _varint(frame, at + 1)
+    return frame[:1] == b"\n" and frame[at : at + 1] == b"\n" and options > 0 and row == options + end - at
+
+
+def _varint(content: bytes, at: int) -> tuple[int, int]:
+    """(a number of protobuf, where it ends); (0, the end of the content) where it is cut off."""
+    value = 0
+    for shift, byte in enumerate(content[at : at + 5]):
+        value |= (byte & 127) << 7 * shift
+        if byte < 128:
+            return value, at + shift + 1
+    return 0, len(content)
 
 
 def guess(head: bytes) -> Format:

@@ -38,7 +38,7 @@ from dotr.io.decode.message_logs import Carried, Message, is_message_log, split_
 from dotr.io.decode.parsing import parse_runs, parse_triples
 from dotr.io.decode.quads import QuadBlock, group_whole, quad_blocks, refused_lines
 from dotr.io.decode.rdf_patch import Patches, content_of
-from dotr.io.decode.sniffing import SNIFF, guess, line_format, undecided
+from dotr.io.decode.sniffing import SNIFF, guess, is_jelly, line_format, undecided
 from dotr.io.error_policy import ErrorPolicy
 from dotr.io.files.taps import Headed, Originals, Tap, original_of, standard_input
 from dotr.io.graphs import START, Bookmark, Item, Mark, SourceOptions, TimedGraph
@@ -189,6 +189,11 @@ class FileReader:
         head = b""
         if format_ not in (Format.JSONLINES, Format.PATCH, Format.RDFXML, Format.JSONLD) and not start:
             head = self._sniffed(tap)
+        if format_ is None and is_jelly(head):
+            text = JellyText(Headed(head, tap), self.name)
+            format_ = Format.NQUADS if text.quads else Format.NTRIPLES
+            tap = Tap(text, self.name, fence=self.options.max_document)
+            head = self._sniffed(tap)
         how = "byte"
         items: Iterator[Item]
         format_ = format_ or guess(head)
@@ -228,7 +233,7 @@ class FileReader:
     def _sniffed(self, tap: Tap) -> bytes:
         """The first bytes of a file: enough to see how it is written, a first line at least."""
         head = b""
-        while len(head) < SNIFF and undecided(head, self.file):
+        while len(head) < SNIFF and not is_jelly(head) and undecided(head, self.file):
             try:
                 more = tap.read(SNIFF)
             except (OSError, EOFError):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from typing import IO
 
-from dotr.io.decode.documents import Format, too_large
+from dotr.io.decode.documents import Format, Readable, too_large
 from dotr.io.decode.quads import WHOLE, QuadBlock
 from dotr.io.decode.raw_bytes import RawBytes, pieces
 from dotr.rdf.terms import Term
@@ -22,7 +22,7 @@ class Tap:
     when more than `fence` bytes came since `settled` was called (0: never).
     """
 
-    def __init__(self, file: IO[bytes], name: str, count: int = 0, limit: int = 0, fence: int = 0) -> None:
+    def __init__(self, file: Readable, name: str, count: int = 0, limit: int = 0, fence: int = 0) -> None:
         self._file = file
         self._some = getattr(file, "read1", file.read)
         self.count = count

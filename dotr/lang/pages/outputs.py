@@ -13,8 +13,8 @@ PAGES: Final = (
     Page(
         "D4151",
         "a format that is not written there",
-        "The name of an output says its format: .txt .jsonl .trig .nq .csv .parquet. An ending that says a "
-        "format which the command does not write is refused, not filled with another; `--format` goes "
+        "The name of an output says its format: .txt .jsonl .trig .nq .csv .parquet .jelly. An ending that "
+        "says a format which the command does not write is refused, not filled with another; `--format` goes "
         "before the name.",
         "dotr run fire.dotr events/ -o fires.ttl",
         "dotr run fire.dotr events/ -o fires.trig",
