@@ -40,6 +40,7 @@ from dotr.ir import Entailment, Program
 from dotr.late import dataclass
 from dotr.rdf.terms import Triple
 from dotr.tesla.partitioning import Partitioning
+from dotr.tesla.stages import Passed, subtracted
 
 Row = tuple[Time, str]
 """(time, message as `message_text` wrote it)."""
@@ -87,7 +88,8 @@ class LastingContent(NamedTuple):
 @dataclass(slots=True)
 class SliceDone:
     """What came of a slice beside its events. `inconsistent`: what it begins with contradicts itself, and
-    nothing was run. `states`: the name of the file of enriched graphs, of those that the slice owns.
+    nothing was run. `streams`, `passed`: facts by query, and how far trigger facts came by rule, both of what
+    the slice owns alone. `states`: the name of the file of enriched graphs, of those that the slice owns.
     """
 
     dropped: int = 0
@@ -98,6 +100,8 @@ class SliceDone:
     findings: list[tuple[Time, str]] = field(default_factory=list)
     inconsistent: bool = False
     states: str = ""
+    streams: dict[str, int] = field(default_factory=dict)
+    passed: dict[str, Passed] = field(default_factory=dict)
 
 
 def make_lasting_job(
@@ -240,7 +244,7 @@ class SliceRun:
             pipeline.close_up_to(cut.start - 1)
             for _ in pipeline.drain():
                 pass
-        counted = pipeline.counters
+        counted, before_own = pipeline.counters, pipeline.passed()
         for place in range(len(before), len(rows), _TOGETHER):
             self._take(pipeline, rows[place : place + _TOGETHER])
             yield from self._own(pipeline)
@@ -250,6 +254,8 @@ class SliceRun:
         total = pipeline.counters
         done.dropped = total.dropped - counted.dropped
         done.instants = len({time for time, _ in rows[len(before) :]} - done.refused)
+        done.streams = {name: count - counted.streams.get(name, 0) for name, count in total.streams.items()}
+        done.passed = subtracted(pipeline.passed(), before_own)
         done.useless = total.useless_deletes - counted.useless_deletes
 
     def _begin(self, pipeline: Pipeline) -> None:

@@ -40,6 +40,7 @@ from dotr.events import Message, Time
 from dotr.io.enriched_graphs import StatePart
 from dotr.ir import Hold
 from dotr.late import dataclass
+from dotr.tesla.stages import summed
 
 T = TypeVar("T")
 
@@ -71,7 +72,7 @@ def run_slices(
     assert log.clock is not None
     assert report.first is not None
     assert report.last is not None
-    report.counted = False
+    report.ticking = report.first, report.last
     job = make_lasting_job(request.deployment, log.clock, treatment, report.first, report.last)
     whole = treatment.verify or request.max_jump is not None
     cut = slices(request.plan(), quantiles, report.last, request.slice_length, whole)
@@ -149,6 +150,23 @@ def _sum_up(report: Report, parts: Sequence[_Part]) -> None:
     first = [part for part in parts if part.slice.rules == parts[-1].slice.rules]
     report.instants = sum(part.done.instants for part in first if part.done is not None)
     report.findings = first_of_each(findings)
+    _count(report, parts)
+
+
+def _count(report: Report, parts: Sequence[_Part]) -> None:
+    """How far rules came. Every group of rules asks the queries that it shares with others: each is counted
+    in the slices of one group.
+    """
+    group: dict[str, tuple[int, ...]] = {}
+    for part in parts:
+        assert part.done is not None
+        report.passed = summed(report.passed, part.done.passed)
+        own = {
+            name: count
+            for name, count in part.done.streams.items()
+            if group.setdefault(name, part.slice.rules) == part.slice.rules
+        }
+        add_counts(report.streams, own)
 
 
 def _sort(scratch: str, cut: Sequence[Slice], holds: Sequence[Hold], bucket: int) -> None:

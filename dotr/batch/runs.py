@@ -74,8 +74,7 @@ class Report:
     """What came of a run; `files` are the names of output files in the unfinished folder, in order.
 
     `states`: those of enriched graphs. `streams`: facts by query; `passed`: how far trigger facts came, by
-    rule; `ticking`: the first and the last instant that was run. `counted`: whether there is a funnel: where
-    something lasts, slices count none.
+    rule; `ticking`: the first and the last instant that was run.
     """
 
     graphs: int = 0
@@ -96,7 +95,6 @@ class Report:
     streams: dict[str, int] = field(default_factory=dict)
     passed: dict[str, Passed] = field(default_factory=dict)
     ticking: tuple[Time, Time] | None = None
-    counted: bool = True
     states: list[str] = field(default_factory=list)
 
     def add_counted(self, text: str) -> None:
@@ -108,9 +106,7 @@ class Report:
         self.passed = summed(self.passed, told)
 
     def funnel(self, program: Program) -> dict[str, Funnel]:
-        """Rule → how far it came; the same as that of `dotr run`. Nothing where it was not counted."""
-        if not self.counted:
-            return {}
+        """Rule → how far it came; the same as that of `dotr run`."""
         first, last = self.ticking or (None, None)
         return joined(program, {}, funnels(program, self.streams, self.passed, first, last), self.events)
 

@@ -312,8 +312,6 @@ def _run(
 
 def _tell_funnels(request: Request, report: Report, telling: Telling) -> None:
     """How far rules without an event came; `telling.every`: all rules."""
-    if not report.counted:
-        return
     program = request.program
     streams = {name: report.streams.get(name, 0) for name in program.queries}
     why: list[Diagnostic] = []
@@ -363,7 +361,7 @@ def _summary_as_json(request: Request, report: Report, seconds: float) -> str:
         "refused": len(report.letters),
         "dropped": report.dropped,
         "times": dict(sorted(report.rungs.items())),
-        "queries": {name: report.streams.get(name, 0) for name in program.queries} if report.counted else {},
+        "queries": {name: report.streams.get(name, 0) for name in program.queries},
         "seconds": round(seconds, 3),
     }
     return as_json(content, program, report.events, report.funnel(program))

@@ -35,6 +35,7 @@ from dotr.ir import Every, Program
 from dotr.rdf.terms import Triple
 from dotr.tesla.detector import Restored
 from dotr.tesla.silence import silence
+from dotr.tesla.stages import Passed
 
 if TYPE_CHECKING:
     from dotr.core.jumps import Jump
@@ -210,6 +211,10 @@ class Pipeline:
         """How many events there were; cheaper than `counters`."""
         self._tally()
         return sum(self._events) + sum(self._retired.values())
+
+    def passed(self) -> dict[str, Passed]:
+        """Rule → how far its trigger facts came, since this detector was made (tesla/stages.py)."""
+        return {} if self._detect is None else dict(self._detect.passed())
 
     def _streams(self) -> dict[str, int]:
         now, before = self._facts.streams(self.program.queries), self._counts.streams

@@ -58,6 +58,23 @@ def added(one: Passed, other: Passed) -> Passed:
     return found
 
 
+def subtracted(all_: Mapping[str, Passed], before: Mapping[str, Passed]) -> dict[str, Passed]:
+    """What was counted since `before`, of the same detector, rule by rule. Counts only grow."""
+    return {rule: _since(passed, before.get(rule, [])) for rule, passed in all_.items()}
+
+
+def _since(passed: Passed, before: Passed) -> Passed:
+    """`passed` less `before`, which may lack steps at its end: it passed them all, as in `added`."""
+    if not before:
+        return passed
+    found: Passed = []
+    old: int | None = None
+    for place, (name, count) in enumerate(passed):
+        old = before[place][1] if place < len(before) else old
+        found.append((name, None if count is None or old is None else count - old))
+    return found
+
+
 def summed(one: Mapping[str, Passed], other: Mapping[str, Passed]) -> dict[str, Passed]:
     """As `added`, rule by rule."""
     return {**one, **{rule: added(one.get(rule, []), passed) for rule, passed in other.items()}}

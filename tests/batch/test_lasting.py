@@ -17,6 +17,7 @@ from dotr.batch.local import LocalRunner
 from dotr.batch.log_splits import open_log
 from dotr.batch.runs import Report, Request
 from dotr.core.deployment import Deployment
+from dotr.core.funnel import Funnel
 from dotr.core.parts import Part
 from dotr.core.pipeline import Pipeline
 from dotr.errors import DotrError
@@ -63,6 +64,18 @@ def told(
     return sorted(lines), sorted(refused)
 
 
+def funnels_of_run(
+    program: Program, background: Sequence[Triple], parts: Sequence[tuple[Time, Part]]
+) -> dict[str, Funnel]:
+    """How far the rules of one run came that sets instants aside."""
+    pipeline = Pipeline(Deployment(program, list(background)), on_refused=lambda *_: None)
+    pipeline.begin(Clock())
+    for time, part in sorted(parts, key=lambda pair: pair[0]):
+        pipeline.push_part(time, part)
+    pipeline.finish()
+    return pipeline.counters.funnel
+
+
 def in_slices(
     program: Program,
     background: Sequence[Triple],
@@ -96,6 +109,8 @@ def test_slices_are_one_run(
         lines, report = in_slices(program, background, parts, Path(folder))
     assert lines == expected
     assert len(report.letters) == len(refused)
+    if not refused:
+        assert report.funnel(program) == funnels_of_run(program, background, parts)
 
 
 def people(count: int) -> list[tuple[Time, Part]]:
@@ -116,6 +131,8 @@ def test_a_story_is_the_same_however_it_is_cut(length: int | None, tmp_path: Pat
     lines, report = in_slices(program, [], parts, tmp_path, length)
     assert lines == expected
     assert report.parts > 2
+    assert report.funnel(program) == funnels_of_run(program, [], parts)
+    assert report.funnel(program)["Left"][-1] == ("EACH S", sum('"Left"' in line for line in lines))
     assert {json.loads(line)["rule"] for line in lines} == {"Came", "Left", "Once", "Still"}
 
 
