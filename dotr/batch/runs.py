@@ -147,7 +147,7 @@ class Runner(Protocol):
 
 def check_program(program: Program, clock: Clock) -> None:
     """Raise ProgramError D1409 for lengths of time that do not fit the stream's, UnsupportedError D4160 where
-    something lasts: instants are enriched apart from each other here.
+    something lasts and no folder is shared: instants are enriched apart from each other there.
     """
     check_units(program, clock)
     if program.lasting:
@@ -155,10 +155,10 @@ def check_program(program: Program, clock: Clock) -> None:
         raise UnsupportedError(
             Diagnostic(
                 "D4160",
-                "what lasts is not run on Spark",
+                "what lasts is run over logs and a folder that all workers see",
                 where,
-                notes=("HOLD, ISTREAM and DSTREAM look across instants, which tasks share among them",),
-                hint="run it in the processes of this machine: --engine local",
+                notes=("HOLD, ISTREAM and DSTREAM look across instants: slices are cut on a shared disk",),
+                hint="copy the log to a shared disk, or run it on this machine: --engine local",
             )
         )
 

@@ -8,6 +8,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -15,13 +16,14 @@ from hypothesis import given, settings
 from dotr.batch.extracting import Treatment
 from dotr.batch.local import LocalRunner
 from dotr.batch.log_splits import open_log
-from dotr.batch.runs import Report, Request
+from dotr.batch.runs import Report, Request, Runner
+from dotr.batch.spark.cluster import SparkRunner
 from dotr.core.deployment import Deployment
 from dotr.core.funnel import Funnel
 from dotr.core.parts import Part
 from dotr.core.pipeline import Pipeline
 from dotr.errors import DotrError
-from dotr.events import Clock, Time
+from dotr.events import Clock, Message, Time
 from dotr.io.files.sources import SourceOptions
 from dotr.io.sinks import format_jsonl, late_line
 from dotr.ir import Program
@@ -82,6 +84,7 @@ def in_slices(
     parts: Sequence[tuple[Time, Part]],
     folder: Path,
     length: int | None = 4 * UNIT,
+    runner: Runner | None = None,
 ) -> tuple[list[str], Report]:
     log = folder / "log.jsonl"
     log.write_text("".join(late_line(time, part, Clock()) + "\n" for time, part in parts), "utf-8")
@@ -91,7 +94,7 @@ def in_slices(
         slice_length=length,
         treatment=Treatment(forgiving=True),
     )
-    report = LocalRunner(2, Serial).run(request, str(folder), quiet)
+    report = (runner or LocalRunner(2, Serial)).run(request, str(folder), quiet)
     return output(folder, report), report
 
 
@@ -134,6 +137,18 @@ def test_a_story_is_the_same_however_it_is_cut(length: int | None, tmp_path: Pat
     assert report.funnel(program) == funnels_of_run(program, [], parts)
     assert report.funnel(program)["Left"][-1] == ("EACH S", sum('"Left"' in line for line in lines))
     assert {json.loads(line)["rule"] for line in lines} == {"Came", "Left", "Once", "Still"}
+
+
+@pytest.mark.spark
+def test_a_story_is_the_same_on_spark(spark: Any, tmp_path: Path) -> None:
+    parts = people(60)
+    gone = Message(None, None, [("<urn:p3>", "<urn:in>", "<urn:r4>")])
+    parts.append((61 * UNIT, gone))
+    program = parse_program(RULES)
+    expected, _ = told(program, [], parts)
+    lines, report = in_slices(program, [], parts, tmp_path, 23 * UNIT, SparkRunner())
+    assert lines == expected
+    assert report.parts > 2
 
 
 def test_messages_make_knowledge_last_that_nothing_declares(tmp_path: Path) -> None:

@@ -10,16 +10,19 @@ Method:  tasks over Parquet read row groups themselves, so that graphs never cro
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from dotr.batch.fact_rows import Layout, marks
 from dotr.batch.findings import first_of_each
 from dotr.batch.job import Shipped, make_job, ship
+from dotr.batch.local import LocalRunner
 from dotr.batch.locations import is_remote
 from dotr.batch.log_splits import ARCHIVE_RUNG, absolute, packed, spread
 from dotr.batch.runs import PARTS, Report, Request, Tell, add_counts, check_program, lay_out, run_again
@@ -28,6 +31,7 @@ from dotr.batch.spark import failures
 from dotr.batch.spark import stages as frames
 from dotr.batch.spark.archives import ExtractArchives, ReadGraphs, ReadTimes
 from dotr.batch.spark.enriched import write_states
+from dotr.batch.spark.executor import SparkExecutor
 from dotr.batch.spark.failures import shipped
 from dotr.batch.spark.placing import FACT_COLUMNS, by_part, one_task_each, parallelism
 from dotr.batch.spark.read_tasks import READ_COLUMNS, ReadSplits
@@ -36,7 +40,7 @@ from dotr.batch.spark.remote_output import write_remote
 from dotr.batch.spark.sessions import SparkOptions
 from dotr.batch.spark.sessions import start as start_session
 from dotr.batch.time_gaps import Cutoff, cutoff
-from dotr.errors import DotrError
+from dotr.errors import DotrError, UnsupportedError
 from dotr.events import Clock, Time
 from dotr.io.decode.parquet import SUFFIX
 from dotr.tesla.silence import ENDLESS
@@ -87,13 +91,21 @@ class SparkRunner:
         report = Report()
         if request.log.clock is None:
             return report
-        check_program(request.program, request.log.clock)
+        here = request.log.remote is None and not is_remote(folder)
+        if not (request.program.lasting and here):
+            check_program(request.program, request.log.clock)
         tell("start Spark", 0, 0, 0)
         spark = self.session()
         report.seconds["start"] = self._seconds
         try:
             found = replace(request, log=absolute(request.log))
+            if request.program.lasting:
+                return self._in_slices(found, os.path.abspath(folder), tell)
             _Run(found, report, spark, request.log.clock, folder, tell, self._options.parallelism).run()
+        except UnsupportedError as error:
+            if not here or error.diagnostics[0].code != "D4160":
+                raise
+            return self._in_slices(found, os.path.abspath(folder), tell)  # its messages insert or delete
         except DotrError:
             raise
         except Exception as error:  # Py4J and gRPC raise what they like
@@ -101,6 +113,14 @@ class SparkRunner:
                 raise KeyboardInterrupt from None
             raise failures.mended(error) from None
         return report
+
+    def _in_slices(self, request: Request, folder: str, tell: Tell) -> Report:
+        """What lasts: the rounds of local.py as tasks of Spark, the statements before each slice followed in
+        the driver. Workers share the folder, where scratch files are, too.
+        """
+        spark, asked = self.session(), self._options.parallelism
+        tasks = parallelism(spark, asked)
+        return LocalRunner(tasks, partial(SparkExecutor, spark)).run(request, folder, tell)
 
 
 @dataclass(slots=True)

@@ -116,10 +116,11 @@ PAGES: Final = (
     _page(
         "D4160",
         "what lasts is not run there",
-        "HOLD, ISTREAM, DSTREAM and messages that insert or delete are for one process, or for the "
-        "processes of one machine.",
-        "dotr batch rooms.dotr --log log.parquet --out events",
-        "dotr batch rooms.dotr --log log.parquet --out events --engine local",
+        "HOLD, ISTREAM, DSTREAM and messages that insert or delete are for one process, for the processes of "
+        "one machine, or for Spark with log and output on a disk that all workers share; not for object "
+        "stores, and not for frames of `dotr.spark`.",
+        "dotr batch rooms.dotr --log s3://logs/day.parquet --out events --engine spark",
+        "dotr batch rooms.dotr --log /shared/day.parquet --out events --engine spark",
     ),
     _page(
         "D4161",
