@@ -109,8 +109,6 @@ def test_a_local_batch_writes_the_same_lines(dotr: Dotr, case: Path) -> None:
 
 @pytest.mark.spark
 def test_spark_writes_the_same_lines(dotr: Dotr, case: Path, spark: object) -> None:
-    if "HOLD" in (case / "in.dotr").read_text():
-        pytest.skip("what lasts is not run on Spark")
     assert by_time(batched(dotr, "spark")) == emitted(dotr)
 
 
