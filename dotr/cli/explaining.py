@@ -123,7 +123,7 @@ class NamedSources:
 
 
 class DeploymentSubject:
-    """Owns a look at a deployment, as of its last commit. Raises DataError D4178 where it was not fed."""
+    """Owns a look at a deployment, as of its last commit. Raises DataError D4189 where it was not fed."""
 
     def __init__(self, folder: str, options: SourceOptions, on_error: str) -> None:
         self.options, self._on_error = options, on_error
@@ -137,7 +137,7 @@ class DeploymentSubject:
         if status.get("clock") is None:
             hint = "dotr feed SOURCE"
             raise DataError(
-                Diagnostic("D4178", f"the deployment in `{folder}` was not fed", place=folder, hint=hint)
+                Diagnostic("D4189", f"the deployment in `{folder}` was not fed", place=folder, hint=hint)
             )
         self.clock = Clock(*status["clock"])
         self._watermark: Time | None = status.get("watermark")
@@ -172,7 +172,7 @@ class DeploymentSubject:
                 files.append(given)
             if not files:
                 hint = "dotr deploy --keep 7d keeps what explanations need"
-                raise DataError(Diagnostic("D4178", "none of the sources that were fed is there", hint=hint))
+                raise DataError(Diagnostic("D4189", "none of the sources that were fed is there", hint=hint))
             reader = Sources([os.path.relpath(file) for file in files], self.options, dead.refusals())
             history.run(reader, lambda: reader.clock)
         return history

@@ -168,7 +168,7 @@ def test_without_keep_the_sources_are_read_again(dotr: Dotr, deployed: Path) -> 
     assert "`b.jsonl`, which was fed, is gone" in ran.err
     assert ran.out
     Path("a.jsonl").unlink()
-    assert "D4178" in dotr("explain").err
+    assert "D4189" in dotr("explain").err
 
 
 def test_messages_that_a_command_gave_are_read_again(dotr: Dotr, folder: Path) -> None:
@@ -184,7 +184,7 @@ def test_messages_that_a_command_gave_are_read_again(dotr: Dotr, folder: Path) -
 def test_questions_that_do_not_fit_a_deployment(dotr: Dotr, deployed: Path) -> None:
     assert "D5201" in dotr("explain").err
     assert dotr("deploy", "pairs.dotr").code == 0
-    assert "D4178" in dotr("explain").err
+    assert "D4189" in dotr("explain").err
     lines_of("a.jsonl", pairs(0, 20))
     assert "D4171" in dotr("explain", "pairs.dotr", "a.jsonl", "--dir", ".dotr").err
     assert "D4171" in dotr("explain", "pairs.dotr").err

