@@ -112,7 +112,7 @@ def command(
         case "html":
             out.write(html(found, why, show))
         case _:
-            out.write(text(found, why, show))
+            out.write(text(found, why, show, None if output else render.width(sys.stdout)))
     out.finish()
     left_out = f", {found.refused} refused" if found.refused else ""
     differences = render.counted(found.changed, "difference")

@@ -15,6 +15,7 @@ import click
 
 from dotr.cli.options import budget_option, output_options, reading, rules_options, source_options
 from dotr.cli.render import counted, note
+from dotr.cli.render import width as terminal_width
 from dotr.cli.run import DeadLetters, chosen_format, outputs_apart
 from dotr.core.asking import answer as answer_of
 from dotr.core.asking import graph_of, makes_a_graph
@@ -34,6 +35,7 @@ from dotr.io.files.rule_texts import RuleTexts, read_rules_text, read_standard_i
 from dotr.io.files.sources import SourceOptions, Sources
 from dotr.io.output_formats import GRAPH_FORMATS, refused
 from dotr.io.term_formatting import TermFormatter, json_terms
+from dotr.io.text_tables import aligned
 from dotr.io.timestamps import TimeError, parse_text
 from dotr.ir import Program, Select
 from dotr.lang import load_program, parse_query
@@ -141,7 +143,8 @@ def command(
     elif isinstance(answer, bool):
         out.write(f"{str(answer).lower()}\n" if text else f'{{"boolean":{str(answer).lower()}}}\n')
     elif text:
-        out.write(table(select.variables, answer, TermFormatter(program.prefixes)))
+        width = None if output else terminal_width(sys.stdout)
+        out.write(table(select.variables, answer, TermFormatter(program.prefixes), width))
     elif format_ == "csv":
         out.write(csv_solutions(select.variables, answer))
     else:
@@ -306,16 +309,13 @@ def _state(
     return state
 
 
-def table(variables: Sequence[str], rows: Sequence[Values], notation: TermFormatter) -> str:
+def table(
+    variables: Sequence[str], rows: Sequence[Values], notation: TermFormatter, width: int | None = None
+) -> str:
     """Solutions as aligned columns, terms with the program's prefixes."""
     cells = [[f"?{name}" for name in variables]]
     cells += [["" if term is None else notation.term(term) for term in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in cells
-    ]
-    return "".join(f"{line}\n" for line in lines)
+    return aligned(cells, width)
 
 
 def json_row(variables: Sequence[str], row: Values) -> str:

@@ -33,9 +33,11 @@ def coloured(stream: TextIO | None = None) -> bool:
     return (sys.stderr if stream is None else stream).isatty() and os.environ.get("TERM") != "dumb"
 
 
-def width() -> int | None:
-    """The columns of standard error; None where it is not a terminal: then no line is broken."""
-    return terminal_columns() if sys.stderr.isatty() else None
+def width(stream: TextIO | None = None) -> int | None:
+    """The columns of a stream, by default standard error; None where it is not a terminal: then no line is
+    broken.
+    """
+    return terminal_columns() if (stream or sys.stderr).isatty() else None
 
 
 def terminal_columns() -> int:

@@ -6,14 +6,17 @@ Place:   reads the last commit; a feed may be running meanwhile.
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 import click
 
+from dotr.cli import render
 from dotr.cli.funnels import funnel_as_json, funnel_lines
 from dotr.cli.options import deployment_option
 from dotr.cli.render import left_out
 from dotr.events import Clock, Time
+from dotr.io.text_tables import aligned
 from dotr.ir import Program
 from dotr.service.deployment_directory import deployed_program
 from dotr.service.event_parts import PART_FORMATS
@@ -132,12 +135,8 @@ def shown(report: dict[str, Any]) -> str:
         )
         for rule in report["rules"]
     ]
-    widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
-    lines += [
-        "",
-        *("  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in (head, *rows)),
-    ]
-    return "".join(f"{line}\n" for line in lines)
+    table = aligned((head, *rows), render.width(sys.stdout))
+    return "".join(f"{line}\n" for line in (*lines, "")) + table
 
 
 def duration(micros: int) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from html import escape
 
 from dotr.io.term_formatting import TermFormatter, json_terms
+from dotr.io.text_tables import aligned
 from dotr.testing.comparing import Comparison, Difference
 
 _SIGNS = {True: "+", False: "−"}
@@ -17,11 +18,13 @@ _COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#
 """Tol's bright scheme, which the colour-blind can tell apart."""
 
 
-def text(found: Comparison, reasons: Sequence[tuple[Difference, str]], shown: int) -> str:
-    """Tables per rule and day, then the first differences, explained."""
+def text(
+    found: Comparison, reasons: Sequence[tuple[Difference, str]], shown: int, width: int | None = None
+) -> str:
+    """Tables per rule and day, then the first differences, explained. `width`: of a terminal."""
     if len(found.versions) != 2:
-        return _table(_sweep(found))
-    lines = [_table(_pair(found))]
+        return _table(_sweep(found), width)
+    lines = [_table(_pair(found), width)]
     why = dict(reasons)
     terms = formatter(found)
     for difference in found.differences[:shown]:
@@ -64,17 +67,9 @@ def _sweep(found: Comparison) -> list[list[str]]:
     return rows + [[rule, *map(str, found.total(rule))] for rule in found.rules]
 
 
-def _table(rows: Sequence[Sequence[str]]) -> str:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+def _table(rows: Sequence[Sequence[str]], width: int | None) -> str:
     left = 2 if len(rows[0]) > 1 and rows[0][1] == "day" else 1
-    lines = []
-    for row in rows:
-        cells = [
-            cell.ljust(width) if place < left else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append("  ".join(cells).rstrip())
-    return "\n".join(lines) + "\n"
+    return aligned(rows, width, left)
 
 
 def as_json(found: Comparison, reasons: Sequence[tuple[Difference, str]]) -> str:
