@@ -9,7 +9,7 @@ Method:  `uncharged` takes the charges out of what writes generated code and out
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from typing import Any
 from unittest.mock import patch
@@ -73,13 +73,15 @@ def uncharged() -> Iterator[None]:
         yield
 
 
-def without(prepare: Callable[[], Run]) -> Run:
-    """A runner that is made and run uncharged."""
-    with uncharged():
+def without(
+    prepare: Callable[[], Run], left_out: Callable[[], AbstractContextManager[None]] = uncharged
+) -> Run:
+    """A runner that is made and run without something."""
+    with left_out():
         run = prepare()
 
     def quietly(documents: Documents) -> list[str]:
-        with uncharged():
+        with left_out():
             return run(documents)
 
     return quietly
@@ -119,10 +121,12 @@ def kernels(graphs: int) -> tuple[Workload, ...]:
     )
 
 
-def measured(workload: Workload, repeats: int) -> Mapping[str, Timing]:
-    """Charged and uncharged, in turns. Raises DifferenceError."""
+def measured(
+    workload: Workload, repeats: int, left_out: Callable[[], AbstractContextManager[None]] = uncharged
+) -> Mapping[str, Timing]:
+    """With and without something, in turns. Raises DifferenceError."""
     prepare = partial(runners.prepare_dotr, workload)
-    pair = {"charged": prepare, "uncharged": partial(without, prepare)}
+    pair = {"with": prepare, "without": partial(without, prepare, left_out)}
     length = len(workload.documents)
     return compare(pair, workload.documents, repeats, warm_up=length // 10, turn=max(1, length // 20))
 
@@ -133,15 +137,19 @@ def overheads(ends: int, graphs: int, repeats: int) -> Iterator[tuple[dict[str, 
     end_to_end.append(workloads.sequence(ends, 3, "EACH"))
     for most, cases in ((END_TO_END, end_to_end), (KERNEL, kernels(graphs))):
         for workload in cases:
-            timings = measured(workload, repeats)
-            charged, free = timings["charged"], timings["uncharged"]
-            turns = sorted(a / b for a, b in zip(charged.seconds, free.seconds, strict=True))
-            ratio = turns[len(turns) // 2]
-            row = {
-                "case": workload.name,
-                "µs a graph": charged.best,
-                "without": free.best,
-                "ratio": f"{ratio:.3f}",
-                "most": most,
-            }
-            yield row, ratio <= most
+            yield compared(workload, measured(workload, repeats), most)
+
+
+def compared(workload: Workload, timings: Mapping[str, Timing], most: float) -> tuple[dict[str, Any], bool]:
+    """(row, whether it holds)."""
+    given, free = timings["with"], timings["without"]
+    turns = sorted(a / b for a, b in zip(given.seconds, free.seconds, strict=True))
+    ratio = turns[len(turns) // 2]
+    row = {
+        "case": workload.name,
+        "µs a graph": given.best,
+        "without": free.best,
+        "ratio": f"{ratio:.3f}",
+        "most": most,
+    }
+    return row, ratio <= most

@@ -18,6 +18,7 @@ from typing import Any
 
 from . import budget as charges
 from . import citybench, formats, phases, runners, workloads
+from . import counting as funnel_counts
 from . import lars as laser
 from . import tables as mapped
 from .harness import compare, once, same
@@ -456,6 +457,15 @@ def budget(size: Size) -> Result:
     return result
 
 
+def counting(size: Size) -> Result:
+    """What it costs to count how far each rule came, end to end."""
+    result = Result("counting")
+    for row, holds in funnel_counts.overheads(size.of(12_000, 3_000), size.times):
+        result.rows.append(row)
+        result.checks[f"{row['case']}: at most {row['most']} × as long as without counting"] = holds
+    return result
+
+
 SCENARIOS: Mapping[str, Callable[[Size], Result]] = {
     scenario.__name__: scenario
     for scenario in (
@@ -474,5 +484,6 @@ SCENARIOS: Mapping[str, Callable[[Size], Result]] = {
         delta,
         windows,
         budget,
+        counting,
     )
 }
