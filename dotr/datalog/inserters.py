@@ -17,50 +17,20 @@ from typing import Any, TypeAlias
 
 from dotr.codegen import Names, make
 from dotr.datalog.bounds import Bounds
-from dotr.datalog.clauses import Clause
+from dotr.datalog.delta_rules import DeltaRules, Derive
 from dotr.datalog.restrictions import UNRESTRICTED, Adder, Restrictions, checked
+from dotr.datalog.row_code import RowCode
 from dotr.datalog.triggers import DirectTrigger, Trigger, Triggers
 from dotr.events import FOREVER
-from dotr.ir import Node
-from dotr.joins.emit import CodeBlock, Value
-from dotr.joins.planner import JoinPlan, plan
+from dotr.joins.emit import CodeBlock
 from dotr.joins.relations import ALL, Relation, class_relation, is_aggregate, is_clash, is_class
 from dotr.joins.store import TripleIndex
-from dotr.late import dataclass
-from dotr.rdf.background import has
 from dotr.rdf.overlay import Changes
 from dotr.rdf.terms import RDF_TYPE, Term
 
 Work: TypeAlias = list[tuple[Callable[..., None], Any, Any]]
 
 _INLINE = 6  # plans written into one function
-
-
-@dataclass(frozen=True, slots=True)
-class Derive:
-    """The sink of a clause: add every head, if it is a triple."""
-
-    clause: Clause
-    writers: Inserters
-    parameters: tuple[str, ...] = ()
-    found: bool = False
-
-    def lines(self, outputs: Sequence[Node], annotation: str, value: Value, names: Names) -> list[str]:
-        lines = []
-        for head in self.clause.heads:
-            columns = [value(node) for node in head.pattern.columns]
-            tests = []
-            if head.checked_subject:
-                tests.append(f"{columns[0]}[0] != '\"'")
-            if head.checked_predicate:
-                tests.append(f"{columns[1]}[0] == '<'")
-            add = names.bind(self.writers.adder(head.pattern.relation), "ADD")
-            call = f"{add}({', '.join([*columns, annotation] if annotation else columns)})"
-            lines.append(f"if {' and '.join(tests)}: {call}" if tests else call)
-        return lines
-
-    def tail(self, names: Names) -> list[str]:
-        return []
 
 
 class Inserters:
@@ -107,6 +77,8 @@ class Inserters:
         found = [*triggers.positive.values(), *triggers.negative.values()]
         self._derived = {h.pattern.relation for ts in found for t in ts for h in t.clause.heads}
         self._direct = DirectTrigger(triggers, level, bool(self._derived & {ALL, RDF_TYPE}))
+        self.rows = RowCode(store, unions, bounds)
+        self.rules = DeltaRules(store, self.adder, bounds)
         self.late: list[tuple[Changes, tuple[int, ...]]] = []
 
     # -- adding
@@ -178,11 +150,6 @@ class Inserters:
         changes.added[key] = None
         changes.enter(row)
 
-    def _unions_of(self, relation: Relation) -> list[Relation]:
-        if is_clash(relation):
-            return []
-        return [u for u in ((RDF_TYPE, ALL) if is_class(relation) else (ALL,)) if u in self.unions]
-
     def _make_adder(self, relation: Relation) -> Adder:
         names = Names()
         source = self._adder_source(relation, names)
@@ -216,8 +183,8 @@ class Inserters:
             f"        {whole}.idle = False",
             f"        {names.bind(self.store.overlay.touched.append, 'TOUCH')}({whole})",
             f"    {added}[k] = None",
-            *self._bound_lines(relation, "k", names),
-            *self._index_lines(relation, names),
+            *self.rows.bound_lines(relation, "k", names),
+            *self.rows.index_lines(relation, names),
         ]
         if run:
             push = names.bind(self._work[self._level(relation)].append, "PUSH")
@@ -232,7 +199,7 @@ class Inserters:
         lines = [f"def add({'s' if one else 's, o'}{', e0' if timed else ''}):"]
         put = lines.append
         direct = relation in self._direct
-        present = self.present(relation, names)
+        present = self.rows.present(relation, names)
         volatile = relation in store.volatile
         if present:
             lines += present[:-1]
@@ -270,34 +237,18 @@ class Inserters:
             names.namespace["LEN"] = len
             put(f"    {'if' if volatile else 'elif'} LEN({added}) >= {limit}: {many}({whole})")
         put(f"    {added}[{key}] = None")
-        lines += self._bound_lines(relation, key, names)
+        lines += self.rows.bound_lines(relation, key, names)
         if direct:
             body = self._trigger_lines(relation, names)  # first: its plans may ask for an index
-            lines += self._index_lines(relation, names) + body
+            lines += self.rows.index_lines(relation, names) + body
         elif self._plans(relation):
             level = self._level(relation)
             push = names.bind(self._work[level].append, "PUSH")
             run = names.bind(self._lazy_runner(relation, names), "RUN")
             put(f"    {push}(({run}, s, {'None' if one else 'o'}))")
         else:
-            lines += self._index_lines(relation, names)
+            lines += self.rows.index_lines(relation, names)
         return "\n".join(lines) + "\n"
-
-    def _bound_lines(self, relation: Relation, key: str, names: Names) -> list[str]:
-        """Note how long a new row holds."""
-        if self.bounds is None:
-            return []
-        queue, ends = (
-            names.bind(self.bounds.queue(relation), "DUE"),
-            names.bind(self.bounds.of(relation), "U"),
-        )
-        return [
-            f"    if e0 != {names.bind(FOREVER, 'ONE')}:",
-            f"        {ends}[{key}] = e0",
-            f"        x = {queue}.get(e0)",
-            f"        if x is None: {names.bind(self.bounds.opener(relation), 'BEGIN')}(e0, {key})",
-            f"        else: x.append({key})",
-        ]
 
     def _meet_lines(self, relation: Relation, present: str, names: Names) -> list[str]:
         """A row that is there may hold longer now, or again."""
@@ -327,52 +278,6 @@ class Inserters:
                 bounds.derive(relation, key, until, read=read)
 
         return meet
-
-    def present(self, relation: Relation, names: Names) -> list[str]:
-        """Lines of a function of (s) or (s, o), the last one an expression: whether the background has the
-        row. Empty if it never has.
-        """
-        store = self.store
-        one = is_class(relation)
-        predicate = RDF_TYPE if one else relation
-        if is_clash(relation):
-            table = store.tables.get(relation)
-            return [] if table is None else [f"(s, o) in {names.bind(table.rows, 'B')}"]
-        column = store.column(predicate, 0) if not one or store.filled(relation) else None
-        if column is None or store.changes(relation).arity > 2:
-            return []
-        get = names.bind(column, "B")
-        value = names.bind(relation[2:], "K") if one else "o"
-        if store.single(predicate, 0):
-            return [f"{get}.get(s) == {value}"]
-        names.namespace["HAS"] = has
-        test = f"t is not None and (t == {value} if t.__class__ is STR else HAS(t, {value}))"
-        return [f"    t = {get}.get(s)", test]
-
-    def _index_lines(self, relation: Relation, names: Names) -> list[str]:
-        """Enter a new row of (s) or (s, o) into the relation's indexes, and into the unions that are kept."""
-        lines = _enter_lines(self.store.changes(relation), ["s", "o"], "", names)
-        for union in self._unions_of(relation):
-            changes = self.store.changes(union)
-            subject, predicate, object_ = self._triple(relation, names)
-            row = [subject, object_] if union == RDF_TYPE else [subject, predicate, object_]
-            whole = names.bind(changes, "CH")
-            touch = names.bind(self.store.overlay.touched.append, "TOUCH")
-            lines += [
-                f"    if {whole}.idle:",
-                f"        {whole}.idle = False",
-                f"        {touch}({whole})",
-                f"    w = ({', '.join(row)})",
-                f"    {names.bind(changes.added, 'A')}[w] = None",
-                *_enter_lines(changes, row, "w", names),
-            ]
-        return lines
-
-    def _triple(self, relation: Relation, names: Names) -> tuple[str, str, str]:
-        """Source names of subject, predicate, object in a function of (s) or (s, o)."""
-        if is_class(relation):
-            return "s", names.bind(RDF_TYPE, "K"), names.bind(relation[2:], "K")
-        return "s", names.bind(relation, "K"), "o"
 
     # -- running
 
@@ -407,7 +312,12 @@ class Inserters:
 
     def _runner_source(self, relation: Relation, names: Names) -> str:
         body = self._trigger_lines(relation, names)  # first: its plans may ask for an index
-        lines = ["def run(s, o):", *self._until(relation, names), *self._index_lines(relation, names), *body]
+        lines = [
+            "def run(s, o):",
+            *self.rows.until_lines(relation, names),
+            *self.rows.index_lines(relation, names),
+            *body,
+        ]
         return "\n".join(lines) + "\n"
 
     def again(self, relation: Relation) -> Callable[..., None]:
@@ -416,66 +326,30 @@ class Inserters:
         if found is None:
             names = Names()
             body = self._trigger_lines(relation, names) or ["    pass"]
-            lines = ["def run(s, o):", *self._until(relation, names), *body]
+            lines = ["def run(s, o):", *self.rows.until_lines(relation, names), *body]
             found = self._again[relation] = make("run", "\n".join(lines) + "\n", names)
         return found
-
-    def _until(self, relation: Relation, names: Names) -> list[str]:
-        """How long the row of a function of (s, o) holds, where that is asked."""
-        if self.bounds is None:
-            return []
-        key = "s" if self.store.arity(relation) == 1 else "(s, o)"
-        ends = names.bind(self.bounds.of(relation), "U")
-        return [f"    e0 = {ends}.get({key}, {names.bind(FOREVER, 'ONE')})"]
 
     def _trigger_lines(self, relation: Relation, names: Names) -> list[str]:
         """The plans of the relation's own stratum, inline if they are few."""
         found = self._plans(relation)
         if is_aggregate(relation):
-            runs = names.bind([self.starter(t) for t, _ in found], "RUNS")
+            runs = names.bind([self.rules.starter(t) for t, _ in found], "RUNS")
             return [f"    for f in {runs}: f(*s)"]
-        s, p, o = self._triple(relation, names)
+        s, p, o = self.rows.triple(relation, names)
         lines: list[str] = []
         for trigger, over in found:
             row = (s,) if is_class(over) else (s, p, o) if over == ALL else (s, o)
             if len(found) > _INLINE:
-                start = names.bind(self.starter(trigger), "START")
+                start = names.bind(self.rules.starter(trigger), "START")
                 until = () if self.bounds is None else ("e0",)
                 lines.append(f"    {start}({', '.join((*row, *until))})")
                 continue
-            sink = Derive(trigger.clause, self)
+            sink = Derive(trigger.clause, self.adder)
             block = CodeBlock(self.store, names, sink, self.annotation, source=trigger.clause.rule)
-            block.write(self.plan_of(trigger), row)
+            block.write(self.rules.plan_of(trigger), row)
             lines += block.lines
         return lines
-
-    def plan_of(self, trigger: Trigger) -> JoinPlan:
-        """The plan of a clause triggered by a new row; the overlay gets the indexes it needs."""
-        found = plan(trigger.rest, trigger.clause.outputs, self.store, trigger=trigger.atom, as_set=True)
-        self.store.prepare(found)
-        return found
-
-    def starter(self, trigger: Trigger) -> Callable[..., None]:
-        """One triggered clause as a function of the row's columns, made on its first call."""
-        made: list[Callable[..., None]] = []
-
-        def start(*row: Term) -> None:
-            if not made:
-                made.append(self.function_of(self.plan_of(trigger), trigger.clause))
-            made[0](*row)
-
-        return start
-
-    def function_of(self, found: JoinPlan, clause: Clause) -> Callable[..., None]:
-        """A plan as a function that adds the clause's heads."""
-        names = Names()
-        width = len(found.given) if found.trigger is None else len(found.trigger.columns)
-        columns = [f"r{i}" for i in range(width)]
-        block = CodeBlock(self.store, names, Derive(clause, self), self.annotation, source=clause.rule)
-        block.write(found, columns)
-        until = ["e0"] if self.bounds is not None and found.trigger is not None else []
-        lines = [f"def run({', '.join([*columns, *until])}):", *(block.lines or ["    pass"])]
-        return make("run", "\n".join(lines) + "\n", names)
 
     def _plans_other(self, predicate: Term, level: int) -> list[Trigger]:
         over = [RDF_TYPE, ALL] if predicate == RDF_TYPE else [ALL]
@@ -488,7 +362,7 @@ class Inserters:
             key = f"other {relation} {level}"
             found = self._runners.get(key)
             if found is None:
-                starts = [self.starter(t) for t in self._triggers.positive.get((relation, level), ())]
+                starts = [self.rules.starter(t) for t in self._triggers.positive.get((relation, level), ())]
 
                 def run_all(*columns: Term, starts: list[Callable[..., None]] = starts) -> None:
                     for start in starts:
@@ -546,7 +420,7 @@ class Inserters:
     # -- indexes that a plan asks for late
 
     def _watch(self, relation: Relation) -> None:
-        for kept in (relation, *self._unions_of(relation)):
+        for kept in (relation, *self.rows.unions_of(relation)):
             self.store.changes(kept).extended = self._extended
 
     def _extended(self, changes: Changes, columns: tuple[int, ...]) -> None:
@@ -554,7 +428,7 @@ class Inserters:
         self.late.append((changes, columns))
         if changes.relation in self.unions:
             for relation in list(self._names):
-                if changes.relation in self._unions_of(relation):
+                if changes.relation in self.rows.unions_of(relation):
                     self._rewrite(relation)
         else:
             self._rewrite(changes.relation)
@@ -565,19 +439,3 @@ class Inserters:
             if isinstance(function, FunctionType) and isinstance(made, FunctionType):
                 function.__code__ = made.__code__
                 function.__dict__.update(made.__dict__)
-
-
-def _enter_lines(changes: Changes, columns: Sequence[str], row: str, names: Names) -> list[str]:
-    """Source that puts a row into every index; `row` names the whole of it, for indexes that hold that."""
-    lines = []
-    for places, index in changes.indexes.items():
-        bound = names.bind(index, "I")
-        keys = [columns[place] for place in places]
-        key = keys[0] if len(keys) == 1 else f"({', '.join(keys)})"
-        value = columns[1 - places[0]] if changes.arity == 2 else row
-        lines += [
-            f"    x = {bound}.get({key})",
-            f"    if x is None: {bound}[{key}] = [{value}]",
-            f"    else: x.append({value})",
-        ]
-    return lines

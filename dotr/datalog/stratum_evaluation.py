@@ -226,7 +226,7 @@ class StratumEvaluator:
     def _starter(self, trigger: Trigger) -> Finder:
         found = self._starters.get(id(trigger))
         if found is None:
-            found = self._starters[id(trigger)] = self.writers.starter(trigger)
+            found = self._starters[id(trigger)] = self.writers.rules.starter(trigger)
         return found
 
     def _rows(self, changes: Changes, rows: Collection[Any], stratum: int) -> list[Row]:
@@ -262,7 +262,7 @@ class StratumEvaluator:
         """What a clause derives from everything that holds."""
         found = plan(clause.items, clause.outputs, self.store, as_set=True)
         self.store.prepare(found)
-        self.writers.function_of(found, clause)()
+        self.writers.rules.function_of(found, clause)()
 
     def _some(self, item: Item) -> bool:
         """Whether a pattern can match by now; what comes later triggers its clause itself."""

@@ -167,7 +167,7 @@ class Suspects:
         """Rows that the background does not have cannot fall."""
         names = Names()
         relation, arity = suspect.relation, suspect.changes.arity
-        present = self._writers.present(relation, names) if relation in self._store.volatile else []
+        present = self._writers.rows.present(relation, names) if relation in self._store.volatile else []
         if not present:
             return _nothing
         columns = ["s", "o"][:arity]
