@@ -1,6 +1,6 @@
 """Functions that add rows at an instant, generated per relation: dedupe, indexes, triggers onto a worklist.
 
-Place:   under layers.py. The stream, the heads of rules and the unions all write through these.
+Place:   under stratum_evaluation.py. The stream, the heads of rules and the unions all write through these.
 Method:  `add` drops what the background or the overlay has, notes the row and puts it onto the worklist of
          its stratum; `run`, called from there, enters it into the indexes that plans probe and joins it with
          everything entered so far. So a pair of new rows is joined once, by the later one (semi-naive, one

@@ -27,11 +27,13 @@ from dotr.datalog.closing import (
     overflow,
     triples_of,
 )
+from dotr.datalog.committed_rows import CommittedRows
 from dotr.datalog.components import affected, relations_read
 from dotr.datalog.expiration import Expiration, may_expire
 from dotr.datalog.materialiser import Ground, Limits, clashes_of
+from dotr.datalog.open_statements import OpenStatements
 from dotr.datalog.schema import is_schema
-from dotr.datalog.statements import Marks, Statements, Step, Undo, place_of, row_of, triples_in
+from dotr.datalog.statements import Marks, Statements, Undo, place_of, triples_in
 from dotr.datalog.stratum_evaluation import StratumEvaluator
 from dotr.errors import ProgramError
 from dotr.events import FOREVER, Time
@@ -39,7 +41,6 @@ from dotr.ir import DatalogRule
 from dotr.joins.relations import ALL, Relation, class_relation, is_aggregate, is_clash, is_class, is_path
 from dotr.joins.store import EVERYTHING, Table, TripleIndex
 from dotr.late import dataclass
-from dotr.rdf.background import has
 from dotr.rdf.overlay import Changes, Row
 from dotr.rdf.terms import RDF_TYPE, Triple
 
@@ -100,14 +101,13 @@ class Maintained:
         self.index = closed.index
         self.keeps = found.keeps
         """Whether anything reads a triple."""
-        self._keeping: dict[Relation, bool] = {}
         self._own: dict[Relation, bool] = {}
         self._clauses = clauses
         self._limits, self._counting = limits, counting
         self._unions = frozenset(unions) | _unions_read(clauses)
         self._tables = {relation: Table(rows) for relation, rows in closed.tables.items()}
         self._statements = Marks(closed.index, marks)
-        self._opened: dict[Relation, Statements] = {}
+        self._opened = OpenStatements(closed.index, self._statements, self.keeps)
         for subject, predicate, object_ in closed.clashes:
             self._tables.setdefault(predicate, Table()).insert((subject, object_))
         if derived is not None:
@@ -118,6 +118,7 @@ class Maintained:
         self._changing = None if changing is None else set(changing)
         may = ends is not None and may_expire(clauses) and not closed.instantiated.dormant
         self._expiration = Expiration(self._states_row) if may else None
+        self._rows = CommittedRows(closed.index, self._tables, self._statements, self._expiration)
         self._make()
         if ends:
             if may:
@@ -167,7 +168,8 @@ class Maintained:
         found._tables = {r: table for r, table in self._tables.items() if is_clash(r)}
         for aggregation in found._clauses.all_aggregations:
             found._tables[aggregation.relation] = known.get(content(aggregation), Table())
-        found._opened, found._keeping = {}, {}
+        found._opened = OpenStatements(found.index, found._statements, found.keeps)
+        found._rows = CommittedRows(found.index, found._tables, found._statements, found._expiration)
         found._make()
         return found
 
@@ -323,14 +325,14 @@ class Maintained:
         raise ProgramError(found) from None
 
     def _go_on(self, before: Maintained, insert: Iterable[Triple], delete: Iterable[Triple]) -> int:
-        useless = self._note(insert, delete)[0]
+        useless = self._opened.note(insert, delete)[0]
         for meter in (self.store.meter, before.store.meter):
             meter.open(at_deployment(self._limits.budget, len(self.index)))
         old, new = before.clauses, self.clauses
         layers = self._layers
         for clause in without(old, new):
             layers.retraction.doubt_derived(clause, before.store)
-        self._enter_statements()
+        self._opened.enter(self._layers)
         known = set(map(content, before._clauses.all_aggregations))
         totals = [a.relation for a in self._clauses.all_aggregations if content(a) not in known]
         layers.run_joined(without(new, old), totals)
@@ -353,54 +355,14 @@ class Maintained:
         return filter(self.states, triples_in(self.index, of))
 
     def _change(self, insert: Iterable[Triple], delete: Iterable[Triple]) -> int:
-        useless, size, mixed = self._note(insert, delete)
+        useless, size, mixed = self._opened.note(insert, delete)
         self.store.meter.open(at_deployment(self._limits.budget, size))
         if mixed:
-            self._enter_statements()
+            self._opened.enter(self._layers)
             self._layers.run_all()
         else:
-            self._insert()
+            self._opened.insert(self._layers)
         return useless
-
-    def _note(self, insert: Iterable[Triple], delete: Iterable[Triple]) -> tuple[int, int, bool]:
-        """Note statements that begin and end: useless deletions, the size, whether any was to end."""
-        useless = size = 0
-        of, opened, forward = self._statements.of, self._opened, self.index.forward
-        for subject, predicate, object_ in delete:
-            values = forward[predicate].get(subject) if predicate in forward else None
-            if values is not None and (
-                values == object_ if values.__class__ is str else has(values, object_)  # type: ignore[arg-type]  # several
-            ):
-                relation, key = place_of((subject, predicate, object_))
-                statements = of(relation)
-                if key not in statements.derived:
-                    opened[relation] = statements
-                    statements.ended[key] = None
-                    size += 1
-                    continue
-            useless += 1
-        mixed = bool(opened)
-        for triple in insert:
-            subject, predicate, object_ = triple
-            if predicate == RDF_TYPE:
-                relation, key = class_relation(object_), subject
-            else:
-                relation, key = predicate, (subject, object_)
-            statements = opened.get(relation) or of(relation)
-            if key in statements.ended:
-                del statements.ended[key]
-            elif key in statements.derived:
-                opened[relation] = statements
-                statements.begun[key] = None
-            elif self._kept(relation):
-                values = forward[predicate].get(subject) if predicate in forward else None
-                if values is None or not (
-                    values == object_ if values.__class__ is str else has(values, object_)  # type: ignore[arg-type]  # several
-                ):
-                    opened[relation] = statements
-                    statements.begun[key] = None
-            size += 1
-        return useless, size, mixed
 
     def _go(
         self, time: Time, begun: Mapping[Triple, Time], ended: Iterable[Triple], moved: Mapping[Triple, Time]
@@ -410,15 +372,15 @@ class Maintained:
         doubts: list[tuple[Relation, Row]] = []
         for triple, end in moved.items():
             relation, key = place_of(triple)
-            if self._kept(relation) and expiration.move(relation, key, end):
+            if self._opened.kept(relation) and expiration.move(relation, key, end):
                 doubts.append((relation, key))
         size = len(begun)
-        for relation, keys in self._by_relation(ended).items():
-            self._touch(relation).ended.update(dict.fromkeys(keys))
+        for relation, keys in self._opened.by_relation(ended).items():
+            self._opened.of(relation).ended.update(dict.fromkeys(keys))
             doubts += expiration.end(relation, keys, time)
             size += len(keys)
         self.store.meter.open(at_deployment(self._limits.budget, size))
-        starts, opened = self._starts, self._opened
+        starts, opened = self._starts, self._opened.relations
         for (subject, predicate, object_), end in begun.items():
             if predicate == RDF_TYPE:
                 relation, key = class_relation(object_), subject
@@ -443,71 +405,10 @@ class Maintained:
 
     def _start(self, relation: Relation) -> _Start | None:
         """What a statement of the relation begins with; None if nothing reads it."""
-        if not self._kept(relation):
+        if not self._opened.kept(relation):
             return None
         statements = self._statements.of(relation)
         return statements, statements.derived, self._layers.writers.enterer(relation)
-
-    def _touch(self, relation: Relation) -> Statements:
-        """The statements of a relation, of which the open change brings or ends some."""
-        found = self._opened[relation] = self._statements.of(relation)
-        return found
-
-    def _by_relation(self, triples: Iterable[Triple]) -> dict[Relation, list[Row]]:
-        """The rows of triples that something reads, by their keys."""
-        found: dict[Relation, list[Row]] = {}
-        for subject, predicate, object_ in triples:
-            relation: Relation = predicate
-            key: Row = (subject, object_)
-            if predicate == RDF_TYPE:
-                relation, key = class_relation(object_), subject
-            try:
-                found[relation].append(key)
-            except KeyError:
-                found[relation] = [key]
-        return {relation: keys for relation, keys in found.items() if self._kept(relation)}
-
-    def _insert(self) -> None:
-        """Close over new statements alone."""
-        layers = self._layers
-        for statements in self._opened.values():
-            add = layers.writers.adder(statements.relation)
-            if is_class(statements.relation):
-                for key in statements.begun:
-                    add(key)
-            else:
-                for subject, object_ in statements.begun:
-                    add(subject, object_)
-        layers.run()
-
-    def _enter_statements(self) -> None:
-        """Enter statements that begin, and doubt those that end, before anything is joined."""
-        layers = self._layers
-        for statements in self._opened.values():
-            if statements.begun:
-                enter, derived = layers.writers.enterer(statements.relation), statements.derived
-                for key in statements.begun:
-                    if key not in derived:
-                        enter(key)
-        for statements in self._opened.values():
-            if statements.ended:
-                doubt = layers.retraction.doubter(statements.relation)
-                if is_class(statements.relation):
-                    for key in statements.ended:
-                        doubt(key)
-                else:
-                    for subject, object_ in statements.ended:
-                        doubt(subject, object_)
-
-    def _kept(self, relation: Relation) -> bool:
-        """Whether anything reads rows of the relation."""
-        found = self._keeping.get(relation)
-        if found is None:
-            triple: Triple = ("", RDF_TYPE, relation[2:]) if is_class(relation) else ("", relation, "")
-            found = self.keeps(triple)
-            if len(self._keeping) < _REMEMBERED:
-                self._keeping[relation] = found
-        return found
 
     def _of(self, relation: Relation) -> Statements:
         return self._statements.of(relation)
@@ -527,80 +428,23 @@ class Maintained:
 
     def commit(self) -> Undo:
         """Put the open change into the index; how to take it out again. O(the change)."""
-        touched = self._touched()
-        undo = Undo([], None if self._expiration is None else self._expiration.commit(touched))
-        for changes in touched:
-            self._commit(changes, undo)
-        for statements in self._opened.values():
-            relation, derived, unstated = statements.relation, statements.derived, []
-            if statements.ended:
-                gone = self.store.changes(relation).removed
-                unstated = [key for key in statements.ended if key not in gone and key not in derived]
-            confirmed = derived.intersection(statements.begun)
-            if unstated or confirmed:
-                derived.update(unstated)
-                derived.difference_update(confirmed)
-                undo.steps.append(Step(relation, (), (), unstated, confirmed))
+        undo = self._rows.commit(self._touched(), self._opened.relations.values(), self.store.changes)
         self._forget()
         return undo
 
-    def _commit(self, changes: Changes, undo: Undo) -> None:
-        relation = changes.relation
-        added, removed = list(changes.added), list(changes.removed)
-        if relation in self._tables:
-            self._move(relation, added, removed)
-            undo.steps.append(Step(relation, added, removed))
-            return
-        statements = self._of(relation)
-        derived, begun = statements.derived, statements.begun
-        unmarked = derived.intersection(removed)
-        marked = [key for key in added if key not in begun] if begun else added
-        self._move(relation, added, removed)
-        derived.difference_update(unmarked)
-        derived.update(marked)
-        undo.steps.append(Step(relation, added, removed, marked, unmarked))
-
-    def _move(self, relation: Relation, added: Collection[Row], removed: Collection[Row]) -> None:
-        """Take rows out of the index, and put others in."""
-        table = self._tables.get(relation)
-        if table is not None:
-            for key in removed:
-                table.remove(row_of(key))
-            for key in added:
-                table.insert(row_of(key))
-            return
-        predicate = relation
-        if is_class(relation):
-            predicate, class_ = RDF_TYPE, relation[2:]
-            added, removed = [(key, class_) for key in added], [(key, class_) for key in removed]
-        if removed:
-            self.index.remove_all(predicate, removed)
-        if added:
-            self.index.insert_all(predicate, added)
-
     def undo(self, undo: Undo) -> None:
         """Take the last change that was committed out of the index. O(the change)."""
-        for step in reversed(undo.steps):
-            self._move(step.relation, step.removed, step.added)
-            statements = self._statements.get(step.relation)
-            if statements is not None:
-                statements.derived.difference_update(step.marked)
-                statements.derived.update(step.unmarked)
-        if self._expiration is not None and undo.bounds is not None:
-            self._expiration.undo(undo.bounds)
+        self._rows.undo(undo)
 
     def abandon(self) -> None:
         """Forget the open change. O(the change)."""
-        if self._expiration is not None and (self._opened or self.store.overlay.touched):
+        if self._expiration is not None and (self._opened.relations or self.store.overlay.touched):
             self._expiration.abandon(self._touched())
         self._forget()
 
     def _forget(self) -> None:
         self._layers.abandon()
-        for statements in self._opened.values():
-            statements.begun.clear()
-            statements.ended.clear()
-        self._opened.clear()
+        self._opened.forget()
 
     def _is_own(self, relation: Relation) -> bool:
         found = self._own.get(relation)

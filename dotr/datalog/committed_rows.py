@@ -1,0 +1,97 @@
+"""Put a change into the index, in place, and take it out again.
+
+Place:   under maintenance.py, which says what changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+from dotr.datalog.expiration import Expiration
+from dotr.datalog.statements import Marks, Statements, Step, Undo, row_of
+from dotr.joins.relations import Relation, is_class
+from dotr.joins.store import Table
+from dotr.rdf.background import Background
+from dotr.rdf.overlay import Changes, Row
+from dotr.rdf.terms import RDF_TYPE
+
+
+class CommittedRows:
+    """Changes the index, the tables of aggregates and clashes, which rows are only derived, and bounds."""
+
+    def __init__(
+        self,
+        index: Background,
+        tables: Mapping[Relation, Table],
+        statements: Marks,
+        expiration: Expiration | None,
+    ) -> None:
+        self._index, self._tables = index, tables
+        self._statements, self._expiration = statements, expiration
+
+    def commit(
+        self,
+        touched: Sequence[Changes],
+        opened: Iterable[Statements],
+        changes_of: Callable[[Relation], Changes],
+    ) -> Undo:
+        """Put what changed into the index; how to take it out again. O(the change)."""
+        undo = Undo([], None if self._expiration is None else self._expiration.commit(touched))
+        for changes in touched:
+            self._commit(changes, undo)
+        for statements in opened:
+            relation, derived, unstated = statements.relation, statements.derived, []
+            if statements.ended:
+                gone = changes_of(relation).removed
+                unstated = [key for key in statements.ended if key not in gone and key not in derived]
+            confirmed = derived.intersection(statements.begun)
+            if unstated or confirmed:
+                derived.update(unstated)
+                derived.difference_update(confirmed)
+                undo.steps.append(Step(relation, (), (), unstated, confirmed))
+        return undo
+
+    def _commit(self, changes: Changes, undo: Undo) -> None:
+        relation = changes.relation
+        added, removed = list(changes.added), list(changes.removed)
+        if relation in self._tables:
+            self._move(relation, added, removed)
+            undo.steps.append(Step(relation, added, removed))
+            return
+        statements = self._statements.of(relation)
+        derived, begun = statements.derived, statements.begun
+        unmarked = derived.intersection(removed)
+        marked = [key for key in added if key not in begun] if begun else added
+        self._move(relation, added, removed)
+        derived.difference_update(unmarked)
+        derived.update(marked)
+        undo.steps.append(Step(relation, added, removed, marked, unmarked))
+
+    def _move(self, relation: Relation, added: Collection[Row], removed: Collection[Row]) -> None:
+        """Take rows out of the index, and put others in."""
+        table = self._tables.get(relation)
+        if table is not None:
+            for key in removed:
+                table.remove(row_of(key))
+            for key in added:
+                table.insert(row_of(key))
+            return
+        predicate = relation
+        if is_class(relation):
+            predicate, class_ = RDF_TYPE, relation[2:]
+            added, removed = [(key, class_) for key in added], [(key, class_) for key in removed]
+        if removed:
+            self._index.remove_all(predicate, removed)
+        if added:
+            self._index.insert_all(predicate, added)
+
+    def undo(self, undo: Undo) -> None:
+        """Take the last change that was committed out of the index. O(the change)."""
+        for step in reversed(undo.steps):
+            self._move(step.relation, step.removed, step.added)
+            statements = self._statements.get(step.relation)
+            if statements is not None:
+                statements.derived.difference_update(step.marked)
+                statements.derived.update(step.unmarked)
+        if self._expiration is not None and undo.bounds is not None:
+            self._expiration.undo(undo.bounds)
