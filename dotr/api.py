@@ -18,7 +18,8 @@ from dotr.core.counters import Counters
 from dotr.core.deployment import Deployment, Settings
 from dotr.core.drive import AHEAD, drive
 from dotr.core.emit import Emission
-from dotr.core.pipeline import LateGraph, Pipeline, RefusedInstant
+from dotr.core.open_instants import LateGraph, RefusedInstant
+from dotr.core.pipeline import Pipeline
 from dotr.errors import DataError, Diagnostic, DotrError, EngineError, UsageError
 from dotr.events import Clock, Composite, Time
 from dotr.io.decode.documents import Format

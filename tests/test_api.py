@@ -360,4 +360,4 @@ def test_a_duration_is_a_whole_number_of_microseconds_in_a_known_unit(text: str)
 
 
 def test_units_of_durations_may_be_written_in_any_case() -> None:
-    assert dotr.Engine.from_text(ALONE, lateness="5 MIN").pipeline._lateness == 300_000_000
+    assert dotr.Engine.from_text(ALONE, lateness="5 MIN").pipeline._open.lateness == 300_000_000

@@ -35,6 +35,7 @@ from dotr.tesla.silence import Silence, silence
 from dotr.tesla.thresholds import Filtered
 
 if TYPE_CHECKING:
+    from dotr.core.jumps import Jumps
     from dotr.reference.oracle import Oracle
 
 
@@ -169,6 +170,15 @@ class Deployment:
         from dotr.reference.oracle import Oracle  # noqa: PLC0415  # start-up: few runs verify
 
         return Oracle(self.program, self.background)
+
+    def jumps(self, program: Program, clock: Clock, *, states: bool = False) -> Jumps:
+        """The instants of what lasts, from now on, by `program`. `states`: each says all that holds."""
+        from dotr.core.jumps import Jumps  # noqa: PLC0415  # start-up: in most programs nothing lasts
+
+        everything, budget = self.settings.materialize_all, self.settings.budget
+        return Jumps(
+            program, self.background, clock, materialize_all=everything, budget=budget, states=states
+        )
 
     def partitioning(self, by: By = By.AUTO, *, together: bool = False) -> Partitioning:
         """How detection can be cut, by key and by time. `together`: what holds is found out in one task."""

@@ -11,25 +11,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from heapq import heappop, heappush
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from dotr.core.ahead import ahead
+from dotr.core.ahead import Ahead, ahead
 from dotr.core.counters import Counters
 from dotr.core.deployment import Deployment
 from dotr.core.detect import Detector
 from dotr.core.emit import Emission, Emitter
 from dotr.core.findings import Finding
-from dotr.core.funnel import FactCounts, Funnel, funnels, joined
+from dotr.core.funnel import FactCounts
 from dotr.core.instant import REFUSABLE, Facts, Known, OnState
 from dotr.core.lasting_instants import LastingInstants, is_refusable
+from dotr.core.open_instants import LateGraph, OpenInstants, RefusedInstant
 from dotr.core.overwork import LeftOut, Overworked
-from dotr.core.parts import Instant, Part, part_of, plain
+from dotr.core.parts import Instant, Part
 from dotr.core.periods import Entry
 from dotr.core.replacing import refuse_closed
+from dotr.core.snapshots import VERSION, refuse_version
+from dotr.core.tally import Tally
 from dotr.core.units import check_units
-from dotr.errors import DataError, Diagnostic, DotrError, EngineError, ProgramError
+from dotr.errors import DataError, DotrError, ProgramError
 from dotr.events import Clock, Composite, RawMatch, Time
 from dotr.ir import Every, Program
 from dotr.rdf.terms import Triple
@@ -40,20 +41,10 @@ from dotr.tesla.stages import Passed
 if TYPE_CHECKING:
     from dotr.core.jumps import Jump
 
-VERSION = 2
-"""Of snapshots. Version 1 has nothing that lasts, and is read; one of another version is refused."""
-
-LateGraph = Callable[[Time, Part], None]
 Observer = Callable[[Time, Sequence[RawMatch]], None]
 FactsAt = Callable[[Time, Facts, bool], Facts]
-RefusedInstant = Callable[[Time, Sequence[Part], DotrError], None]
-
 TOGETHER = 256
 """How many instants are extracted before they are detected: so many have their facts in memory."""
-
-_RUNS = 1_000  # sets of rules that fired alike, before they are counted rule by rule
-
-_TIME = itemgetter(0)
 
 
 class Pipeline:
@@ -96,8 +87,6 @@ class Pipeline:
         self.program = deployment.program
         self.instants = deployment.instants
         self.clock: Clock | None = None
-        self._lateness = lateness
-        self._on_late = on_late
         self._on_refused = on_refused
         self._on_finding = on_finding
         self._left_out = LeftOut(on_overworked, on_finding)
@@ -113,24 +102,10 @@ class Pipeline:
         self._max_jump, self._pause = max_jump, pause
         self._on_matches, self._on_jump = on_matches, on_jump
         self._on_facts, self._on_state = on_facts, on_state
-        self._tick()
-        self._in_order = lateness == 0
-        self._graphs: list[Part] = []  # those of the latest instant, while it is open
-        self._pending: dict[Time, list[Part]] = {}  # those of earlier instants, likewise
-        self._times: list[Time] = []  # heap of the keys of _pending
-        self._due: list[Instant] = []  # closed by the graph after it, not run yet (without lateness)
-        self._taken: list[Instant] = []  # by a `drain` that has not come to its end
-        self._failed: set[Time] = set()  # those of them that were in error
+        self._open = OpenInstants(lateness, on_late, on_refused, self._tick())
         self._untold: list[Emission] = []  # what a call would have returned that raised instead
-        self._open: Time | None = None  # everything before it is closed
-        self._latest: Time | None = None  # greatest timestamp seen
-        self._last: Time | None = None  # last instant processed
-        self._heard: Time | None = None  # last one of those at which a graph came
-        self._counts = Counters()
-        self._facts = FactCounts()
-        self._events = [0] * len(self.program.rules)
-        self._retired: dict[str, int] = {}  # events of rules that were there before a `replace`
-        self._fired: dict[tuple[int, ...], int] = {}  # what is not in _events yet, by rules that fired alike
+        self._heard: Time | None = None  # last instant at which a graph came
+        self._tally = Tally(self.program)
 
     def begin(self, clock: Clock) -> None:
         """Fix how this run writes time; called once, before the first graph.
@@ -138,7 +113,7 @@ class Pipeline:
         Raises ProgramError D1409 when an EVERY or a FOR is not a multiple of the unit of integer time.
         """
         check_units(self.program, clock)
-        self.clock = clock
+        self.clock = self._open.clock = clock
         self.instants.begin(clock, self._on_finding)
         self.instants.on_state = self._on_state
         self._detect = self._new_detector(clock)
@@ -147,39 +122,37 @@ class Pipeline:
         if self.program.lasting or self._planned:
             self._last_from_now()
 
-    def _tick(self) -> None:
-        """How the program ticks while no graph comes, and how far ahead a graph may lie."""
+    def _tick(self) -> Ahead:
+        """How the program ticks while no graph comes; how far ahead a graph may lie."""
         program = self.program
         self._every = list({r.trigger.duration: None for r in program.rules if isinstance(r.trigger, Every)})
         if program.lasting or self._lasting is not None:  # whatever lasts may answer any of its queries
             self._silence = silence(program, program.selects)
         else:
             self._silence = self.deployment.silence
-        self._ahead = ahead(self._silence, self._max_jump)
-        self._stride = self._ahead.stride
+        return ahead(self._silence, self._max_jump)
 
     def _new_detector(self, clock: Clock) -> Detector:
         if self._lasting is not None:
-            self._facts = FactCounts(standing=self.program.standing)
+            self._tally.facts = FactCounts(standing=self.program.standing)
             return self.deployment.detecting(self.program).detector(clock, self._left_out.take)
-        self._facts = self.deployment.fact_counts()
+        self._tally.facts = self.deployment.fact_counts()
         return self.deployment.detector(clock, self._left_out.take)
 
     @property
     def watermark(self) -> Time | None:
         """Everything up to here is closed; None before anything is."""
-        return None if self._open is None else self._open - 1
+        return self._open.watermark
 
     @property
     def settled(self) -> Time | None:
         """Everything up to here has run; None before anything has."""
-        waiting = [time for time, _ in self._still_open()[:1]]
-        return waiting[0] - 1 if waiting else self.watermark
+        return self._open.settled
 
     @property
     def latest(self) -> Time | None:
         """The greatest timestamp seen; None before the first graph."""
-        return self._latest
+        return self._open.latest
 
     def sizes(self) -> dict[str, int]:
         """Rule → how many facts are remembered for it."""
@@ -188,51 +161,24 @@ class Pipeline:
     @property
     def counters(self) -> Counters:
         """What went through so far, as a value."""
-        dropped = 0 if self._detect is None else self._detect.dropped
-        self._tally()
-        counted = zip(self.program.rules, self._events, strict=True)
-        events = {rule.name: count for rule, count in counted if count or not rule.private}
-        useless = 0 if self._lasting is None else self._lasting.useless
-        events, left_out = {**self._retired, **events}, dict(self._left_out.counts)
-        counts = self._counts
+        detect, lasting, opened = self._detect, self._lasting, self._open
         return replace(
-            counts,
-            facts=counts.facts + self._facts.total,
-            dropped=dropped,
-            useless_deletes=useless,
-            events=events,
-            left_out=left_out,
-            last=self._last,
-            streams=self._streams(),
-            funnel=self._funnel(events),
+            self._tally.counters(None if detect is None else detect.passed(), opened.settled),
+            graphs=opened.graphs,
+            late=opened.late,
+            dropped=0 if detect is None else detect.dropped,
+            useless_deletes=0 if lasting is None else lasting.useless,
+            left_out=dict(self._left_out.counts),
+            last=opened.last,
         )
 
     def events_so_far(self) -> int:
         """How many events there were; cheaper than `counters`."""
-        self._tally()
-        return sum(self._events) + sum(self._retired.values())
+        return self._tally.total()
 
     def passed(self) -> dict[str, Passed]:
         """Rule → how far its trigger facts came, since this detector was made (tesla/stages.py)."""
         return {} if self._detect is None else dict(self._detect.passed())
-
-    def _streams(self) -> dict[str, int]:
-        now, before = self._facts.streams(self.program.queries), self._counts.streams
-        return {name: count + before.get(name, 0) for name, count in now.items()}
-
-    def _funnel(self, events: Mapping[str, int]) -> dict[str, Funnel]:
-        """How far each rule came: what was counted before this detector was made, and since."""
-        if self._detect is None:
-            return self._counts.funnel
-        program, streams = self.program, self._facts.streams(self.program.queries)
-        now = funnels(program, streams, self._detect.passed(), self._counts.first, self.settled)
-        return joined(program, self._counts.funnel, now, events)
-
-    def _tally(self) -> None:
-        for rules, count in self._fired.items():
-            for rule in rules:
-                self._events[rule] += count
-        self._fired.clear()
 
     def push(self, time: Time, triples: Iterable[Triple]) -> Sequence[Composite]:
         """Take one graph; return the events of the instants that its timestamp closes.
@@ -269,17 +215,17 @@ class Pipeline:
 
     def close_up_to(self, time: Time) -> None:
         """As `advance`, without running what it closes: that is left to `drain`."""
-        if self._latest is not None and self.clock is not None:
-            error = self._ahead.ticked(self._reached(self._latest), self._latest, time + 1, self.clock)
-            if error is not None:
-                raise error
-        self._close_before(time + 1)
+        error = self._open.refuses_tick(time + 1)
+        if error is not None:
+            raise error
+        self._open.close_before(time + 1)
 
     def close_all(self) -> None:
         """The end of input, without running what it closes: that is left to `drain`."""
-        if self._latest is not None:
-            last = self._latest if self._detect is None else self._detect.covering(self._latest)
-            self._close_before(last + 1)
+        latest = self._open.latest
+        if latest is not None:
+            last = latest if self._detect is None else self._detect.covering(latest)
+            self._open.close_before(last + 1)
 
     def take(self, time: Time, part: Part) -> None:
         """As `accept`, also for a message that may insert, delete, or bring no graph."""
@@ -291,56 +237,7 @@ class Pipeline:
         """Take one graph without running what its timestamp closes: that is left to `drain`. (`take` may hand
         a message on.)
         """
-        latest, graphs, stride = self._latest, self._graphs, self._stride
-        if graphs and self._in_order and self._open == latest < time <= latest + stride:  # type: ignore[operator]  # graphs have a time
-            # what nearly every graph does: close the one open instant and open its own
-            self._due.append((latest, graphs))  # type: ignore[arg-type]
-            self._graphs = [graph]
-            self._latest = self._open = time
-            self._counts.graphs += 1
-            return
-        if self._open is not None and time < self._open:
-            self._counts.late += 1
-            if self._on_late is not None:
-                self._on_late(time, graph)
-            return
-        if latest is not None and time > latest + stride and self._is_refused(latest, time, graph):
-            return
-        self._counts.graphs += 1
-        if latest is None or time > latest:
-            if graphs:
-                self._await(latest, graphs)  # type: ignore[arg-type]
-            self._latest, self._graphs = time, [graph]
-            self._close_before(time - self._lateness)
-        elif time == latest and graphs:
-            graphs.append(graph)
-        elif time in self._pending:
-            self._pending[time].append(graph)
-        else:
-            self._await(time, [graph])
-
-    def _is_refused(self, latest: Time, time: Time, graph: Part) -> bool:
-        """Whether a graph lies too far ahead; it is told so. Raises D2106, D2107 if nobody takes it."""
-        assert self.clock is not None, "begin() comes before the first graph"
-        error = self._ahead.refused(self._reached(latest), latest, time, self.clock)
-        if error is not None and self._on_refused is None:
-            raise error
-        if error is not None and self._on_refused is not None:
-            self._on_refused(time, [graph], error)
-            self._counts.graphs += 1
-        return error is not None
-
-    def _reached(self, latest: Time) -> Time:
-        """Where time is: at the last graph, or where it was advanced to."""
-        return latest if self._open is None else max(latest, self._open - 1)
-
-    def _await(self, time: Time, graphs: list[Part]) -> None:
-        self._pending[time] = graphs
-        heappush(self._times, time)
-
-    def _close_before(self, bound: Time) -> None:
-        if self._open is None or bound > self._open:
-            self._open = bound
+        self._open.accept(time, graph)
 
     def drain(self) -> Iterator[Emission]:
         """Run the instants that are closed and have not run yet, in time order; the events of each that has
@@ -353,20 +250,10 @@ class Pipeline:
         """
         while self._untold:
             yield self._untold.pop(0)
-        bound = self._open
+        bound = self._open.bound
         if bound is None:
             return
-        due, self._due = self._due, []
-        times, earlier = self._times, self._left() if self._taken else []
-        while times and times[0] < bound:
-            time = heappop(times)
-            earlier.append((time, self._pending.pop(time)))
-        if earlier:
-            due = sorted(earlier + due, key=_TIME)
-        if self._graphs and self._latest is not None and self._latest < bound:
-            due.append((self._latest, self._graphs))
-            self._graphs = []
-        self._taken = due
+        due = self._open.closed()
         if self._lasting is not None:
             yield from self._leap(due, bound)
         elif self._every or self.program.lars.rules:
@@ -376,16 +263,7 @@ class Pipeline:
             yield from self._silence_before(bound)
         else:
             yield from self._run(due)
-        self._taken = []
-        self._failed.clear()
-
-    def _left(self) -> list[Instant]:
-        """What an earlier `drain` took and did not come to."""
-        last, failed = self._last, self._failed
-        left = [i for i in self._taken if i[0] not in failed and (last is None or i[0] > last)]
-        self._failed = set()
-        self._taken = left
-        return left[:]
+        self._open.done()
 
     def _run(self, due: Sequence[Instant]) -> Iterator[Emission]:
         """Both halves over instants in order, up to an error."""
@@ -399,7 +277,7 @@ class Pipeline:
                 known.append(look(*instant))  # type: ignore[arg-type]  # where nothing lasts all are graphs
             except (DataError, ProgramError) as error:
                 failed = error
-                self._failed.add(instant[0])
+                self._open.failed.add(instant[0])
                 if refused is not None and instant[1] is not None and error.diagnostics[0].code in REFUSABLE:
                     try:
                         refused(instant[0], instant[1], error)
@@ -415,7 +293,7 @@ class Pipeline:
             yield from self._found(known)
         except DotrError:
             if failed is not None:  # it comes later, and is met again
-                self._failed.discard(instant[0])
+                self._open.failed.discard(instant[0])
             raise
         if failed is not None:
             raise failed
@@ -437,44 +315,26 @@ class Pipeline:
         return {
             "version": VERSION,
             "clock": None if self.clock is None else [self.clock.integer, self.clock.unit],
-            "times": [self._open, self._latest, self._last],
-            "pending": [[time, [plain(part) for part in parts or ()]] for time, parts in self._still_open()],
+            **self._open.snapshot(),
             "counters": asdict(self.counters),
             "detect": None if self._detect is None else self._detect.snapshot(),
             "oracle": None if self._oracle is None else self._oracle.snapshot(),
             "lasting": None if self._lasting is None else self._lasting.snapshot(stated),
         }
 
-    def _still_open(self) -> list[Instant]:
-        """Instants that have not run, in order, each with its graphs."""
-        latest = [] if self._latest is None or not self._graphs else [(self._latest, self._graphs)]
-        return sorted([*self._pending.items(), *self._left(), *self._due], key=_TIME) + latest
-
     def restore(self, state: Mapping[str, Any]) -> Restored:
         """Go on where `state` was taken. Says which rules kept their state, start empty, or are gone.
 
         Raises EngineError D5101 for a snapshot of another version.
         """
-        if state.get("version") not in (1, VERSION):
-            raise EngineError(
-                Diagnostic(
-                    "D5101",
-                    f"this snapshot has version {state.get('version')!r}",
-                    notes=(f"this dotr reads version {VERSION}",),
-                    hint="restore it with the dotr that wrote it, or start anew",
-                )
-            )
-        self._fired.clear()
-        self._counts = Counters(**state["counters"])
-        self._facts = FactCounts()
-        self._events = [self._counts.events.get(rule.name, 0) for rule in self.program.rules]
-        self._left_out.counts = dict(self._counts.left_out)
-        self._open, self._latest, self._last = state["times"]
-        self._heard = self._last  # or earlier: a few ticks more are stepped through then
-        self._pending = {time: [part_of(value) for value in parts] for time, parts in state["pending"]}
-        self._graphs = self._pending.pop(self._latest, [])
-        self._times = sorted(self._pending)
-        self._due, self._taken, self._untold = [], [], []
+        refuse_version(state)
+        counts = Counters(**state["counters"])
+        self._tally = Tally(self.program, counts)
+        self._open.graphs, self._open.late = counts.graphs, counts.late
+        self._left_out.counts = dict(counts.left_out)
+        self._open.restore(state)
+        self._heard = self._open.last  # or earlier: a few ticks more are stepped through then
+        self._untold = []
         if state["clock"] is None:
             return Restored((), tuple(rule.name for rule in self.program.rules), ())
         integer, unit = state["clock"]
@@ -510,18 +370,8 @@ class Pipeline:
 
     def _last_from_now(self) -> None:
         """From now on every instant is one of what lasts."""
-        from dotr.core.jumps import Jumps  # noqa: PLC0415  # start-up: in most programs nothing lasts
-
         assert self.clock is not None, "begin() comes first"
-        deployment = self.deployment
-        jumps = Jumps(
-            self.program,
-            deployment.background,
-            self.clock,
-            materialize_all=deployment.settings.materialize_all,
-            budget=deployment.settings.budget,
-            states=self._on_state is not None,
-        )
+        jumps = self.deployment.jumps(self.program, self.clock, states=self._on_state is not None)
         self._lasting = LastingInstants(jumps, self._told, self._oracle)
         if self._detect is not None:
             self._renew(self.program)
@@ -537,12 +387,11 @@ class Pipeline:
         """Another detector, for `program`; rules that are the same keep what they remember."""
         assert self._detect is not None
         assert self.clock is not None
-        state, self._counts = self._detect.snapshot(), self.counters
-        counts = self._counts.events
+        state, counts = self._detect.snapshot(), self.counters
+        names = {rule.name for rule in program.rules}
         self.program, self._emit = program, Emitter(program)
-        self._tick()
-        self._retired = counts
-        self._events = [self._retired.pop(rule.name, 0) for rule in program.rules]
+        self._tally = Tally(program, counts, {n: c for n, c in counts.events.items() if n not in names})
+        self._open.limit(self._tick())
         self._detect = self._new_detector(self.clock)
         self._detect.restore(state)
 
@@ -553,7 +402,7 @@ class Pipeline:
             if jump.program is not None:
                 self._renew(jump.program)
                 self.replaced = True
-            self._last = time
+            self._open.last = time
             if self._on_jump is not None:
                 self._on_jump(time, jump)
             if self._on_state is not None and jump.messages:
@@ -567,9 +416,10 @@ class Pipeline:
 
     def _next_tick(self, bound: Time) -> Time | None:
         """The next tick or point of a timeline behind the last instant that can matter before `bound`."""
-        if self._last is None or self._detect is None:
+        last = self._open.last
+        if last is None or self._detect is None:
             return None
-        tick = self._silence.next(self._last, self._heard, bound)
+        tick = self._silence.next(last, self._heard, bound)
         point = self._detect.due(bound if tick is None else tick)
         return tick if point is None else point
 
@@ -586,7 +436,7 @@ class Pipeline:
         except DotrError as told:
             return told
         if not parts:
-            self._counts.overlooked += 1
+            self._tally.counts.overlooked += 1
         return None
 
     def _silence_before(self, bound: Time) -> Iterator[Emission]:
@@ -600,15 +450,14 @@ class Pipeline:
         """Detect instants in order; the events of each that has some."""
         assert self._detect is not None, "begin() comes before the first graph"
         detect, oracle, left_out = self._detect.detect, self._oracle, self._left_out
-        counts, fired, emitter = self._counts, self._fired, self._emit
-        if len(fired) > _RUNS:
-            self._tally()
-        seen, quiet = self._facts.seen, self._facts.quiet
+        opened, tally, emitter = self._open, self._tally, self._emit
+        counts, fired, seen, quiet = tally.counts, tally.fired, tally.facts.seen, tally.facts.quiet
+        tally.settle()
         hides = emitter.hides
         if counts.first is None and known:
             counts.first = known[0][0]
         for time, came, facts, graph in known:
-            self._last = time
+            opened.last = time
             if self._on_facts is not None:
                 facts = self._on_facts(time, facts, graph)
             matches = detect(time, facts, graph)

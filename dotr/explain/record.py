@@ -16,8 +16,9 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from dotr.core.deployment import Deployment
 from dotr.core.jumps import Jump
+from dotr.core.open_instants import LateGraph, RefusedInstant
 from dotr.core.parts import Part
-from dotr.core.pipeline import LateGraph, Pipeline, RefusedInstant
+from dotr.core.pipeline import Pipeline
 from dotr.errors import DotrError
 from dotr.events import Clock, Fact, Message, RawMatch, Time, in_order
 from dotr.explain.statements import Statements
@@ -334,7 +335,7 @@ class RecordedPipeline(Pipeline):
 
     def restore(self, state: Mapping[str, Any]) -> Restored:
         restored = super().restore(state)
-        for time, parts in self._still_open():
+        for time, parts in self._open.waiting():
             for part in parts or ():
                 self._note((time, part, ""))
         if state.get("lasting") is not None:

@@ -12,8 +12,8 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from dotr.core.open_instants import LateGraph
 from dotr.core.parts import Part
-from dotr.core.pipeline import LateGraph
 from dotr.errors import DataError, Diagnostic, DotrError, UsageError
 from dotr.events import Clock, Message, Time
 from dotr.io.error_policy import ErrorPolicy

@@ -1,0 +1,176 @@
+"""Graphs wait for their instants to close: a later timestamp does that, or the end of input.
+
+Place:   under core/pipeline.py, which runs what is closed.
+Method:  everything before `bound` is closed; with a lateness d the bound stays d behind the latest timestamp,
+         without one it is at it. A graph behind the bound is late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from heapq import heappop, heappush
+from operator import itemgetter
+from typing import Any, TypeAlias
+
+from dotr.core.ahead import Ahead
+from dotr.core.parts import Instant, Part, part_of, plain
+from dotr.errors import DataError, DotrError
+from dotr.events import Clock, Time
+
+LateGraph: TypeAlias = Callable[[Time, Part], None]
+RefusedInstant: TypeAlias = Callable[[Time, Sequence[Part], DotrError], None]
+
+_TIME = itemgetter(0)
+
+
+class OpenInstants:
+    """Owns the graphs of instants that have not run, and counts those that came.
+
+    `lateness` in µs; `on_late` and `on_refused`: see Pipeline. `ahead` and `clock` are set before the first
+    graph. `last` is set to the last instant that was run, `failed` to those that were in error.
+    """
+
+    def __init__(
+        self, lateness: Time, on_late: LateGraph | None, on_refused: RefusedInstant | None, ahead: Ahead
+    ) -> None:
+        self.lateness = lateness
+        self.clock: Clock | None = None
+        self.bound: Time | None = None
+        """Everything before it is closed; None before the first graph."""
+        self.latest: Time | None = None
+        """The greatest timestamp seen."""
+        self.last: Time | None = None
+        self.failed: set[Time] = set()
+        self.graphs = self.late = 0
+        self._on_late, self._on_refused = on_late, on_refused
+        self._ahead, self._stride = ahead, ahead.stride
+        self._in_order = lateness == 0
+        self._newest: list[Part] = []  # graphs of the latest instant, while it is open
+        self._pending: dict[Time, list[Part]] = {}  # those of earlier instants, likewise
+        self._times: list[Time] = []  # heap of the keys of _pending
+        self._due: list[Instant] = []  # closed by the graph after it, not run yet (without lateness)
+        self._taken: list[Instant] = []  # by a run that has not come to its end
+
+    def limit(self, ahead: Ahead) -> None:
+        """From now on graphs may lie so far ahead."""
+        self._ahead, self._stride = ahead, ahead.stride
+
+    @property
+    def watermark(self) -> Time | None:
+        """Everything up to here is closed; None before anything is."""
+        return None if self.bound is None else self.bound - 1
+
+    @property
+    def settled(self) -> Time | None:
+        """Everything up to here has run; None before anything has."""
+        waiting = [time for time, _ in self.waiting()[:1]]
+        return waiting[0] - 1 if waiting else self.watermark
+
+    def accept(self, time: Time, graph: Part) -> None:
+        """Take one graph. Raises D2106, D2107 for one too far ahead if nobody takes it."""
+        latest, graphs, stride = self.latest, self._newest, self._stride
+        if graphs and self._in_order and self.bound == latest < time <= latest + stride:  # type: ignore[operator]  # graphs have a time
+            # what nearly every graph does: close the one open instant and open its own
+            self._due.append((latest, graphs))  # type: ignore[arg-type]
+            self._newest = [graph]
+            self.latest = self.bound = time
+            self.graphs += 1
+            return
+        if self.bound is not None and time < self.bound:
+            self.late += 1
+            if self._on_late is not None:
+                self._on_late(time, graph)
+            return
+        if latest is not None and time > latest + stride and self._is_refused(latest, time, graph):
+            return
+        self.graphs += 1
+        if latest is None or time > latest:
+            if graphs:
+                self._await(latest, graphs)  # type: ignore[arg-type]
+            self.latest, self._newest = time, [graph]
+            self.close_before(time - self.lateness)
+        elif time == latest and graphs:
+            graphs.append(graph)
+        elif time in self._pending:
+            self._pending[time].append(graph)
+        else:
+            self._await(time, [graph])
+
+    def _is_refused(self, latest: Time, time: Time, graph: Part) -> bool:
+        """Whether a graph lies too far ahead; `on_refused` is called with it."""
+        assert self.clock is not None, "begin() comes before the first graph"
+        error = self._ahead.refused(self._reached(latest), latest, time, self.clock)
+        if error is not None and self._on_refused is None:
+            raise error
+        if error is not None and self._on_refused is not None:
+            self._on_refused(time, [graph], error)
+            self.graphs += 1
+        return error is not None
+
+    def refuses_tick(self, bound: Time) -> DataError | None:
+        """D2107 where too many ticks lie before `bound`."""
+        if self.latest is None or self.clock is None:
+            return None
+        return self._ahead.ticked(self._reached(self.latest), self.latest, bound, self.clock)
+
+    def _reached(self, latest: Time) -> Time:
+        """Where time is: at the last graph, or where it was advanced to."""
+        return latest if self.bound is None else max(latest, self.bound - 1)
+
+    def _await(self, time: Time, graphs: list[Part]) -> None:
+        self._pending[time] = graphs
+        heappush(self._times, time)
+
+    def close_before(self, bound: Time) -> None:
+        """Close everything before `bound`; a bound that lies further ahead stays."""
+        if self.bound is None or bound > self.bound:
+            self.bound = bound
+
+    def closed(self) -> list[Instant]:
+        """The instants that are closed and have not run, in order. Until `done` is called, those of them that
+        have not run are given again.
+        """
+        bound = self.bound
+        due, self._due = self._due, []
+        times, earlier = self._times, self._left() if self._taken else []
+        while bound is not None and times and times[0] < bound:
+            time = heappop(times)
+            earlier.append((time, self._pending.pop(time)))
+        if earlier:
+            due = sorted(earlier + due, key=_TIME)
+        if self._newest and self.latest is not None and bound is not None and self.latest < bound:
+            due.append((self.latest, self._newest))
+            self._newest = []
+        self._taken = due
+        return due
+
+    def done(self) -> None:
+        """All that was closed has run."""
+        self._taken = []
+        self.failed.clear()
+
+    def _left(self) -> list[Instant]:
+        """What an earlier run took and did not come to."""
+        last, failed = self.last, self.failed
+        left = [i for i in self._taken if i[0] not in failed and (last is None or i[0] > last)]
+        self.failed = set()
+        self._taken = left
+        return left[:]
+
+    def waiting(self) -> list[Instant]:
+        """Instants that have not run, in order, each with its graphs."""
+        latest = [] if self.latest is None or not self._newest else [(self.latest, self._newest)]
+        return sorted([*self._pending.items(), *self._left(), *self._due], key=_TIME) + latest
+
+    def snapshot(self) -> dict[str, Any]:
+        """What `restore` takes, as values that JSON can hold."""
+        waiting = [[time, [plain(part) for part in parts or ()]] for time, parts in self.waiting()]
+        return {"times": [self.bound, self.latest, self.last], "pending": waiting}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on where `state` was taken."""
+        self.bound, self.latest, self.last = state["times"]
+        self._pending = {time: [part_of(value) for value in parts] for time, parts in state["pending"]}
+        self._newest = [] if self.latest is None else self._pending.pop(self.latest, [])
+        self._times = sorted(self._pending)
+        self._due, self._taken = [], []

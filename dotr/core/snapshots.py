@@ -1,0 +1,24 @@
+"""Which snapshots this version reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dotr.errors import Diagnostic, EngineError
+
+VERSION = 2
+"""Of snapshots. Version 1 has nothing that lasts, and is read; one of another version is refused."""
+
+
+def refuse_version(state: Mapping[str, Any]) -> None:
+    """Raise EngineError D5101 for a snapshot of another version."""
+    if state.get("version") not in (1, VERSION):
+        raise EngineError(
+            Diagnostic(
+                "D5101",
+                f"this snapshot has version {state.get('version')!r}",
+                notes=(f"this dotr reads version {VERSION}",),
+                hint="restore it with the dotr that wrote it, or start anew",
+            )
+        )

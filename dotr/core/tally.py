@@ -1,0 +1,72 @@
+"""What one program counted: events by rule, facts by query, and what was counted before it.
+
+Place:   the pipeline counts in it, and makes another where rules are replaced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Final
+
+from dotr.core.counters import Counters
+from dotr.core.funnel import FactCounts, Funnel, funnels, joined
+from dotr.events import Time
+from dotr.ir import Program
+from dotr.tesla.stages import Passed
+
+_RUNS: Final = 1_000  # sets of rules that fired alike, before they are counted rule by rule
+_NONE: Final[Mapping[str, int]] = MappingProxyType({})
+
+
+class Tally:
+    """Owns the counts. `counts`: what was counted before, and since, of all but events and facts; `gone`:
+    events of rules that are not in the program any more.
+
+    `fired`: number of a rule → its events that are not counted yet: the pipeline adds there, see `settle`.
+    """
+
+    def __init__(
+        self, program: Program, counts: Counters | None = None, gone: Mapping[str, int] = _NONE
+    ) -> None:
+        self.counts = counts or Counters()
+        self.facts = FactCounts()
+        self.fired: dict[tuple[int, ...], int] = {}
+        self._program, self._gone = program, dict(gone)
+        self._events = [self.counts.events.get(rule.name, 0) for rule in program.rules]
+
+    def settle(self, most: int = _RUNS) -> None:
+        """Count rule by rule what fired, if that was of more than `most` sets of rules."""
+        if len(self.fired) <= most:
+            return
+        for rules, count in self.fired.items():
+            for rule in rules:
+                self._events[rule] += count
+        self.fired.clear()
+
+    def total(self) -> int:
+        """How many events there were."""
+        self.settle(0)
+        return sum(self._events) + sum(self._gone.values())
+
+    def counters(self, passed: Mapping[str, Passed] | None, settled: Time | None) -> Counters:
+        """All counts as a value. `passed`: what detection counted, None before there is any; `settled`:
+        everything up to here has run.
+        """
+        self.settle(0)
+        program, before = self._program, self.counts
+        counted = zip(program.rules, self._events, strict=True)
+        events = {**self._gone, **{r.name: count for r, count in counted if count or not r.private}}
+        now = self.facts.streams(program.queries)
+        funnel: dict[str, Funnel] = before.funnel
+        if passed is not None:
+            found = funnels(program, now, passed, before.first, settled)
+            funnel = joined(program, before.funnel, found, events)
+        return replace(
+            before,
+            facts=before.facts + self.facts.total,
+            events=events,
+            streams={name: count + before.streams.get(name, 0) for name, count in now.items()},
+            funnel=funnel,
+        )
