@@ -64,7 +64,8 @@ __all__ = ["Engine", "Event", "Events", "checked_budget", "duration", "frame_of"
 class Engine:
     """Rules deployed in this process: push graphs, get composite events.
 
-    `rules`: path of a .dotr file, or several (.dlog too); files that they name are read relative to them.
+    `rules`: path of a .dotr file, or several (.dlog too); files that they name are read relative to them;
+    or a checked program.
     `background`: further RDF, as paths or as one graph. `time_unit` ("s", "ms", "us") is what integer times
     count, `time_path` the property that has the time of a graph of `feed`. `lateness`: how much out of order
     the stream may be. `late`: what happens to a graph for a closed instant: "drop" (counted), "fail"
@@ -95,7 +96,7 @@ class Engine:
 
     def __init__(
         self,
-        rules: str | Path | Sequence[str | Path],
+        rules: str | Path | Sequence[str | Path] | Program,
         *,
         background: Sequence[str | Path] | GraphLike = (),
         time_unit: str = "s",
@@ -111,22 +112,37 @@ class Engine:
         keep: timedelta | str | None = None,
         snapshot: bytes | None = None,
     ) -> None:
-        paths = [str(rules)] if isinstance(rules, str | Path) else [str(path) for path in rules]
-        program = load_program(paths, read_rules_text)
-        self._start(
-            program,
-            background,
-            time_unit,
-            time_path,
-            lateness,
-            late,
-            max_jump,
-            on_error,
-            base,
-            materialize,
-            budget,
-            verify,
-            keep,
+        program = rules if isinstance(rules, Program) else _loaded(rules)
+        if time_unit not in UNITS:
+            raise UsageError(Diagnostic("D4102", f"`{time_unit}` is not a time unit", hint="use s, ms or us"))
+        if materialize not in ("needed", "all"):
+            raise UsageError(
+                Diagnostic("D4103", f"`{materialize}` is not a way to materialize", hint="use needed or all")
+            )
+        self._options = SourceOptions(unit=UNITS[time_unit])
+        if time_path is not None:
+            self._options = replace(self._options, time_path=f"<{absolute_iri(time_path)}>")
+        if base is not None:
+            self._options = replace(self._options, base=absolute_iri(base))
+        self._unit, self._base = self._options.unit, self._options.base
+        further = self._further(background)
+        files = BackgroundFiles(program.background, self._base, named=program.named)
+        self._more = further
+        self.diagnostics = list(program.warnings)
+        settings = Settings(materialize_all=materialize == "all", budget=checked_budget(budget))
+        self.explaining: Explaining | None = None
+        deployment = Deployment(program, lambda: [*files(), *further()], settings)
+        make: Callable[..., Pipeline] = Pipeline
+        if keep is not None:
+            make = self._recorded(program, deployment, keep)
+        self.pipeline = make(
+            deployment,
+            lateness=duration(lateness),
+            on_finding=self.diagnostics.append,
+            on_late=late_policy(late, lambda: self.clock),
+            on_refused=self._error_policy(on_error),
+            max_jump=None if max_jump is None else duration(max_jump),
+            verify=verify,
         )
         if snapshot is not None:
             self.restore(snapshot)
@@ -162,72 +178,21 @@ class Engine:
         program = load_program(
             list(given), lambda path: given[path] if path in given else read_rules_text(path)
         )
-        engine = cls.__new__(cls)
-        engine._start(
+        return cls(
             program,
-            background,
-            time_unit,
-            time_path,
-            lateness,
-            late,
-            max_jump,
-            on_error,
-            base,
-            materialize,
-            budget,
-            verify,
-            keep,
-        )
-        if snapshot is not None:
-            engine.restore(snapshot)
-        return engine
-
-    def _start(
-        self,
-        program: Program,
-        background: Sequence[str | Path] | GraphLike,
-        time_unit: str,
-        time_path: str | None,
-        lateness: timedelta | str | None,
-        late: str | LateGraph,
-        max_jump: timedelta | str | None,
-        on_error: str | Callable[[DotrError], None],
-        base: str | None,
-        materialize: str,
-        budget: int,
-        verify: bool,
-        keep: timedelta | str | None,
-    ) -> None:
-        if time_unit not in UNITS:
-            raise UsageError(Diagnostic("D4102", f"`{time_unit}` is not a time unit", hint="use s, ms or us"))
-        if materialize not in ("needed", "all"):
-            raise UsageError(
-                Diagnostic("D4103", f"`{materialize}` is not a way to materialize", hint="use needed or all")
-            )
-        self._options = SourceOptions(unit=UNITS[time_unit])
-        if time_path is not None:
-            self._options = replace(self._options, time_path=f"<{absolute_iri(time_path)}>")
-        if base is not None:
-            self._options = replace(self._options, base=absolute_iri(base))
-        self._unit, self._base = self._options.unit, self._options.base
-        further = self._further(background)
-        files = BackgroundFiles(program.background, self._base, named=program.named)
-        self._more = further
-        self.diagnostics = list(program.warnings)
-        settings = Settings(materialize_all=materialize == "all", budget=checked_budget(budget))
-        self.explaining: Explaining | None = None
-        deployment = Deployment(program, lambda: [*files(), *further()], settings)
-        make: Callable[..., Pipeline] = Pipeline
-        if keep is not None:
-            make = self._recorded(program, deployment, keep)
-        self.pipeline = make(
-            deployment,
-            lateness=duration(lateness),
-            on_finding=self.diagnostics.append,
-            on_late=late_policy(late, lambda: self.clock),
-            on_refused=self._error_policy(on_error),
-            max_jump=None if max_jump is None else duration(max_jump),
+            background=background,
+            time_unit=time_unit,
+            time_path=time_path,
+            lateness=lateness,
+            late=late,
+            max_jump=max_jump,
+            on_error=on_error,
+            base=base,
+            materialize=materialize,
+            budget=budget,
             verify=verify,
+            keep=keep,
+            snapshot=snapshot,
         )
 
     def _recorded(
@@ -271,8 +236,7 @@ class Engine:
         `background` stays. Raises ProgramError, DataError, and UsageError D4161 for a time that has closed. A
         replacement that is still ahead is in no snapshot: give it again.
         """
-        paths = [str(rules)] if isinstance(rules, str | Path) else [str(path) for path in rules]
-        program = load_program(paths, read_rules_text)
+        program = _loaded(rules)
         background = read_background(program.background, self._base, named=program.named) + self._more()
         time, integer = time_of(at, self._unit)
         self._begin(Clock(integer, self._unit))
@@ -508,3 +472,8 @@ class Engine:
         if clock is None:
             return NO_EVENTS
         return Events(composites, clock, self.explaining, self.program.prefixes)
+
+
+def _loaded(rules: str | Path | Sequence[str | Path]) -> Program:
+    paths = [str(rules)] if isinstance(rules, str | Path) else [str(path) for path in rules]
+    return load_program(paths, read_rules_text)

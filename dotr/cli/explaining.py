@@ -24,8 +24,7 @@ from dotr.errors import DataError, Diagnostic
 from dotr.events import Clock, Time
 from dotr.explain.history import History
 from dotr.explain.record import Event, Graph
-from dotr.io.decode.documents import open_document
-from dotr.io.files.reader import parts_of
+from dotr.io.decode.documents import open_document, parts_of
 from dotr.io.files.sources import SourceOptions, Sources, resolve
 from dotr.ir import Program
 from dotr.rdf.terms import Triple

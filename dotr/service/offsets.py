@@ -15,8 +15,7 @@ from dataclasses import field
 from hashlib import blake2b
 
 from dotr.io.decode.compression import is_packed
-from dotr.io.decode.documents import open_document, read_some
-from dotr.io.files.reader import parts_of
+from dotr.io.decode.documents import open_document, parts_of, read_some
 from dotr.io.graphs import START, Bookmark, Item, Mark
 from dotr.late import dataclass
 from dotr.service.journal import Journal

@@ -29,3 +29,9 @@ def test_every_room_is_on_the_map() -> None:
     text = (CODE / "README.md").read_text(encoding="utf-8")
     rooms = {path.name for path in CODE.iterdir() if (path / "__init__.py").exists()}
     assert [room for room in sorted(rooms) if f"`{room}/`" not in text] == []
+
+
+def test_no_module_is_longer_than_can_be_held_in_mind() -> None:
+    lengths = {path.relative_to(ROOT): path.read_text("utf-8").count("\n") for path in CODE.rglob("*.py")}
+    assert len(lengths) > 300
+    assert {str(path): length for path, length in lengths.items() if length > 500} == {}

@@ -11,7 +11,7 @@ from typing import IO, Any, cast
 import pytest
 
 from dotr.errors import DataError, Diagnostic
-from dotr.io.files.reader import parts_of
+from dotr.io.decode.documents import parts_of
 from dotr.io.graphs import Bookmark, Mark, TimedGraph
 from dotr.service import offsets as module
 from dotr.service.journal import Journal

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import os
 import stat
+from collections.abc import Iterator
 from enum import Enum
 from hashlib import blake2b
 from os.path import splitext
@@ -191,3 +192,18 @@ def decode(content: bytes, name: str) -> str:
             )
         ) from None
     return text[1:] if text.startswith("\ufeff") else text
+
+
+def parts_of(file: IO[bytes], end: int, name: str) -> Iterator[bytes]:
+    """The first `end` bytes of a file, in parts."""
+    while end > 0 and (part := read_some(file, min(end, 1 << 20), name)):
+        end -= len(part)
+        yield part
+
+
+def line_at(path: str, start: int, name: str, content: bytes | None = None) -> int:
+    """The number of the line at byte `start`. Reads what is before it."""
+    if not start:
+        return 1
+    with open_document(path, content) as file:
+        return 1 + sum(part.count(b"\n") for part in parts_of(file, start, name))

@@ -24,6 +24,7 @@ from dotr.io.decode.documents import (
     content_hash,
     decode,
     format_of,
+    line_at,
     open_document,
     read_bytes,
     read_some,
@@ -38,9 +39,9 @@ from dotr.io.decode.message_logs import Carried, Message, is_message_log, split_
 from dotr.io.decode.parsing import parse_runs, parse_triples
 from dotr.io.decode.quads import QuadBlock, group_whole, quad_blocks, refused_lines
 from dotr.io.decode.rdf_patch import Patches, content_of
-from dotr.io.decode.sniffing import SNIFF, guess, is_jelly, line_format, undecided
+from dotr.io.decode.sniffing import SNIFF, guess, is_jelly, line_format
 from dotr.io.error_policy import ErrorPolicy
-from dotr.io.files.taps import Headed, Originals, Tap, original_of, standard_input
+from dotr.io.files.taps import Headed, Originals, Tap, first_bytes, original_of, standard_input
 from dotr.io.graphs import START, Bookmark, Item, Mark, SourceOptions, TimedGraph
 from dotr.io.message_parts import stamped_part
 from dotr.io.tables.names import is_table
@@ -152,7 +153,7 @@ class FileReader:
                 format_ = Format.NQUADS if file.quads else Format.NTRIPLES
             fence = self.options.max_document if isinstance(file, Unpacked | JellyText) else 0
             tap = Tap(file, self.name, start, limit, fence)
-            yield from self._read(tap, format_) if table is None else table.lines(tap, self._line(start))
+            yield from (self._read(tap, format_) if table is None else table.lines(tap, self._line(start)))
 
     def _table(self, mapping: TableMapping) -> TableReader:
         from dotr.io.files.table_reader import TableReader  # noqa: PLC0415  # start-up: most runs have no tables
@@ -188,12 +189,12 @@ class FileReader:
         start, carried = tap.count, self.bookmark.carried
         head = b""
         if format_ not in (Format.JSONLINES, Format.PATCH, Format.RDFXML, Format.JSONLD) and not start:
-            head = self._sniffed(tap)
+            head = first_bytes(tap, self.file)
         if format_ is None and is_jelly(head):
             text = JellyText(Headed(head, tap), self.name)
             format_ = Format.NQUADS if text.quads else Format.NTRIPLES
             tap = Tap(text, self.name, fence=self.options.max_document)
-            head = self._sniffed(tap)
+            head = first_bytes(tap, self.file)
         how = "byte"
         items: Iterator[Item]
         format_ = format_ or guess(head)
@@ -229,19 +230,6 @@ class FileReader:
         """The mark behind the last item of a file, of which that has `number`."""
         end = tap.count - self._left if how == "byte" else number
         return Mark(self._last, self.name, how, end, self._prefixes, size=tap.count)
-
-    def _sniffed(self, tap: Tap) -> bytes:
-        """The first bytes of a file: enough to see how it is written, a first line at least."""
-        head = b""
-        while len(head) < SNIFF and not is_jelly(head) and undecided(head, self.file):
-            try:
-                more = tap.read(SNIFF)
-            except (OSError, EOFError):
-                more = read_some(tap, 1, self.name)  # tells what is wrong
-            if not more:
-                break
-            head += more
-        return head
 
     def _whole(self, tap: Tap, head: bytes, format_: Format) -> Iterator[Item]:
         """A document of one graph; TriG and JSON-LD of unknown make may turn out to have named graphs."""
@@ -399,7 +387,14 @@ class FileReader:
         self._prefixes = patches.bookmark
         end = start
         try:
-            for lines in raw_lines(tap, self.name, self.options.max_document, head, self._line(start), start):
+            for lines in raw_lines(
+                tap,
+                self.name,
+                self.options.max_document,
+                head,
+                self._line(start),
+                start,
+            ):
                 for line in lines:
                     try:
                         done = patches.take(line)
@@ -486,18 +481,7 @@ class FileReader:
         yield Mark(self._last, self.name, "graph", number, size=archive.size)
 
     def _line(self, start: int) -> int:
-        """The number of the line at byte `start`. Reads what is before it."""
-        if not start:
-            return 1
-        with open_document(self.file, self.content) as file:
-            return 1 + sum(part.count(b"\n") for part in parts_of(file, start, self.name))
-
-
-def parts_of(file: IO[bytes], end: int, name: str) -> Iterator[bytes]:
-    """The first `end` bytes of a file, in parts."""
-    while end > 0 and (part := read_some(file, min(end, 1 << 20), name)):
-        end -= len(part)
-        yield part
+        return line_at(self.file, start, self.name, self.content)
 
 
 def _leading_lines(text: str) -> int:

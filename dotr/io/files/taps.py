@@ -9,9 +9,10 @@ from __future__ import annotations
 import sys
 from typing import IO
 
-from dotr.io.decode.documents import Format, Readable, too_large
+from dotr.io.decode.documents import Format, Readable, read_some, too_large
 from dotr.io.decode.quads import WHOLE, QuadBlock
 from dotr.io.decode.raw_bytes import RawBytes, pieces
+from dotr.io.decode.sniffing import SNIFF, is_jelly, undecided
 from dotr.rdf.terms import Term
 
 
@@ -30,7 +31,7 @@ class Tap:
         self.ended = False
         self._limit = limit
         self.fence = fence
-        self._name, self._settled = name, count
+        self.name, self._settled = name, count
 
     def settled(self) -> None:
         """A graph came of what was read."""
@@ -41,7 +42,7 @@ class Tap:
         self.count += len(content)
         self.ended = not content
         if self.fence and self.count - self._settled > self.fence:
-            raise too_large(self._name, self.fence)
+            raise too_large(self.name, self.fence)
         if self.tape is not None:
             self.tape.take(content)
         return content
@@ -55,6 +56,20 @@ class Tap:
             return size
         left = max(0, self._limit - self.count)
         return left if size < 0 else min(size, left)
+
+
+def first_bytes(tap: Tap, file: str) -> bytes:
+    """The first bytes of a file: enough to see how it is written, a first line at least."""
+    head = b""
+    while len(head) < SNIFF and not is_jelly(head) and undecided(head, file):
+        try:
+            more = tap.read(SNIFF)
+        except (OSError, EOFError):
+            more = read_some(tap, 1, tap.name)  # raises what says what is wrong
+        if not more:
+            break
+        head += more
+    return head
 
 
 class Headed:
