@@ -1,8 +1,8 @@
 """For users of other engines: each row of each table is run on the page, by the rule or command it names.
 
-The manual's own test runs the page and compares what is printed; here is checked that each row has its share in that:
-the rule it names is written on the page with the words of the row, and prints an event there; the command it names is
-run there.
+The manual's own test runs the page and compares what is printed; here is checked that each row has its share
+in that: the rule it names is written on the page with the words of the row, and prints an event there; the
+command it names is run there.
 """
 
 from __future__ import annotations
