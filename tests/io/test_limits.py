@@ -22,6 +22,7 @@ from dotr.io.decode.quad_lines import line_runs
 from dotr.io.error_policy import ErrorPolicy
 from dotr.io.files.sources import Sources
 from dotr.io.graphs import SourceOptions
+from dotr.io.tables.mapping import read_mapping
 
 RDF = 'xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:e="urn:e:"'
 DEEP = {
@@ -271,6 +272,102 @@ def test_what_is_decompressed_without_a_graph_is_bounded(tmp_path: Path, name: s
     graphs, found = refused(tmp_path, limit=6_000_000)
     assert graphs == 1
     assert "D2006" in found
+
+
+STAMP = b'<urn:%s> <urn:t> "1"^^<http://www.w3.org/2001/XMLSchema#integer> .'
+NQ = b'%s\n<urn:a> <urn:p> "1" <urn:g> .\n%s\n<urn:a> <urn:p> "1" <urn:h> .\n' % (STAMP % b"g", STAMP % b"h")
+TRIG = b"%s <urn:g> { <urn:a> <urn:p> 1 } %s <urn:h> { <urn:a> <urn:p> 1 }\n" % (STAMP % b"g", STAMP % b"h")
+PATCH = b'H time "1" .\nTX .\nA <urn:a> <urn:p> "1" .\nTC .\n'
+LOG = b'VERSION "1.2-messages"\n%s\nMESSAGE\n' % (STAMP % b"a")
+FLOODS = {
+    "1.jsonl": (b'{"time": 1, "graph": "<urn:a> <urn:p> 1 ."}\n', b"\n", "D2023"),
+    "1.nq": (NQ, b"# nothing\n", "D2023"),
+    "2.nq": (NQ, b"\r\n", "D2023"),
+    "1.trig": (TRIG, b"# nothing\n", "D2023"),
+    "2.trig": (TRIG, b" \n", "D2023"),
+    "1.rdfp": (PATCH, b"# nothing\n", "D2023"),
+    "2.rdfp": (PATCH, b'H x "y" .\n', "D2023"),
+    "3.rdfp": (PATCH + b"TX .\n", b"# nothing\n", "D2006"),
+    "1.nt": (LOG, b"# nothing\n", "D2006"),
+    "2.nt": (LOG + b"@message\n", b"\n", "D2006"),
+}
+"""A file → its graphs (of quads the last may go on behind the flood), what floods it, and the code."""
+
+
+def flooded(folder: Path, name: str, size: int, after: bytes = b"") -> tuple[int, list[str]]:
+    head, unit, _code = FLOODS[name]
+    (folder / name).write_bytes(head + unit * (size // len(unit)) + after)
+    options = SourceOptions(max_document=6_000_000, time_path="<urn:t>", whole=1 << 16)
+    found: list[str] = []
+    policy = ErrorPolicy(fail=False, sink=lambda letter: found.append(json.loads(letter)["code"]))
+    return sum(1 for _ in Sources([str(folder / name)], options, policy)), found
+
+
+@pytest.mark.parametrize("name", FLOODS)
+def test_a_flood_of_lines_that_say_nothing_ends(tmp_path: Path, name: str) -> None:
+    graphs, found = flooded(tmp_path, name, 12_000_000)
+    assert graphs == 1
+    assert found == [FLOODS[name][2]]
+
+
+@pytest.mark.parametrize("name", ["1.jsonl", "1.nq", "2.nq", "1.trig", "2.trig", "1.rdfp"])
+def test_lines_that_say_nothing_may_be_as_many_as_a_document_has_bytes(tmp_path: Path, name: str) -> None:
+    head, unit, _code = FLOODS[name]
+    again = head.replace(b"urn:g", b"urn:i").replace(b"urn:h", b"urn:j")
+    graphs, found = flooded(tmp_path, name, 5_500_000, again + unit * 200_000)
+    assert graphs == (4 if head in (NQ, TRIG) else 2)
+    assert found == []
+
+
+@pytest.mark.parametrize("filling", [b"\n", b"\r\n"])
+@pytest.mark.parametrize("name", ["1.csv", "1.jsonl"])
+def test_a_table_of_blank_lines_ends(tmp_path: Path, name: str, filling: bytes) -> None:
+    (tmp_path / "m.ttl").write_text("# time: {t}\n# files: 1.*\n<urn:{a}> <urn:v> {v} .\n")
+    head = b"t,a,v\n1,a,2\n" if name == "1.csv" else b'{"t": 1, "a": "a", "v": 2}\n'
+    (tmp_path / name).write_bytes(head + filling * 8_000_000)
+    mappings = (read_mapping(str(tmp_path / "m.ttl")),)
+    options = SourceOptions(max_document=6_000_000, mappings=mappings)
+    with pytest.raises(DataError, match="D2023"):
+        list(Sources([str(tmp_path / name)], options, ErrorPolicy(fail=True)))
+
+
+@pytest.mark.parametrize("name", ["1.ttl", "1.rdfp"])
+def test_prefixes_that_are_carried_on_do_not_multiply(tmp_path: Path, name: str) -> None:
+    if name == "1.ttl":
+        head, unit = (
+            'VERSION "1.2-messages"\n',
+            "PREFIX p{i}: <urn:p:{i}>\n<urn:a> <urn:t> 1 .\nMESSAGE\n<x MESSAGE\n",
+        )
+    else:
+        head, unit = 'H time "1" .\n', 'PA p{i} <urn:p{i}> .\nTX .\nA p{i}:a <urn:p> "1" .\nTC .\n'
+    (tmp_path / name).write_text(head + "".join(unit.format(i=i) for i in range(6_000)))
+    found: list[str] = []
+    policy = ErrorPolicy(fail=False, sink=lambda letter: found.append(json.loads(letter)["code"]))
+    options = SourceOptions(time_path="<urn:t>")
+    begun = time.process_time()
+    graphs = sum(1 for _ in Sources([str(tmp_path / name)], options, policy))
+    assert time.process_time() - begun < LINEAR + 5
+    assert 2_000 < graphs < 5_500
+    assert found.count("D2020") == 6_000 - graphs
+
+
+def test_of_many_prefixes_a_message_gets_those_that_it_uses(tmp_path: Path) -> None:
+    names = ["", "p", "pp", "e5p", "a.b", "é", *(f"x{i}" for i in range(60))]
+    head = "".join(f"PREFIX {name}: <urn:{number}:> " for number, name in enumerate(names))
+    said = [
+        f'<urn:a> <urn:t> 1 . :a pp:b 1 .p:x a.b:y é:z, "p:no" .\nMESSAGE\n<urn:c> <urn:t> 2 ; {name}:n 1 .'
+        for name in names
+    ]
+    text = 'VERSION "1.2-messages"\n' + head + "\nMESSAGE\n".join(said)
+    (tmp_path / "1.ttl").write_text(text)
+    graphs = list(
+        Sources([str(tmp_path / "1.ttl")], SourceOptions(time_path="<urn:t>"), ErrorPolicy(fail=True))
+    )
+    assert len(graphs) == 2 * len(names)
+    said_of = [
+        [p for s, p, _o in graph.triples if s == "<urn:c>" and p != "<urn:t>"] for graph in graphs[1::2]
+    ]
+    assert said_of == [[f"<urn:{number}:n>"] for number in range(len(names))]
 
 
 def test_documents_that_are_refused_are_no_graphs(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """Documents: files to bytes to text, and the formats that their names announce.
 
 Place:   the lowest of io; what a text says is read by parsing.py.
-Bad input: D2002 no UTF-8 · D2003 no such file · D2006 too large · D2007 damaged · D2008 unknown format.
+Bad input: D2002 no UTF-8 · D2003 no such file · D2006 too large · D2007 damaged · D2008 unknown format ·
+           D2023 nothing but blanks and comments.
 """
 
 from __future__ import annotations
@@ -171,6 +172,19 @@ def too_large(path: str, limit: int) -> DataError:
             place=path,
             label=f"more than {limit} bytes",
             hint="raise --max-document, or split the file",
+        )
+    )
+
+
+def says_nothing(path: str, limit: int) -> DataError:
+    """A source that goes on without a statement, a row or a message."""
+    return DataError(
+        Diagnostic(
+            "D2023",
+            f"`{path}` goes on and says nothing",
+            place=path,
+            label=f"more than {limit} bytes of blank lines and comments, one behind the other",
+            hint="take them out, or raise --max-document",
         )
     )
 

@@ -17,7 +17,16 @@ from typing import Any, NamedTuple, TypeAlias
 from dotr.core.parts import Part
 from dotr.errors import DataError, Diagnostic
 from dotr.io.decode.batch_parse import MANY, BatchParser, common_head
-from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE, Format, Readable, decode, read_some, too_large
+from dotr.io.decode.documents import (
+    MAX_DOCUMENT,
+    STREAM_BASE,
+    Format,
+    Readable,
+    decode,
+    read_some,
+    says_nothing,
+    too_large,
+)
 from dotr.io.decode.line_blocks import line_blocks
 from dotr.io.decode.parsing import parse_triples
 from dotr.io.message_parts import message_of
@@ -66,8 +75,9 @@ def line_batches(
     file: Readable, name: str, limit: int = MAX_DOCUMENT, head: bytes = b"", line: int = 1, offset: int = 0
 ) -> Iterator[LineBatch]:
     """The lines of a file that are not blank, at most MANY at a time; a line without its end comes alone.
-    Bounded memory: raises DataError D2006 for an endless one.
+    Bounded memory: raises DataError D2006 for an endless one, D2023 where more than `limit` bytes are blank.
     """
+    blank = 0
     blocks = line_blocks(
         lambda size: read_some(file, size, name),
         _BLOCK,
@@ -79,7 +89,11 @@ def line_batches(
         if block.isspace():
             line += block.count(b"\n")
             offset += len(block)
+            blank += len(block)
+            if blank > limit:
+                raise says_nothing(f"{name}:{line}", limit)
             continue
+        blank = 0
         *parts, rest = block.split(b"\n")
         numbers: Sequence[int] = range(line, line + len(parts))
         ends = list(accumulate([len(part) + 1 for part in parts], initial=offset))

@@ -5,7 +5,8 @@ Method:  what recurses in the parser (JSON-LD, triple terms) or costs it the dep
          measured first, by a scan that jumps over strings and comments; it is begun only where a document has
          enough brackets. Growth (a long prefix in many short names) is measured as statements are written.
 Why not: a process of its own for every document: 30 ms each. A larger stack: deeper documents exist.
-Bad input: D2007 grows without measure · D2020 too many levels, attributes or contexts.
+Bad input: D2007 grows without measure · D2020 too many levels, attributes,
+           contexts or prefixes.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ MAX_ATTRIBUTES: Final = 1_000
 MAX_CONTEXT_TERMS: Final = 20_000_000
 """Terms of JSON-LD contexts that are copied, each context being copied wherever another is added: about a
 microsecond each."""
+
+MAX_PREFIXES: Final = 1 << 16
+"""Characters of the prefixes that messages or transactions leave to those behind them, which copy them."""
 
 MAX_TERM: Final = 16 * 1024 * 1024
 """Bytes of one term as pyoxigraph reads it: its buffer."""
@@ -174,6 +178,20 @@ def refuse_levels(name: str, place: str) -> NoReturn:
             hint="give inner nodes names, and say what belongs to them beside each other",
         )
     )
+
+
+def refuse_prefixes(size: int, name: str, place: str) -> None:
+    """Raise DataError D2020 where the prefixes that are carried on have too many characters."""
+    if size > MAX_PREFIXES:
+        raise DataError(
+            Diagnostic(
+                "D2020",
+                f"`{name}` carries on more prefixes than it may",
+                place=place,
+                label=f"more than {MAX_PREFIXES:,} characters",
+                hint="write IRIs in full where a prefix is used once",
+            )
+        )
 
 
 def _refuse_attributes(name: str, place: str) -> NoReturn:

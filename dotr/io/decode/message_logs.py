@@ -22,6 +22,7 @@ from dotr.core.parts import Part
 from dotr.errors import DataError, Diagnostic
 from dotr.io.decode.batch_parse import MANY, BatchParser
 from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE, Format, Readable, decode, read_some, too_large
+from dotr.io.decode.limits import refuse_prefixes
 from dotr.io.decode.line_blocks import line_blocks
 from dotr.io.decode.ntriples import distinct_triples, quad_runs
 from dotr.io.decode.parsing import Quad, parse_with_prefixes
@@ -51,6 +52,8 @@ _LONG_END = {
 _HALF_MARK, _HALF = regex(r"@message\s*\Z", re.IGNORECASE), 64
 _EMPTY_BLOCK = regex(r"\{\s*\}")
 _OLD_MARK = regex(r"#\s*@message\s*\.?\s*", re.IGNORECASE)
+_CARRIED = regex(r"PREFIX ([^\s:]*): <([^>]*)>")
+_FEW = 32
 _DELIMITER = "\nMESSAGE\n"
 _NESTING = ('"""', "'''", "{")  # only in these can a line be that is not a delimiter
 _BLOCK = 1 << 16
@@ -63,6 +66,11 @@ class Message(NamedTuple):
     line: int
     end: int
     complete: bool = True
+
+    @property
+    def first_line(self) -> int:
+        """The line where it begins to say something."""
+        return self.line + self.text.count("\n", 0, len(self.text) - len(self.text.lstrip()))
 
 
 def is_message_log(head: bytes) -> bool:
@@ -110,7 +118,9 @@ class _Splitter:
         """Take whole lines; yield the messages that end in them, together where nothing nests in them."""
         if self._waiting and text.isspace():
             self._waiting.append(text)
+            self.size += len(text)
             return
+        self.size -= sum(map(len, self._waiting[1:]))
         text = "".join((*self._waiting, text))
         self._waiting = [text] if _HALF_MARK.search(text[-_HALF:]) else []
         if not self._waiting:
@@ -222,9 +232,12 @@ class Carried:
     bookmark: str = field(default="", init=False)
     """All of it as one text, from which `resumed` goes on."""
     _known: dict[str, str] = field(default_factory=dict, init=False)
+    _lengths: set[int] = field(default_factory=set, init=False)
     _together: BatchParser = field(default_factory=BatchParser, init=False)
 
     def __post_init__(self) -> None:
+        self._known = dict(_CARRIED.findall(self.prefixes))
+        self._lengths = {len(prefix) for prefix in self._known}
         self.bookmark = f"{self.base or ''}\n{self.prefixes}"
 
     @classmethod
@@ -249,13 +262,16 @@ class Carried:
         text = message.text
         skipped = 1 - message.line
         if self.prefixes:
-            text = f"{self.prefixes}\n{text}"
+            text = f"{self._used(text)}\n{text}"
             skipped += 1
-        lines, prefixes, base = parse_with_prefixes(text, format_, name, self.base, skipped)
-        if prefixes != self._known or (base is not None and base != self.base):
-            self._known = prefixes
+        lines, said, base = parse_with_prefixes(text, format_, name, self.base, skipped)
+        if not said.items() <= self._known.items() or (base is not None and base != self.base):
+            known = self._known | said
+            prefixes = " ".join(f"PREFIX {prefix}: <{iri}>" for prefix, iri in sorted(known.items()))
+            refuse_prefixes(len(prefixes), name, f"{name}:{message.line}")
+            self._known, self.prefixes = known, prefixes
+            self._lengths = set(map(len, known))
             self.base = base or self.base
-            self.prefixes = " ".join(f"PREFIX {prefix}: <{iri}>" for prefix, iri in sorted(prefixes.items()))
             self.bookmark = f"{self.base or ''}\n{self.prefixes}"
         if format_ is not Format.NQUADS and "{" not in message.text:
             return distinct_triples(lines, name), [], []
@@ -264,10 +280,23 @@ class Carried:
         if names or _EMPTY_BLOCK.search(message.text):  # `<g> { }` leaves no quad
             stamped = [s for s, p, _o, g in quads if not g and p == PROV_GENERATED_AT_TIME]
             names = list(dict.fromkeys([*names, *stamped]))
-        known = frozenset(names)
-        about = [(s, p, o) for s, p, o, g in quads if not g and s in known]
-        said = [quad for quad in quads if quad[3] or quad[0] not in known]
-        return _parts(said, known, f"{name}:{message.line}"), about, names
+        graphs = frozenset(names)
+        about = [(s, p, o) for s, p, o, g in quads if not g and s in graphs]
+        own = [quad for quad in quads if quad[3] or quad[0] not in graphs]
+        return _parts(own, graphs, f"{name}:{message.line}"), about, names
+
+    def _used(self, text: str) -> str:
+        """The prefixes that a text may use: all where they are few, else those that stand before a colon."""
+        if len(self._known) <= _FEW:
+            return self.prefixes
+        used: set[str] = set()
+        at = text.find(":")
+        while at >= 0:
+            used.update(
+                prefix for size in self._lengths if (prefix := text[max(0, at - size) : at]) in self._known
+            )
+            at = text.find(":", at + 1)
+        return " ".join(f"PREFIX {prefix}: <{self._known[prefix]}>" for prefix in sorted(used))
 
 
 def _parts(said: Sequence[Quad], names: Collection[Term], place: str) -> Part:

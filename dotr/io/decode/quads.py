@@ -8,7 +8,7 @@ Method:  a document of up to 4 MiB is grouped whole. A longer one is streamed wh
          An unreadable line of N-Quads takes the graphs of the lines before and after it with it: it may
          have been theirs.
 Bad input: D2012 a stray triple in the default graph · D2013 a graph whose quads do not stand together ·
-           D2019 a graph beside an unreadable line.
+           D2019 a graph beside an unreadable line · D2023 nothing but blanks and comments.
 """
 
 from __future__ import annotations
@@ -19,16 +19,26 @@ from dataclasses import field
 from itertools import chain
 
 from dotr.errors import DataError, Diagnostic
-from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE, Format, Readable, decode, read_some, too_large
+from dotr.io.decode.documents import (
+    MAX_DOCUMENT,
+    STREAM_BASE,
+    Format,
+    Readable,
+    decode,
+    read_some,
+    says_nothing,
+    too_large,
+)
 from dotr.io.decode.parsing import parse_runs, stream_runs
 from dotr.io.decode.quad_lines import PlacedRun, line_runs, parsed_line
-from dotr.late import dataclass
+from dotr.late import dataclass, regex
 from dotr.rdf.terms import PROV_GENERATED_AT_TIME, Term, Triple
 
 WHOLE = 4 * 1024 * 1024
 """Bytes up to which a document of quads is always grouped whole."""
 
 _CHUNK = 4096
+_NOTHING = regex(rb"(?:\s++|\#[^\n]*+)*+\Z")
 
 
 @dataclass(slots=True)
@@ -56,12 +66,16 @@ class QuadBlock:
 
 
 class JoinedQuads:
-    """A reader of the bytes already taken from a file, then of the rest; counts, and stops at `limit`."""
+    """A reader of the bytes already taken from a file, then of the rest; counts, and stops at `limit`, or
+    where more than `quiet` bytes in a row are blanks and comments.
+    """
 
-    def __init__(self, head: bytes, file: Readable, name: str, limit: int | None = None) -> None:
+    def __init__(self, head: bytes, file: Readable, name: str, quiet: int) -> None:
         self._head, self._file, self._name = io.BytesIO(head), file, name
-        self.limit = limit
-        self._count = 0
+        self.limit: int | None = None
+        self._quiet = quiet
+        self._count = self._nothing = 0
+        self._in_comment = False
 
     def read(self, size: int = -1) -> bytes:
         part = self._head.read(size)
@@ -70,7 +84,18 @@ class JoinedQuads:
         self._count += len(part)
         if self.limit is not None and self._count > self.limit:
             raise too_large(self._name, self.limit)
+        self._nothing = self._nothing + len(part) if self._says_nothing(part) else 0
+        if self._nothing > self._quiet:
+            raise says_nothing(self._name, self._quiet)
         return part
+
+    def _says_nothing(self, part: bytes) -> bool:
+        """Whether the next part is blanks and comments; a comment may go on from one part to the next."""
+        start = (part.find(b"\n") + 1 or len(part)) if self._in_comment else 0
+        nothing = _NOTHING.match(part, start) is not None
+        last = part.rfind(b"\n") + 1
+        self._in_comment = nothing and (b"#" in part[last:] or (self._in_comment and not last))
+        return nothing
 
 
 def quad_blocks(
@@ -98,7 +123,7 @@ def quad_blocks(
             )
             return
         head += more
-    reader = JoinedQuads(head, file, name)
+    reader = JoinedQuads(head, file, name, limit)
     if format_ is Format.NQUADS:
         placed = line_runs(reader.read, name, line, offset, forgiving, limit)
     else:

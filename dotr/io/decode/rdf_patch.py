@@ -21,6 +21,7 @@ from dotr.core.parts import Part
 from dotr.errors import DataError, Diagnostic
 from dotr.io.decode.documents import STREAM_BASE, Format, decode
 from dotr.io.decode.json_lines import Line
+from dotr.io.decode.limits import refuse_prefixes
 from dotr.io.decode.parsing import parse_runs
 from dotr.io.message_parts import message_of
 from dotr.late import dataclass, regex
@@ -55,6 +56,8 @@ class Patches:
     time: str | None = None
     prefixes: dict[str, str] = field(default_factory=dict)
     open: list[Line] = field(default_factory=list)
+    _size: int = 0
+    """Characters of the prefixes and of what they stand for."""
 
     @property
     def bookmark(self) -> str:
@@ -67,6 +70,7 @@ class Patches:
         time, *prefixes = bookmark.split("\n")
         self.time = time or None
         self.prefixes = dict(line.split("\t") for line in prefixes)
+        self._size = sum(map(len, prefixes)) - len(prefixes)
         return self
 
     def take(self, line: Line) -> list[Line] | None:
@@ -129,12 +133,21 @@ class Patches:
                 self.time = said[1]
             return
         if operation == "PD":
-            self.prefixes.pop(rest.strip('"').removesuffix(":"), None)
+            prefix = rest.strip('"').removesuffix(":")
+            self._size -= self._taken(prefix)
+            self.prefixes.pop(prefix, None)
             return
         found = _PREFIX.match(rest)
         if found is None:
             raise self._no_row(line, "this row adds no prefix", 'write `PA "ex" "http://example.org/" .`')
-        self.prefixes[found[1]] = found[2][1:-1] if found[2] else found[3]
+        prefix, iri = found[1], found[2][1:-1] if found[2] else found[3]
+        size = self._size + len(prefix) + len(iri) - self._taken(prefix)
+        refuse_prefixes(size, self.name, f"{self.name}:{line.number}")
+        self._size, self.prefixes[prefix] = size, iri
+
+    def _taken(self, prefix: str) -> int:
+        """The characters of a prefix, and of what it stands for."""
+        return len(prefix) + len(self.prefixes[prefix]) if prefix in self.prefixes else 0
 
     def _terms(self, rest: str, line: Line) -> str:
         """The terms of a row as Turtle without prefixes."""

@@ -28,6 +28,7 @@ from dotr.io.decode.documents import (
     open_document,
     read_bytes,
     read_some,
+    says_nothing,
     too_large,
     unknown_format,
     unreadable,
@@ -385,29 +386,28 @@ class FileReader:
         start = tap.count - len(head)
         patches = Patches(self.name, self.options.base).resumed(self.bookmark.carried)
         self._prefixes = patches.bookmark
-        end = start
+        end = heard = start
+        limit = self.options.max_document
         try:
-            for lines in raw_lines(
-                tap,
-                self.name,
-                self.options.max_document,
-                head,
-                self._line(start),
-                start,
-            ):
+            for lines in raw_lines(tap, self.name, limit, head, self._line(start), start):
                 for line in lines:
                     try:
                         done = patches.take(line)
                     except DataError as error:
                         yield self._refused(error, line.content, "byte", line.end, patches.bookmark)
+                        heard = line.end
                         continue
                     if done is not None:
                         yield self._patch(done, patches)
+                        heard = line.end
+                    elif line.end - heard > limit:
+                        place = f"{self.name}:{line.number}"
+                        raise too_large(place, limit) if patches.open else says_nothing(place, limit)
                     end = line.end if not patches.open else end
-                    self._prefixes = patches.bookmark
         except DataError as error:
             yield self._refused(error, b"", "whole", tap.count)
             return
+        self._prefixes = patches.bookmark
         if patches.open and self.options.growing:
             self._left = tap.count - end
         elif patches.open:
@@ -453,7 +453,7 @@ class FileReader:
                 triples = parsed
             if not triples and not about:
                 return None  # a heartbeat: it says no time, so no instant is closed by it
-            line = message.line + _leading_lines(message.text)
+            line = message.first_line
             place = f"{self.name}:{line}"
             time = self.ladder.time(all_triples(triples), self.file, place, about=about, names=names)
         except DataError as error:
@@ -482,7 +482,3 @@ class FileReader:
 
     def _line(self, start: int) -> int:
         return line_at(self.file, start, self.name, self.content)
-
-
-def _leading_lines(text: str) -> int:
-    return text.count("\n", 0, len(text) - len(text.lstrip()))

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from dotr.core.parts import Part, all_triples
 from dotr.errors import DataError, Diagnostic
 from dotr.events import Time
-from dotr.io.decode.documents import read_some, too_large
+from dotr.io.decode.documents import read_some, says_nothing, too_large
 from dotr.io.decode.json_lines import Line, raw_lines
 from dotr.io.decode.line_blocks import line_blocks
 from dotr.io.error_policy import ErrorPolicy
@@ -120,7 +120,7 @@ class TableReader:
     def _rows(self, source: CsvRows, tap: Counted) -> Iterator[list[TableRow]]:
         """The rows of each block: of what a pipe gives at once."""
         limit = self.options.max_document
-        first = tap.count == 0
+        first, blank = tap.count == 0, 0
         blocks = line_blocks(
             lambda size: read_some(tap, size, self.name),
             _BLOCK,
@@ -134,6 +134,9 @@ class TableReader:
             first = False
             if self.options.growing and not block.endswith(b"\n"):
                 return
+            blank = blank + len(block) if block.isspace() else 0
+            if blank > limit:
+                raise says_nothing(self.name, limit)
             yield list(source.feed(block))
         if not self.options.growing:
             yield list(source.finish())

@@ -152,7 +152,8 @@ PAGES: Final = (
         "of RDF/XML and triple terms nest up to 200 levels; collections and blank nodes of Turtle do not\n"
         "end.\n"
         "An element of RDF/XML has up to 1,000 attributes, and contexts of JSON-LD that are added to one\n"
-        "another copy up to 20 million terms.",
+        "another copy up to 20 million terms. Messages of a log, and transactions of an\n"
+        "RDF Patch, leave up to 65,536 characters of prefixes to those behind them.",
         '{"a": {"a": {"a": … 300 times …}}}',
         '[{"@id": "_:n1", "a": {"@id": "_:n2"}}, {"@id": "_:n2", "a": …}]',
     ),
@@ -170,6 +171,14 @@ PAGES: Final = (
         "The document is refused as a whole, as any that cannot be read.",
         "dotr run fire.dotr all-in-one-graph.ttl",
         "dotr run fire.dotr one-file-a-graph/",
+    ),
+    _page(
+        "D2023",
+        "a source goes on and says nothing",
+        "Blank lines and comments, one behind the other, without a statement, a row or a message: more\n"
+        "bytes of them than --max-document. What came before counts; the rest is not read.",
+        "yes '' | dotr run fire.dotr -",
+        "dotr run fire.dotr sparse.nq --max-document 4GB",
     ),
     _page(
         "D2101",
