@@ -20,22 +20,34 @@ from dotr.sparql.algebra import Pattern, patterns_of
 from dotr.sparql.relations_read import read_by, relations_of
 from dotr.sparql.translate import Refused, translate
 
-Reader: TypeAlias = Callable[[Triple], bool]
+Reader: TypeAlias = Callable[[Iterable[Triple]], list[Triple]]
+"""Triples → those of them that may matter, in their order."""
+
+
+_NOTHING: frozenset[Term] = frozenset()
 
 
 class _Constants:
-    """Owns the constants of the patterns of one predicate: subjects, objects, and both."""
+    """Owns the constants of the patterns of one predicate: `objects` that some have, and by `subjects` the
+    objects that stand beside them, None for any.
+    """
 
-    __slots__ = ("objects", "pairs", "subjects")
+    __slots__ = ("objects", "subjects")
 
     def __init__(self) -> None:
-        self.subjects: set[Term] = set()
+        self.subjects: dict[Term, set[Term] | None] = {}
         self.objects: set[Term] = set()
-        self.pairs: set[tuple[Term, Term]] = set()
+
+    def matches(self, subject: Term, object_: Term) -> bool:
+        """Whether a pattern may match the triple."""
+        if object_ in self.objects:
+            return True
+        beside = self.subjects.get(subject, _NOTHING)
+        return beside is None or object_ in beside
 
 
 def reader_of(selects: Iterable[Select], rules: Iterable[DatalogRule]) -> Reader | None:
-    """Whether a triple may matter to queries or rules; None where its relation alone says so."""
+    """Which triples may matter to queries or rules; None where their relations alone say so."""
     whole: set[Term] = {relation for rule in rules for relation, _ in reads(rule)} | {RDF_TYPE}
     found: dict[Term, _Constants] = {}
     for select in selects:
@@ -49,21 +61,23 @@ def reader_of(selects: Iterable[Select], rules: Iterable[DatalogRule]) -> Reader
                 whole.update(read_by(pattern))
     if ALL in whole:
         return None
-    limits = {predicate: constants for predicate, constants in found.items() if predicate not in whole}
+    limits = {predicate: limit for predicate, limit in found.items() if predicate not in whole}
     if not limits:
         return None
+    subjects = frozenset(subject for limit in limits.values() for subject in limit.subjects)
+    objects = frozenset(object_ for limit in limits.values() for object_ in limit.objects)
 
-    def may_matter(triple: Triple) -> bool:
-        subject, predicate, object_ = triple
-        limit = limits.get(predicate)
-        return (
-            limit is None
-            or subject in limit.subjects
-            or object_ in limit.objects
-            or (subject, object_) in limit.pairs
-        )
+    def mattering(triples: Iterable[Triple]) -> list[Triple]:
+        kept = []
+        for triple in triples:  # most are of a limited predicate, and have no constant of any
+            subject, predicate, object_ = triple
+            if object_ in objects or subject in subjects or predicate not in limits:
+                limit = limits.get(predicate)
+                if limit is None or limit.matches(subject, object_):
+                    kept.append(triple)
+        return kept
 
-    return may_matter
+    return mattering
 
 
 def _narrows(pattern: Pattern, found: dict[Term, _Constants]) -> bool:
@@ -77,7 +91,9 @@ def _narrows(pattern: Pattern, found: dict[Term, _Constants]) -> bool:
     if isinstance(subject, Var):
         constants.objects.add(object_)  # type: ignore[arg-type]  # one of them is no variable
     elif isinstance(object_, Var):
-        constants.subjects.add(subject)
+        constants.subjects[subject] = None
     else:
-        constants.pairs.add((subject, object_))
+        beside = constants.subjects.setdefault(subject, set())
+        if beside is not None:
+            beside.add(object_)
     return True

@@ -81,8 +81,7 @@ class Jumps:
 
     def _opened(self) -> LastingKnowledge:
         opened = ENGINES[self._engine]
-        periods = self._periods
-        return opened(self.program, list(periods), self.clock, self._all, self._budget, periods.ends)
+        return opened(self.program, self._periods, self.clock, self._all, self._budget)
 
     def replace(self, time: Time, program: Program, background: Collection[Triple]) -> None:
         """From `time` on, which lies ahead, this program holds, with this background."""

@@ -10,11 +10,11 @@ Method:  language.md, "What lasts". At an instant the pipeline calls `change` wi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from dotr.core.maintained import Maintenance
-from dotr.core.periods import StatedChange
+from dotr.core.periods import Periods, StatedChange
 from dotr.core.recomputation import Recomputation
 from dotr.events import Clock, Fact, Time
 from dotr.ir import Program
@@ -73,13 +73,10 @@ class LastingKnowledge(Protocol):
         """Take what `snapshot` gave, in an engine that is new."""
 
 
-Ends: TypeAlias = Callable[[], Mapping[Triple, Time]]
-"""When what is stated ends, of what ends by time alone; with the change that is open."""
-
-Open: TypeAlias = Callable[[Program, Collection[Triple], Clock, bool, int, Ends], LastingKnowledge]
-"""(program, what is stated, clock, whether everything is materialised, units of work, the ends of what is
-stated) → the engine. What is
-stated is closed when the first change is opened; that it contradicts itself is no error here."""
+Open: TypeAlias = Callable[[Program, Periods, Clock, bool, int], LastingKnowledge]
+"""(program, what is stated and until when, clock, whether everything is materialised, units of work) → the
+engine. What is stated is closed when the first change is opened; that it contradicts itself is no error here.
+The periods go on with every change, before the engine is told of it, and are taken back after it is."""
 
 ENGINES: Mapping[str, Open] = {"maintenance": Maintenance, "recomputation": Recomputation}
 """Engines of what lasts by name."""

@@ -35,7 +35,7 @@ from dotr.sparql.operators import Change, Row
 from dotr.sparql.standing import StandingQuery, standing_query
 from dotr.sparql.units import QueryUnit
 
-Differences = dict[Select, Sequence[Change]]
+Differences = Mapping[Select, Sequence[Change]]
 """Standing query → how its answers change, where they do."""
 
 _EPOCHS = 8
@@ -47,6 +47,13 @@ class Settled(NamedTuple):
 
     differences: Differences
     undo: Callable[[], None]
+
+
+def _nothing() -> None:
+    """Nothing was done that could be taken back."""
+
+
+_NOTHING_MOVED = Settled(MappingProxyType({}), _nothing)
 
 
 class SchemaChange(Exception):  # noqa: N818  # not an error: the model is to be made anew
@@ -76,26 +83,21 @@ class LastingModel:
         self._unions = needed(program.selects) & {ALL, RDF_TYPE}
         self._epochs = 0
         rules = rules_over(program, stated)
-        may_matter = None
+        mattering = None
         if program.entailment is Entailment.NONE and not materialize_all:
-            may_matter = reader_of(program.selects.values(), rules)
-        self._may_matter = may_matter
+            mattering = reader_of(program.selects.values(), rules)
+        self._mattering = mattering
         self.kept = Maintained(
             rules,
-            stated if may_matter is None else [triple for triple in stated if may_matter(triple)],
+            stated if mattering is None else mattering(stated),
             needed=wanted(program, materialize_all),
             changing=_declared(program),
             unions=self._unions,
             ends=ends if _over_windows(program) else None,
             limits=Limits(budget=budget),
         )
-        self.aside = {triple for triple in stated if not self._keeps(triple)}
-        """What is stated and nothing reads."""
         self._over_basics = self.over_schema or program.entailment is Entailment.OWL2RL
         self._make()
-
-    def _keeps(self, triple: Triple) -> bool:
-        return self.kept.keeps(triple) and (self._may_matter is None or self._may_matter(triple))
 
     def _make(self) -> None:
         """Plans over the index as it is."""
@@ -126,10 +128,6 @@ class LastingModel:
                     self._woken.setdefault(relation, []).append((standing.select, query))
 
     # -- M
-
-    def stated(self) -> set[Triple]:
-        """Every triple that is stated."""
-        return {*self.aside, *self.kept.statements()}
 
     def answers(self, select: Select) -> Counter[Row]:
         """All answers over M of a query without NOW()."""
@@ -176,31 +174,16 @@ class LastingModel:
         """Commit a change of what is stated, as StatedChange has it. Raises DataError, ProgramError where M
         contradicts itself or explodes, SchemaChange where it is to be closed anew; nothing has changed then.
         """
-        may_matter = self._may_matter
-        if may_matter is None:
-            put, taken = self._put_aside(begun, ended)
-        else:
-            all_begun, all_ended, begun, ended = begun, ended, {}, []
-            put, taken = self._put_aside(all_begun, all_ended)
-            if len(put) < len(all_begun):
-                begun = {triple: end for triple, end in all_begun.items() if may_matter(triple)}
-            if len(taken) < len(all_ended):
-                ended = [triple for triple in all_ended if may_matter(triple)]
-            moved = {triple: end for triple, end in moved.items() if may_matter(triple)} if moved else moved
-        try:
-            if begun or ended or moved or may_matter is None:
-                differences, undo = self._move(begun, ended, time, moved, check=check)
-            else:
-                differences, undo = {}, _nothing
-        except BaseException:
-            self._take_back(put, taken)
-            raise
-
-        def back() -> None:
-            undo()
-            self._take_back(put, taken)
-
-        return Settled(differences, back)
+        mattering = self._mattering
+        if mattering is not None:
+            reads, loses = mattering(begun), mattering(ended)
+            if not (reads or loses or moved):
+                return _NOTHING_MOVED
+            if len(reads) < len(begun):
+                begun = {triple: begun[triple] for triple in reads}
+            ended = loses
+            moved = {triple: moved[triple] for triple in mattering(moved)} if moved else moved
+        return self._move(begun, ended, time, moved, check=check)
 
     def _move(
         self,
@@ -210,7 +193,7 @@ class LastingModel:
         moved: Mapping[Triple, Time],
         *,
         check: bool,
-    ) -> tuple[Differences, Callable[[], None]]:
+    ) -> Settled:
         kept = self.kept
         if self._over_basics and (self._schema_among(begun) or self._schema_among(ended)):
             raise SchemaChange
@@ -241,16 +224,17 @@ class LastingModel:
             for settled in backs:
                 settled()
 
-        return {select: changes for select, _, changes in differences if changes}, back
+        return Settled({select: changes for select, _, changes in differences if changes}, back)
 
     def _differences(self) -> list[tuple[Select, StandingQuery, Sequence[Change]]]:
         """Of every standing query that the open change may touch. (The hash of a Select is that of all its
         parts: queries are told apart by identity here.)
         """
-        woken: dict[int, tuple[Select, StandingQuery]] = {}
-        for changes in self.kept.store.overlay.touched:
-            for one in self._woken.get(changes.relation, ()):
-                woken[id(one[1])] = one
+        woken = {
+            id(one[1]): one
+            for changes in self.kept.store.overlay.touched
+            for one in self._woken.get(changes.relation, ())
+        }
         found: list[tuple[Select, StandingQuery, Sequence[Change]]] = []
         limit = at_deployment(self._budget, len(self.kept.index))
         for select, query in woken.values():
@@ -274,21 +258,6 @@ class LastingModel:
     def _forget(self) -> None:
         for query in self._standing.values():
             query.forget()
-
-    def _put_aside(
-        self, begun: Iterable[Triple], ended: Iterable[Triple]
-    ) -> tuple[list[Triple], list[Triple]]:
-        """Take note of what nothing reads: what of it begins, and what ends."""
-        aside, keeps = self.aside, self._keeps
-        taken = [triple for triple in ended if triple in aside]
-        aside.difference_update(taken)
-        put = [triple for triple in begun if not keeps(triple)]
-        aside.update(put)
-        return put, taken
-
-    def _take_back(self, put: Iterable[Triple], taken: Iterable[Triple]) -> None:
-        self.aside.difference_update(put)
-        self.aside.update(taken)
 
     def _schema_among(self, triples: Iterable[Triple]) -> bool:
         """Whether the rules may be others over these triples."""
@@ -325,17 +294,15 @@ class LastingModel:
             instants.forget()
 
     def state(self, graph: Iterable[Triple]) -> set[Triple]:
-        """K(t) over a graph, which is gone afterwards. Raises as `facts`."""
+        """K(t) over a graph, which is gone afterwards, but for what is stated and nothing reads. Raises as
+        `facts`.
+        """
         instants = self._instants
         instants.instant(dict.fromkeys(graph))
         try:
-            return {*self.aside, *instants.state()}
+            return set(instants.state())
         finally:
             instants.forget()
-
-
-def _nothing() -> None:
-    """Nothing was done that could be taken back."""
 
 
 def _declared(program: Program) -> list[Relation] | None:

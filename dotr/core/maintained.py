@@ -9,14 +9,14 @@ Method:  language.md, "What lasts". A change is committed when it is told, and t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from dotr.budget import BUDGET
 from dotr.core.lasting_model import LastingModel, SchemaChange
-from dotr.core.periods import StatedChange
+from dotr.core.periods import Periods, StatedChange
 from dotr.datalog.schema import is_schema, stream_schema
 from dotr.errors import DataError, DotrError
 from dotr.events import Clock, Fact, Time
@@ -33,33 +33,32 @@ Bags = Mapping[Select, Counter[Row]]
 class _State(NamedTuple):
     """What an open change is taken back to.
 
-    `model` None: none can be made; `stated` and `answers` are kept instead, those of the last one that was
+    `model` None: none can be made; `answers` are kept instead, those of the last one that was
     consistent. `owed`: how the answers changed since M was (`consistent`: since then it is).
     """
 
     program: Program
     model: LastingModel | None
-    stated: frozenset[Triple] = frozenset()
     answers: Bags = MappingProxyType({})
     owed: Bags = MappingProxyType({})
     consistent: bool = True
 
 
 class Maintenance:
-    """Owns M, and how to take the open change back."""
+    """Owns M, and how to take the open change back. What is stated and not read is in `periods` alone."""
 
     def __init__(
         self,
         program: Program,
-        stated: Collection[Triple],
+        periods: Periods,
         clock: Clock,
         materialize_all: bool = False,
         budget: int = BUDGET,
-        ends: Callable[[], Mapping[Triple, Time]] = dict,
     ) -> None:
         self._clock, self._all, self._budget = clock, materialize_all, budget
-        self._ends, self._first = ends, ends()
-        self._now = self._kept = _State(program, None, frozenset(stated))
+        self._periods = periods
+        self._first = list(periods), periods.ends()
+        self._now = self._kept = _State(program, None)
         self._begun = False
         self._undo: Callable[[], None] | None = None
 
@@ -86,7 +85,7 @@ class Maintenance:
 
     def state(self, graph: Sequence[Triple]) -> set[Triple]:
         assert self._now.model is not None, "a change was opened"
-        return self._now.model.state(graph)
+        return {*self._periods, *self._now.model.state(graph)}
 
     def keep(self) -> None:
         self._kept, self._undo = self._now, None
@@ -135,8 +134,9 @@ class Maintenance:
         if self._begun:
             return False
         now = self._now
-        model = LastingModel(now.program, now.stated, self._clock, self._all, self._budget, self._first)
-        self._begun, self._first = True, {}
+        stated, ends = self._first
+        model = LastingModel(now.program, stated, self._clock, self._all, self._budget, ends)
+        self._begun, self._first = True, ([], {})
         self._now = self._kept = _State(now.program, model)
         return True
 
@@ -161,12 +161,12 @@ class Maintenance:
     def _close_anew(self, stated: StatedChange, program: Program, check: bool) -> Bags:
         """Another model; the answers of both are compared."""
         now = self._now
-        after = self._stated_after(stated)
-        model = LastingModel(program, after, self._clock, self._all, self._budget, self._ends())
+        after, ends = set(self._periods), self._periods.ends()
+        model = LastingModel(program, after, self._clock, self._all, self._budget, ends)
         if check:
             model.check()
-            self._refuse_derived(model, stated)
-        before = self._before(program)
+            self._refuse_derived(model, after, stated)
+        before = self._before(program, stated)
         self._now = _State(program, model)
         found: dict[Select, Counter[Row]] = {}
         for select in before:
@@ -174,7 +174,7 @@ class Maintenance:
             bag.subtract(before[select])
         return _sum(now.owed if now.model is not None else {}, found)
 
-    def _before(self, program: Program) -> Bags:
+    def _before(self, program: Program, stated: StatedChange) -> Bags:
         """All answers that a program's queries are compared with: of M(t⁻), or of the last one kept."""
         now, wanted = self._now, _standing(program)
         if now.model is None:
@@ -183,7 +183,8 @@ class Maintenance:
         found = {select: now.model.answers(select) for select in wanted if select in known}
         if now.consistent and len(found) < len(wanted):  # the old rules over what the new queries read
             mixed = replace(program, datalog=now.program.datalog, entailment=now.program.entailment)
-            model = LastingModel(mixed, now.model.stated(), self._clock, self._all, self._budget)
+            before = set(self._periods).difference(stated.begun).union(stated.ended)
+            model = LastingModel(mixed, before, self._clock, self._all, self._budget)
             found |= {select: model.answers(select) for select in wanted if select not in known}
         return found
 
@@ -192,16 +193,11 @@ class Maintenance:
         now = self._now
         program = program or now.program
         answers = {}
-        for select, bag in self._before(program).items():
+        for select, bag in self._before(program, stated).items():
             answers[select] = Counter(bag)
             if now.model is not None:
                 answers[select].subtract(now.owed.get(select, _NONE))
-        return _State(program, None, frozenset(self._stated_after(stated)), answers, consistent=False)
-
-    def _stated_after(self, stated: StatedChange) -> set[Triple]:
-        now = self._now
-        before = set(now.stated) if now.model is None else now.model.stated()
-        return (before - set(stated.ended)) | stated.begun.keys()
+        return _State(program, None, answers, consistent=False)
 
     # -- schema
 
@@ -213,11 +209,11 @@ class Maintenance:
                 if is_schema(relation_of(*triple)):
                     raise DataError(stream_schema(triple))
 
-    def _refuse_derived(self, model: LastingModel, stated: StatedChange) -> None:
+    def _refuse_derived(self, model: LastingModel, after: set[Triple], stated: StatedChange) -> None:
         """Raise DataError D2601 where schema follows from what a graph states and is held."""
         if not (stated.held and model.over_schema):
             return
-        others = model.stated() - set(stated.held)
+        others = after.difference(stated.held)
         without = LastingModel(model.program, others, self._clock, self._all, self._budget)
         more = model.schema() ^ without.schema()
         if more:

@@ -10,14 +10,14 @@ Method:  what is stated is parted: a base that is closed and indexed, and an ove
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from dotr.budget import BUDGET
 from dotr.core.enrich import wanted
 from dotr.core.extract import Extractor
-from dotr.core.periods import StatedChange
+from dotr.core.periods import Periods, StatedChange
 from dotr.datalog.materialiser import Limits, Materialiser
 from dotr.datalog.owl_lists import is_list_triple, rules_over
 from dotr.datalog.schema import SAME_AS, is_schema
@@ -110,14 +110,13 @@ class Recomputation:
     def __init__(
         self,
         program: Program,
-        stated: Collection[Triple],
+        periods: Periods,
         clock: Clock,
         materialize_all: bool = False,
         budget: int = BUDGET,
-        ends: Callable[[], Mapping[Triple, Time]] = dict,
     ) -> None:
         self._clock, self._all, self._budget = clock, materialize_all, budget
-        self._kept = self._now = _Kept(program, frozenset(stated), frozenset(), None)
+        self._kept = self._now = _Kept(program, frozenset(periods), frozenset(), None)
         self._model: _Model | None = None
         self._consistent = True
         self._was_consistent = True

@@ -41,8 +41,10 @@ class CommittedRows:
             self._commit(changes, undo)
         for statements in opened:
             relation, derived, unstated = statements.relation, statements.derived, []
+            gone = changes_of(relation).removed
+            if not derived and len(gone) == len(statements.ended):
+                continue  # all that was is stated, and what ended is gone
             if statements.ended:
-                gone = changes_of(relation).removed
                 unstated = [key for key in statements.ended if key not in gone and key not in derived]
             confirmed = derived.intersection(statements.begun)
             if unstated or confirmed:
@@ -60,6 +62,10 @@ class CommittedRows:
             return
         statements = self._statements.of(relation)
         derived, begun = statements.derived, statements.begun
+        if not derived and len(added) == len(begun):  # all that was is stated, and so is what comes
+            self._move(relation, added, removed)
+            undo.steps.append(Step(relation, added, removed))
+            return
         unmarked = derived.intersection(removed)
         marked = [key for key in added if key not in begun] if begun else added
         self._move(relation, added, removed)

@@ -111,7 +111,9 @@ class OpenStatements:
         layers.run()
 
     def enter(self, layers: StratumEvaluator) -> None:
-        """Enter statements that begin, and doubt those that end, before anything is joined."""
+        """Enter statements that begin, and doubt those that end, before anything is joined. What no rule
+        derives falls when it ends.
+        """
         for statements in self.relations.values():
             if statements.begun:
                 enter, derived = layers.writers.enterer(statements.relation), statements.derived
@@ -120,6 +122,9 @@ class OpenStatements:
                         enter(key)
         for statements in self.relations.values():
             if statements.ended:
+                if not layers.retraction.derivable(statements.relation):
+                    layers.retraction.fall(statements.relation, statements.ended)
+                    continue
                 doubt = layers.retraction.doubter(statements.relation)
                 if is_class(statements.relation):
                     for key in statements.ended:

@@ -66,6 +66,18 @@ class Retraction:
         for row in rows:
             lost(*row)
 
+    def derivable(self, relation: Relation) -> bool:
+        """Whether a rule may derive rows of the relation."""
+        return self.suspects.derivable(relation)
+
+    def fall(self, relation: Relation, keys: Collection[Row]) -> None:
+        """Statements end that no rule derives: their rows fall, what these supported is in doubt."""
+        suspect = self.suspects.of(relation)
+        self.take_out(suspect, keys)
+        if self.suspects.supports(suspect):
+            for key in keys:
+                suspect.spread(key)
+
     def fell(self, relation: Relation, key: Row) -> None:
         """A row fell that nobody doubted (of an aggregate): what it supported is in doubt."""
         self.suspects.of(relation).spread(key)

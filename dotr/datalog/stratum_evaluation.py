@@ -82,6 +82,7 @@ class StratumEvaluator:
         self._joining_totals: frozenset[Relation] = frozenset()
         self.retraction = Retraction(store, self._triggers, heads, self._level, self.writers, stated)
         self._upper = range(1, len(self._layers))
+        self._idle = not any(self._layers) and not any(self._totals)
         self.waiting = self._work[0]
         """Rows of the lowest stratum that wait to be joined; with one stratum and none waiting, there is
         nothing to `run`."""
@@ -97,6 +98,8 @@ class StratumEvaluator:
 
     def run_all(self) -> None:
         """Close the overlay from the lowest stratum on; rows may be in doubt there."""
+        if self._idle:
+            return
         self._layer(0)
         self._close_upper()
 
@@ -199,7 +202,7 @@ class StratumEvaluator:
         for changes in touched:
             for trigger in self._triggers.negative.get((changes.relation, stratum), ()):
                 self.retraction.lost(trigger, self._rows(changes, changes.added, stratum))
-            if changes.removed:
+            if changes.removed and stratum:  # what of the lowest fell was looked at then
                 for trigger in self._triggers.positive.get((changes.relation, stratum), ()):
                     self.retraction.lost(trigger, self._rows(changes, changes.removed, stratum))
         self.retraction.run(stratum)

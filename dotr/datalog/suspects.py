@@ -140,6 +140,15 @@ class Suspects:
             )
         return found
 
+    def derivable(self, relation: Relation) -> bool:
+        """Whether a rule may derive rows of the relation."""
+        return any(over in self._heads for over in unions_of(relation))
+
+    def supports(self, suspect: Suspect) -> bool:
+        """Whether a rule of its stratum reads the relation."""
+        positive, level = self._triggers.positive, suspect.level
+        return any((over, level) in positive for over in unions_of(suspect.relation))
+
     def forget(self) -> None:
         """No row is in doubt any more."""
         for suspect in self._known.values():

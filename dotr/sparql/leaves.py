@@ -267,13 +267,16 @@ class Leaf:
         found: list[Change] = []
         limit = self._limit
         for delta in self.deltas:
-            if delta.awake:
+            if delta.path is not None:
+                delta.path.run()
+            if delta.moving:
                 rows: list[Row] = []
                 delta.run(rows.append if limit >= NO_LIMIT else bounded(rows, limit))
-                if self.finish is not None:
-                    rows = self.finish(rows)
-                sign = 1 if delta.view is View.ADDED else -1
-                found += [(row, sign) for row in rows]
+                if rows:
+                    if self.finish is not None:
+                        rows = self.finish(rows)
+                    sign = 1 if delta.view is View.ADDED else -1
+                    found += [(row, sign) for row in rows]
         return found
 
 
@@ -299,7 +302,7 @@ class Lazy:
 class Delta(Lazy):
     """The plan that rows of one relation start, added or withdrawn."""
 
-    __slots__ = ("changes", "path", "sources", "view")
+    __slots__ = ("moving", "path", "sources", "view")
 
     def __init__(
         self, relation: Relation, view: View, made: JoinPlan, store: TripleIndex, meter: Meter
@@ -308,13 +311,9 @@ class Delta(Lazy):
         self.sources = store.sources(relation)
         self.path = store.paths.get(relation)
         self.view = view
-        self.changes = store.changes(relation)
-
-    @property
-    def awake(self) -> bool:
-        if self.path is not None:
-            self.path.run()
-        return bool(self.changes.added if self.view is View.ADDED else self.changes.removed)
+        changes = store.changes(relation)
+        self.moving = changes.added if view is View.ADDED else changes.removed
+        """The rows that start it; of a path, once that has run."""
 
 
 def body_pattern(pattern: Pattern, store: TripleIndex, meter: Meter) -> BodyPattern:

@@ -36,6 +36,10 @@ def as_it_is(row: Row) -> Row:
     return row
 
 
+def _nothing() -> None:
+    """No answer has changed that could change back."""
+
+
 class StandingQuery(Protocol):
     """One query over a state that changes. `relations`: those whose changes may change its answers."""
 
@@ -100,6 +104,8 @@ class CompiledStanding:
                 before, now = Counter(query.standing()), Counter(query.solutions())
                 now.subtract(before)
                 changes: Iterable[Change] = now.items()
+            elif not query.changes():
+                changes = ()
             else:
                 changes = query.moved()
             self._moved = consolidated((self._shown(row), n) for row, n in changes)
@@ -108,8 +114,10 @@ class CompiledStanding:
     def settle(self) -> Callable[[], None]:
         query = self._query
         changes = query.changes()
-        query.settle(changes)
         self.forget()
+        if not changes:
+            return _nothing
+        query.settle(changes)
         return lambda: query.settle((row, -n) for row, n in changes)
 
     def forget(self) -> None:
