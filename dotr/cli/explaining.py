@@ -13,7 +13,6 @@ import tempfile
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from hashlib import blake2b
 from pathlib import Path
 from typing import Protocol
 
@@ -24,14 +23,14 @@ from dotr.errors import DataError, Diagnostic
 from dotr.events import Clock, Time
 from dotr.explain.history import History
 from dotr.explain.record import Event, Graph
-from dotr.io.decode.documents import open_document, parts_of
+from dotr.io.files.file_positions import FilePosition, is_as_fed
+from dotr.io.files.file_source import FILES
 from dotr.io.files.sources import SourceOptions, Sources, resolve
 from dotr.ir import Program
 from dotr.rdf.terms import Triple
 from dotr.service.deployment_directory import deployed_background, deployed_program
 from dotr.service.journal import Journal
 from dotr.service.kept_tables import KeptRow
-from dotr.service.records import SourceRow
 
 FOREVER = 2**62
 """As long as no time is: nothing is late where a feed has said what was."""
@@ -130,7 +129,7 @@ class DeploymentSubject:
             self.program = deployed_program(journal.deployed())
             self._background = deployed_background(journal)
             self._kept = journal.kept()
-            self._sources = journal.sources()
+            self._sources = {file: FilePosition.of(at) for file, at in journal.positions(FILES).items()}
             self._given = journal.given()
             status = journal.status()
         if status.get("clock") is None:
@@ -195,16 +194,11 @@ def _there(paths: Sequence[str]) -> list[str]:
     ]
 
 
-def _is_as_fed(file: str, row: SourceRow) -> bool:
+def _is_as_fed(file: str, row: FilePosition) -> bool:
     """Whether a file can be read again; says so where it is gone, or is not what was fed."""
     if not os.path.isfile(file):
         render.note(f"`{os.path.relpath(file)}`, which was fed, is gone")
         return False
-    hashed, size = blake2b(digest_size=16), 0
-    with open_document(file) as document:
-        for part in parts_of(document, row.size, file):
-            hashed.update(part)
-            size += len(part)
-    if size != row.size or hashed.hexdigest() != row.hash:
+    if not is_as_fed(file, row):
         render.note(f"`{os.path.relpath(file)}` changed since it was fed; what it says now is explained")
     return True

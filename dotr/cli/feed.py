@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from types import FrameType
@@ -39,7 +39,8 @@ from dotr.core.pipeline import Pipeline
 from dotr.errors import Diagnostic, UsageError
 from dotr.events import Clock
 from dotr.io.decode.ntriples import split_triples
-from dotr.io.files.event_sinks import JellySink
+from dotr.io.files.event_sinks import JellySink, TextSink
+from dotr.io.files.file_source import FileSource
 from dotr.io.files.outputs import Output, StreamOutput, is_device, open_output
 from dotr.io.files.rule_texts import read_rules_text
 from dotr.io.files.sources import SourceOptions
@@ -52,11 +53,12 @@ from dotr.service.appending_files import AppendingFile
 from dotr.service.checkpoint_policy import CheckpointPolicy, Idle
 from dotr.service.deployment_directory import deployed_program
 from dotr.service.event_parts import PART_FORMATS, EventParts
-from dotr.service.feed import Feed, FeedSink, refuse_other_unit, uncollected
+from dotr.service.feed import Feed, refuse_other_unit, uncollected
 from dotr.service.journal import DATABASE, LOCK, Journal
 from dotr.service.keeping import Keeping
 from dotr.service.records import planned
 from dotr.service.resuming import Added, resumed
+from dotr.service.sink import FileSink, Sink, StreamSink
 from dotr.survey.sample import FIRST_GRAPHS, Sample
 from dotr.survey.silent_rules import why_silent
 
@@ -223,7 +225,6 @@ def command(
         feed = Feed(
             journal,
             pipeline,
-            _growing(options) if follow else options,
             _sinks(journal, program, outputs, format_, overwrite),
             opened(on_error),
             opened(late),
@@ -243,6 +244,10 @@ def command(
             later = events_wanted(deployed_program(planned(plan)), only_, except_)
             feed.plan(plan, later, split_triples(plan.background))
         stack.callback(feed.close)
+        feed.resume()
+        files_read = FileSource(
+            sources, _growing(options) if follow else options, fail=on_error == "fail", follow=follow
+        )
         stack.callback(progress.clear)
         with _stoppable(feed):
             try:
@@ -251,16 +256,16 @@ def command(
                     part = given_message(insert, delete, base, max_document)
                     feed.give(when, part, clock, " ".join(files), keep_open)
                 elif follow:
-                    feed.follow(sources, lambda: time.sleep(_LOOK))
+                    feed.follow(files_read, lambda: time.sleep(_LOOK))
                 else:
-                    feed.run(sources, keep_open)
+                    feed.run(files_read, keep_open)
             finally:
                 progress.clear()
                 if summary_ == "json":
                     render.tell(summary_as_json(feed, progress.seconds))
                 elif not quiet:
                     tell_funnels(feed, folder, every=verbose)
-                    render.note(summary(feed, progress.seconds))
+                    render.note(summary(feed, progress.seconds, files_read.changed))
 
 
 def keeping_of(journal: Journal, pipeline: Pipeline, more: bool) -> Keeping | None:
@@ -299,12 +304,12 @@ def _with_rules(journal: Journal, more: Sequence[str]) -> Program:
 
 def _sinks(
     journal: Journal, program: Program, outputs: Sequence[str], format_: str | None, overwrite: bool
-) -> list[FeedSink | JellySink | EventParts]:
+) -> list[Sink]:
     """Every output, opened; standard output where none is named."""
     if not outputs:
         out = StreamOutput(sys.stdout.buffer)
         return [_stream_sink(chosen_format(format_, None, EVENT_FORMATS, "dotr feed"), program, out)]
-    sinks: list[FeedSink | JellySink | EventParts] = []
+    sinks: list[Sink] = []
     for path in outputs:
         name = chosen_format(format_, path, EVENT_FORMATS, "dotr feed")
         if is_device(path):
@@ -313,32 +318,26 @@ def _sinks(
             sinks.append(EventParts(journal, path, overwrite, name))
         else:
             file = AppendingFile(journal, path, name, overwrite)
-            sinks.append(_text_sink(name, program, file, continued=bool(file.length)))
+            head, write = formatter(name, program.prefixes, program.rules)
+            if file.length:  # what stands there must have the same head
+                file.refuse_other_head(head)
+            else:
+                file.write(head)
+            sinks.append(FileSink(write, file))
     return sinks
 
 
-def _stream_sink(name: str, program: Program, output: Output) -> FeedSink | JellySink:
+def _stream_sink(name: str, program: Program, output: Output) -> StreamSink:
     """An output that begins with this feed: standard output, a pipe, a device."""
     if name != "jelly":
-        return _text_sink(name, program, output)
+        head, write = formatter(name, program.prefixes, program.rules)
+        output.write(head)
+        return StreamSink(TextSink(write, output))
     from dotr.io.jelly_frames import JellyFrames  # noqa: PLC0415  # an extra
 
     frames = JellyFrames()
     output.write_bytes(frames.frame(""))  # the stream's options stand at its head, as those of a text do
-    return JellySink(output, frames)
-
-
-def _text_sink(
-    name: str, program: Program, output: AppendingFile | Output, continued: bool = False
-) -> FeedSink:
-    """An output of text. Its head is written, or, where it goes on, what stands there must be the same."""
-    head, write = formatter(name, program.prefixes, program.rules)
-    if continued:
-        assert isinstance(output, AppendingFile), "only a deployment's file goes on"
-        output.refuse_other_head(head)
-    else:
-        output.write(head)
-    return FeedSink(write, output)
+    return StreamSink(JellySink(output, frames))
 
 
 @contextmanager
@@ -365,14 +364,14 @@ def _stoppable(feed: Feed) -> Iterator[None]:
             signal.signal(which, handler)
 
 
-def summary(feed: Feed, seconds: float) -> str:
+def summary(feed: Feed, seconds: float, changed: Mapping[str, str]) -> str:
     """One line: what this feed brought."""
     totals = feed.totals
     parts = [render.counted(totals.graphs, "graph"), render.counted(totals.events, "event")]
     if feed.rungs:
         parts.append("time from " + ", ".join(feed.rungs))
     parts += render.beside(feed.beside)
-    parts += [f"`{file}` {what} since it was fed: read anew" for file, what in feed.ledger.changed.items()]
+    parts += [f"`{file}` {what} since it was fed: read anew" for file, what in changed.items()]
     if totals.late:
         parts.append(f"{totals.late:,} late")
     if totals.refused:

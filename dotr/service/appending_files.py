@@ -1,6 +1,6 @@
 """Output files of a deployment: they grow by commits, and are cut back to the last one.
 
-Place:   written by feeding.py, lengths kept in the journal.
+Place:   written by feed.py, lengths kept in the journal.
 Method:  a file is registered before it is created; only a file of this deployment is continued. At a commit
          its bytes are synced before the journal records its length, and a hash of the last of them; at a
          start it is cut to that length, and must have that end.
@@ -17,6 +17,7 @@ from hashlib import blake2b
 from dotr.errors import Diagnostic, EngineError, RefusedError
 from dotr.io.files.outputs import unwritable
 from dotr.service.journal import Journal
+from dotr.service.records import OutputLength
 
 _BUFFER = 1 << 16
 _TAIL = 1 << 16
@@ -24,7 +25,9 @@ _TAIL = 1 << 16
 
 
 class AppendingFile:
-    """Owns one output file of a deployment from opening to close."""
+    """Owns one output file of a deployment from opening to close. See `CommittedOutput`."""
+
+    exactly_once = True
 
     def __init__(self, journal: Journal, path: str, format_: str, overwrite: bool = False) -> None:
         """Raises RefusedError for a file that is not this deployment's to continue, EngineError D4201."""
@@ -32,7 +35,7 @@ class AppendingFile:
         self._name = path
         self._disk = journal.disk
         self._parts: list[str] = []
-        self._size = 0
+        self._size = self._prepared = 0
         if os.path.exists(self.path) and not os.path.isfile(self.path):
             folder = os.path.isdir(self.path)
             number, what = (21, "a folder") if folder else (22, "not a file")
@@ -170,8 +173,19 @@ class AppendingFile:
         except OSError as error:
             raise unwritable(self._name, error) from None
 
-    def settle(self) -> int:
-        """Everything on disk; the length, and `tail`, that the journal may record. Raises D4201."""
+    def resume(self, commit: int) -> None:
+        """The journal's length was enough to go on."""
+
+    def prepare(self, commit: int) -> dict[str, OutputLength]:
+        """Everything on disk; the length and the tail that the journal may record. Raises D4201."""
+        self._prepared = self._settled()
+        return {self.path: OutputLength(self._prepared, self.tail)}
+
+    def confirm(self, commit: int) -> None:
+        """The journal has the length."""
+        self.length = self._prepared
+
+    def _settled(self) -> int:
         self.flush()
         try:
             self._disk.sync(self._file)
@@ -182,13 +196,11 @@ class AppendingFile:
         except OSError as error:
             raise unwritable(self._name, error) from None
 
-    def cut_back(self) -> None:
+    def close(self) -> None:
         """Drop what was not committed, as far as the disk lets us; the next start does it anyway."""
         self._parts.clear()
         with suppress(OSError):
             self._disk.truncate(self._file, self.length)
-
-    def close(self) -> None:
         os.close(self._file)
 
 

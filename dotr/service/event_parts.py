@@ -1,6 +1,6 @@
 """A deployment's output as a folder of Parquet or Jelly files, one for each commit that has events.
 
-Place:   what `dotr feed -o x.parquet` and `-o x.jelly` write; feed.py settles it at every commit, as it does
+Place:   what `dotr feed -o x.parquet` and `-o x.jelly` write; feed.py prepares it at every commit, as it does
          files.
 Method:  the journal records how many files are committed. A file gets its name when it is whole and on disk,
          before the commit; after a crash what is beyond the committed ones is removed at the next start.
@@ -20,6 +20,7 @@ from dotr.errors import Diagnostic, EngineError, RefusedError
 from dotr.events import Clock, Composite
 from dotr.io.files.outputs import unwritable
 from dotr.service.journal import Journal
+from dotr.service.records import OutputLength
 
 if TYPE_CHECKING:
     from dotr.io.event_table import EventTableWriter
@@ -32,7 +33,11 @@ _ENDINGS = tuple(f".{name}" for name in PART_FORMATS)
 
 
 class EventParts:
-    """Owns one folder of a deployment's events from opening to close; `length` files are committed."""
+    """Owns one folder of a deployment's events from opening to close; `length` files are committed. See
+    `Sink`.
+    """
+
+    exactly_once = True
 
     def __init__(
         self, journal: Journal, path: str, overwrite: bool = False, format_: str = "parquet"
@@ -52,8 +57,7 @@ class EventParts:
             raise _refused(
                 "D5001", path, "exists and is not an output of this deployment", "give another name"
             )
-        self.tail = ""  # of whole files
-        self.length = 0 if row is None or overwrite else row.length
+        self.length = self._prepared = 0 if row is None or overwrite else row.length
         if row is None or overwrite:
             journal.register_output(self.path, format_)
         self._tidy()
@@ -100,11 +104,19 @@ class EventParts:
 
         return EventTableWriter(self._growing, clock)
 
-    def flush(self) -> None:
-        """A file is there when it is complete."""
+    def resume(self, commit: int) -> None:
+        """The journal's number of files was enough to go on."""
 
-    def settle(self) -> int:
+    def prepare(self, commit: int) -> dict[str, OutputLength]:
         """Everything on disk; the number of files that the journal may record. Raises EngineError D4201."""
+        self._prepared = self._settled()
+        return {self.path: OutputLength(self._prepared)}
+
+    def confirm(self, commit: int) -> None:
+        """The journal has the number."""
+        self.length = self._prepared
+
+    def _settled(self) -> int:
         if self._writer is None:
             return self.length
         try:
@@ -127,17 +139,14 @@ class EventParts:
     def _part(self, number: int) -> str:
         return f"part-{number:06}.{self._format}"
 
-    def cut_back(self) -> None:
-        """Drop what was not committed, as far as the disk lets us; the next start does it anyway."""
-        self.close()
-        with suppress(EngineError, RefusedError):
-            self._tidy()
-
     def close(self) -> None:
+        """Drop what was not committed, as far as the disk lets us; the next start does it anyway."""
         if self._writer is not None:
             with suppress(OSError):
                 self._writer.close()
             self._writer = None
+        with suppress(EngineError, RefusedError):
+            self._tidy()
 
 
 def _refused(code: str, path: str, what: str, hint: str) -> RefusedError:

@@ -1,6 +1,7 @@
 """Feed sources into a deployment: graphs in, events out, everything committed together.
 
-Place:   what `dotr feed` runs; drives one Pipeline, reads through sources.py, commits through journal.py.
+Place:   what `dotr feed` runs; drives one Pipeline, reads any source (io/source.py), writes to any sink
+         (sink.py), commits through journal.py.
 Method:  a graph's position, the engine's state behind it and the length of every output are one commit. Bad
          documents and late graphs go to files that the journal keeps like any other output.
 Why not: a commit per graph: a snapshot of 20 MB takes 0.3 s.
@@ -9,81 +10,39 @@ Why not: a commit per graph: a snapshot of 20 MB takes 0.3 s.
 from __future__ import annotations
 
 import gc
-import queue
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import field
-from typing import Any, Protocol
+from typing import Any
 
 from dotr.core.emit import Emission
 from dotr.core.parts import Part
 from dotr.core.pipeline import Pipeline
 from dotr.errors import DataError, Diagnostic, DotrError, ProgramError, RefusedError
-from dotr.events import Clock, Composite, Time
-from dotr.io.error_policy import ErrorPolicy, dead_letter
-from dotr.io.files.event_sinks import JellySink
-from dotr.io.files.outputs import Output
-from dotr.io.files.read_so_far import ReadSoFar
-from dotr.io.files.sources import Item, Mark, SourceOptions, Sources, TimedGraph, live, resolve
+from dotr.events import Clock, Time
+from dotr.io.error_policy import dead_letter
+from dotr.io.graphs import Item, Mark, TimedGraph
 from dotr.io.lineage import Lineage, told_of
-from dotr.io.sinks import Formatter, late_line
+from dotr.io.sinks import late_line
+from dotr.io.source import GraphSource
 from dotr.ir import Program
 from dotr.late import dataclass
 from dotr.rdf.terms import Triple
 from dotr.service.appending_files import AppendingFile
 from dotr.service.checkpoint_policy import CheckpointPolicy, Idle
-from dotr.service.event_parts import EventParts
-from dotr.service.follow import Watch
 from dotr.service.journal import Journal
 from dotr.service.keeping import Keeping
 from dotr.service.lasting_tables import Plan
 from dotr.service.offsets import Offsets
-from dotr.service.records import Commit
+from dotr.service.records import Commit, OutputLength
+from dotr.service.sink import CommittedOutput, Sink
 from dotr.survey.sample import Sample
-
-_AHEAD = 1000
-"""Graphs that may be read ahead of the pipeline from a live source."""
 
 _NOT_TAKEN = ("D2106", "D2107")
 """What is found wrong with a graph when it comes, not with its instant."""
 
 _TOGETHER = 63
 """Graphs of files are run when so many have been read, and one more: a mask."""
-
-
-class Committed(Protocol):
-    """An output that grows by commits: `settle` gives what the journal may record, `cut_back` drops the
-    rest.
-    """
-
-    path: str
-    length: int
-    tail: str
-
-    def settle(self) -> int: ...
-
-    def cut_back(self) -> None: ...
-
-    def close(self) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class FeedSink:
-    """One text output: how events are written, and where to. A sink other than a file is at-least-once after
-    a crash.
-    """
-
-    format: Formatter
-    output: AppendingFile | Output
-
-    def write(self, events: Sequence[Composite], clock: Clock) -> None:
-        self.output.write(self.format(events, clock))
-
-    def flush(self) -> None:
-        """Make visible what was written. What goes to a file waits for the commit."""
-        if not isinstance(self.output, AppendingFile):
-            self.output.flush()
 
 
 @dataclass(slots=True)
@@ -117,8 +76,7 @@ class Feed:
 
     journal: Journal
     pipeline: Pipeline
-    options: SourceOptions
-    sinks: Sequence[FeedSink | JellySink | EventParts]
+    sinks: Sequence[Sink]
     letters: AppendingFile | None = None
     delayed: AppendingFile | None = None
     fail_on_error: bool = True
@@ -133,17 +91,19 @@ class Feed:
     totals: FeedTotals = field(default_factory=FeedTotals, init=False)
     rungs: dict[str, int] = field(default_factory=dict, init=False)
     beside: dict[str, int] = field(default_factory=dict, init=False)
-    ledger: Offsets = field(init=False)
     origins: Lineage = field(init=False)
+    _offsets: Offsets = field(init=False)
+    _sources: list[GraphSource] = field(default_factory=list, init=False)
+    _commit: int = field(init=False)
     _status: dict[str, Any] = field(init=False)
     _item: Item | None = field(default=None, init=False)
-    _at_once: bool = field(default=False, init=False)
     _given: list[str] = field(default_factory=list, init=False)
     _planned: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
-        self.ledger = Offsets(self.journal)
+        self._offsets = Offsets(self.journal)
         self._status = self.journal.status()
+        self._commit = self._status.pop("commit", 0)
         self._status.setdefault("last", {})
         self._status.setdefault("refused", 0)
         self.origins = Lineage(lambda: self.pipeline.settled)
@@ -152,13 +112,14 @@ class Feed:
 
     # ------------------------------------------------------------------ the loop
 
-    def run(self, paths: Sequence[str], keep_open: bool = False) -> None:
-        """Feed sources once, to their ends; then close the last instant, unless it is kept open.
+    def run(self, source: GraphSource, keep_open: bool = False) -> None:
+        """Feed what a source has, to its end; then close the last instant, unless it is kept open.
 
-        On an error of the sources, or Ctrl-C, what was fed before is committed first.
+        On an error of the source, or Ctrl-C, what was fed before is committed first.
         """
         with _Orderly(self):
-            self._take(resolve(paths, self.options.mappings))
+            self._begin(source)
+            self._consume(source)
             self._finish(keep_open)
 
     def give(self, time: Time, part: Part, clock: Clock, name: str, keep_open: bool = False) -> None:
@@ -185,93 +146,58 @@ class Feed:
             self._drain()
         self.commit()
 
-    def follow(self, paths: Sequence[str], wait: Callable[[], None]) -> None:
-        """Feed what is there and what comes, until Ctrl-C, which is raised again after a commit.
+    def follow(self, source: GraphSource, wait: Callable[[], None]) -> None:
+        """Feed what is there and what comes, until Ctrl-C, which is raised again after a commit, or until
+        nothing more can come.
 
         `wait` is called between two looks. Instants are closed by later graphs, or by silence if asked.
         """
-        watch = Watch(paths, self.options.mappings)
         with _Orderly(self):
+            self._begin(source)
             while True:
-                self._take(watch.ready())
-                if watch.over:  # every source was a pipe, and it has ended
+                self._consume(source)
+                if source.over:
                     self._finish()
                     return
-                self._silence()
-                if self.pace.overdue():
-                    self.commit()
-                self.pause()
+                self._waits()
                 wait()
 
-    def _sources(self, files: Sequence[str], bookmarks: Mapping[str, Any]) -> Sources:
-        sources = Sources(files, self.options, ErrorPolicy(self.fail_on_error), bookmarks=bookmarks)
-        sources.ladder.clock = self.pipeline.clock
-        sources.ladder.rungs, sources.ladder.beside = self.rungs, self.beside
-        self.origins.begin(bookmarks)
-        return sources
+    def _begin(self, source: GraphSource) -> None:
+        self._sources.append(source)
+        source.ladder.rungs, source.ladder.beside = self.rungs, self.beside
 
-    def _take(self, files: Sequence[str]) -> None:
-        """Everything that is left of the files."""
-        plan = self.ledger.plan(files)
-        if plan.files:
-            self._consume(self._sources(plan.files, plan.bookmarks))
-        if plan.limited:
-            self._take(files)
-
-    def _consume(self, sources: Sources) -> None:
-        self._at_once = live(sources.paths)
-        items = self._ahead(sources) if self._at_once else sources.items()
-        behind = ReadSoFar(() if self._at_once else sources.paths)
-        self.totals.size = None if self._at_once else behind.total
+    def _consume(self, source: GraphSource) -> None:
+        """Everything that a source has now."""
+        source.ladder.clock = self.pipeline.clock
+        items = source.items(self._offsets.of(source))
+        self.origins.begin(source.bookmarks)
         for item in items:
+            self.totals.read, self.totals.size = source.done, source.total
             if item is None:  # a live source is silent
-                self._silence()
-                if self.pace.overdue():
-                    self.commit()
-                self.pause()
+                self._waits()
                 continue
             self._item = item
-            behind.passed(item)
-            self.totals.read = behind.done
             if isinstance(item, Mark):
                 if item.error is not None:
                     self._refuse(item.error, item.content)
                 self.origins.passed(item)
-                self.ledger.consumed(item)
+                source.consumed(item)
             else:
-                self._accept(item, sources.clock)
-                self.ledger.consumed(item)  # the pipeline has it, even if a stop comes while it is run
-                if self._at_once or not self.totals.graphs & _TOGETHER:
+                self._accept(item, source.ladder.clock)
+                source.consumed(item)  # the pipeline has it, even if a stop comes while it is run
+                if source.live or not self.totals.graphs & _TOGETHER:
                     self._drain()
             if self.pace.due():
                 self.commit()
             self.pause()
         self._drain()
 
-    def _ahead(self, sources: Sources) -> Iterator[Item | None]:
-        """Items of a live source as they come, None whenever nothing comes for a while."""
-        waiting: queue.Queue[Item | BaseException | None] = queue.Queue(_AHEAD)
-
-        def read() -> None:
-            try:
-                for item in sources.items():
-                    waiting.put(item)
-                waiting.put(None)
-            except BaseException as error:
-                waiting.put(error)
-
-        threading.Thread(target=read, daemon=True).start()
-        while True:
-            try:
-                item = waiting.get(timeout=0.2)
-            except queue.Empty:
-                yield None
-                continue
-            if item is None:
-                return
-            if isinstance(item, BaseException):
-                raise item
-            yield item
+    def _waits(self) -> None:
+        """Nothing has come for a while."""
+        self._silence()
+        if self.pace.overdue():
+            self.commit()
+        self.pause()
 
     def _accept(self, graph: TimedGraph, clock: Clock | None) -> None:
         pipeline = self.pipeline
@@ -377,10 +303,13 @@ class Feed:
     # ------------------------------------------------------------------ commits
 
     @property
-    def _files(self) -> list[Committed]:
-        outputs = [sink.output if isinstance(sink, FeedSink) else sink for sink in self.sinks]
-        files = [output for output in outputs if isinstance(output, AppendingFile | EventParts)]
-        return [*files, *(file for file in (self.letters, self.delayed) if file is not None)]
+    def _outputs(self) -> list[CommittedOutput]:
+        return [*self.sinks, *(file for file in (self.letters, self.delayed) if file is not None)]
+
+    def resume(self) -> None:
+        """The outputs are opened: they go on behind the last commit."""
+        for output in self._outputs:
+            output.resume(self._commit)
 
     def commit(self) -> None:
         """Run what is closed, settle the outputs, record all in one transaction. Raises EngineError."""
@@ -390,35 +319,38 @@ class Feed:
     def save(self) -> None:
         """As `commit`; what is closed and has not run yet is left to the next feed."""
         begun = self.pace.begun()
-        for sink in self.sinks:
-            sink.flush()
-        lengths = {file.path: file.settle() for file in self._files}
-        tails = {file.path: file.tail for file in self._files}
+        number = self._commit + 1
+        lengths: dict[str, OutputLength] = {}
+        for output in self._outputs:
+            lengths |= output.prepare(number)
         with uncollected():
             snapshot, stated = self.pipeline.snapshot(stated=False), self.pipeline.stated()
             given, self._given = self._given, []
             adopted = self._planned and self.pipeline.replaced
-            changes = self.ledger.changes()
+            changes = self._offsets.changes(self._sources)
             kept = None if self.keeping is None else self.keeping.changes(adopted)
             self.journal.commit(
-                Commit(snapshot, self._told(), changes, lengths, stated, given, adopted, tails, kept)
+                Commit(snapshot, self._told(number), changes, lengths, stated, given, adopted, kept)
             )
             if self.keeping is not None:
                 self.keeping.committed()
-        for file in self._files:
-            file.length = lengths[file.path]
-        self.ledger.committed()
+        self._commit = number
+        for output in self._outputs:
+            output.confirm(number)
+        for source in self._sources:
+            source.committed()
         self._planned = self._planned and not adopted
         self.totals.commits += 1
         self.totals.saving += self.pace.done(begun)
 
-    def _told(self) -> dict[str, Any]:
+    def _told(self, commit: int) -> dict[str, Any]:
         """What `dotr status` shows."""
         pipeline = self.pipeline
         clock = pipeline.clock
         counters = pipeline.counters
         return {
             **self._status,
+            "commit": commit,
             "clock": None if clock is None else [clock.integer, clock.unit],
             "watermark": pipeline.watermark,
             "latest": pipeline.latest,
@@ -438,9 +370,8 @@ class Feed:
 
     def close(self) -> None:
         """Cut what was not committed off the outputs, and let them go."""
-        for file in self._files:
-            file.cut_back()
-            file.close()
+        for output in self._outputs:
+            output.close()
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """The journal of a deployment: one SQLite file in which everything that must agree commits together.
 
-Place:   below deployment.py (rules) and feeding.py (streams); the only code that speaks SQL.
+Place:   below deployment_directory.py (rules) and feed.py (streams); the only code that speaks SQL.
 Method:  write-ahead log, one transaction a commit: engine snapshot, source positions, output lengths. Output
          files are synced before the transaction and cut back to the committed length at the next start, so a
          kill at any point neither loses nor repeats an event. A second process is kept out by an exclusive
@@ -24,6 +24,7 @@ from typing import Any
 
 from dotr.errors import DataError, Diagnostic, EngineError, RefusedError
 from dotr.events import Time
+from dotr.io.source import Position
 from dotr.service.disk import Disk
 from dotr.service.journal_tables import FORMAT, TABLES, UPDATES
 from dotr.service.kept_tables import KeptRow, KeptSummary, read_kept, read_kept_summary, write_kept
@@ -36,7 +37,7 @@ from dotr.service.lasting_tables import (
     write_plan,
     write_stated,
 )
-from dotr.service.records import Commit, Deployed, OutputRow, SourceRow, digest, digest_of, planned
+from dotr.service.records import Commit, Deployed, OutputRow, digest, digest_of, planned
 
 DATABASE, LOCK = "deployment.db", "lock.db"
 """The files of a deployment; beside the first stands its log."""
@@ -360,16 +361,28 @@ class Journal:
             raise self._damaged(str(error)) from None
         return status
 
-    def source(self, file: str) -> SourceRow | None:
-        """How far a file is consumed."""
+    def position(self, source: str, part: str) -> Position | None:
+        """How far a partition of a source is consumed, None before the first commit of it."""
+        query = "SELECT position FROM positions WHERE source = ? AND part = ?"
         with self._guarded():
-            row = self._connection.execute(
-                'SELECT how, "end", carried, size, hash, finished FROM sources WHERE file = ?', (file,)
-            ).fetchone()
-        if row is None:
-            return None
-        how, end, carried, size, digest, finished = row
-        return SourceRow(how, end, carried, size, digest, bool(finished))
+            row = self._connection.execute(query, (source, part)).fetchone()
+        return None if row is None else self._value(row[0])
+
+    def positions(self, source: str) -> dict[str, Position]:
+        """How far every partition of a source is consumed."""
+        query = "SELECT part, position FROM positions WHERE source = ? ORDER BY part"
+        with self._guarded():
+            if not self._has("positions"):  # a look at a deployment of format 5, which had files alone
+                query = """SELECT file, json_array(how, "end", carried, size, hash, finished) FROM sources
+                    WHERE 'files' = ? ORDER BY file"""
+            rows = self._connection.execute(query, (source,)).fetchall()
+        return {part: self._value(position) for part, position in rows}
+
+    def _value(self, text: str) -> Position:
+        try:
+            return json.loads(text)
+        except ValueError as error:
+            raise self._damaged(str(error)) from None
 
     def outputs(self) -> dict[str, OutputRow]:
         """Every output file of this deployment with its committed length."""
@@ -397,20 +410,17 @@ class Journal:
         execute, connection = self.disk.execute, self._connection
         before = self.outputs()
         grown = any(
-            path in before and length != before[path].length for path, length in commit.outputs.items()
+            path in before and output.length != before[path].length for path, output in commit.outputs.items()
         )
         with self._guarded():  # what was written must not outlast what is known of it, if the power fails
             execute(connection, f"PRAGMA synchronous = {'FULL' if grown else 'NORMAL'}")
         with self.transaction():
             execute(connection, "INSERT OR REPLACE INTO state VALUES (1, ?, ?)", (snapshot, status))
-            for file, row in commit.sources.items():
-                execute(
-                    connection,
-                    "INSERT OR REPLACE INTO sources VALUES (?, ?, ?, ?, ?, ?, ?)",
-                    (file, *row[:5], int(row.finished)),
-                )
-            for path, length in commit.outputs.items():
-                values = (length, commit.tails.get(path, ""), path)
+            for (source, part), position in commit.positions.items():
+                values: tuple[Any, ...] = (source, part, json.dumps(position, separators=(",", ":")))
+                execute(connection, "INSERT OR REPLACE INTO positions VALUES (?, ?, ?)", values)
+            for path, output in commit.outputs.items():
+                values = (*output, path)
                 execute(connection, "UPDATE outputs SET length = ?, tail = ? WHERE path = ?", values)
             write_stated(self._execute, commit.stated)
             write_given(self._execute, commit.given)
@@ -444,14 +454,14 @@ class Journal:
         """What is kept, in order; nothing in a deployment of an older format. Raises EngineError."""
         with self._guarded():
             try:
-                return read_kept(self._rows) if self._has_kept() else []
+                return read_kept(self._rows) if self._has("kept") else []
             except (zlib.error, ValueError, TypeError) as error:
                 raise self._damaged(str(error)) from None
 
     def kept_summary(self) -> KeptSummary | None:
         """How much is kept; None where nothing is."""
         with self._guarded():
-            return read_kept_summary(self._rows) if self._has_kept() else None
+            return read_kept_summary(self._rows) if self._has("kept") else None
 
     def kept_since(self) -> Time | None:
         """The time of the last state that is kept."""
@@ -459,16 +469,9 @@ class Journal:
             rows = self._rows("SELECT time FROM kept WHERE state ORDER BY id DESC LIMIT 1")
         return rows[0][0] if rows else None
 
-    def _has_kept(self) -> bool:
-        return bool(self._rows("SELECT 1 FROM sqlite_master WHERE name = 'kept'"))
-
-    def sources(self) -> dict[str, SourceRow]:
-        """How far every file is consumed."""
-        with self._guarded():
-            rows = self._rows('SELECT file, how, "end", carried, size, hash, finished FROM sources')
-        return {
-            row[0]: SourceRow(row[1], row[2], row[3], row[4], row[5], bool(row[6])) for row in sorted(rows)
-        }
+    def _has(self, table: str) -> bool:
+        query = "SELECT 1 FROM sqlite_master WHERE name = ?"
+        return self._connection.execute(query, (table,)).fetchone() is not None
 
     def _execute(self, statement: str, values: Sequence[Any]) -> None:
         self.disk.execute(self._connection, statement, values)

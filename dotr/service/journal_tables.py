@@ -8,8 +8,13 @@ from __future__ import annotations
 from dotr.service.kept_tables import TABLES as KEPT
 from dotr.service.lasting_tables import TABLES as LASTING
 
-FORMAT = 5
+FORMAT = 6
 """Of the tables. Those of an older one are brought up to date (`UPDATES`), a newer one is refused."""
+
+POSITIONS = """
+CREATE TABLE positions (source TEXT NOT NULL, part TEXT NOT NULL, position TEXT NOT NULL,
+                        PRIMARY KEY (source, part)) WITHOUT ROWID;
+"""
 
 TABLES = (
     """
@@ -21,14 +26,19 @@ CREATE TABLE background (id INTEGER PRIMARY KEY CHECK (id = 1), hash TEXT NOT NU
 CREATE TABLE closed (id INTEGER PRIMARY KEY CHECK (id = 1), key TEXT NOT NULL, hash BLOB NOT NULL,
                      content BLOB NOT NULL);
 CREATE TABLE state (id INTEGER PRIMARY KEY CHECK (id = 1), snapshot BLOB NOT NULL, status TEXT NOT NULL);
-CREATE TABLE sources (file TEXT PRIMARY KEY, how TEXT NOT NULL, "end" INTEGER NOT NULL, carried TEXT NOT NULL,
-                      size INTEGER NOT NULL, hash TEXT NOT NULL, finished INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE outputs (path TEXT PRIMARY KEY, format TEXT NOT NULL, length INTEGER NOT NULL,
                       tail TEXT NOT NULL DEFAULT '') WITHOUT ROWID;
 """
+    + POSITIONS
     + LASTING
     + KEPT
 )
+
+_FILES = """
+INSERT INTO positions
+    SELECT 'files', file, json_array(how, "end", carried, size, hash, finished) FROM sources;
+DROP TABLE sources;
+"""
 
 UPDATES = {
     1: """
@@ -42,5 +52,6 @@ CREATE TABLE closed (id INTEGER PRIMARY KEY CHECK (id = 1), key TEXT NOT NULL, h
     2: LASTING,
     3: "ALTER TABLE outputs ADD COLUMN tail TEXT NOT NULL DEFAULT '';",
     4: KEPT,
+    5: POSITIONS + _FILES,
 }
 """Format → the statements that make the next one of it."""

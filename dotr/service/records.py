@@ -12,21 +12,18 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from dotr.core.periods import Entry
+from dotr.io.source import Position
 from dotr.late import dataclass
 from dotr.rdf.terms import Triple
 from dotr.service.kept_tables import KeptChange
 from dotr.service.lasting_tables import Plan
 
 
-class SourceRow(NamedTuple):
-    """How far one file is consumed: a bookmark, and the size and hash of the bytes that it is true for."""
+class OutputLength(NamedTuple):
+    """How long an output is at a commit; `tail` as in `OutputRow`."""
 
-    how: str
-    end: int
-    carried: str
-    size: int
-    hash: str
-    finished: bool
+    length: int
+    tail: str = ""
 
 
 class OutputRow(NamedTuple):
@@ -53,21 +50,19 @@ class Deployed:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """What one commit of a feed changes.
+    """What one commit of a feed changes. `positions`: of sources, by their names and those of partitions.
 
     `stated`: `Pipeline.stated()`, which is not in the snapshot; `given`: messages that came with the command;
-    `adopted`: whether what was planned is what is deployed now; `tails`: of outputs, see `OutputRow`; `kept`:
-    for explanations.
+    `adopted`: whether what was planned is what is deployed now; `kept`: for explanations.
     """
 
     snapshot: Mapping[str, Any]
     status: Mapping[str, Any]
-    sources: Mapping[str, SourceRow]
-    outputs: Mapping[str, int]
+    positions: Mapping[tuple[str, str], Position]
+    outputs: Mapping[str, OutputLength]
     stated: Mapping[Triple, Entry | None] = field(default_factory=dict)
     given: Sequence[str] = ()
     adopted: bool = False
-    tails: Mapping[str, str] = field(default_factory=dict)
     kept: KeptChange | None = None
 
 

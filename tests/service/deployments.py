@@ -13,15 +13,18 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from dotr.io.files.file_source import FileSource
 from dotr.io.files.sources import SourceOptions
 from dotr.io.sinks import formatter
+from dotr.io.source import GraphSource
 from dotr.service.appending_files import AppendingFile
 from dotr.service.checkpoint_policy import CheckpointPolicy
 from dotr.service.deployment_directory import commit_proposal, deployed_program, propose
 from dotr.service.disk import Disk
-from dotr.service.feed import Feed, FeedSink
+from dotr.service.feed import Feed
 from dotr.service.journal import Journal
 from dotr.service.resuming import resumed
+from dotr.service.sink import FileSink, Sink
 
 RULES = """
 PREFIX : <urn:x:>
@@ -131,11 +134,14 @@ def feed(
     follow_for: tuple[Any, float, int] | None = None,
     lateness: int = 0,
     max_jump: int | None = None,
+    source: GraphSource | None = None,
+    others: Sequence[Sink] = (),
     **more: Any,
 ) -> Feed:
     """One feed to the ends of its sources, events to `outputs` (N-Quads), commits by count alone.
 
-    `follow_for`: follow instead, between looks let a frozen clock tick so many seconds, so many times.
+    `source`: instead of the files of `paths`; `others`: sinks beside `outputs`. `follow_for`: follow instead,
+    between looks let a frozen clock tick so many seconds, so many times.
     """
     with Journal(state, disk=disk) as journal:
         program = deployed_program(journal.deployed())
@@ -152,11 +158,10 @@ def feed(
         if snapshot is not None:
             pipeline.restore(snapshot)
         _head, write = formatter("nquads", program.prefixes)
-        sinks: list[FeedSink] = []
+        sinks: list[Sink] = [*others]
         feeding = Feed(
             journal,
             pipeline,
-            options or SourceOptions(),
             sinks,
             fail_on_error=not letters,
             pace=CheckpointPolicy(graphs=every, seconds=1e9, share=0),
@@ -164,19 +169,24 @@ def feed(
         )
         try:
             for path in outputs:
-                sinks.append(FeedSink(write, AppendingFile(journal, path, "nquads")))
+                sinks.append(FileSink(write, AppendingFile(journal, path, "nquads")))
             if letters:
                 feeding.letters = AppendingFile(journal, letters, "jsonl")
             if late:
                 feeding.delayed = AppendingFile(journal, late, "jsonl")
+            feeding.resume()
+            following = follow_for is not None
+            source = source or FileSource(
+                paths, options or SourceOptions(), fail=not letters, follow=following
+            )
             if follow_for is not None:
                 clock, step, times = follow_for
                 waits: list[float] = []
                 feeding.stopping = lambda: len(waits) == times
                 with suppress(KeyboardInterrupt):
-                    feeding.follow(paths, lambda: waits.append(clock.tick(step)))
+                    feeding.follow(source, lambda: waits.append(clock.tick(step)))
             else:
-                feeding.run(paths, keep_open)
+                feeding.run(source, keep_open)
         finally:
             feeding.close()
     return feeding

@@ -275,7 +275,8 @@ def test_a_truncated_database_is_damaged_not_overwritten(state: str, keep: int) 
         "UPDATE state SET snapshot = substr(snapshot, 1, 30)",
         "UPDATE state SET snapshot = zeroblob(30)",
         "UPDATE texts SET text = cast(x'ff' AS TEXT)",
-        "DROP TABLE sources",
+        "DROP TABLE positions",
+        "UPDATE positions SET position = substr(position, 2)",
         "ALTER TABLE state DROP COLUMN status",
     ],
 )

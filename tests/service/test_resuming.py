@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -176,6 +177,16 @@ def older(state: str) -> None:
         rules = [rule for (rule,) in connection.execute("SELECT DISTINCT rule FROM removed")]
         for table in ("closed", "removed", "stated", "given", "planned", "kept"):  # formats 2, 3, 5
             connection.execute(f"DROP TABLE {table}")
+        connection.execute(  # positions: format 6
+            'CREATE TABLE sources (file TEXT PRIMARY KEY, how TEXT NOT NULL, "end" INTEGER NOT NULL,'
+            " carried TEXT NOT NULL, size INTEGER NOT NULL, hash TEXT NOT NULL, finished INTEGER NOT NULL)"
+            " WITHOUT ROWID"
+        )
+        for file, position in connection.execute("SELECT part, position FROM positions").fetchall():
+            connection.execute(
+                "INSERT INTO sources VALUES (?, ?, ?, ?, ?, ?, ?)", (file, *json.loads(position))
+            )
+        connection.execute("DROP TABLE positions")
         connection.execute("ALTER TABLE outputs RENAME TO outputs_now")  # tails: format 4
         connection.execute(
             "CREATE TABLE outputs (path TEXT PRIMARY KEY, format TEXT NOT NULL, length INTEGER NOT NULL)"

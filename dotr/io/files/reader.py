@@ -85,6 +85,8 @@ class FileReader:
     bookmark: Bookmark = START
     content: bytes | None = None
     """All of the file, compressed or not, where somebody else fetched it: `file` is then only its name."""
+    format: Format | None = None
+    """Where it is known; None: the name says it."""
     name: str = field(default="", init=False)
     """The file as messages call it."""
     _last: Time | None = field(default=None, init=False)
@@ -113,7 +115,7 @@ class FileReader:
             tap = Tap(stdin, self.name)
             yield from self._read(tap, None) if table is None else table.lines(tap, 1)
             return
-        format_ = format_of(self.file)
+        format_ = self.format or format_of(self.file)
         if table is not None and table.columnar:
             yield from table.columns(self.content)
             return

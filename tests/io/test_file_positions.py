@@ -6,31 +6,23 @@ import gzip
 from collections.abc import Iterator
 from hashlib import blake2b
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, TypeAlias
 
 import pytest
 
 from dotr.errors import DataError, Diagnostic
 from dotr.io.decode.documents import parts_of
+from dotr.io.files import file_positions as module
+from dotr.io.files.file_positions import FilePosition, FilePositions
 from dotr.io.graphs import Bookmark, Mark, TimedGraph
-from dotr.service import offsets as module
-from dotr.service.journal import Journal
-from dotr.service.offsets import Offsets
-from dotr.service.records import SourceRow
+from dotr.io.source import Position
 
 LINES = b"".join(b'{"time": %d, "graph": ""}\n' % number for number in range(9))
 OTHER = LINES.replace(b"0", b"1")
 
 
-class Rows(dict[str, SourceRow]):
-    """A journal that has positions and nothing else."""
-
-    def source(self, file: str) -> SourceRow | None:
-        return self.get(file)
-
-
-def offsets(rows: Rows | None = None) -> Offsets:
-    return Offsets(cast(Journal, Rows() if rows is None else rows))
+Rows: TypeAlias = dict[str, Position]
+"""What a journal has of files."""
 
 
 def hash_of(content: bytes) -> str:
@@ -45,7 +37,7 @@ def written(file: Path, content: bytes) -> None:
     file.write_bytes(gzip.compress(content) if file.suffix == ".gz" else content)
 
 
-def commit(found: Offsets, item: TimedGraph | Mark, rows: Rows | None = None) -> SourceRow:
+def commit(found: FilePositions, item: TimedGraph | Mark, rows: Rows | None = None) -> FilePosition:
     found.consumed(item)
     changes = found.changes()
     found.committed()
@@ -61,21 +53,23 @@ ERROR = DataError(Diagnostic("D2001", "not RDF", place="x"))
 def test_a_packed_file_is_known_by_its_bytes_when_reading_began(tmp_path: Path) -> None:
     file, rows = tmp_path / "log.jsonl.gz", Rows()
     written(file, LINES)
-    reading = offsets(rows)
+    reading = FilePositions()
     assert commit(reading, graph(file, 26), rows) == ("byte", 26, "", len(LINES), hash_of(LINES), False)
     written(file, OTHER)
     assert commit(reading, graph(file, 52), rows).hash == hash_of(LINES), "of what graphs were read from"
     refused = Mark(1, str(file), "byte", 78, error=ERROR, size=78)
     assert commit(reading, refused, rows)[3:] == (len(LINES), hash_of(LINES), False)
-    again = offsets(rows)
-    assert again.plan([str(file)]).bookmarks[str(file)] == Bookmark("byte", 0), "other bytes: from the start"
+    again = FilePositions()
+    assert again.plan([str(file)], rows.get).bookmarks[str(file)] == Bookmark("byte", 0), (
+        "other bytes: from the start"
+    )
     assert again.changed == {str(file): "changed"}
 
 
 def test_the_end_of_a_file_that_did_not_grow_is_the_end_of_what_was_read(tmp_path: Path) -> None:
     file = tmp_path / "log.jsonl.gz"
     written(file, LINES)
-    reading = offsets()
+    reading = FilePositions()
     commit(reading, graph(file, 26))
     written(file, OTHER)
     row = commit(reading, Mark(1, str(file), "byte", len(LINES), size=len(LINES)))
@@ -86,7 +80,7 @@ def test_the_end_of_a_file_that_did_not_grow_is_the_end_of_what_was_read(tmp_pat
 def test_a_packed_file_that_grew_while_it_was_read_is_known_by_all_of_it(tmp_path: Path) -> None:
     file = tmp_path / "log.jsonl.gz"
     written(file, LINES)
-    reading = offsets()
+    reading = FilePositions()
     commit(reading, graph(file, 26))
     written(file, LINES + OTHER)
     end = len(LINES + OTHER)
@@ -103,9 +97,9 @@ def test_a_document_that_is_resumed_stays_known_by_what_was_there_at_first(
     file = tmp_path / name
     written(file, LINES)
     rows = Rows()
-    commit(offsets(rows), graph(file, 2, how), rows)
-    again = offsets(rows)
-    assert again.plan([str(file)]).bookmarks == {str(file): Bookmark(how, 2)}
+    commit(FilePositions(), graph(file, 2, how), rows)
+    again = FilePositions()
+    assert again.plan([str(file)], rows.get).bookmarks == {str(file): Bookmark(how, 2)}
     written(file, OTHER)
     assert commit(again, graph(file, 3, how)).hash == hash_of(LINES)
 
@@ -113,9 +107,9 @@ def test_a_document_that_is_resumed_stays_known_by_what_was_there_at_first(
 def test_a_document_that_grew_is_read_to_where_it_ended_then_and_anew_behind_it(tmp_path: Path) -> None:
     file, rows = tmp_path / "log.trig", Rows()
     written(file, LINES)
-    commit(offsets(rows), graph(file, 2, "sorted"), rows)
+    commit(FilePositions(), graph(file, 2, "sorted"), rows)
     written(file, LINES + OTHER)
-    plan = offsets(rows).plan([str(file)])
+    plan = FilePositions().plan([str(file)], rows.get)
     assert plan.bookmarks == {str(file): Bookmark("sorted", 2, limit=len(LINES))}
     assert plan.limited
 
@@ -130,15 +124,15 @@ def test_of_a_stream_only_what_was_added_is_hashed(tmp_path: Path, monkeypatch: 
 
     monkeypatch.setattr(module, "parts_of", counted)
     written(file, LINES)
-    reading = offsets(rows)
+    reading = FilePositions()
     commit(reading, graph(file, 26), rows)
     commit(reading, graph(file, 52), rows)
     row = commit(reading, Mark(1, str(file), "byte", len(LINES)), rows)
     assert row == ("byte", len(LINES), "", len(LINES), hash_of(LINES), True)
     assert read == [len(LINES)], "every byte once"
     written(file, LINES + OTHER)
-    again = offsets(rows)
-    assert again.plan([str(file)]).bookmarks == {str(file): Bookmark("byte", len(LINES))}
+    again = FilePositions()
+    assert again.plan([str(file)], rows.get).bookmarks == {str(file): Bookmark("byte", len(LINES))}
     end = len(LINES) + 26
     assert commit(again, graph(file, end), rows).hash == hash_of((LINES + OTHER)[:end])
     assert read == [2 * len(LINES) + 26], "and once more to see that they are the same"
@@ -151,11 +145,11 @@ def test_of_a_stream_only_what_was_added_is_hashed(tmp_path: Path, monkeypatch: 
 def test_what_became_of_a_file_is_told(tmp_path: Path, content: bytes, told: str) -> None:
     file, rows = tmp_path / "log.jsonl", Rows()
     written(file, LINES)
-    commit(offsets(rows), Mark(1, str(file), "byte", len(LINES)), rows)
-    assert offsets(rows).plan([str(file)]).files == [], "unchanged, and nothing is left of it"
+    commit(FilePositions(), Mark(1, str(file), "byte", len(LINES)), rows)
+    assert FilePositions().plan([str(file)], rows.get).files == [], "unchanged, and nothing is left of it"
     written(file, content)
-    again = offsets(rows)
-    assert again.plan([str(file)]).bookmarks == {str(file): Bookmark("byte", 0)}
+    again = FilePositions()
+    assert again.plan([str(file)], rows.get).bookmarks == {str(file): Bookmark("byte", 0)}
     assert again.changed == {str(file): told}
 
 
@@ -163,21 +157,21 @@ def test_a_document_of_one_graph_is_another_when_it_grew(tmp_path: Path) -> None
     file, rows = tmp_path / "a.ttl", Rows()
     written(file, LINES)
     item = graph(file, len(LINES), "whole")._replace(carried=hash_of(LINES))
-    row = commit(offsets(rows), item, rows)
+    row = commit(FilePositions(), item, rows)
     assert row == ("whole", len(LINES), "", len(LINES), hash_of(LINES), True)
-    assert offsets(rows).plan([str(file)]).files == []
+    assert FilePositions().plan([str(file)], rows.get).files == []
     written(file, LINES + OTHER)
-    again = offsets(rows)
-    assert again.plan([str(file)]).bookmarks == {str(file): Bookmark("byte", 0)}
+    again = FilePositions()
+    assert again.plan([str(file)], rows.get).bookmarks == {str(file): Bookmark("byte", 0)}
     assert again.changed == {str(file): "changed"}
 
 
 def test_what_cannot_be_read_again_has_no_position(tmp_path: Path) -> None:
-    reading = offsets()
+    reading = FilePositions()
     reading.consumed(TimedGraph(1, [], "<stdin>"))
     reading.consumed(TimedGraph(1, [], str(tmp_path / "gone.jsonl")))
     assert reading.changes() == {}
-    found: Any = reading.plan([str(tmp_path / "gone.jsonl")])
+    found: Any = reading.plan([str(tmp_path / "gone.jsonl")], {}.get)
     assert found.bookmarks == {str(tmp_path / "gone.jsonl"): Bookmark("byte", 0)}, (
         "the reader says that it is gone"
     )
@@ -186,21 +180,21 @@ def test_what_cannot_be_read_again_has_no_position(tmp_path: Path) -> None:
 def test_what_a_message_log_carries_on_is_kept(tmp_path: Path) -> None:
     file = tmp_path / "log.ttl"
     written(file, LINES)
-    row = commit(offsets(), graph(file, 26)._replace(carried="PREFIX"))
+    row = commit(FilePositions(), graph(file, 26)._replace(carried="PREFIX"))
     assert row == ("byte", 26, "PREFIX", 26, hash_of(LINES[:26]), False)
 
 
 def test_a_document_whose_rest_was_refused_is_finished_with(tmp_path: Path) -> None:
     file, rows = tmp_path / "a.ttl", Rows()
     written(file, LINES)
-    row = commit(offsets(rows), Mark(1, str(file), "whole", 26, error=ERROR), rows)
+    row = commit(FilePositions(), Mark(1, str(file), "whole", 26, error=ERROR), rows)
     assert row == ("byte", len(LINES), "", len(LINES), hash_of(LINES), True)
-    assert offsets(rows).plan([str(file)]).files == []
+    assert FilePositions().plan([str(file)], rows.get).files == []
 
 
 def test_what_is_committed_is_not_committed_again(tmp_path: Path) -> None:
     file = tmp_path / "log.jsonl"
     written(file, LINES)
-    reading = offsets()
+    reading = FilePositions()
     commit(reading, graph(file, 26))
     assert reading.changes() == {}

@@ -1,6 +1,6 @@
 """Which files of watched sources are ready to be read.
 
-Place:   asked by feeding.py under `--follow`, once a look.
+Place:   asked by file_source.py under `--follow`, once a look.
 Method:  a file is taken when it was renamed into place (it was last written before the look at which it was
          not there yet) or has not grown between two looks. Nothing is remembered of a file but its size.
 Why not: notifications of the operating system: different everywhere, and none on network file systems.
