@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from dotr.events import Time
+from dotr.expressions.aggregates import AGGREGATES
 from dotr.ir import Every, Position, Program
 from dotr.tesla.stages import TRIGGER, Passed, added, unreached
 
@@ -137,13 +138,10 @@ def shown(funnel: Sequence[tuple[str, int]]) -> str:
     for number, (name, count) in enumerate(funnel):
         if name == "WITH" and count == funnel[number - 1][1]:
             continue
-        if number > 1 and name in _AGGREGATES and steps[-1][0][-1] in _AGGREGATES:
+        if number > 1 and name in AGGREGATES and steps[-1][0][-1] in AGGREGATES:
             steps[-1][0].append(name)
         else:
             steps.append(([name], count))
         if not count:  # what comes after it has nothing either
             break
     return " → ".join(f"{', '.join(names)} {count:,}" for names, count in steps)
-
-
-_AGGREGATES: Final = frozenset(("COUNT", "SUM", "AVG", "MIN", "MAX"))

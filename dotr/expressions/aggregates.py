@@ -1,17 +1,74 @@
-"""Aggregates: COUNT, SUM, AVG, MIN, MAX of the values an expression takes.
+"""Aggregates: COUNT, SUM, AVG, MIN, MAX of the values an expression takes; a new one is a row of AGGREGATES.
 
-Place:   TESLA scopes, Datalog AGGREGATE and, as custom aggregate functions, embedded queries.
+Place:   TESLA scopes, Datalog AGGREGATE, LARS windows and embedded queries read the table, their grammars and
+         checks too. What can be kept up while values come and go has a faster form in
+         tesla/running_aggregates.py and lars/totals.py; all else is computed there from its values.
 Method:  language.md, sec. 3: sums are exact (rdf/sums.py), MIN and MAX use the canonical order.
 Why not: SPARQL's own `<` for MIN and MAX: it is not a total order, so the result would depend on arrival.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
 
+from dotr.late import dataclass
 from dotr.rdf.order import term_key
 from dotr.rdf.sums import ExactSum
 from dotr.rdf.terms import Term, integer
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregator:
+    """What is known of an aggregate. `of`: its value, of the candidates' values in any order, None among them
+    is an error or unbound there; None where it has no value. `number`: whether its value is one.
+    """
+
+    of: Callable[[Sequence[Term | None]], Term | None]
+    number: bool = False
+
+
+def _count(terms: Sequence[Term | None]) -> Term | None:
+    return integer(sum(1 for term in terms if term is not None))
+
+
+def _sum(terms: Sequence[Term | None]) -> Term | None:
+    return _exact(terms).total()
+
+
+def _mean(terms: Sequence[Term | None]) -> Term | None:
+    return _exact(terms).mean(len(terms))
+
+
+def _exact(terms: Sequence[Term | None]) -> ExactSum:
+    total = ExactSum()
+    for term in terms:
+        total.add(term)
+    return total
+
+
+def _least(terms: Sequence[Term | None]) -> Term | None:
+    return min([term for term in terms if term is not None], key=term_key, default=None)
+
+
+def _greatest(terms: Sequence[Term | None]) -> Term | None:
+    return max([term for term in terms if term is not None], key=term_key, default=None)
+
+
+AGGREGATES: Final[dict[str, Aggregator]] = {
+    "COUNT": Aggregator(_count, number=True),
+    "SUM": Aggregator(_sum, number=True),
+    "AVG": Aggregator(_mean, number=True),
+    "MIN": Aggregator(_least),
+    "MAX": Aggregator(_greatest),
+}
+"""By keyword. `COUNT` alone may have `*` for its argument."""
+
+
+def listed() -> str:
+    """The keywords, for messages: COUNT, SUM, AVG, MIN or MAX."""
+    *others, last = AGGREGATES
+    return f"{', '.join(others)} or {last}"
 
 
 def summarise(
@@ -24,16 +81,4 @@ def summarise(
     SUM and AVG without a value and is skipped by MIN and MAX. `distinct` takes each term, and None, once.
     """
     taken = list(dict.fromkeys(values)) if distinct else list(values)
-    if function == "COUNT":
-        return integer(len(taken) if star else sum(1 for term in taken if term is not None))
-    if function in ("MIN", "MAX"):
-        present = [term for term in taken if term is not None]
-        if not present:
-            return None
-        return min(present, key=term_key) if function == "MIN" else max(present, key=term_key)
-    if function not in ("SUM", "AVG"):
-        raise AssertionError(f"there is no aggregate {function}")
-    total = ExactSum()
-    for term in taken:
-        total.add(term)
-    return total.total() if function == "SUM" else total.mean(len(taken))
+    return integer(len(taken)) if star else AGGREGATES[function].of(taken)

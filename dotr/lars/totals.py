@@ -4,7 +4,7 @@ Place:   the table of an aggregate is read like that of a window atom: rows are 
          total.
 Method:  the source is the table of the same window under AT: one row a pair. It notes what begins and ends;
          a group takes that in and out again. Sums are exact, so that taking out leaves no dust; the least and
-         greatest value is looked for again when it leaves.
+         greatest value is looked for again when it leaves. Other aggregates are computed of all values anew.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dotr.budget import EXPRESSION, Meter
+from dotr.expressions.aggregates import summarise
 from dotr.ir.lars import WindowAggregate
 from dotr.lars.tables import FOREVER, Agenda, Row, Table
 from dotr.rdf.order import term_key
@@ -70,6 +71,9 @@ class Group:
             if self._function == "SUM":
                 return self._sum.total()
             return self._sum.mean(len(counts) if self._distinct else self._size)
+        if self._function not in ("MIN", "MAX"):
+            values = [term for term, count in counts.items() for _ in range(1 if self._distinct else count)]
+            return summarise(self._function, self._distinct, values)
         if self._extreme is None:
             present = [term for term in counts if term is not None]
             if present:

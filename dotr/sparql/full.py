@@ -19,13 +19,13 @@ from dotr.rdf.canonical import canonical
 from dotr.rdf.order import term_key, values_key
 from dotr.rdf.terms import XSD_DOUBLE, XSD_FLOAT, Term
 from dotr.rdf.values import Single, decode
-from dotr.sparql.oxigraph import AGGREGATES, FUNCTIONS, Prepared, prepare
+from dotr.sparql.oxigraph import CUSTOM_AGGREGATES, FUNCTIONS, Prepared, prepare
 from dotr.sparql.printing import NOW_MARK, query_text
 
 _FLOAT = f'"^^<{XSD_FLOAT}>'
 _NOT_FINITE = {"inf": "INF", "-inf": "-INF", "nan": "NaN"}
 _TRIAL = ox.Store()
-_CALLS: Mapping[str, Any] = {"custom_functions": FUNCTIONS, "custom_aggregate_functions": AGGREGATES}
+_CALLS: Mapping[str, Any] = {"custom_functions": FUNCTIONS, "custom_aggregate_functions": CUSTOM_AGGREGATES}
 
 
 def widen(term: Term | None) -> Term | None:

@@ -18,6 +18,7 @@ from typing import TypeVar
 
 import pyoxigraph as ox
 
+from dotr.expressions.aggregates import AGGREGATES
 from dotr.ir import (
     Aggregate,
     Bind,
@@ -52,7 +53,6 @@ _NO_VALUE: Term = f"<{_SPACE}no-value>"
 _ROW = f"<{_SPACE}row>"
 _SAME = f"<{_SPACE}same>"
 _Place = TypeVar("_Place")
-_FUNCTIONS = ("COUNT", "SUM", "AVG", "MIN", "MAX")
 
 OxTerm = ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple
 
@@ -129,7 +129,7 @@ def _node(expression: Expression, scope: tuple[str, ...]) -> Expression:
             return Const(NOW_MARK)
         case Aggregate("COUNT", None, False):
             return expression
-        case Aggregate(function, argument, distinct) if function in _FUNCTIONS:
+        case Aggregate(function, argument, distinct) if function in AGGREGATES:
             name = f"<{_SPACE}{function}{'-distinct' if distinct else ''}>"
             if argument is None:
                 argument = Call(_ROW, tuple(_or_none(Var(variable)) for variable in scope))
@@ -291,9 +291,9 @@ def _row(*terms: OxTerm) -> ox.Literal:
     return ox.Literal(" ".join(map(str, terms)))
 
 
-AGGREGATES: Mapping[ox.NamedNode, Callable[[], _Accumulator]] = {
+CUSTOM_AGGREGATES: Mapping[ox.NamedNode, Callable[[], _Accumulator]] = {
     ox.NamedNode(f"{_SPACE}{function}{'-distinct' if distinct else ''}"): _maker(function, distinct)
-    for function in _FUNCTIONS
+    for function in AGGREGATES
     for distinct in (False, True)
 }
 

@@ -157,6 +157,32 @@ class RunningExtreme:
         return [(time, term) for time, _, term in self._stairs]
 
 
+class Recomputed:
+    """Any other aggregate: of all values inside, when asked. O(the window) a look-up."""
+
+    __slots__ = ("_distinct", "_function", "_inside")
+
+    def __init__(self, function: str, distinct: bool) -> None:
+        self._inside: deque[tuple[Time, Term | None]] = deque()
+        self._function, self._distinct = function, distinct
+
+    def add(self, time: Time, term: Term | None) -> None:
+        self._inside.append((time, term))
+
+    def expire(self, since: Time) -> bool:
+        inside = self._inside
+        while inside and inside[0][0] < since:
+            inside.popleft()
+        return bool(inside)
+
+    def value(self, since: Time) -> Term | None:
+        self.expire(since)
+        return summarise(self._function, self._distinct, [term for _, term in self._inside])
+
+    def entries(self) -> list[tuple[Time, Term | None]]:
+        return list(self._inside)
+
+
 class JoinedTotal:
     """Several buckets read as one: a key that `=` equates with several exact ones. Computed when asked."""
 
@@ -184,4 +210,6 @@ def running(function: str, distinct: bool, star: bool) -> Callable[[], Running]:
         return lambda: RunningExtreme(function)
     if function == "COUNT" and not distinct:
         return lambda: RunningCount(not star)
-    return lambda: RunningSum(function, distinct)
+    if function in ("COUNT", "SUM", "AVG"):
+        return lambda: RunningSum(function, distinct)
+    return lambda: Recomputed(function, distinct)

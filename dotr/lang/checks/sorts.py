@@ -12,6 +12,7 @@ from enum import Enum
 from typing import Final
 
 from dotr.errors import Diagnostics
+from dotr.expressions.aggregates import AGGREGATES
 from dotr.ir import (
     Aggregate,
     Attribute,
@@ -100,7 +101,7 @@ def sort(expression: Expression, leaves: Leaves) -> Sort | None:
         case Attribute(position, variable):
             return leaves(f"{position}.?{variable}")
         case Aggregate(function):
-            return Sort.NUMBER if function in ("COUNT", "SUM", "AVG") else None
+            return Sort.NUMBER if function in AGGREGATES and AGGREGATES[function].number else None
         case Exists():
             return Sort.BOOLEAN
         case Call(function, arguments):

@@ -15,7 +15,7 @@ from typing import Any, Final
 from dotr.ir import RelationToStream
 from dotr.lang.grammar.dotr import HOLDING
 from dotr.lang.grammar.durations import UNITS
-from dotr.lang.grammar.functions import AGGREGATES, ARGUMENTS
+from dotr.lang.grammar.functions import ARGUMENTS, QUERY_AGGREGATES
 from dotr.lang.grammar.lars import RESERVED
 from dotr.lang.grammar.windows import CONTEXTUAL, KEYWORDS
 
@@ -114,7 +114,7 @@ def grammar(language: str) -> dict[str, Any]:
 
 
 _DOTR: Final = (*KEYWORDS, *CONTEXTUAL, *(word.value for word in RelationToStream), *HOLDING, *SPARQL)
-_FUNCTIONS: Final = (*ARGUMENTS, *AGGREGATES)
+_FUNCTIONS: Final = (*ARGUMENTS, *QUERY_AGGREGATES)
 
 VOCABULARY: Final[Mapping[str, tuple[Sequence[str], Sequence[str]]]] = {
     "dotr": (tuple(dict.fromkeys(_DOTR)), _FUNCTIONS),

@@ -7,6 +7,7 @@ Method:  language.md, sec. 4; recovery at the dot that ends a rule.
 from __future__ import annotations
 
 from dotr.errors import Diagnostics
+from dotr.expressions.aggregates import AGGREGATES, listed
 from dotr.ir import (
     AggregateAtom,
     AggregateTerm,
@@ -23,8 +24,6 @@ from dotr.ir import (
 from dotr.lang.grammar.base import TYPE, Skip
 from dotr.lang.grammar.expressions import ExpressionParser, Mode
 from dotr.source import Source, Span
-
-_TOTALS = ("COUNT", "SUM", "AVG", "MIN", "MAX")
 
 
 class DatalogParser(ExpressionParser):
@@ -163,8 +162,8 @@ class DatalogParser(ExpressionParser):
 
     def _total(self) -> AggregateTerm:
         token = self.token
-        if token.key not in _TOTALS:
-            raise self.fail("COUNT, SUM, AVG, MIN or MAX")
+        if token.key not in AGGREGATES:
+            raise self.fail(listed())
         self.advance()
         self.expect("(")
         with self.nested():

@@ -14,7 +14,7 @@ from dotr.errors import Diagnostics
 from dotr.expressions.casts import CASTS
 from dotr.ir import Aggregate, Attribute, Call, Const, Exists, Expression, TimeOf, Var
 from dotr.lang.grammar.base import DEEPEST, Cursor, Skip, nearest
-from dotr.lang.grammar.functions import AGGREGATES, ARGUMENTS, FORBIDDEN, MANY, SYNONYMS
+from dotr.lang.grammar.functions import ARGUMENTS, FORBIDDEN, MANY, QUERY_AGGREGATES, SYNONYMS
 from dotr.lang.grammar.tokens import Token, string_value
 from dotr.rdf.terms import Term
 from dotr.source import Source, Span
@@ -236,8 +236,8 @@ class ExpressionParser(Cursor):
         key = token.key
         if key == "EXISTS" or (key == "NOT" and self.peek().key == "EXISTS"):
             return self._exists(token)
-        if self.peek().key == "(" and (key in ARGUMENTS or key in AGGREGATES):
-            if key in AGGREGATES:
+        if self.peek().key == "(" and (key in ARGUMENTS or key in QUERY_AGGREGATES):
+            if key in QUERY_AGGREGATES:
                 return self._aggregate(token)
             self.advance()
             with self.nested():
@@ -253,7 +253,7 @@ class ExpressionParser(Cursor):
             )
             self.jump(self.at + 3)
             return Const('""', self.since(token))
-        known = (*ARGUMENTS, *AGGREGATES, "EXISTS")
+        known = (*ARGUMENTS, *QUERY_AGGREGATES, "EXISTS")
         hint = nearest(token.text, known) if self.peek().key == "(" else ""
         if not hint and self.mode is Mode.RULE and key not in ARGUMENTS:
             hint = f"an attribute is written `{token.text}.?x`, its time `{token.text}.time`"

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from dotr.expressions.aggregates import AGGREGATES
+
 MANY: Final = 1_000_000
 
 ARGUMENTS: Final[Mapping[str, tuple[int, int]]] = {
@@ -77,7 +79,7 @@ ARGUMENTS: Final[Mapping[str, tuple[int, int]]] = {
 }
 """Least and greatest number of arguments, by keyword."""
 
-AGGREGATES: Final = frozenset(("COUNT", "SUM", "AVG", "MIN", "MAX", "SAMPLE", "GROUP_CONCAT"))
+QUERY_AGGREGATES: Final = frozenset((*AGGREGATES, "SAMPLE", "GROUP_CONCAT"))
 
 SYNONYMS: Final[Mapping[str, str]] = {"URI": "IRI", "ISURI": "ISIRI"}
 

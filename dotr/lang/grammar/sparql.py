@@ -32,7 +32,7 @@ from dotr.ir import (
 from dotr.lang.checks.scopes import check_select
 from dotr.lang.grammar.base import Skip
 from dotr.lang.grammar.expressions import ExpressionParser, Mode
-from dotr.lang.grammar.functions import AGGREGATES, ARGUMENTS
+from dotr.lang.grammar.functions import ARGUMENTS, QUERY_AGGREGATES
 from dotr.lang.grammar.tokens import Token
 from dotr.lang.grammar.triples import TriplesParser
 from dotr.rdf.terms import Term
@@ -225,7 +225,7 @@ class SparqlParser(ExpressionParser):
         key = self.key
         if key == "(" or self.at_iri():
             return True
-        if key in ARGUMENTS or key in AGGREGATES:
+        if key in ARGUMENTS or key in QUERY_AGGREGATES:
             return self.peek().key == "("
         return key == "EXISTS" or (key == "NOT" and self.peek().key == "EXISTS")
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from dotr.errors import Diagnostics
+from dotr.expressions.aggregates import AGGREGATES
 from dotr.ir import RelationToStream, Selection
 from dotr.lang.grammar.base import NUMBERS, nearest
 from dotr.lang.grammar.durations import LONGEST, UNITS, micros
@@ -29,7 +30,7 @@ from dotr.lang.grammar.tokens import Token
 from dotr.rdf.terms import Term, is_literal, literal_parts
 from dotr.source import Source
 
-TOTALS: Final = ("COUNT", "SUM", "AVG", "MIN", "MAX")
+TOTALS: Final = tuple(AGGREGATES)
 CONJUNCTS: Final = ("EACH", "LAST", "FIRST", "NOT", *TOTALS)
 STATEMENTS: Final = (
     *("PREFIX", "BASE", "BACKGROUND", "RULES", "ENTAILMENT", "PARAMETER", "IMPORT"),
