@@ -1,14 +1,16 @@
-"""Peers that pip offers, beside dotr: the same work, each in a throw-away environment of its own.
+"""Peers that pip or Maven offer, beside dotr: the same work, each in a throw-away environment of its own.
 
-    python -m tests.bench.peers owlrl|reasonable|flink [--json] [--facts N] [--repeats N] [--cache]
+    python -m tests.bench.peers owlrl|reasonable|flink|esper [--json] [--facts N] [--repeats N] [--cache]
 
 Place:   on request only, for it fetches packages (flink: 500 MB); never part of the test suite. What runs
          inside a peer's environment is peer_*.py beside this file. Prints a table, what must hold, and one
          JSON line last. Ends with 1 when results differ, with 3 when a peer cannot be had (and says why).
-Method:  a virtual environment in a temporary directory, the peer installed by pip, its script run there; the
-         directory goes away whatever happens, and without --cache pip keeps no copy of what it fetched.
+Method:  a virtual environment or a folder of jars in a temporary directory, the peer installed by pip or
+         Maven, its script run there; the directory goes away whatever happens, and without --cache neither
+         keeps a copy of what it fetched.
          owlrl, reasonable: the OWL 2 RL closure of LUBM (from DOTR_DATA), blank nodes made IRIs so that
          results can be compared as sets. flink: one rule of the paper's default scenario; see peers_flink.py.
+         esper: rules of two events, in memory and from file to file; see peers_esper.py.
 """
 
 from __future__ import annotations
@@ -22,18 +24,26 @@ from time import perf_counter
 from .harness import json_line, machine, table
 from .peers_closure import closure
 from .peers_environment import Environment, Peer, PeerError, Result
+from .peers_esper import two_events
 from .peers_flink import detection
 
 PEERS = {
     "owlrl": Peer("owlrl==7.6.2", "peer_owlrl.py"),
     "reasonable": Peer("reasonable==0.4.4", "peer_reasonable.py"),
     "flink": Peer("apache-flink==2.3.0", "peer_flink.py", needs=("java",)),
+    "esper": Peer(
+        "com.espertech:esper-compiler:8.9.0 com.espertech:esper-runtime:8.9.0",
+        "PeerEsper.java",
+        needs=("mvn", "java", "javac"),
+    ),
 }
 COMPARISONS: dict[str, Callable[[Environment, int, int], Result]] = {
     "owlrl": partial(closure, "owlrl", "Department0.", False, 50),
     "reasonable": partial(closure, "reasonable", "", True, 1.8),
     "flink": detection,
+    "esper": two_events,
 }
+FACTS = {"flink": 30_000, "esper": 300_000}
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -43,9 +53,9 @@ def arguments() -> argparse.ArgumentParser:
     )
     parser.add_argument("peer", choices=sorted(PEERS))
     parser.add_argument("--json", action="store_true", help="only the JSON line")
-    parser.add_argument("--facts", type=int, default=30_000, help="flink: how many facts")
+    parser.add_argument("--facts", type=int, help="how many facts (flink: 30,000; esper: 300,000)")
     parser.add_argument("--repeats", type=int, default=2)
-    parser.add_argument("--cache", action="store_true", help="let pip keep and reuse what it fetches")
+    parser.add_argument("--cache", action="store_true", help="keep and reuse what is fetched")
     return parser
 
 
@@ -55,7 +65,8 @@ def main(given: Sequence[str] | None = None) -> int:
     try:
         with Environment(PEERS[options.peer], options.cache) as environment:
             ready = perf_counter() - start
-            result = COMPARISONS[options.peer](environment, options.facts, options.repeats)
+            facts = options.facts or FACTS.get(options.peer, 0)
+            result = COMPARISONS[options.peer](environment, facts, options.repeats)
     except PeerError as error:
         print(f"{options.peer}: {error}", file=sys.stderr)
         return 3

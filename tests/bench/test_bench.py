@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -25,6 +26,8 @@ from . import (
     formats,
     lars,
     peers,
+    peers_environment,
+    peers_esper,
     peers_flink,
     report,
     runners,
@@ -178,7 +181,7 @@ def test_what_runs_beside_a_peer_compiles_and_owes_dotr_nothing(name: str) -> No
     assert name in peers.COMPARISONS
     script = Path(__file__).parent / peers.PEERS[name].script
     text = script.read_text(encoding="utf-8")
-    assert compile(text, script.name, "exec")
+    assert script.suffix == ".java" or compile(text, script.name, "exec")
     assert "import dotr" not in text
     assert "from dotr" not in text
     assert "from ." not in text
@@ -186,7 +189,7 @@ def test_what_runs_beside_a_peer_compiles_and_owes_dotr_nothing(name: str) -> No
 
 def test_a_peer_that_is_not_known_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        peers.main(["esper"])
+        peers.main(["drools"])
     assert "choose from" in capsys.readouterr().err
 
 
@@ -203,6 +206,37 @@ def test_a_peers_facts_and_the_stream_they_come_from_give_the_same_matches(name:
     run = runners.prepare_dotr(replace(default, rules=peers_flink.rule(name, threshold)))
     assert found
     assert sorted(found) == sorted(peers_flink.written("".join(run(default.documents))))
+
+
+@pytest.mark.parametrize(("selection", "rules"), peers_esper.CASES)
+def test_facts_of_two_events_and_the_lines_they_come_from_give_the_same_matches(
+    selection: str, rules: int, tmp_path: Path
+) -> None:
+    stream, program, out = tmp_path / "in.jsonl", tmp_path / "rules.dotr", tmp_path / "out.jsonl"
+    by_hand.write_stream(stream, 2_000)
+    peers_esper.write_rules(program, selection, rules)
+    run = [sys.executable, "-m", "dotr.cli.main", "run", str(program), str(stream), "-o", str(out)]
+    subprocess.run(run, cwd=ROOT, check=True, capture_output=True)
+    known = peers_esper.instants(peers_esper.facts_of(stream))
+    found = peers_esper.detected(selection, rules, known)
+    assert len(found) > 100
+    assert found == peers_esper.told_by_dotr(out)
+    assert len(found) == peers_esper.counting(selection, rules)()(known)
+
+
+def test_the_coordinates_of_a_peer_become_a_project_of_mavens() -> None:
+    text = peers_environment.pom("a.b:c:1 a.b:d:2")
+    assert "<groupId>a.b</groupId><artifactId>d</artifactId><version>2</version>" in text
+    assert text.count("<dependency>") == 2
+
+
+def test_the_size_of_a_measured_process_is_its_own(tmp_path: Path) -> None:
+    held = bytearray(os.urandom(1)) * 200_000_000
+    seconds, size = peers_environment.measured([sys.executable, "-S", "-c", "sum(range(300000))"], tmp_path)
+    assert 0 < seconds < 60
+    assert 2 < size < 100 < len(held) / 1e6
+    with pytest.raises(PeerError, match="ends with 3"):
+        peers_environment.measured([sys.executable, "-S", "-c", "raise SystemExit(3)"], tmp_path)
 
 
 def test_next_is_last_without_the_second_trigger_after_a_reading() -> None:

@@ -1,0 +1,216 @@
+"""Rules of two events by Esper and by dotr: smoke, and a reading of that room above a threshold before.
+
+Place:   called by peers.py; PeerEsper.java, where the statements are, is the other half.
+Method:  the stream of by_hand.py: a hundred rooms, a graph a second, one in ten says smoke, the others a
+         temperature below 100; the reading at most five minutes before. Rules: `LAST` with one threshold or
+         ten, and `EACH`. Matches (rule, second, room, second and value of the reading) must be equal, row
+         by row, for every query of Esper's and both ways of dotr's.
+         `warm`: facts in memory, matches counted, the best round in a process that has run such rounds
+         before. dotr's detector alone, thresholds in ON; a match that several rules share counts for each.
+         `files`: from file to file, starts included: Esper from CSV to CSV, dotr from JSON lines with Turtle
+         in them to JSON lines with RDF in them. Processor time of the whole process in both, for the Java
+         machine compiles and collects in threads of its own. MB: the greatest resident set of those
+         processes; the Java machine's heap is as large as it chooses, and once more at most 64 MB.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from dotr.events import Clock
+from dotr.lang import parse_program
+from dotr.rdf.terms import integer
+from dotr.tesla.detector import TeslaDetector
+
+from . import by_hand, detect
+from .peers_environment import Environment, Result, measured
+
+Row: TypeAlias = tuple[int, int, str, int, int]
+"""Threshold's place, second, room, second and value of the reading."""
+
+ROUNDS = 8
+HEAP = "-Xmx64m"
+WAYS = ("plain", "quick")
+QUERIES = {"LAST": ("unique", "table"), "EACH": ("each",)}
+CASES = (("LAST", 1), ("LAST", 10), ("EACH", 1))
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def facts_of(stream: Path) -> list[tuple[str, str, int, int]]:
+    """(kind, room, value, second) of each graph."""
+    found = []
+    for line in stream.read_text(encoding="utf-8").splitlines():
+        said = json.loads(line)
+        room, predicate, value, _ = said["graph"].split(" ")
+        smoke = predicate.endswith("smoke>")
+        found.append(("S" if smoke else "H", room, 0 if smoke else int(value), said["time"]))
+    return found
+
+
+def write_facts(path: Path, facts: Sequence[tuple[str, str, int, int]]) -> None:
+    path.write_text("".join(f"{kind},{room},{v},{at}\n" for kind, room, v, at in facts), encoding="utf-8")
+
+
+def write_rules(path: Path, selection: str, rules: int) -> None:
+    by_hand.write_rules(path, rules)
+    path.write_text(
+        path.read_text(encoding="utf-8").replace("AND LAST", f"AND {selection}"), encoding="utf-8"
+    )
+
+
+def instants(facts: Sequence[tuple[str, str, int, int]]) -> detect.Instants:
+    """As the detector takes them."""
+    made: list[tuple[int, Any]] = []
+    for kind, room, value, second in facts:
+        time = second * detect.SECOND
+        fact = (
+            {"Smoke": [(time, (room,), 0, "")]}
+            if kind == "S"
+            else {"Heat": [(time, (room, integer(value)), 0, "")]}
+        )
+        made.append((time, fact))
+    return made
+
+
+def program(selection: str, rules: int) -> Any:
+    """From facts: the thresholds are the rules'."""
+    texts = [
+        f"RULE Fire{place} DEFINE {{ dotr_id a <urn:x:Fire{place}> }} FROM Smoke AND {selection} Heat "
+        f"WITHIN {by_hand.WITHIN} s FROM Smoke {detect.SAME_ROOM} && Heat.?val > {above}"
+        for place, above in enumerate(by_hand.thresholds(rules))
+    ]
+    return parse_program(detect.QUERIES + "\n".join(texts))
+
+
+def counting(selection: str, rules: int) -> Any:
+    """What makes a runner; making it is not timed."""
+
+    def make() -> Any:
+        found = TeslaDetector(program(selection, rules), Clock()).detect
+        return lambda stream: sum([len(match[0]) for time, facts in stream for match in found(time, facts)])
+
+    return make
+
+
+def detected(selection: str, rules: int, stream: detect.Instants) -> list[Row]:
+    """What the detector alone finds."""
+    detector = TeslaDetector(program(selection, rules), Clock())
+    found = []
+    for time, facts in stream:
+        for places, _, (_, (since, (room, value), *_)), _ in detector.detect(time, facts):
+            number = int(str(value).split('"')[1])
+            found += [
+                (place, time // detect.SECOND, str(room), since // detect.SECOND, number) for place in places
+            ]
+    return sorted(found)
+
+
+def told_by_dotr(path: Path) -> list[Row]:
+    """What events in JSON lines say."""
+    found = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        event = json.loads(line)
+        place = int(event["rule"].removeprefix("Fire"))
+        hot = event["match"][f"Hot{place}"]
+        values = hot["values"]
+        room, value = f"<{values['room']['value']}>", int(values["t"]["value"])
+        found.append((place, event["time"], room, hot["time"], value))
+    return sorted(found)
+
+
+def told_by_esper(path: Path) -> list[Row]:
+    found = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        place, second, room, since, value = line.split(",")
+        found.append((int(place), int(second), room, int(since), int(value)))
+    return sorted(found)
+
+
+def two_events(environment: Environment, count: int, repeats: int) -> Result:
+    folder = environment.folder
+    stream, facts = folder / "in.jsonl", folder / "facts.csv"
+    by_hand.write_stream(stream, count)
+    known = facts_of(stream)
+    write_facts(facts, known)
+    result = Result(figures={"facts": count, "esper": environment.peer.requirement.rpartition(":")[2]})
+    for selection, rules in CASES:
+        warm(environment, selection, rules, instants(known), repeats, result)
+    for selection, rules in CASES:
+        files(environment, selection, rules, repeats, result)
+    result.notes.append(
+        "ratio: Esper's / dotr's, more than 1 where dotr takes less; each the best of its repeats"
+    )
+    return result
+
+
+def warm(
+    environment: Environment,
+    selection: str,
+    rules: int,
+    stream: detect.Instants,
+    repeats: int,
+    result: Result,
+) -> None:
+    folder, thresholds = environment.folder, [str(above) for above in by_hand.thresholds(rules)]
+    cost, matches = detect.measure(counting(selection, rules), stream, max(3, repeats))
+    what = f"{selection}, {rules} rule{'s' * (rules > 1)}, warm"
+    result.rows.append({"what": what, "who": "dotr", "matches": matches, "µs a fact": cost})
+    same, mine = [], detected(selection, rules, stream)
+    for query in QUERIES[selection]:
+        for way in WAYS:
+            out = folder / "out.csv"
+            run = ("warm", way, query, str(folder / "facts.csv"), str(out), str(ROUNDS), *thresholds)
+            turns = [environment.run(*run) for _ in range(repeats)]
+            theirs = min(min(turn["seconds"]) for turn in turns) / len(stream) * 1e6
+            row = {"what": what, "who": f"esper {query}, {way}", "matches": turns[0]["matches"]}
+            result.rows.append({**row, "µs a fact": theirs, "ratio": theirs / cost})
+            same.append(told_by_esper(out) == mine)
+    result.checks[f"{what}: the same matches, row by row, in {len(same)} runs of Esper"] = all(same)
+
+
+def files(environment: Environment, selection: str, rules: int, repeats: int, result: Result) -> None:
+    folder, thresholds = environment.folder, [str(above) for above in by_hand.thresholds(rules)]
+    rules_file, mine, theirs = folder / "rules.dotr", folder / "dotr.jsonl", folder / "out.csv"
+    write_rules(rules_file, selection, rules)
+    source, facts = folder / "in.jsonl", folder / "facts.csv"
+    what = f"{selection}, {rules} rule{'s' * (rules > 1)}, files"
+    commands = {
+        "dotr": [
+            sys.executable,
+            "-m",
+            "dotr.cli.main",
+            "run",
+            str(rules_file),
+            str(source),
+            "-o",
+            str(mine),
+            "--overwrite",
+        ]
+    }
+    for query in QUERIES[selection]:
+        for way in WAYS:
+            rest = [way, query, str(facts), str(theirs), "0", *thresholds]
+            commands[f"esper {query}, {way}"] = [*environment.command, "files", *rest]
+            if way == "quick":
+                small = [environment.command[0], HEAP, *environment.command[1:]]
+                commands[f"esper {query}, {way}, {HEAP}"] = [*small, "files", *rest]
+    best: dict[str, tuple[float, float]] = {}
+    same = []
+    for _ in range(repeats):
+        for who, command in commands.items():
+            seconds, size = measured(command, ROOT)
+            known = best.get(who, (1e9, 1e9))
+            best[who] = min(known[0], seconds), min(known[1], size)
+            if who != "dotr":
+                same.append(told_by_esper(theirs) == told_by_dotr(mine))
+    cost, held = best["dotr"]
+    for who, (seconds, size) in best.items():
+        row: dict[str, Any] = {"what": what, "who": who, "s": seconds, "MB": size}
+        if who != "dotr":
+            row |= {"ratio": seconds / cost, "MB ratio": size / held}
+        result.rows.append(row)
+    result.checks[f"{what}: the same matches, row by row, in {len(same)} runs of Esper"] = all(same)
