@@ -28,6 +28,7 @@ from dotr.batch.output_parts import FORMATS, Folder, OutputFolder
 from dotr.batch.runs import Report, Request, Runner, run_file, warnings
 from dotr.batch.spark.sessions import SparkOptions
 from dotr.cli import render
+from dotr.cli.dead_letters import DeadLetters
 from dotr.cli.funnels import as_json, funnel_lines, heading, time_as_json
 from dotr.cli.options import (
     budget_option,
@@ -43,7 +44,7 @@ from dotr.cli.options import (
     summary_options,
 )
 from dotr.cli.progress import Progress
-from dotr.cli.run import DeadLetters, Telling, outputs_apart, refuse_without_jelly
+from dotr.cli.run import Telling, outputs_apart, refuse_without_jelly
 from dotr.cli.spark_options import asked_of_spark, chosen_engine, refuse_without_spark, spark_options
 from dotr.core.deployment import Deployment, Settings
 from dotr.errors import DataError, Diagnostic, UsageError

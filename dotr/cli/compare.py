@@ -15,8 +15,8 @@ from contextlib import closing
 import click
 
 from dotr.cli import render
+from dotr.cli.dead_letters import DeadLetters
 from dotr.cli.options import lateness_options, reading, source_options
-from dotr.cli.run import DeadLetters
 from dotr.core.deployment import Deployment
 from dotr.errors import Diagnostic, UsageError
 from dotr.events import Clock

@@ -18,9 +18,10 @@ import click
 from dotr import __version__
 from dotr.batch.locations import is_remote, plain_path
 from dotr.cli import render
+from dotr.cli.dead_letters import DeadLetters
 from dotr.cli.options import file_name, reading, source_options
 from dotr.cli.progress import Progress
-from dotr.cli.run import DeadLetters, outputs_apart
+from dotr.cli.run import outputs_apart
 from dotr.errors import Diagnostic, UsageError
 from dotr.events import Clock
 from dotr.io.conversion import TARGETS, Conversion, numbered_part

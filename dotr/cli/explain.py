@@ -12,10 +12,10 @@ from dataclasses import replace
 
 import click
 
+from dotr.cli.dead_letters import DeadLetters
 from dotr.cli.explaining import Asked, DeploymentSubject, NamedSources, Replacing, Subject
 from dotr.cli.given import given_time
 from dotr.cli.options import lateness_options, reading, rules_options, source_options
-from dotr.cli.run import DeadLetters
 from dotr.errors import DataError, Diagnostic, UsageError
 from dotr.events import Clock, Time
 from dotr.explain.formats import Values, html, mermaid

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Protocol
 
 from dotr.cli import render
-from dotr.cli.run import DeadLetters
+from dotr.cli.dead_letters import DeadLetters
 from dotr.core.parts import part_of
 from dotr.errors import DataError, Diagnostic
 from dotr.events import Clock, Time

@@ -13,6 +13,7 @@ from dataclasses import field
 import click
 
 from dotr.cli import render
+from dotr.cli.dead_letters import DeadLetters
 from dotr.cli.funnels import as_json, funnel_lines, heading, time_as_json
 from dotr.cli.given import given_time
 from dotr.cli.options import (
@@ -35,14 +36,14 @@ from dotr.core.pipeline import Pipeline
 from dotr.errors import DataError, Diagnostic, DotrError, ProgramError, UsageError
 from dotr.events import Clock, Time
 from dotr.io.enriched_graphs import StateFile, refuse_name
-from dotr.io.error_policy import ErrorPolicy
 from dotr.io.files.background import BackgroundFiles, read_background
 from dotr.io.files.event_sinks import EventSink, JellySink, ParquetSink, TextSink
-from dotr.io.files.outputs import FileOutput, Output, StreamOutput, is_device, open_output
+from dotr.io.files.outputs import FileOutput, StreamOutput, is_device, open_output
 from dotr.io.files.overlap import refuse_overlap
 from dotr.io.files.read_so_far import ReadSoFar
 from dotr.io.files.rule_texts import RuleTexts
 from dotr.io.files.sources import Mark, Sources, TimedGraph, live, resolve
+from dotr.io.graphs import GraphRun
 from dotr.io.lineage import Lineage, told_of
 from dotr.io.output_formats import EVENT_FORMATS, format_of_name, refused
 from dotr.io.sinks import Formatter, formatter, late_line
@@ -225,44 +226,8 @@ def outputs_apart(
             )
 
 
-AHEAD = 63
-"""Graphs of files are run when so many have been read, and one more: a mask."""
-
-
-@dataclass(slots=True)
-class DeadLetters:
-    """Owns the file of a policy `file=PATH`: documents that were refused, or graphs that came late."""
-
-    policy: str
-    overwrite: bool = False
-    _file: Output | None = None
-
-    def __enter__(self) -> DeadLetters:
-        if self.policy.startswith("file="):
-            self._file = open_output(self.policy.removeprefix("file="), self.overwrite)
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if self._file is not None:
-            self._file.finish()  # what was refused was refused, however the run ended
-
-    def write(self, line: str) -> None:
-        assert self._file is not None
-        self._file.write(f"{line}\n")
-        self._file.flush()
-
-    @property
-    def fails(self) -> bool:
-        return self.policy == "fail"
-
-    def refusals(self) -> ErrorPolicy:
-        """The policy as the sources want it."""
-        return ErrorPolicy(self.fails, self.write if self._file is not None else None)
-
-    def keep(self, line: Callable[[], str]) -> None:
-        """Write a letter if the policy has a file."""
-        if self._file is not None:
-            self.write(line())
+AHEAD = 64
+"""Graphs of files are run when so many have been read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,46 +340,59 @@ class Replay:
 
     def _replay(self, sink: EventSink, progress: Progress) -> None:
         sources, pipeline, origins = self.sources, self.pipeline, self.origins
-        sample = self._sample
         at_once = live(sources.paths)
         behind = ReadSoFar(resolve(sources.paths, sources.options.mappings)) if progress.shown else None
-        ahead = 0 if at_once else AHEAD
-        count = 0
+        ahead = 1 if at_once else AHEAD
+        count = waiting = 0
         try:
-            for item in sources.items():
+            for item in sources.runs():
+                graph = item.last if isinstance(item, GraphRun) else item
                 if behind is not None:
-                    behind.passed(item)
+                    behind.passed(graph)
                 if isinstance(item, Mark):
                     origins.passed(item)
                     if item.error is not None:
                         self._write(sink)  # its letters come before this one
                         sources.refusals.take(item.error, item.content)
                     continue
-                count += 1
-                self._graph = graph = item
-                clock = pipeline.clock
-                if clock is None:
-                    clock = sources.clock
-                    assert clock is not None
-                    pipeline.begin(clock)
-                origins.note(graph)
-                pipeline.place = graph
-                pipeline.take(graph.time, graph.triples)
-                if not sample.full:
-                    sample.add(graph.time, graph.triples)
-                if not count & ahead:
+                if isinstance(item, GraphRun):
+                    waiting += len(item.times)
+                    self._take_run(item)
+                else:
+                    waiting += 1
+                    self._take(item)
+                if waiting >= ahead:
+                    count, waiting = count + waiting, 0
                     self._write(sink)
                     if at_once:
                         sink.flush()
-                if behind is not None and not count & 63:  # what it shows is worth counting
-                    time, events = clock.text(graph.time), pipeline.events_so_far()
-                    progress.update(count, events, time, behind.done, behind.total)
+                    if behind is not None and pipeline.clock is not None:  # what it shows is worth counting
+                        time, events = pipeline.clock.text(graph.time), pipeline.events_so_far()  # type: ignore[arg-type]  # a graph has one
+                        progress.update(count, events, time, behind.done, behind.total)
         except DataError:
             if not self._running:  # an error of the sources: what was closed before is told
                 self._write(sink)
             raise
         pipeline.close_all()
         self._write(sink)
+
+    def _take(self, graph: TimedGraph) -> None:
+        pipeline, sample = self.pipeline, self._sample
+        self._graph = graph
+        if pipeline.clock is None:
+            assert self.sources.clock is not None
+            pipeline.begin(self.sources.clock)
+        self.origins.note(graph)
+        pipeline.take(graph.time, graph.triples)
+        if not sample.full:
+            sample.add(graph.time, graph.triples)
+
+    def _take_run(self, run: GraphRun) -> None:
+        if self._sample.full and self.pipeline.accept_run(run.times, run.graphs):
+            self.origins.note_run(run)
+            return
+        for graph in run.items():
+            self._take(graph)
 
     def _write(self, sink: EventSink) -> None:
         """Run what is closed; write its events."""

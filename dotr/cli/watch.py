@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import click
 
+from dotr.cli.dead_letters import DeadLetters
 from dotr.cli.options import jump_option, lateness_options, output_options, reading, source_options
 from dotr.cli.query import json_row, query_text
-from dotr.cli.run import DeadLetters, Replay, Telling, chosen_format, outputs_apart
+from dotr.cli.run import Replay, Telling, chosen_format, outputs_apart
 from dotr.core.deployment import Deployment
 from dotr.core.lasting_model import LastingModel
 from dotr.core.pipeline import Pipeline

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from heapq import heappop, heappush
-from operator import itemgetter
+from operator import itemgetter, lt
 from typing import Any, TypeAlias
 
 from dotr.core.ahead import Ahead
@@ -95,6 +95,25 @@ class OpenInstants:
             self._pending[time].append(graph)
         else:
             self._await(time, [graph])
+
+    def accept_run(self, times: Sequence[Time], graphs: Sequence[Part]) -> bool:
+        """Take many graphs at once, if each is the first of an instant of its own behind the open one, none
+        too far ahead; else False, and none was taken.
+        """
+        latest, newest = self.latest, self._newest
+        if not newest or not self._in_order or self.bound != latest or latest is None:
+            return False
+        if not latest < times[0] or times[-1] - latest > self._stride:
+            return False
+        if not all(map(lt, times, times[1:])):
+            return False
+        *taken, last = [[graph] for graph in graphs]
+        self._due.append((latest, newest))
+        self._due += zip(times, taken, strict=False)
+        self._newest = last
+        self.latest = self.bound = times[-1]
+        self.graphs += len(graphs)
+        return True
 
     def _is_refused(self, latest: Time, time: Time, graph: Part) -> bool:
         """Whether a graph lies too far ahead; `on_refused` is called with it."""

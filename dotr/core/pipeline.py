@@ -239,6 +239,10 @@ class Pipeline:
         """
         self._open.accept(time, graph)
 
+    def accept_run(self, times: Sequence[Time], graphs: Sequence[Part]) -> bool:
+        """As `accept` for many graphs, none a message, or False: then none was taken; see OpenInstants."""
+        return self._open.accept_run(times, graphs)
+
     def drain(self) -> Iterator[Emission]:
         """Run the instants that are closed and have not run yet, in time order; the events of each that has
         some.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from decimal import Decimal
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from dotr.expressions.operators import COMPARISONS, Truth, effective, equal
 from dotr.rdf.terms import FALSE, TRUE, Term
@@ -186,6 +186,18 @@ def computed_threshold(comparison: str, valuer: Valuer, constant: Term) -> Condi
         return value is not None and passes(value)
 
     return holds
+
+
+def promoted(constant: Term) -> tuple[Any, frozenset[type]]:
+    """A number, and the types of the values that it is compared with as it stands."""
+    exact: Any = values[constant]
+    if isinstance(exact, (int, Decimal)):
+        return exact, _EXACT
+    return exact, _DOUBLE if exact == exact else frozenset()
+
+
+_EXACT: Final = frozenset((int, Decimal))
+_DOUBLE: Final = frozenset((float,))
 
 
 def passing(comparison: str, constant: Term) -> Callable[[Any], bool]:

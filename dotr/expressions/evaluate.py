@@ -26,7 +26,16 @@ from dotr.ir import Aggregate, Attribute, Call, Const, Exists, Expression, TimeO
 from dotr.rdf.terms import Term
 from dotr.rdf.values import EXACT, DateTime, Value, number
 
-__all__ = ["Condition", "Getter", "Leaf", "Row", "check_call", "compile_condition", "compile_expression"]
+__all__ = [
+    "Condition",
+    "Getter",
+    "Leaf",
+    "Row",
+    "check_call",
+    "compile_condition",
+    "compile_expression",
+    "threshold_of",
+]
 
 Leaf: TypeAlias = Callable[[Var | Attribute | TimeOf], Getter]
 
@@ -55,6 +64,21 @@ def check_call(function: str, arguments: int) -> str | None:
         wanted = f"{least}" if least == most else f"{least} or more" if most is None else f"{least} to {most}"
         return f"`{function}` takes {wanted} argument{'' if wanted == '1' else 's'}, not {arguments}"
     return None
+
+
+def threshold_of(condition: Expression) -> tuple[str, Var, Term] | None:
+    """(comparison, variable, number) of a condition that compares a variable with a number, else None."""
+    match condition:
+        case Call("=" | "<" | ">" | "<=" | ">=" as operator, (Var() as variable, Const(term))) if _is_number(
+            term
+        ):
+            return operator, variable, term
+        case Call("=" | "<" | ">" | "<=" | ">=" as operator, (Const(term), Var() as variable)) if _is_number(
+            term
+        ):
+            return MIRRORED[operator], variable, term
+        case _:
+            return None
 
 
 def compile_expression(

@@ -6,6 +6,8 @@ Method:  a named tuple a graph; every graph and mark is itself the bookmark behi
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import repeat
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from dotr.core.parts import Part
@@ -21,6 +23,8 @@ from dotr.rdf.terms import Term
 
 if TYPE_CHECKING:
     from dotr.io.tables.mapping import TableMapping
+
+_tuple = tuple.__new__  # of a named tuple's parts: its own `__new__` is a Python function
 
 CACHE = 16 * 1024 * 1024
 """Bytes of documents whose graphs are kept between the look for times and the replay."""
@@ -90,6 +94,38 @@ class Mark(NamedTuple):
 
 
 Item: TypeAlias = TimedGraph | Mark
+
+
+class GraphRun(NamedTuple):
+    """Graphs that stand in lines of one file one behind another, as columns: of each what `TimedGraph` says.
+    There is one at least, and none is a Message.
+    """
+
+    times: Sequence[Time]
+    graphs: Sequence[Part]
+    file: str
+    lines: Sequence[int]
+    ends: Sequence[int]
+
+    def items(self) -> list[TimedGraph]:
+        """Each by itself."""
+        name, how, carried = repeat(self.file), repeat("byte"), repeat("")
+        rows = zip(self.times, self.graphs, name, self.lines, how, self.ends, carried, strict=False)
+        return [_tuple(TimedGraph, row) for row in rows]
+
+    @property
+    def last(self) -> TimedGraph:
+        """The last one."""
+        return TimedGraph(self.times[-1], self.graphs[-1], self.file, self.lines[-1], "byte", self.ends[-1])
+
+
+def one_by_one(runs: Iterable[Item | GraphRun]) -> Iterator[Item]:
+    """Items, those of runs among them."""
+    for item in runs:
+        if type(item) is GraphRun:
+            yield from item.items()
+        else:
+            yield item  # type: ignore[misc]  # a graph or a mark
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
+from itertools import repeat
 from os.path import isfile
 from typing import Any, TypeAlias
 
@@ -23,7 +24,7 @@ from dotr.events import Clock, Time
 from dotr.io.decode.compression import is_packed
 from dotr.io.decode.documents import content_hash, open_document, read_bytes
 from dotr.io.error_policy import dead_letter
-from dotr.io.graphs import Bookmark, Item, TimedGraph
+from dotr.io.graphs import Bookmark, GraphRun, Item, TimedGraph
 from dotr.io.sinks import late_line
 from dotr.late import dataclass
 
@@ -63,6 +64,16 @@ class Lineage:
             self._ends[file] = end
         else:
             self._open.append((time, file, line, how, 0, end, carried))
+        if len(self._open) > self._full:
+            self._forget()
+
+    def note_run(self, run: GraphRun) -> None:
+        """As `note` for many graphs."""
+        file, ends = run.file, run.ends
+        starts = (self._ends.get(file, 0), *ends)
+        how, carried = repeat("byte"), repeat("")
+        self._open += zip(run.times, repeat(file), run.lines, how, starts, ends, carried, strict=False)
+        self._ends[file] = ends[-1]
         if len(self._open) > self._full:
             self._forget()
 

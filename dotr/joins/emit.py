@@ -18,6 +18,8 @@ from typing import Any, Protocol, assert_never
 
 from dotr.budget import Meter
 from dotr.codegen import Names, make
+from dotr.expressions.closures import passing, promoted
+from dotr.expressions.evaluate import threshold_of
 from dotr.ir import Node, Var
 from dotr.joins.access import Access
 from dotr.joins.body import Assign, BodyPattern, Check, RowFilter, item_variables
@@ -28,6 +30,7 @@ from dotr.joins.relations import Relation
 from dotr.joins.store import TripleIndex
 from dotr.joins.variables import expression_variables, nodes_variables
 from dotr.late import dataclass
+from dotr.rdf.values import values
 
 _DEEPEST = 15  # nested loops in one function
 
@@ -316,10 +319,8 @@ class CodeBlock:
                     if not (access.lacks() if isinstance(step, AntiJoin) else access.probe(step.exists)):
                         return False
                 case RowFilter():
-                    names = list(dict.fromkeys(item_variables(step)))
-                    test = positional_condition(step.condition, names, self.store.moment)
                     self._charges.expression()
-                    self.guard(f"not {self.names.bind(test, 'G')}({self._arguments(names)})")
+                    self.guard(f"not {self._condition(step)}")
                 case Check():
                     self._charges.expression()
                     values = ", ".join(self._env[name] for name in step.variables)
@@ -333,6 +334,23 @@ class CodeBlock:
                     assert_never(step)
         self._finish(plan)
         return True
+
+    def _condition(self, step: RowFilter) -> str:
+        """Source of a filter; `term < number` and its like without a call: nearly all are so."""
+        names = list(dict.fromkeys(item_variables(step)))
+        compared = threshold_of(step.condition)
+        if compared is None:
+            test = positional_condition(step.condition, names, self.store.moment)
+            return f"{self.names.bind(test, 'G')}({self._arguments(names)})"
+        operator, variable, number = compared
+        value, bind = self.local(), self.names.bind
+        constant, kinds = promoted(number)
+        order = "==" if operator == "=" else operator
+        found = f"({value} := {bind(values, 'VALUES')}[{self._env[variable.name]}])"
+        return (
+            f"({value} {order} {bind(constant, 'C')} if {found}.__class__ in {bind(kinds, 'KINDS')} "
+            f"else {bind(passing(operator, number), 'P')}({value}))"
+        )
 
     def _assign(self, step: Assign) -> None:
         names = expression_variables(step.expression)

@@ -65,11 +65,13 @@ class PlainRows:
             self._begin(head)
         names, objects = self._names, self._objects
         try:
-            rows = zip(
-                [term if term[0] == "<" else names[term] for term in parts[1::4]],
-                [term if term[0] == "<" else names[term] for term in parts[2::4]],
-                [term if term[0] == "<" else objects[term] for term in parts[3::4]],
-                strict=True,
+            rows = list(
+                zip(
+                    [term if term[0] == "<" else names[term] for term in parts[1::4]],
+                    map(names.__getitem__, parts[2::4]),  # few, and the same object each time is found sooner
+                    [term if term[0] == "<" else objects[term] for term in parts[3::4]],
+                    strict=True,
+                )
             )
         except _LeftError:
             return None
@@ -97,6 +99,8 @@ class PlainRows:
     def _named(self, name: str) -> Term:
         if name == "a":
             return RDF_TYPE
+        if name[0] == "<":
+            return name
         prefix, _, local = name.partition(":")
         iri = f"<{self._prefixes.get(prefix, '')}{local}>"
         if not _ABSOLUTE.fullmatch(iri):

@@ -11,7 +11,6 @@ import io
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
-from itertools import repeat
 from typing import IO, TYPE_CHECKING
 
 from dotr.core.parts import Part, all_triples
@@ -34,7 +33,7 @@ from dotr.io.decode.documents import (
     unreadable,
 )
 from dotr.io.decode.jelly import JellyText
-from dotr.io.decode.json_lines import Line, LineBatch, Lines, Said, line_batches, raw_lines
+from dotr.io.decode.json_lines import Line, Lines, Said, line_batches, raw_lines
 from dotr.io.decode.limits import no_memory
 from dotr.io.decode.message_logs import Carried, Message, is_message_log, split_messages
 from dotr.io.decode.parsing import parse_runs, parse_triples
@@ -43,7 +42,7 @@ from dotr.io.decode.rdf_patch import Patches, content_of
 from dotr.io.decode.sniffing import SNIFF, guess, is_jelly, line_format
 from dotr.io.error_policy import ErrorPolicy
 from dotr.io.files.taps import Headed, Originals, Tap, first_bytes, original_of, standard_input
-from dotr.io.graphs import START, Bookmark, Item, Mark, SourceOptions, TimedGraph
+from dotr.io.graphs import START, Bookmark, GraphRun, Item, Mark, SourceOptions, TimedGraph, one_by_one
 from dotr.io.message_parts import stamped_part
 from dotr.io.tables.names import is_table
 from dotr.io.timestamps import TimestampExtractor
@@ -102,12 +101,16 @@ class FileReader:
 
     def items(self) -> Iterator[Item]:
         """The graphs and marks; the mark of the end comes last. Raises DataError."""
+        return one_by_one(self.runs())
+
+    def runs(self) -> Iterator[Item | GraphRun]:
+        """As `items`, graphs that were read at once together."""
         try:
             yield from self._items()
         except MemoryError:
             yield self._refused(no_memory(self.name), b"", "whole", 0)
 
-    def _items(self) -> Iterator[Item]:
+    def _items(self) -> Iterator[Item | GraphRun]:
         mapping = self.options.mapping_for(self.file)
         table = None if mapping is None else self._table(mapping)
         if self.file == "-":
@@ -187,7 +190,7 @@ class FileReader:
         reader = DumpReader(self.name, self.options, self.ladder, self.refusals, self.bookmark)
         yield from reader.items(Headed(head, tap), format_)
 
-    def _read(self, tap: Tap, format_: Format | None) -> Iterator[Item]:
+    def _read(self, tap: Tap, format_: Format | None) -> Iterator[Item | GraphRun]:
         """Choose the reader by name, or by the first bytes where there is no name."""
         start, carried = tap.count, self.bookmark.carried
         head = b""
@@ -339,7 +342,7 @@ class FileReader:
             return self._refused(error, original_of(block, originals), how, block.end)
         return self._graph(time, part, block.line, how, block.end)
 
-    def _json_lines(self, tap: Tap, head: bytes) -> Iterator[Item]:
+    def _json_lines(self, tap: Tap, head: bytes) -> Iterator[Item | GraphRun]:
         start = tap.count - len(head)
         parser = Lines(self.name, self.options.base)
         limit = self.options.max_document
@@ -352,7 +355,8 @@ class FileReader:
                 times = None if found is None else self.ladder.own_times(_OWN_TIME, found[1])
                 if found is not None and times is not None:
                     tap.settled()
-                    yield from self._json_graphs(batch, found[0], times)
+                    self._last = times[-1]
+                    yield GraphRun(times, found[0], self.name, batch.numbers, batch.ends)
                     continue
                 lines = batch.lines()
                 for line, one in zip(lines, parser.parse(lines), strict=True):
@@ -364,14 +368,6 @@ class FileReader:
             yield self._refused(error, b"", "whole", tap.count)
             return
         yield self._ended(tap, "byte")
-
-    def _json_graphs(
-        self, batch: LineBatch, graphs: Sequence[Part], times: Sequence[Time]
-    ) -> list[TimedGraph]:
-        self._last = times[-1]
-        name, numbers, ends = repeat(self.name), batch.numbers, batch.ends
-        rows = zip(times, graphs, name, numbers, repeat("byte"), ends, repeat(""), strict=False)
-        return [_tuple(TimedGraph, row) for row in rows]
 
     def _json_line(self, line: Line, found: tuple[Part, Said] | DataError) -> Item:
         try:

@@ -29,7 +29,7 @@ from dotr.events import Clock, Time
 from dotr.io.decode.documents import format_of
 from dotr.io.error_policy import ErrorPolicy
 from dotr.io.files.reader import FileReader, graphs_alone
-from dotr.io.graphs import CACHE, START, Bookmark, Item, Mark, SourceOptions, TimedGraph
+from dotr.io.graphs import CACHE, START, Bookmark, GraphRun, Item, Mark, SourceOptions, TimedGraph, one_by_one
 from dotr.io.tables.names import mapping_for
 from dotr.io.timestamps import TimestampExtractor
 from dotr.late import dataclass
@@ -83,9 +83,13 @@ class Sources:
 
     def items(self) -> Iterator[Item]:
         """Graphs in time order, refused documents (unless refusing is fatal), and the ends of files."""
+        return one_by_one(self.runs())
+
+    def runs(self) -> Iterator[Item | GraphRun]:
+        """As `items`; graphs that one file gave at once are together."""
         files = resolve(self.paths, self.options.mappings)
         if len(files) == 1 and self._bookmark(files[0]).how != "sorted":
-            return self._reader(files[0]).items()
+            return self._reader(files[0]).runs()
         return self._replay(files)
 
     def _bookmark(self, file: str) -> Bookmark:
