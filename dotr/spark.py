@@ -20,7 +20,7 @@ from dotr.budget import BUDGET
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from dotr.batch.spark.streams import Stream
+    from dotr.batch.spark.running import Running
 
 __all__ = ["detect", "graphs", "materialize", "register", "session", "stream", "write"]
 
@@ -208,9 +208,11 @@ def stream(
     budget: int = BUDGET,
     once: bool = False,
     every: timedelta | str | None = None,
-) -> Stream:
-    """Start a query over a streaming frame: events in order, exactly once, in files named by micro-batch in
-    `out`; see stream_frames.py.
+    mode: str = "auto",
+    parallelism: int | None = None,
+) -> Running:
+    """Start a query over a streaming frame: events exactly once, in files named by micro-batch in `out`, in
+    order or detected by part on all workers (`mode`); see stream_frames.py.
     """
     from dotr.batch.spark.stream_frames import stream as run  # noqa: PLC0415  # start-up
 
@@ -231,6 +233,8 @@ def stream(
         budget=budget,
         once=once,
         every=every,
+        mode=mode,
+        parallelism=parallelism,
     )
 
 

@@ -59,7 +59,9 @@ class Detected:
 
 
 class Detecting:
-    """Owns the compiled rules of every group of a layout; runs parts, one at a time."""
+    """Owns the compiled rules of every group of a layout; runs parts, one at a time. (Parts that go on from
+    batch to batch: live_parts.py, which uses what belongs to a group.)
+    """
 
     def __init__(
         self,
@@ -74,11 +76,11 @@ class Detecting:
         self._layout = layout
         self._clock = clock
         self._program = deployment.program
-        self._reader = FactReader(deployment.program)
+        self.reader = FactReader(deployment.program)
         self._tick_facts = tick_facts
-        self._deployments = [deployment.part(group.rules) for group in layout.plan.groups]
-        self._silences = [silence(part.program, standing) for part in self._deployments]
-        self._emitters = [part.emitter for part in self._deployments]
+        self.deployments = [deployment.part(group.rules) for group in layout.plan.groups]
+        self.silences = [silence(part.program, standing) for part in self.deployments]
+        self.emitters = [part.emitter for part in self.deployments]
         self.done = Detected()
         self._left_out = LeftOut(self._overworked if treatment.forgiving else None, self._say)
         self._time: Time = 0
@@ -107,11 +109,11 @@ class Detecting:
                 continue
             self.done.parts += 1
             group, bucket_, slice_ = self._layout.owner(number)
-            emitter = self._emitters[group]
+            emitter = self.emitters[group]
             weighing = None
             keys = self._layout.plan.groups[group].keys
             if keys is not None and self._layout.cuts[group].buckets > 1:
-                weighing = Weighing(number, keys, self._reader, self._program)
+                weighing = Weighing(number, keys, self.reader, self._program)
                 part = weighing.through(part)
             for matches in self._matches(self._layout.plan.groups[group], bucket_, slice_, part):
                 if emitter.hides:
@@ -126,7 +128,7 @@ class Detecting:
         self, group: RuleComponentGroup, bucket_: int, slice_: int, rows: Iterator[FactRow]
     ) -> Iterator[Sequence[RawMatch]]:
         """The matches that one part owns, those triggered inside its slice, instant by instant."""
-        part = self._deployments[group.number]
+        part = self.deployments[group.number]
         left_out = self._left_out
         shared = group.holds and group.keys is not None and self._treatment.shared
         parts = self._layout.cuts[group.number].buckets if shared else 1
@@ -135,7 +137,7 @@ class Detecting:
         slices = self._layout.cuts[group.number].slices
         start, end = (None, None) if slices is None else slices.bounds(slice_)
         owned = start is None
-        tick_facts = self._tick_facts_of(group, bucket_)
+        tick_facts = self.tick_facts_of(group, bucket_)
         for time, facts, graph in self._instants(group, detector, start, end, rows, tick_facts):
             before = detector.dropped
             if not owned and start is not None and time >= start:
@@ -193,16 +195,16 @@ class Detecting:
                 done = heard = beginning
             beginning = None
             if stop is not None:
-                yield from self._silence(group, detector, done, heard, time, tick_facts)
-            yield time, self._reader.read(text, time), True
+                yield from self.silent(group, detector, done, heard, time, tick_facts)
+            yield time, self.reader.read(text, time), True
             done = heard = time
         if beginning is not None:
             yield beginning, {}, True
             done = heard = beginning
         if stop is not None:
-            yield from self._silence(group, detector, done, heard, detector.covering(stop) + 1, tick_facts)
+            yield from self.silent(group, detector, done, heard, detector.covering(stop) + 1, tick_facts)
 
-    def _tick_facts_of(self, group: RuleComponentGroup, bucket_: int) -> TickFacts:
+    def tick_facts_of(self, group: RuleComponentGroup, bucket_: int) -> TickFacts:
         """What the background answers alone, as far as it is of a part's keys."""
         keys, buckets = group.keys, self._layout.cuts[group.number].buckets
         if keys is None or buckets == 1:
@@ -218,7 +220,7 @@ class Detecting:
 
         return mine
 
-    def _silence(
+    def silent(
         self,
         group: RuleComponentGroup,
         detector: Detector,
@@ -228,7 +230,7 @@ class Detecting:
         tick_facts: TickFacts,
     ) -> Iterator[tuple[Time, Mapping[str, Sequence[Fact]], bool]]:
         """The ticks and points in (after, bound) that can matter; the last graph came at `heard`."""
-        silence_ = self._silences[group.number]
+        silence_ = self.silences[group.number]
         while True:
             tick = silence_.next(after, heard, bound)
             point = detector.due(bound if tick is None else tick)

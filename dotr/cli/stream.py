@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dotr.batch.micro_batches import FORMATS, MicroBatches, StreamOptions, Taken
 from dotr.batch.spark.sessions import SparkOptions
+from dotr.batch.stream_folder import DISTRIBUTED, FORMATS, StreamOptions, Taken, known_mode, known_notes
+from dotr.batch.stream_modes import AUTO, CHOICES, choose, no_clock
 from dotr.budget import BUDGET
 from dotr.cli import render
 from dotr.cli.options import (
@@ -29,6 +30,7 @@ from dotr.cli.options import (
 from dotr.cli.progress import Progress
 from dotr.cli.spark_options import asked_of_spark, spark_options
 from dotr.core.deployment import Deployment, Settings
+from dotr.events import Clock
 from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE
 from dotr.io.files.background import read_background
 from dotr.io.files.rule_texts import RuleTexts
@@ -41,8 +43,11 @@ from dotr.late import dataclass
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from dotr.batch.spark.running import Running
     from dotr.batch.spark.stream_sources import StreamSource
-    from dotr.batch.spark.streams import Stream
+
+_RULES = 10
+"""Rules whose memory is told at the end, at most."""
 
 _PLACES = {"files": ("DIR",), "kafka": ("SERVERS", "TOPIC"), "rate": ()}
 
@@ -59,7 +64,19 @@ _PLACES = {"files": ("DIR",), "kafka": ("SERVERS", "TOPIC"), "rate": ()}
 @click.option(
     "--checkpoint", type=file_name, metavar="DIR", required=True, help="Where the stream keeps its state."
 )
-@click.option("--out", type=file_name, metavar="DIR", required=True, help="The folder of the events.")
+@click.option(
+    "--out",
+    type=file_name,
+    metavar="DIR|kafka:SERVERS/TOPIC",
+    required=True,
+    help="The folder of the events, or a topic that they go to.",
+)
+@click.option(
+    "--mode",
+    type=click.Choice(CHOICES),
+    default=AUTO,
+    help="In order in one engine, or distributed: by part on all workers (default: auto, which says why).",
+)
 @click.option("--once", is_flag=True, help="Take what is there, close the last instant, and end.")
 @click.option("--every", type=micros, metavar="DUR", help="Start a batch so often (default: at once).")
 @click.option(
@@ -99,6 +116,7 @@ def command(
     places: tuple[str, ...],
     checkpoint: str,
     out: str,
+    mode: str,
     once: bool,
     every: int | None,
     most: int | None,
@@ -141,8 +159,11 @@ def command(
     given = reading(STREAM_BASE, time_path, time_unit, MAX_DOCUMENT)
     progress = Progress(not quiet and sys.stderr.isatty())
     pace = (once, None if every is None else every / 1e6)
-    wanted = _Wanted(source, places, given, options, most)
-    _run(_start(asked, wanted, deployment, (out, checkpoint), pace, progress), quiet, progress)
+    wanted = _Wanted(source, places, given, options, most, mode)
+    query = _start(asked, wanted, deployment, (out, checkpoint), pace, progress)
+    if not quiet:
+        render.note(f"{query.mode}: {'; '.join(query.reasons)}")
+    _run(query, quiet, progress)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +175,7 @@ class _Wanted:
     given: SourceOptions
     options: StreamOptions
     most: int | None
+    mode: str
 
     def open(self, spark: SparkSession) -> StreamSource:
         from dotr.batch.spark import stream_sources  # noqa: PLC0415  # start-up
@@ -174,24 +196,45 @@ def _start(
     folders: tuple[str, str],
     pace: tuple[bool, float | None],
     progress: Progress,
-) -> Stream:
+) -> Running:
+    from dotr.batch.spark import distributed, streams  # noqa: PLC0415  # start-up
+    from dotr.batch.spark.placing import parallelism  # noqa: PLC0415  # start-up
+    from dotr.batch.spark.running import Pace, State  # noqa: PLC0415  # start-up
     from dotr.batch.spark.sessions import start as start_session  # noqa: PLC0415  # start-up
-    from dotr.batch.spark.streams import Pace, start  # noqa: PLC0415  # start-up
 
-    found = wanted.open(start_session(asked))
+    spark = start_session(asked)
+    found = wanted.open(spark)
     graphs = events = 0
 
-    def tell(taken: Taken, batches: MicroBatches) -> None:
+    def tell(taken: Taken, state: State) -> None:
         nonlocal graphs, events
         graphs, events = graphs + taken.graphs, events + taken.events
-        clock, watermark = batches.pipeline.clock, batches.pipeline.watermark
-        if clock is not None and watermark is not None:
-            progress.update(graphs, events, clock.text(watermark))
+        if state.watermark:
+            progress.update(graphs, events, state.watermark, remembered=sum(state.sizes.values()))
 
-    return start(found.frame, found.read, deployment, *folders, wanted.options, Pace(*pace), tell)
+    options, states = wanted.options, streams.states_of(folders[1])
+    cores = parallelism(spark, asked.parallelism)
+    choice = choose(wanted.mode, known_mode(states), deployment, options, cores)
+    clock: Clock | None = None
+    if choice.mode == DISTRIBUTED:
+        noted = known_notes(states).get("clock")
+        clock = Clock(*noted) if noted else found.sampled()
+        if clock is None:
+            choice = no_clock(wanted.mode)
+    if clock is None:
+        query: Running = streams.start(
+            found.frame, found.read, deployment, *folders, options, Pace(*pace), tell
+        )
+    else:
+        distributed.quiet(spark)
+        query = distributed.start(
+            found.parsed(clock), deployment, *folders, options, Pace(*pace), tell, cores
+        )
+    query.reasons = choice.reasons
+    return query
 
 
-def _run(query: Stream, quiet: bool, progress: Progress) -> None:
+def _run(query: Running, quiet: bool, progress: Progress) -> None:
     before = signal.signal(signal.SIGTERM, _stopped)
     try:
         query.wait()
@@ -203,10 +246,19 @@ def _run(query: Stream, quiet: bool, progress: Progress) -> None:
         progress.clear()
         if not quiet:
             render.note(_summary(query.totals))
+            _remembered(query)
 
 
 def _stopped(_number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
+
+
+def _remembered(query: Running) -> None:
+    """How many facts each rule remembers."""
+    sizes = {rule: count for rule, count in query.state().sizes.items() if count}
+    if sizes:
+        told = [f"{rule} {count:,}" for rule, count in sizes.items()]
+        render.note(f"remembered facts: {', '.join(told[:_RULES])}{', …' if told[_RULES:] else ''}")
 
 
 def _summary(totals: Taken) -> str:

@@ -9,8 +9,9 @@ from random import Random
 
 import pytest
 
-from dotr.batch import micro_batches
-from dotr.batch.micro_batches import MicroBatches, StreamOptions
+from dotr.batch import stream_folder
+from dotr.batch.micro_batches import MicroBatches
+from dotr.batch.stream_folder import StreamOptions
 from dotr.core.deployment import Deployment
 from dotr.core.pipeline import Pipeline
 from dotr.errors import DataError, EngineError, RefusedError
@@ -84,7 +85,7 @@ class Killed(BaseException):
 
 def killing(monkeypatch: pytest.MonkeyPatch, steps: Iterator[int]) -> None:
     """From now on the writing of files is killed before or behind the steps that are counted off."""
-    write = micro_batches._write
+    write = stream_folder._write
     left = next(steps)
 
     def step(path: Path, content: bytes) -> None:
@@ -99,7 +100,7 @@ def killing(monkeypatch: pytest.MonkeyPatch, steps: Iterator[int]) -> None:
             left = next(steps)
             raise Killed
 
-    monkeypatch.setattr(micro_batches, "_write", step)
+    monkeypatch.setattr(stream_folder, "_write", step)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -207,7 +208,7 @@ def test_foreign_folders_and_lost_states_are_told(tmp_path: Path) -> None:
     states[-1].write_bytes(b"nonsense")
     with pytest.raises(EngineError, match="D5221"):
         opened(tmp_path).take(9, Clock(), [])
-    (tmp_path / "state" / micro_batches.META).unlink()
+    (tmp_path / "state" / stream_folder.META).unlink()
     with pytest.raises(EngineError, match="D5221"):
         opened(tmp_path)
 

@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 import dotr.spark
-from dotr.batch.micro_batches import StreamOptions
+from dotr.batch.spark.running import Pace
 from dotr.batch.spark.stream_sources import from_records
-from dotr.batch.spark.streams import Pace, start
+from dotr.batch.spark.streams import start
+from dotr.batch.stream_folder import StreamOptions
 from dotr.cli.main import run
 from dotr.core.deployment import Deployment
 from dotr.errors import DataError, UsageError

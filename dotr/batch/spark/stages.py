@@ -148,7 +148,7 @@ def repeated_times(times: DataFrame) -> list[Time]:
 
 def facts(instants: DataFrame, job: Shipped, clock: Clock, base: str | None = None) -> DataFrame:
     """Enrich and extract. `base` None: the graphs were written by dotr; else they are parsed as N-Triples."""
-    return instants.mapInArrow(shipped(_Extract(job, clock.unit if clock.integer else 1, base)), FACT_COLUMNS)
+    return instants.mapInArrow(shipped(Extract(job, clock.unit if clock.integer else 1, base)), FACT_COLUMNS)
 
 
 def first_accepted(
@@ -225,15 +225,18 @@ def noted(placed: DataFrame, job: Shipped, format_: str, clock: Clock) -> DataFr
 
 
 @dataclass(frozen=True, slots=True)
-class _Extract:
+class Extract:
+    """Instants (time in `unit` µs, graphs) to facts; `base` as in `facts`."""
+
     shipped: Shipped
     unit: int
     base: str | None
 
     def __call__(self, batches: Batches) -> Batches:
-        return told(lambda: fact_batches(self._rows(batches)))
+        return told(lambda: fact_batches(self.rows(batches)))
 
-    def _rows(self, batches: Batches) -> Iterator[FactRow]:
+    def rows(self, batches: Batches) -> Iterator[FactRow]:
+        """Rows of facts, and what else is to be told."""
         worker = self.shipped.worker()
         letters: list[FactRow] = []
         instants = self._instants(batches)

@@ -11,10 +11,14 @@ from datetime import timedelta
 from os import PathLike, fspath
 from typing import TYPE_CHECKING
 
-from dotr.batch.micro_batches import FORMATS, StreamOptions
+from dotr.batch.spark import distributed, placing
 from dotr.batch.spark.dataframe import clock_of_frame, graphs_of
+from dotr.batch.spark.distributed import Graphs
 from dotr.batch.spark.given import Rules, deployed
-from dotr.batch.spark.streams import Pace, Stream, graph_reader, not_streaming, start
+from dotr.batch.spark.running import Pace, Running
+from dotr.batch.spark.streams import graph_reader, not_streaming, start, states_of
+from dotr.batch.stream_folder import FORMATS, ORDERED, StreamOptions, known_mode
+from dotr.batch.stream_modes import choose
 from dotr.budget import BUDGET
 from dotr.core.units import check_units
 from dotr.errors import Diagnostic, UsageError
@@ -43,16 +47,21 @@ def stream(
     budget: int = BUDGET,
     once: bool,
     every: timedelta | str | None,
-) -> Stream:
+    mode: str,
+    parallelism: int | None,
+) -> Running:
     """Start a query over `log`, a streaming frame with the columns `time` and `graph` as `detect` wants them.
 
     `out`: the folder of the events, one file a micro-batch that has some; `checkpoint`: the folder of Spark's
     checkpoint and of the engine's states. `lateness`: how much out of order the stream may be. `late`:
     "drop", "fail", or "keep" in `out/_late`; `on_error`: "fail", "skip", or "keep" in `out/_letters`. `once`:
     take what is there, close the last instant when `wait` is called, and end; else a micro-batch `every` so
-    often.
+    often. `mode`: "ordered" (one engine, the bytes of `dotr run`), "distributed" (parts on all workers, the
+    same set of events, sorted by time, rule and id) or "auto": `mode` and `reasons` of the result say which
+    it is, and why. `parallelism`: tasks at once, where Spark does not know.
 
     Raises ProgramError, DataError (background), UsageError D4122, D4123, D4129 (no stream), D4309 (Connect),
+    UsageError D4311 (cannot be distributed),
     RefusedError D5001, D5220 (the checkpoint belongs to other rules), EngineError D5221.
     """
     if not log.isStreaming:
@@ -71,5 +80,14 @@ def stream(
         format_, duration(lateness), late, on_error, None if max_jump is None else duration(max_jump)
     )
     pace = Pace(once, None if every is None else duration(every) / 1e6)
-    read = graph_reader(clock, base or STREAM_BASE, on_error)
-    return start(graphs_of(log, clock), read, deployment, fspath(out), fspath(checkpoint), options, pace)
+    home, cores = fspath(checkpoint), placing.parallelism(log.sparkSession, parallelism)
+    choice = choose(mode, known_mode(states_of(home)), deployment, options, cores)
+    graphs, found = graphs_of(log, clock), base or STREAM_BASE
+    if choice.mode == ORDERED:
+        read = graph_reader(clock, found, on_error)
+        running: Running = start(graphs, read, deployment, fspath(out), home, options, pace)
+    else:
+        source = Graphs(graphs, clock, found)
+        running = distributed.start(source, deployment, fspath(out), home, options, pace, cores=cores)
+    running.reasons = choice.reasons
+    return running

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 from dotr.batch.locations import is_remote, plain_path
 from dotr.batch.log_splits import LogListing
-from dotr.batch.spark.failures import mended, shipped
+from dotr.batch.spark.distributed import Graphs
+from dotr.batch.spark.failures import Work, mended, shipped
 from dotr.batch.spark.read_tasks import READ_COLUMNS, ReadContents, ReadLines
 from dotr.batch.spark.remote_logs import FindClocks
 from dotr.batch.spark.streams import Batch, Reader, graph_reader, read_rows
@@ -28,15 +29,22 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _FILE = "path string, modificationTime timestamp, length bigint, content binary"
+_SAMPLE = 16
+"""Documents that are looked at for how a stream writes time, at most."""
+
 _XSD_INTEGER = "http://www.w3.org/2001/XMLSchema#integer"
 
 
 @dataclass(frozen=True, slots=True)
 class StreamSource:
-    """A streaming frame, and how its batches become graphs."""
+    """A streaming frame, and how its batches become graphs: `read` in the driver, `parsed` on all workers,
+    where how the stream writes time is known. `sampled` looks at what is there now for that; None: nothing.
+    """
 
     frame: DataFrame
     read: Reader
+    sampled: Callable[[], Clock | None]
+    parsed: Callable[[Clock], Graphs]
 
 
 def files(
@@ -51,15 +59,25 @@ def files(
     suffixes = ",".join("".join(f"[{c}{c.upper()}]" if c.isalpha() else c for c in end) for end in SUFFIXES)
     reader = spark.readStream.format("binaryFile").schema(_FILE)
     reader = reader.option("recursiveFileLookup", "true")
-    reader = reader.option("pathGlobFilter", f"*{{{suffixes}}}{{,.[gG][zZ]}}")
+    pattern = f"*{{{suffixes}}}{{,.[gG][zZ]}}"
+    reader = reader.option("pathGlobFilter", pattern)
     if most is not None:
         reader = reader.option("maxFilesPerTrigger", str(most))
-    frame = reader.load(place if is_remote(place) else os.path.abspath(place)).select("path", "content")
+    place = place if is_remote(place) else os.path.abspath(place)
+    frame = reader.load(place).select("path", "content")
 
     def read(batch: DataFrame, clock: Clock | None) -> Batch:
-        return _documents(batch, clock, options, policy, lambda log: ReadContents(log))
+        return _documents(batch, clock, options, policy, ReadContents)
 
-    return StreamSource(frame, read)
+    def sampled() -> Clock | None:
+        there = spark.read.format("binaryFile").schema(_FILE).option("recursiveFileLookup", "true")
+        there = there.option("pathGlobFilter", pattern)
+        oldest = there.load(place).orderBy("modificationTime", "path").limit(_SAMPLE)
+        return _first_clock(oldest, options, policy == "fail")
+
+    return StreamSource(
+        frame, read, sampled, lambda clock: _parsed(frame, clock, options, policy, ReadContents)
+    )
 
 
 def kafka(
@@ -74,19 +92,34 @@ def kafka(
         records = reader.load()
     except Exception as error:  # Py4J raises what it likes
         raise _no_kafka(error) from None
-    return from_records(records, options, policy)
+    there = spark.read.format("kafka").option("kafka.bootstrap.servers", servers).option("subscribe", topic)
+    return from_records(records, options, policy, lambda: there.load().limit(_SAMPLE))
 
 
-def from_records(records: DataFrame, options: SourceOptions, policy: str) -> StreamSource:
-    """Records as Kafka's connector gives them: topic, partition, offset, and value, a JSON line in bytes."""
-    frame = records.selectExpr(
-        "concat('kafka:', topic, '/', partition, '.jsonl') AS path", "offset AS start", "value AS content"
-    )
+def from_records(
+    records: DataFrame,
+    options: SourceOptions,
+    policy: str,
+    some: Callable[[], DataFrame] | None = None,
+) -> StreamSource:
+    """Records as Kafka's connector gives them: topic, partition, offset, and value, a JSON line in bytes.
+    `some`: a few that are there now.
+    """
+    frame = _lines(records)
 
     def read(batch: DataFrame, clock: Clock | None) -> Batch:
-        return _documents(batch, clock, options, policy, lambda log: ReadLines(log))
+        return _documents(batch, clock, options, policy, ReadLines)
 
-    return StreamSource(frame, read)
+    def sampled() -> Clock | None:
+        return None if some is None else _first_clock(_lines(some()), options, policy == "fail")
+
+    return StreamSource(frame, read, sampled, lambda clock: _parsed(frame, clock, options, policy, ReadLines))
+
+
+def _lines(records: DataFrame) -> DataFrame:
+    return records.selectExpr(
+        "concat('kafka:', topic, '/', partition, '.jsonl') AS path", "offset AS start", "value AS content"
+    )
 
 
 def rate(spark: SparkSession, rows: int) -> StreamSource:
@@ -95,7 +128,16 @@ def rate(spark: SparkSession, rows: int) -> StreamSource:
     literal = f'"%d"^^<{_XSD_INTEGER}>'
     graph = f"format_string('<urn:dotr:rate> <urn:dotr:value> {literal} .', value)"
     frame = frame.selectExpr("unix_micros(timestamp) AS time", f"{graph} AS graph")
-    return StreamSource(frame, graph_reader(Clock(integer=False), STREAM_BASE, "fail"))
+    clock = Clock(integer=False)
+    read = graph_reader(clock, STREAM_BASE, "fail")
+    return StreamSource(frame, read, lambda: clock, lambda clock: Graphs(frame, clock, STREAM_BASE))
+
+
+def _parsed(
+    frame: DataFrame, clock: Clock, options: SourceOptions, policy: str, task: Callable[[LogListing], Work]
+) -> Graphs:
+    work = task(LogListing((), clock, options, policy == "fail"))
+    return Graphs(frame.mapInArrow(shipped(work), READ_COLUMNS), clock, None)
 
 
 def _documents(
@@ -103,7 +145,7 @@ def _documents(
     clock: Clock | None,
     options: SourceOptions,
     policy: str,
-    task: Callable[[LogListing], ReadContents | ReadLines],
+    task: Callable[[LogListing], Work],
 ) -> Batch:
     """Read documents by tasks. The clock is that of the first graph of the first batch that has one."""
     fails = policy == "fail"

@@ -19,9 +19,12 @@ from typing import TYPE_CHECKING, Any
 from dotr.batch.job import split_lines
 from dotr.batch.locations import is_remote, plain_path
 from dotr.batch.log_splits import LogListing
-from dotr.batch.micro_batches import MicroBatches, StreamOptions, Taken
+from dotr.batch.micro_batches import MicroBatches
 from dotr.batch.spark import failures
+from dotr.batch.spark.kafka_out import KAFKA, sender
 from dotr.batch.spark.read_tasks import READ_COLUMNS, ReadRows
+from dotr.batch.spark.running import Pace, Running, State, Tell, untold
+from dotr.batch.stream_folder import ORDERED, StreamOptions
 from dotr.core.deployment import Deployment
 from dotr.errors import Diagnostic, DotrError, UsageError
 from dotr.events import Clock, Time
@@ -30,10 +33,6 @@ from dotr.rdf.terms import Triple
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from pyspark.sql.streaming.query import StreamingQuery
-
-_LOOK = 1
-"""Seconds between two looks at whether a query has ended."""
 
 
 @dataclass(slots=True)
@@ -49,14 +48,6 @@ Reader = Callable[["DataFrame", "Clock | None"], Batch]
 """Reads a micro-batch; how the stream writes time is given where it is known already."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """`once`: take what is there, close the last instant, and end. `every`: seconds between two batches."""
-
-    once: bool = False
-    every: float | None = None
-
-
 def start(
     frame: DataFrame,
     read: Reader,
@@ -65,12 +56,27 @@ def start(
     checkpoint: str,
     options: StreamOptions,
     pace: Pace,
-    tell: Callable[[Taken, MicroBatches], None] = lambda _taken, _batches: None,
+    tell: Tell = untold,
 ) -> Stream:
     """Start a query over a streaming frame. `tell` is called behind every batch.
 
     Raises UsageError D4129, D4309, RefusedError D5001, D5220, EngineError D5221.
     """
+    check(frame, out, checkpoint)
+    failures.install()
+    home = plain_path(checkpoint)
+    send = sender(frame.sparkSession, out, options.format_)
+    batches = MicroBatches(deployment, folder_of(out, checkpoint), states_of(checkpoint), options, send)
+    stream = Stream(batches, read, tell, pace)
+    writer = frame.writeStream.foreachBatch(stream.take).option(
+        "checkpointLocation", os.path.abspath(os.path.join(home, "spark"))
+    )
+    stream.query = pace.apply(writer).start()
+    return stream
+
+
+def check(frame: DataFrame, out: str, checkpoint: str) -> None:
+    """Raise UsageError D4129 for a frame that is no stream, D4309 over Connect, D4127 for a remote folder."""
     if not frame.isStreaming:
         raise not_streaming()
     if type(frame).__module__.startswith("pyspark.sql.connect"):
@@ -84,7 +90,7 @@ def start(
                 hint="run it with spark-submit; `detect` and `materialize` work over Connect",
             )
         )
-    for place in (out, checkpoint):
+    for place in (checkpoint,) if out.startswith(KAFKA) else (out, checkpoint):
         if is_remote(place):
             raise UsageError(
                 Diagnostic(
@@ -93,19 +99,16 @@ def start(
                     hint="the driver writes events and state itself: give a folder that it can open",
                 )
             )
-    failures.install()
-    home = plain_path(checkpoint)
-    batches = MicroBatches(deployment, plain_path(out), os.path.join(home, "dotr"), options)
-    stream = Stream(batches, read, tell, pace)
-    writer = frame.writeStream.foreachBatch(stream.take).option(
-        "checkpointLocation", os.path.abspath(os.path.join(home, "spark"))
-    )
-    if pace.once:
-        writer = writer.trigger(availableNow=True)
-    elif pace.every is not None:
-        writer = writer.trigger(processingTime=f"{pace.every} seconds")
-    stream.query = writer.start()
-    return stream
+
+
+def states_of(checkpoint: str) -> str:
+    """Where dotr's own state of a stream is."""
+    return os.path.join(plain_path(checkpoint), "dotr")
+
+
+def folder_of(out: str, checkpoint: str) -> str:
+    """The folder of what a stream writes; beside its state where events go to Kafka."""
+    return os.path.join(states_of(checkpoint), "out") if out.startswith(KAFKA) else plain_path(out)
 
 
 def not_streaming() -> UsageError:
@@ -116,22 +119,15 @@ def not_streaming() -> UsageError:
     )
 
 
-class Stream:
-    """Owns a running query. `totals` says what came and went so far in this process."""
+class Stream(Running):
+    """Owns a running query and its engine."""
 
-    query: StreamingQuery
+    mode = ORDERED
 
-    def __init__(
-        self,
-        batches: MicroBatches,
-        read: Reader,
-        tell: Callable[[Taken, MicroBatches], None],
-        pace: Pace,
-    ) -> None:
+    def __init__(self, batches: MicroBatches, read: Reader, tell: Tell, pace: Pace) -> None:
+        super().__init__(tell, pace)
         self.batches = batches
-        self.totals = Taken(-1)
-        self._read, self._tell, self._pace = read, tell, pace
-        self._error: DotrError | None = None
+        self._read = read
 
     def take(self, frame: DataFrame, number: int) -> None:
         """Spark's callback."""
@@ -142,57 +138,16 @@ class Stream:
             self._error = error
             raise RuntimeError(failures.crossing(error)) from None
 
-    def _add(self, taken: Taken) -> None:
-        totals = self.totals
-        totals.number = taken.number
-        totals.graphs += taken.graphs
-        totals.events += taken.events
-        totals.late += taken.late
-        totals.refused += taken.refused
-        self._tell(taken, self.batches)
+    def _close(self) -> None:
+        closed = self.batches.close()
+        if closed is not None:
+            self._add(closed)
 
-    def wait(self, timeout: float | None = None) -> bool:
-        """Wait for the end of the query; whether it came. A query that runs once closes its last instant
-        then. Raises what ended the query otherwise, as dotr's own error.
-        """
-        waited = 0
-        try:
-            while not self.query.awaitTermination(_LOOK):  # short looks, so that Ctrl-C is heard
-                waited += _LOOK
-                if timeout is not None and waited >= timeout:
-                    return False
-        except DotrError:
-            raise
-        except Exception as error:  # Py4J raises what it likes
-            raise self._error or failures.mended(error) from None
-        if self._pace.once:
-            closed = self.batches.close()
-            if closed is not None:
-                self._add(closed)
-        return True
-
-    def stop(self) -> None:
-        """End the query; what its last complete batch wrote stands, and it can be started again."""
-        self.query.stop()
-
-    def progress(self) -> dict[str, Any]:
-        """The last micro-batch as Spark tells it, and beside it what the engine knows: the watermark, and how
-        many facts each rule remembers.
-        """
-        last = self.query.lastProgress
+    def state(self) -> State:
+        """As the engine knows it."""
         clock, pipeline = self.batches.pipeline.clock, self.batches.pipeline
-        known: dict[str, Any] = {
-            "batch": self.totals.number,
-            "graphs": self.totals.graphs,
-            "events": self.totals.events,
-            "late": self.totals.late,
-            "refused": self.totals.refused,
-            "state": pipeline.sizes(),
-        }
-        if clock is not None and pipeline.watermark is not None:
-            known["watermark"] = clock.text(pipeline.watermark)
-        rate = None if last is None else dict(last).get("processedRowsPerSecond")
-        return {**known, "rows_per_second": rate}
+        known = clock is not None and pipeline.watermark is not None
+        return State(clock.text(pipeline.watermark) if known else "", pipeline.sizes())  # type: ignore[union-attr, arg-type]  # known
 
 
 def graph_reader(clock: Clock, base: str, policy: str) -> Reader:

@@ -52,6 +52,21 @@ PAGES: Final = (
         "ENTAILMENT rdfs",
     ),
     _page(
+        "D4311",
+        "a stream that cannot be distributed",
+        "By part on all workers run programs without HOLD, ISTREAM, DSTREAM and .lars files, where late\n"
+        "graphs and dead letters are not kept. Everything else is run in order, by one engine.",
+        "dotr stream fire.dotr … --mode distributed --late keep",
+        "dotr stream fire.dotr … --late keep # ordered, and says why",
+    ),
+    _page(
+        "D4312",
+        "a topic that events cannot go to",
+        "`--out kafka:SERVERS/TOPIC` names the brokers and the topic; events go there as JSON lines.",
+        "dotr stream fire.dotr … --out kafka:alarms",
+        "dotr stream fire.dotr … --out kafka:host:9092/alarms",
+    ),
+    _page(
         "D5220",
         "the checkpoint of another stream",
         "What a stream remembers belongs to its rules, its background, its lateness and the form of its\n"

@@ -1,0 +1,415 @@
+"""A distributed stream: instants gathered by Spark, extracted by all workers, detected part by part.
+
+Place:   `dotr stream` and `dotr.spark.stream`, where stream_modes.py chooses it.
+Method:  withWatermark → group by instant (append: an instant leaves when it is closed) → extract → by part,
+         transformWithState (part_processor.py) → the events of a batch, sorted by (time, rule, id), in a file
+         named by its number. The watermark lies behind the lateness by one more, so that the last instant is
+         open as it is in `dotr run`. The stream is closed by a row of its own behind the last instant, in a
+         folder of the checkpoint that is a second source.
+Why not: one state for all. It would be one engine, with Spark around it.
+Bad input: D4311 · D5220 · D5221, and what workers tell (failures.py).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dotr.batch.arrow_batches import ROWS
+from dotr.batch.extracting import Treatment
+from dotr.batch.fact_rows import APART, LETTER, REFUSED, FactRow
+from dotr.batch.job import Shipped, make_job, ship
+from dotr.batch.live_parts import marks_of, merged
+from dotr.batch.locations import plain_path
+from dotr.batch.spark import failures
+from dotr.batch.spark.failures import Batches, crossing, shipped, told
+from dotr.batch.spark.kafka_out import Send, sender
+from dotr.batch.spark.part_processor import OUT_COLUMNS, EventTime, PartProcessor, Task
+from dotr.batch.spark.placing import parallelism
+from dotr.batch.spark.running import Pace, Running, State, Tell, untold
+from dotr.batch.spark.stages import Extract
+from dotr.batch.spark.streams import check, folder_of, states_of
+from dotr.batch.stream_folder import (
+    DISTRIBUTED,
+    StreamFolder,
+    StreamOptions,
+    Taken,
+    batch_name,
+)
+from dotr.batch.stream_modes import slots, stream_layout
+from dotr.core.deployment import Deployment
+from dotr.core.units import check_units
+from dotr.errors import DataError, Diagnostic, DotrError
+from dotr.events import Clock, Time
+from dotr.io.arrow_columns import column
+from dotr.io.decode.parquet import missing
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+_SHIFT: Time = 10**17
+"""µs: integer times may be 0 or less, and Spark drops what is not after 1970."""
+
+_ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_SLOTTED = pa.schema(
+    [("slot", pa.int64()), ("part", pa.int64()), ("time", pa.int64()), ("facts", pa.string())]
+)
+_SLOT_COLUMNS = "slot bigint, part bigint, time bigint, facts string"
+_RULES_TOLD = 100
+"""Rules whose state is among the metrics that Spark observes, at most."""
+
+INPUT, OUTPUT = "dotr", "dotr_state"
+"""The names of observed metrics."""
+
+
+@dataclass(frozen=True, slots=True)
+class Graphs:
+    """A streaming frame (time: bigint in the clock's unit, or µs; graph; and maybe note, as read_tasks.py has
+    it). `base`: that of N-Triples; None where dotr wrote the graphs.
+    """
+
+    frame: DataFrame
+    clock: Clock
+    base: str | None
+
+    @property
+    def unit(self) -> int:
+        """µs."""
+        return self.clock.unit if self.clock.integer else 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Extract:
+    """Instants to facts by slot, and marks for every part."""
+
+    shipped: Shipped
+    unit: int
+    base: str | None
+    slots: Mapping[int, int]
+
+    def __call__(self, batches: Batches) -> Batches:
+        return told(lambda: self._batches(batches))
+
+    def _batches(self, batches: Batches) -> Batches:
+        times: list[int] = []
+
+        def seen() -> Batches:
+            for batch in batches:
+                if batch.num_rows:
+                    found = pc.min_max(batch.column(0)).as_py()
+                    times.extend((found["min"], found["max"]))
+                yield batch
+
+        waiting: list[FactRow] = []
+        refused = 0
+        for row in Extract(self.shipped, self.unit, self.base).rows(seen()):
+            if row[0] <= APART:
+                refused += row[0] in (REFUSED, LETTER)
+                continue
+            waiting.append(row)
+            if len(waiting) >= ROWS:
+                yield self._slotted(waiting)
+                waiting = []
+        if times:
+            waiting += marks_of(self.slots, min(times) * self.unit, max(times) * self.unit)
+        if refused:
+            yield _refused(refused)
+        if waiting:
+            yield self._slotted(waiting)
+
+    def _slotted(self, rows: Sequence[FactRow]) -> pa.RecordBatch:
+        parts, times, texts = zip(*rows, strict=True)
+        columns = ([self.slots[part] for part in parts], parts, times, texts)
+        arrays = [column(values, field.type) for values, field in zip(columns, _SLOTTED, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, schema=_SLOTTED)
+
+
+def _refused(count: int) -> pa.RecordBatch:
+    """How many graphs are left out, for a group of its own."""
+    return pa.RecordBatch.from_pylist(
+        [{"slot": REFUSED, "part": REFUSED, "time": count, "facts": ""}], schema=_SLOTTED
+    )
+
+
+def start(
+    graphs: Graphs,
+    deployment: Deployment,
+    out: str,
+    checkpoint: str,
+    options: StreamOptions,
+    pace: Pace,
+    tell: Tell = untold,
+    cores: int | None = None,
+) -> DistributedStream:
+    """Start a query over a streaming frame. `cores`: tasks at once, where Spark does not say.
+
+    Raises UsageError D4127, D4129, D4309, RefusedError D5001, D5220, DataError D2102.
+    """
+    check(graphs.frame, out, checkpoint)
+    failures.install()
+    send = sender(graphs.frame.sparkSession, out, options.format_)
+    places = folder_of(out, checkpoint), plain_path(checkpoint)
+    stream = DistributedStream(graphs, deployment, *places, options, pace, tell, cores, send)
+    stream.start()
+    return stream
+
+
+class DistributedStream(Running):
+    """Owns a running query, what is written of it, and what is known of its parts."""
+
+    mode = DISTRIBUTED
+
+    def __init__(
+        self,
+        graphs: Graphs,
+        deployment: Deployment,
+        out: str,
+        checkpoint: str,
+        options: StreamOptions,
+        pace: Pace,
+        tell: Tell = untold,
+        cores: int | None = None,
+        send: Send | None = None,
+    ) -> None:
+        super().__init__(tell, pace)
+        check_units(deployment.program, graphs.clock)
+        self._graphs, self._options = graphs, options
+        self._rules = [rule.name for rule in deployment.program.rules]
+        self._spark_state = os.path.abspath(os.path.join(checkpoint, "spark"))
+        self._own = os.path.abspath(states_of(checkpoint))
+        clock = graphs.clock
+        noted: dict[str, Any] = {
+            "id": secrets.token_hex(8),
+            "cores": parallelism(graphs.frame.sparkSession, cores),
+            "clock": [clock.integer, clock.unit],
+        }
+        self._folder = StreamFolder(deployment, out, self._own, options, DISTRIBUTED, noted, send)
+        noted = self._folder.noted
+        if noted["clock"] != [clock.integer, clock.unit]:
+            raise DataError(
+                Diagnostic("D2102", "this stream writes time otherwise than before", hint="--time-unit")
+            )
+        self._id, self._cores = noted["id"], noted["cores"]
+        layout = stream_layout(deployment, self._cores)
+        treatment = Treatment(forgiving=options.on_error == "skip", shared=False)
+        self._job = ship(make_job(deployment, clock, layout, treatment))
+        self._slots = slots(layout, self._cores)
+        self._event_time = EventTime(_SHIFT if clock.integer else 0)
+        self._delay = -(-options.lateness // 1000) + 1
+        self._sizes: dict[int, dict[str, int]] = {}
+        self._watermark = 0
+        self._counted: set[tuple[str, int]] = set()
+        self._ends = os.path.join(self._own, "ends")
+        os.makedirs(self._ends, exist_ok=True)
+
+    def start(self) -> None:
+        """Start the query."""
+        self.query = self._started(closing=self._is_closing())
+
+    # -- what Spark runs
+
+    def _started(self, closing: bool) -> StreamingQuery:
+        spark = self._graphs.frame.sparkSession
+        task = Task(
+            self._id,
+            self._job,
+            self._options.format_,
+            {slot: part for part, slot in self._slots.items()},
+            self._event_time,
+            closing,
+        )
+        events = self._facts().groupBy("slot")
+        found = events.transformWithStateInPandas(PartProcessor(task), OUT_COLUMNS, "Append", "EventTime")
+        writer = self._observed(found).writeStream.outputMode("append").foreachBatch(self.take)
+        with _settings(spark, self._cores):
+            return self._pace.apply(writer.option("checkpointLocation", self._spark_state)).start()  # type: ignore[no-any-return]  # the writer is untyped
+
+    def _facts(self) -> DataFrame:
+        from pyspark.sql import functions as f  # noqa: PLC0415  # start-up
+
+        graphs = self._graphs
+        spark = graphs.frame.sparkSession
+        frame = self._checked()
+        at = f.timestamp_micros(f.col("time") * f.lit(graphs.unit) + f.lit(self._event_time.shift))
+        ends = spark.readStream.schema("at bigint").json(self._ends)
+        rows = frame.select(at.alias("at"), "time", "graph").unionByName(
+            ends.selectExpr(
+                "timestamp_millis(at) AS at", "CAST(NULL AS bigint) AS time", "CAST(NULL AS string) AS graph"
+            )
+        )
+        closed = (
+            rows.withWatermark("at", f"{self._delay} milliseconds")
+            .groupBy("at")
+            .agg(f.max("time").alias("time"), f.collect_list("graph").alias("graphs"))
+        )
+        work = _Extract(self._job, graphs.unit, graphs.base, self._slots)
+        instants = closed.where("time IS NOT NULL").select("time", "graphs")
+        return instants.mapInArrow(shipped(work), _SLOT_COLUMNS)
+
+    def _checked(self) -> DataFrame:
+        """The graphs, where none is null: one in error ends the query, or is left out and counted."""
+        from pyspark.sql import functions as f  # noqa: PLC0415  # start-up
+
+        frame = self._graphs.frame
+        refused: Column = f.lit(0)
+        if "note" in frame.columns:
+            refused = f.coalesce(f.json_array_length(f.get_json_object("note", "$.letters")), f.lit(0))
+            observed = _observed(frame, refused)
+            return observed.where("time IS NOT NULL")
+        if self._options.on_error == "skip":
+            refused = f.when(f.col("time").isNull() | f.col("graph").isNull(), 1).otherwise(0)
+            return _observed(frame, refused).where("time IS NOT NULL AND graph IS NOT NULL")
+        for name in ("time", "graph"):
+            error = f.raise_error(f.lit(crossing(missing("the stream", name)))).cast(
+                frame.schema[name].dataType
+            )
+            frame = frame.withColumn(name, f.coalesce(f.col(name), error))
+        return _observed(frame, refused)
+
+    def _observed(self, found: DataFrame) -> DataFrame:
+        """What comes out, with the metrics that Spark shows in its progress: events, and facts by rule."""
+        from pyspark.sql import functions as f  # noqa: PLC0415  # start-up
+
+        sizes = f.from_json("sizes", "map<string,bigint>")
+        metrics = [f.count("id").alias("events")]
+        metrics += [
+            f.sum(f.try_element_at(sizes, f.lit(rule))).alias(f"state {rule}")
+            for rule in self._rules[:_RULES_TOLD]
+        ]
+        return found.observe(OUTPUT, *metrics)
+
+    # -- what comes of it
+
+    def take(self, frame: DataFrame, number: int) -> None:
+        """Spark's callback: the events of a batch."""
+        events: list[tuple[Time, str, str, str]] = []
+        refused = 0
+        for batch in frame.select("part", "time", "rule", "id", "line", "sizes").toArrow().to_batches():
+            for part, time, rule, id_, line, sizes in _rows(batch):
+                if sizes is None:
+                    events.append((time, rule, id_, line))
+                elif part == REFUSED:
+                    refused += time
+                else:
+                    self._sizes[part] = json.loads(sizes)
+        events.sort()
+        try:
+            self._folder.write_batch(batch_name(number), "".join([event[3] for event in events]))
+        except DotrError as error:
+            self._error = error
+            raise RuntimeError(crossing(error)) from None
+        self._watermark = self._read_watermark(f"offsets/{number}", "batchWatermarkMs") or self._watermark
+        self._add(Taken(number, events=len(events), refused=refused))
+
+    def state(self) -> State:
+        """As the parts told it."""
+        clock, text = self._graphs.clock, ""
+        if self._watermark:
+            text = clock.text(
+                self._event_time.closed(self._watermark) // self._graphs.unit * self._graphs.unit
+            )
+        return State(text, merged(self._sizes.values()))
+
+    def _looked(self) -> None:
+        """Add what Spark counted in the batches that have ended."""
+        for progress in self.query.recentProgress:
+            told: Any = progress
+            name = str(told["runId"]), int(told["batchId"])
+            observed = (told["observedMetrics"] or {}).get(INPUT)
+            if name in self._counted or observed is None:
+                continue
+            self._counted.add(name)
+            late = sum(int(o["numRowsDroppedByWatermark"]) for o in told["stateOperators"])
+            if observed["graphs"] or observed["refused"] or late:
+                refused = int(observed["refused"] or 0)
+                self._add(Taken(name[1], graphs=int(observed["graphs"] or 0), late=late, refused=refused))
+
+    # -- the end
+
+    def _close(self) -> None:
+        watermark = self._committed()
+        last = watermark + self._delay
+        if not watermark or last in self._noted_ends():
+            return  # nothing came, or the end came last
+        exact = self._graphs.clock.integer and self._graphs.unit % 1000 == 0
+        end = last + self._delay + (0 if exact else 1)
+        self._folder.write_state(f"ends/{end}.json", json.dumps({"at": end}).encode())
+        self.query = self._started(closing=True)
+        self._ended()
+
+    def _is_closing(self) -> bool:
+        """Whether an end is written that no batch has passed: the stream was killed while it was closed."""
+        return any(end > self._committed() + self._delay for end in self._noted_ends())
+
+    def _noted_ends(self) -> set[int]:
+        return {int(name.removesuffix(".json")) for name in os.listdir(self._ends) if name.endswith(".json")}
+
+    def _committed(self) -> int:
+        """The watermark (ms) behind the last batch that has ended; 0 before there is one."""
+        folder = os.path.join(self._spark_state, "commits")
+        names = os.listdir(folder) if os.path.isdir(folder) else []
+        last = max((int(name) for name in names if name.isdigit()), default=None)
+        return 0 if last is None else self._read_watermark(f"commits/{last}", "nextBatchWatermarkMs")
+
+    def _read_watermark(self, name: str, field_: str) -> int:
+        """One of Spark's notes: a version, then JSON by line."""
+        try:
+            with open(os.path.join(self._spark_state, name), encoding="utf-8") as file:
+                lines = file.read().splitlines()[1:2]
+            return int(json.loads(lines[0]).get(field_, 0)) if lines else 0
+        except (OSError, ValueError):
+            return 0
+
+
+def _rows(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
+    return zip(*(batch.column(i).to_pylist() for i in range(batch.num_columns)), strict=True)
+
+
+def _observed(frame: DataFrame, refused: Column) -> DataFrame:
+    """What comes in, with the metrics that Spark shows in its progress."""
+    from pyspark.sql import functions as f  # noqa: PLC0415  # start-up
+
+    return frame.observe(
+        INPUT,
+        f.count("graph").alias("graphs"),
+        f.max("time").alias("event_time"),
+        f.sum(refused).alias("refused"),
+    )
+
+
+def quiet(spark: SparkSession) -> None:
+    """Keep away what Spark's Python workers print of themselves; what goes wrong in them is an exception, and
+    Spark's own log is written as before.
+    """
+    java: Any = spark.sparkContext._jvm
+    java.java.lang.System.setErr(java.java.io.PrintStream(java.java.io.OutputStream.nullOutputStream()))
+
+
+@contextmanager
+def _settings(spark: SparkSession, cores: int) -> Iterator[None]:
+    """What a query takes over when it starts; the session has its own settings again behind it."""
+    wanted = {
+        "spark.sql.shuffle.partitions": str(cores),
+        "spark.sql.streaming.stateStore.providerClass": _ROCKS,
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    }
+    before = {name: spark.conf.get(name, None) for name in wanted}
+    try:
+        for name, value in wanted.items():
+            spark.conf.set(name, value)
+        yield
+    finally:
+        for name, old in before.items():
+            if old is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, old)
