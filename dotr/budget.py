@@ -24,6 +24,9 @@ BUDGET: Final = 10_000_000
 EXPRESSION: Final = 10
 """Units of one evaluated expression; a row of a loop is one."""
 
+POINT: Final = 10
+"""Units of a point of a timeline at which nothing came and which is looked at all the same."""
+
 KEPT: Final = 10
 """Units of a derived fact, or of a row that an operator makes, beside those of finding it: it is kept."""
 

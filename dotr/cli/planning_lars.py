@@ -66,10 +66,10 @@ def _tables(program: LarsProgram) -> list[dict[str, str]]:
             text = f"{name}{shown} WITHIN {window.count} FACTS OF ({counted})"
             kept = f"the last {window.count} atoms of {counted}"
             found[text] = kept if name in window.streams else f"{kept}, and of {name} what came since"
-            continue
-        length = window.duration if isinstance(window, TimeWindow) else 0
-        text = f"{name}{shown} WITHIN {duration_text(length)}" if length else name
-        found[text] = _kept(modality, length, name in scattered)
+        else:
+            length = window.duration if isinstance(window, TimeWindow) else 0
+            text = f"{name}{shown} WITHIN {duration_text(length)}" if length else name
+            found[text] = _kept(modality, length, name in scattered)
         if isinstance(literal, WindowAggregate):
             found[f"{literal.function} OVER {text}"] = "a total for each group that has an atom there"
     return [{"window": window, "keeps": keeps} for window, keeps in found.items()]

@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
-from dotr.budget import BUDGET
+from dotr.budget import BUDGET, UNLIMITED
 from dotr.core.ahead import Ahead, ahead
 from dotr.core.detect import ENGINES, Detector
 from dotr.core.emit import Emitter
@@ -46,7 +46,8 @@ class Settings:
     `materialize_all`: derive and keep what no query can reach, too. `detector`: the temporal engine's name.
     `apart`: facts travel between extraction and detection, as in a batch: each stream has its own.
     `budget`: units of work (budget.py) of an instant's Datalog, of a query at it, of what holds at a
-    point, of a rule at a trigger fact; `trigger_budget`: of the last, where that is another.
+    point, of a rule at a trigger fact; `trigger_budget`: of the last, where that is another;
+    `holding_budget`: of what holds at all points together.
     """
 
     materialize_all: bool = False
@@ -54,6 +55,7 @@ class Settings:
     apart: bool = False
     budget: int = BUDGET
     trigger_budget: int | None = None
+    holding_budget: int = UNLIMITED
 
 
 PLAIN = Settings()
@@ -147,7 +149,7 @@ class Deployment:
         """
         settings = self.settings
         budget = settings.budget if settings.trigger_budget is None else settings.trigger_budget
-        holding = settings.budget, parts
+        holding = settings.budget, parts, settings.holding_budget
         if settings.apart or self.program.lars.rules:  # which look at each stream's own facts
             return self._engine.open(self.program, clock, {}, {}, budget, on_refused, holding)
         extract = self.instants.extract

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol, TypeAlias
 
+from dotr.budget import POINT
 from dotr.events import Clock, Fact, RawMatch, Time
 from dotr.ir import Program
 from dotr.late import dataclass
@@ -61,7 +62,7 @@ class Detector(Protocol):
 
 
 Open: TypeAlias = Callable[
-    [Program, Clock, Mapping[str, str], Mapping[str, Filtered], int, RefusedTrigger, tuple[int, int]],
+    [Program, Clock, Mapping[str, str], Mapping[str, Filtered], int, RefusedTrigger, tuple[int, int, int]],
     Detector,
 ]
 """(program, clock, stream → the one whose facts it has, stream → its base and the comparison it passes, units
@@ -89,13 +90,15 @@ def _tesla(
     filtered: Mapping[str, Filtered],
     budget: int,
     on_refused: RefusedTrigger,
-    holding: tuple[int, int],
+    holding: tuple[int, int, int],
 ) -> TeslaDetector:
     timeline = None
     if program.lars.rules:
         from dotr.lars.engine import LarsEngine  # noqa: PLC0415  # start-up: most programs have no such rules
 
-        timeline = opened(program, clock, partial(LarsEngine, budget=holding[0], parts=holding[1]))
+        units, parts, in_all = holding
+        engine = partial(LarsEngine, budget=units, parts=parts, in_all=in_all)
+        timeline = opened(program, clock, engine, most=units // parts // POINT)
     return TeslaDetector(
         program,
         clock,

@@ -65,8 +65,8 @@ def kept(step: Step) -> str:
     match content:
         case LastValue():
             what = "the last fact"
-        case FactLog():
-            what = "all facts"
+        case FactLog(held=held):
+            what = "all facts, as intervals" if held else "all facts"
         case RunningTotal(function):
             what = f"a running {function}"
         case MonotonicStack():

@@ -33,6 +33,11 @@ class Position:
         """Whether its facts are found while the rules of an instant run: those of rules, and of heads."""
         return self.chained or self.held
 
+    @property
+    def bare(self) -> bool:
+        """Whether it ranges over a head itself: a fact at every point at which it holds."""
+        return self.held and " " not in self.stream
+
 
 @dataclass(frozen=True, slots=True)
 class Every:

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from dotr.budget import BUDGET, Exhausted, Meter
+from dotr.budget import BUDGET, POINT, UNLIMITED, Exhausted, Meter
 from dotr.errors import Diagnostic, EngineError
 from dotr.events import Clock, Time, Values
 from dotr.ir.lars import LarsProgram
@@ -40,6 +40,7 @@ class LarsEngine:
     `watched`: heads whose changes are reported by `evaluate`; None: all. Changes of others cost nothing.
     `budget`: units of work (budget.py) at one point, of all rules. `parts`: among how many it is shared, each
     with other keys: where no part needs more than its share, all together do not need more than the budget.
+    `in_all`: units at all points together, each of them counted as POINT more.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class LarsEngine:
         *,
         budget: int = BUDGET,
         parts: int = 1,
+        in_all: int = UNLIMITED,
     ) -> None:
         self._program, self._step, self._clock = program, step, clock
         moment = Moment()
@@ -61,16 +63,20 @@ class LarsEngine:
         builder = Builder(program, beginning // step, step, clock, moment, watched, self._meter, parts > 1)
         self._net = builder.build(strata)
         self._now = beginning // step - 1
+        self._in_all = in_all
 
     # -- a point
 
     def begin(self, point: Time) -> None:
         """Go to a point after the last one, none that is due between them: what ended leaves, what is
-        pending for it comes.
+        pending for it comes. Raises ProgramError D4011 past the budget of all points.
         """
         since, now = self._now, point // self._step
         assert now > since, "points increase"
         self._now = now
+        self._in_all -= POINT + self._meter.used
+        if self._in_all < 0:
+            raise overworked(self._program, (), Exhausted(), self._clock.text(point), self._budget)
         self._meter.open()
         net = self._net
         net.placing.now = now

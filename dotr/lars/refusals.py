@@ -48,6 +48,23 @@ def overworked(
     )
 
 
+def never_quiet(names: Collection[str], at: str, most: int) -> ProgramError:
+    """D4011 at a point, whose text is `at`: of the heads named, where any are, something happens at each of
+    more than `most` points at which nothing came.
+    """
+    heads = f" for `{'` or `'.join(names)}`" if names else ""
+    return ProgramError(
+        Diagnostic(
+            MUCH_WORK,
+            f"what holds has to be looked at at more than {most:,} points{heads} though no graph came",
+            notes=(f"it had come to {at}",),
+            hint="mend the clock of the source (--max-jump refuses such graphs), choose a longer STEP, let "
+            "the rule read ISTREAM in place of every point, or raise --budget",
+            place=f"@ {at}",
+        )
+    )
+
+
 def _makes_text(rule: LarsRule) -> bool:
     for literal in rule.body:
         match literal:

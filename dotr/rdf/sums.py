@@ -59,9 +59,11 @@ class ExactSum:
         self._counts: dict[type, int] = {}
         self._plus_inf = self._minus_inf = self._nan = 0
 
-    def add(self, term: Term | None) -> None:
-        """Count a term in; None is an error of its expression, which like a non-number leaves no total."""
-        self._change(term, 1)
+    def add(self, term: Term | None, times: int = 1) -> None:
+        """Count a term in, so many times; None is an error of its expression, which like a non-number leaves
+        no total.
+        """
+        self._change(term, times)
 
     def remove(self, term: Term | None) -> None:
         """Take out a term that was added before."""

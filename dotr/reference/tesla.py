@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, assert_never
 
 from dotr.budget import Overlong
-from dotr.errors import DataError, Diagnostic
+from dotr.errors import DataError, Diagnostic, EngineError
 from dotr.events import Clock, Fact, Match, Time
 from dotr.expressions.aggregates import summarise
 from dotr.expressions.evaluate import compile_condition, compile_expression
@@ -82,9 +82,8 @@ class LiteralDetector:
             self._first = time
         found: dict[int, list[Match]] = {}
         composites: dict[str, list[Fact]] = {}
-        if self._timeline is not None and (passed := self._timeline.passed(time)):
-            for rule in self._rules:
-                rule.see_held(passed)
+        if self._timeline is not None and (passed := self._timeline.catch_up(time)):
+            self._pass_over(passed, left_out)
         sees = [graph or any(_is_due(o, time, facts) for o in seen) for seen in self._occasions]
         for index, rule in enumerate(self._rules):
             if sees[index]:
@@ -112,6 +111,23 @@ class LiteralDetector:
         if self._timeline is not None:
             self._timeline.end()
         return [match for index in sorted(found) for match in found[index]]
+
+    def _pass_over(
+        self, passed: Mapping[str, Sequence[Fact]], left_out: Collection[tuple[int, Fact]]
+    ) -> None:
+        """Show the rules what held at points that were passed over. Raises EngineError D4090 where one that a
+        head triggers has a match there.
+        """
+        for rule in self._rules:
+            rule.see_held(passed)
+        for index, rule in enumerate(self._rules):
+            trigger = rule.rule.trigger
+            if isinstance(trigger, Every) or not trigger.bare:
+                continue
+            for point in dict.fromkeys(fact[0] for fact in passed.get(trigger.stream, ())):
+                matches, dropped = rule.matches(index, point, left_out)
+                if matches or dropped:
+                    raise _passed_over(rule, point)
 
     def _see_held(self, number: int, facts: Mapping[str, Sequence[Fact]], sees: list[bool]) -> None:
         """Show the rules what holds, of one layer; a change lets its rules see the instant."""
@@ -154,6 +170,17 @@ class LiteralDetector:
             else:
                 fresh.append(rule.rule.name)
         return fresh
+
+
+def _passed_over(rule: LiteralRule, point: Time) -> EngineError:
+    return EngineError(
+        Diagnostic(
+            "D4090",
+            f"rule `{rule.rule.name}` at {rule.clock.text(point)}: engine and literal reading differ",
+            notes=("literally it matches there", "engine: the point was passed over"),
+            hint="this is a bug of dotr: please report rules and input",
+        )
+    )
 
 
 def _is_due(occasion: Occasion, time: Time, facts: Mapping[str, Sequence[Fact]]) -> bool:

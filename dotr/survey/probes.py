@@ -32,6 +32,12 @@ WORK = 20_000_000
 _INSTANT, _TRIGGER = 3_000_000, 20_000
 """Units of an instant's Datalog and of a query at it, and of a rule or probe at one trigger fact."""
 
+_HOLDING = 3_000_000
+"""Units of all that holds, at all points together: some seconds, too."""
+
+_HELD = "D4011"
+"""Why a look ends that has no units left for what holds."""
+
 _COSTLY = frozenset(("D4003", "D4130", "D4132"))
 """Why instants are set aside that cost the look a whole budget."""
 
@@ -95,7 +101,7 @@ class Probes:
         seen = self._seen
 
         look = _Look(seen, first)
-        settings = Settings(budget=_INSTANT, trigger_budget=_TRIGGER)
+        settings = Settings(budget=_INSTANT, trigger_budget=_TRIGGER, holding_budget=_HOLDING)
         try:
             pipeline = Pipeline(
                 Deployment(probed, background, settings, closed=closed),
@@ -114,6 +120,9 @@ class Probes:
             pipeline.close_all()
             _drain(pipeline)
         except DotrError as error:
+            if any(found.code == _HELD for found in error.diagnostics):
+                look.cut()
+                return None
             return error
         return None
 

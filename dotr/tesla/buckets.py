@@ -21,6 +21,7 @@ from dotr.rdf.terms import Term
 from dotr.tesla.keys import B, Key
 from dotr.tesla.plan import Content, FactLog, LastValue, MonotonicStack, Ranked, RunningTotal
 from dotr.tesla.running_aggregates import JoinedTotal, Running, running
+from dotr.tesla.stretches import HeldLog, HeldTotal, merged
 from dotr.tesla.thresholds import ThresholdStack, measured
 
 
@@ -116,6 +117,47 @@ class LogKind:
         return [list(fact) for fact in bucket]
 
 
+class HeldLogKind:
+    """The bucket is what holds, point by point, as intervals; never empty."""
+
+    def nothing(self) -> HeldLog:
+        return HeldLog()
+
+    def open(self, fact: Fact) -> HeldLog:
+        return self.add(HeldLog(), fact)
+
+    def add(self, bucket: HeldLog, fact: Fact) -> HeldLog:
+        bucket.append(fact)
+        return bucket
+
+    def add_stretch(self, bucket: HeldLog, points: range, facts: Sequence[Fact]) -> None:
+        """Facts of one point at each of `points`."""
+        bucket.add_stretch(points, [fact[1] for fact in facts])
+
+    def expired(self, buckets: Iterable[tuple[Key, HeldLog]], since: Time) -> list[Key]:
+        for _, log in buckets:
+            if log.oldest < since <= log.newest:
+                log.forget(since)
+        return [key for key, log in buckets if log.newest < since]
+
+    def join(self, buckets: Sequence[HeldLog], since: Time) -> HeldLog | None:
+        live = [bucket for bucket in buckets if bucket.newest >= since]
+        if len(live) <= 1:
+            return live[0] if live else None
+        return merged(live, since)
+
+    def size(self, bucket: HeldLog) -> int:
+        return bucket.kept()
+
+    def dump(self, bucket: HeldLog) -> list[Any]:
+        return bucket.dump()
+
+    def load(self, blocks: Iterable[Sequence[Any]]) -> HeldLog:
+        bucket = HeldLog()
+        bucket.load(blocks)
+        return bucket
+
+
 class MonotonicStackKind:
     """The bucket is a stack of facts of which each older one measures more."""
 
@@ -188,13 +230,55 @@ class TotalKind:
         return bucket
 
 
+class HeldTotalKind(TotalKind):
+    """The bucket is a running aggregate of what holds, as intervals."""
+
+    def __init__(self, content: RunningTotal, clock: Clock) -> None:
+        super().__init__(content, clock)
+        self._make = self.nothing
+
+    def nothing(self) -> HeldTotal:
+        return HeldTotal(self._content.function, self._content.argument is None)
+
+    def add_stretch(self, bucket: HeldTotal, points: range, facts: Sequence[Fact]) -> None:
+        """Facts of one point at each of `points`."""
+        bucket.add_stretch(points, [self.argument(fact) for fact in facts])
+
+    def join(self, buckets: Sequence[Any], since: Time) -> HeldTotal | None:
+        live = [bucket for bucket in buckets if bucket.expire(since)]
+        if len(live) <= 1:
+            return live[0] if live else None
+        return HeldTotal.joined(live, self._content.function, self._content.argument is None)
+
+    def size(self, bucket: Any) -> int:
+        return int(bucket.kept())
+
+    def dump(self, bucket: Any) -> list[Any]:
+        return list(bucket.dump())
+
+    def load(self, entries: Iterable[Sequence[Any]]) -> HeldTotal:
+        """Of blocks; of (time, term), as snapshots had it before there were any."""
+        bucket = self.nothing()
+        given = list(entries)
+        if all(len(entry) == 4 for entry in given):
+            bucket.load(given)
+        else:
+            for time, term in given:
+                bucket.add(time, term)
+        return bucket
+
+
 def kind_of(content: Content, clock: Clock) -> BucketKind[Any]:
     """How a content is kept."""
     match content:
         case LastValue():
             return LastValueKind()
+        case FactLog(held=True):
+            return HeldLogKind()
         case FactLog() | Ranked():
             return LogKind()
+        case RunningTotal(held=True):
+            return HeldTotalKind(content, clock)
         case RunningTotal():
             return TotalKind(content, clock)
         case MonotonicStack():

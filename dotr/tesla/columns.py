@@ -17,10 +17,20 @@ from typing import Any, Generic, assert_never, cast
 from dotr.codegen import CodeSource
 from dotr.events import Clock, Fact, Time
 from dotr.ir.expressions import Attribute, Expression
-from dotr.tesla.buckets import BucketKind, TotalKind, in_order, kind_of, own_condition, own_getter
+from dotr.tesla.buckets import (
+    BucketKind,
+    HeldLogKind,
+    HeldTotalKind,
+    TotalKind,
+    in_order,
+    kind_of,
+    own_condition,
+    own_getter,
+)
 from dotr.tesla.conditions import conjunction
 from dotr.tesla.keys import B, Key, KeyIndex, PartialKey, equality_class
 from dotr.tesla.plan import ColumnSpec, FactLog, LastValue, MonotonicStack, Ranked, RunningTotal
+from dotr.tesla.stretches import HeldLog, Stretch
 from dotr.tesla.thresholds import Threshold, write_size
 
 _HIGHEST = 10**80
@@ -46,6 +56,10 @@ class Column(Generic[B]):
         self.floor = [_HIGHEST]  # the least size that a rule that shares it takes, where it is Ranked
         self.key_of: Callable[[Fact], PartialKey] = _key_function(spec.keys, clock)
         self.insert: Callable[[Sequence[Fact]], None] = self._compile_insert()
+        condition = conjunction(spec.filters)
+        self._passes: Callable[[Fact], bool] = (
+            (lambda _: True) if condition is None else own_condition(condition, clock)
+        )
 
     def lower(self, threshold: Threshold) -> None:
         """A rule with this threshold shares it, too. Before the first fact."""
@@ -76,6 +90,24 @@ class Column(Generic[B]):
             for fact in self.kind.dump(bucket)
         )
 
+    def pass_over(self, stretch: Stretch) -> None:
+        """Take what held at points that were passed over. O(atoms), however many points there are."""
+        facts: list[Fact] = [(stretch.points[-1], values, 0, "") for values in stretch.atoms]
+        kind = self.kind
+        if not isinstance(kind, HeldLogKind | HeldTotalKind):
+            self.insert(facts)  # only the latest counts
+            return
+        found: dict[PartialKey, list[Fact]] = {}
+        for fact in facts:
+            if self._passes(fact):
+                found.setdefault(self.key_of(fact), []).append(fact)
+        for key, of_key in found.items():
+            known = self.index.exact(key)
+            bucket: Any = kind.nothing() if known is None else known
+            kind.add_stretch(bucket, stretch.points, of_key)
+            if known is None and self.index.put(key, bucket):
+                self._tell()
+
     def sweep(self, now: Time) -> None:
         """Drop what lies further back than the retention."""
         for key in self.kind.expired(self.index.items(), now - self.retention):
@@ -83,6 +115,13 @@ class Column(Generic[B]):
 
     def consume(self, facts: Collection[Fact]) -> None:
         """Take facts out of a log. Cost: a look-up and a shift each, or one pass where many share a key."""
+        if isinstance(self.kind, HeldLogKind):
+            for fact in facts:
+                log = cast("HeldLog", self.index.exact(self.key_of(fact)))
+                log.remove(fact)
+                if not log.blocks:
+                    self.index.remove(cast("Key", self.key_of(fact)))
+            return
         by_key: dict[PartialKey, list[Fact]] = {}
         for fact in facts:
             by_key.setdefault(self.key_of(fact), []).append(fact)
@@ -106,6 +145,8 @@ class Column(Generic[B]):
 
     def dump(self) -> dict[str, list[Any]]:
         """What is inside as a plain value that shares nothing with it: facts, or totals by key."""
+        if isinstance(self.kind, HeldLogKind):
+            return {"held": [[_plain_key(key), self.kind.dump(b)] for key, b in self.index.items()]}
         if isinstance(self.kind, TotalKind):
             return {"totals": [[_plain_key(key), self.kind.dump(b)] for key, b in self.index.items()]}
         return {"facts": [fact for _, bucket in self.index.items() for fact in self.kind.dump(bucket)]}
@@ -115,8 +156,8 @@ class Column(Generic[B]):
 
         Those may have held other facts, each what its own rules could still ask for: the union serves all.
         """
-        if isinstance(self.kind, TotalKind):
-            for key, entries in dumps[0]["totals"]:
+        if isinstance(self.kind, TotalKind) or (isinstance(self.kind, HeldLogKind) and "held" in dumps[0]):
+            for key, entries in dumps[0]["totals" if isinstance(self.kind, TotalKind) else "held"]:
                 self.index.put(key if isinstance(key, str) else tuple(key), self.kind.load(entries))
             self._tell()
             return

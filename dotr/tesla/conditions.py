@@ -13,6 +13,7 @@ from functools import reduce
 
 from dotr.expressions.functions import makes_text
 from dotr.ir.expressions import Attribute, Call, Const, Expression, TimeOf, Var
+from dotr.ir.rules import Rule, Summarise
 from dotr.rdf.terms import TRUE, XSD_FLOAT
 
 NOW = "NOW()"
@@ -52,6 +53,30 @@ def names(expression: Expression) -> frozenset[str]:
             return found | {NOW} if function == "NOW" else found
         case _:
             return frozenset()
+
+
+def looks_at_time(expression: Expression, own: str) -> bool:
+    """Whether it looks at `own.time`."""
+    match expression:
+        case TimeOf(position=position):
+            return position == own
+        case Call(arguments=arguments):
+            return any(looks_at_time(argument, own) for argument in arguments)
+        case _:
+            return False
+
+
+def tells_time(rule: Rule) -> bool:
+    """Whether it looks at `X.time`, its own or another's, or at NOW()."""
+    on = [conjunct.on for conjunct in rule.conjuncts]
+    arguments = [c.argument for c in rule.conjuncts if isinstance(c, Summarise)]
+    given = [binding.expression for binding in rule.bindings]
+    positions = [rule.trigger.name, *(c.position.name for c in rule.conjuncts)]
+    return any(
+        NOW in names(expression) or any(looks_at_time(expression, name) for name in positions)
+        for expression in (rule.where, *on, *arguments, *given)
+        if expression is not None
+    )
 
 
 def equality(part: Expression, own: str) -> tuple[Expression, Expression] | None:

@@ -18,7 +18,7 @@ from operator import itemgetter
 from typing import Any, TypeAlias
 
 from dotr.budget import BUDGET
-from dotr.errors import DataError, Diagnostic
+from dotr.errors import DataError, Diagnostic, ProgramError
 from dotr.events import Clock, Fact, Match, RawMatch, Time, in_order
 from dotr.ir.program import Program
 from dotr.late import dataclass
@@ -69,13 +69,22 @@ class TeslaDetector:
     ) -> None:
         self.program = program
         self.timeline = timeline
-        self._options = Options(clock, budget, on_refused, dict(same or {}), dict(filtered or {}))
+        self._on_refused = on_refused
+        self._options = Options(clock, budget, self._refuse, dict(same or {}), dict(filtered or {}))
         self._digests = None if digests is None else tuple(digests)
         self._first: Time | None = None
+        self._refused = 0
+        self._each_still: list[
+            tuple[list[int], list[int]]
+        ] = []  # counts, and what a still point adds to each
         self._take(self._network([0] * len(program.rules), None))
 
     def _network(self, epochs: Sequence[int], now: Time | None) -> Network:
         return Network(self.program, self._options, epochs, now)
+
+    def _refuse(self, rule: int, fact: Fact, error: ProgramError) -> None:
+        self._refused += 1
+        self._on_refused(rule, fact, error)
 
     def _take(self, network: Network) -> None:
         self.network = network
@@ -174,10 +183,10 @@ class TeslaDetector:
         self, timeline: Timeline, time: Time, facts: Mapping[str, Sequence[Fact]], graph: bool
     ) -> list[RawMatch]:
         """An instant of a program with LARS rules, which may be a point of their timeline."""
-        for name, passed in timeline.passed(time).items():
-            if (stream := self._streams.get(name)) is not None:
-                for fill in (*stream.fills, *stream.defers):
-                    fill(passed)
+        self._pass_over(timeline, time)
+        still = timeline.stillness(time, facts, graph)
+        before = {id(counts): counts[:] for counts in self._looked_at(timeline)} if still else None
+        refused, dropped = self._refused, self.dropped
         instant = _Instant(time, facts, None if graph else due(time, self._every, facts))
         if instant.seen is None:
             known = [
@@ -215,7 +224,32 @@ class TeslaDetector:
         for fill, new in instant.deferred:
             fill(new)
         timeline.end()
+        if out or self._refused != refused or self.dropped != dropped:
+            timeline.stirred(time)
+        elif before is not None and timeline.stillness(time, facts, graph) and time % timeline.step == 0:
+            self._each_still.clear()
+            for counts in self._looked_at(timeline):
+                was = before.get(id(counts), [0] * len(counts))
+                more = [now - then for now, then in zip(counts, was, strict=True)]
+                self._each_still.append((counts, more))
+            timeline.rest()
         return out
+
+    def _pass_over(self, timeline: Timeline, time: Time) -> None:
+        """What held at points that were passed over, and what rules would have counted there."""
+        points, stretches = timeline.passed(time)
+        for name, stretch in stretches.items():
+            for column in self._streams[name].columns if name in self._streams else ():
+                column.pass_over(stretch)
+        if points:
+            for counts, each in self._each_still:
+                counts[:] = [count + points * more for count, more in zip(counts, each, strict=True)]
+
+    def _looked_at(self, timeline: Timeline) -> list[list[int]]:
+        """What the rules that heads trigger count."""
+        heads = timeline.triggers
+        groups = [group for group in self.network.connected if group.plans[0].stream in heads]
+        return [count for group in groups for count in (*group.stages.counts, group.stages.triggers) if count]
 
     def _held(self, changes: Mapping[str, Sequence[Fact]], instant: _Instant) -> None:
         """What a layer gave rules to see."""

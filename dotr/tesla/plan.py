@@ -25,7 +25,7 @@ from dotr.expressions.functions import makes_text
 from dotr.ir.expressions import Const, Expression
 from dotr.ir.rules import Absent, Between, Choose, Conjunct, Every, Rule, Selection, Summarise, Within
 from dotr.late import dataclass
-from dotr.tesla.conditions import as_own, conjunction, equality, names, parts
+from dotr.tesla.conditions import as_own, conjunction, equality, looks_at_time, names, parts
 from dotr.tesla.references import Occasion, depths
 from dotr.tesla.template import faults
 from dotr.tesla.thresholds import CARRIED, Filtered, Measure, Threshold, threshold_of
@@ -38,17 +38,22 @@ class LastValue:
 
 @dataclass(frozen=True, slots=True)
 class FactLog:
-    """All facts per key, in canonical order."""
+    """All facts per key, in canonical order. `held`: of what holds, kept as intervals."""
+
+    held: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class RunningTotal:
-    """A running aggregate per key over the last `duration`; the argument looks at the own fact only."""
+    """A running aggregate per key over the last `duration`; the argument looks at the own fact only. `held`:
+    over what holds, kept as intervals.
+    """
 
     function: str
     distinct: bool
     argument: Expression | None
     duration: Time
+    held: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +126,19 @@ class Step:
     threshold: Threshold | None = None
 
     @property
+    def held(self) -> bool:
+        """Whether its candidates are kept as intervals."""
+        return isinstance(self.column.content, FactLog) and self.column.content.held
+
+    def every_point(self, trigger: str) -> bool:
+        """Whether points at which the same holds may differ for it: it looks at their time, or leaves out the
+        fact of one of them (the trigger's is at the newest point, which is apart).
+        """
+        own = self.conjunct.position.name
+        looks = self.residual is not None and looks_at_time(self.residual, own)
+        return looks or self.itself not in (None, trigger)
+
+    @property
     def title(self) -> str:
         """For diagnostics: the conjunct as it is written."""
         name = self.conjunct.position.name
@@ -170,6 +188,7 @@ class RulePlan:
             kept = type(column.content).__name__.lower()
             keys = f" by {len(column.keys)} key(s)" if column.keys else ""
             own = f", {len(column.filters)} filter(s)" if column.filters else ""
+            own += ", as intervals" if getattr(column.content, "held", False) else ""
             rest = ", residual condition" if step.residual is not None else ""
             lines.append(
                 f"{step.conjunct.position.name}: {kept} of {column.stream}{keys}{own}{rest}, "
@@ -247,7 +266,7 @@ def _plan_step(rule: Rule, conjunct: Conjunct, source: _Sources, depth: Time) ->
     position = conjunct.position
     own, trigger = position.name, rule.trigger.name
     variables = {name: number for number, name in enumerate(position.variables)}
-    keys, tests, residual = _split(conjunct.on, own)
+    keys, tests, residual = _split(conjunct.on, own, bare=position.bare)
     size = source.threshold(position.stream)
     filters = [as_own(test, own, variables) for test in tests]
     itself = _itself(conjunct, {p.name: p.stream for p in rule.positions})
@@ -290,15 +309,19 @@ def _plan_step(rule: Rule, conjunct: Conjunct, source: _Sources, depth: Time) ->
 
 
 def _split(
-    on: Expression | None, own: str
+    on: Expression | None, own: str, bare: bool
 ) -> tuple[list[tuple[Expression, Expression]], list[Expression], list[Expression]]:
-    """(equations that index, parts about the candidate alone, the rest)."""
+    """(equations that index, parts about the candidate alone, the rest). `bare`: facts of a head are kept as
+    intervals, by what they are and not by when.
+    """
     keys: list[tuple[Expression, Expression]] = []
     filters: list[Expression] = []
     residual: list[Expression] = []
     for part in parts(on):
         key = equality(part, own)
-        if names(part) <= {own} and not makes_text(part):
+        if bare and looks_at_time(part, own):
+            residual.append(part)
+        elif names(part) <= {own} and not makes_text(part):
             filters.append(part)
         elif key is not None:
             keys.append(key)
@@ -332,15 +355,20 @@ def _ends_at_trigger(conjunct: Conjunct, trigger: str) -> tuple[bool, bool]:
 def _content(
     conjunct: Conjunct, trigger: str, needs_log: bool, newest: bool, variables: Mapping[str, int]
 ) -> Content:
+    bare, own = conjunct.position.bare, conjunct.position.name
     if not newest or needs_log:
-        return FactLog()
+        return FactLog(held=bare)
     match conjunct:
         case Choose(selection=Selection.LAST, k=1) | Absent():
             return LastValue()
         case Summarise(window=Within(duration=duration), argument=argument) if argument is None or (
-            names(argument) <= {conjunct.position.name} and not makes_text(argument)
+            names(argument) <= {own}
+            and not makes_text(argument)
+            and not (bare and looks_at_time(argument, own))
         ):
-            own = None if argument is None else as_own(argument, conjunct.position.name, variables)
-            return RunningTotal(conjunct.function, conjunct.distinct, own, duration)
+            of = None if argument is None else as_own(argument, own, variables)
+            # one point tells of a stretch what the least, the greatest, and what is different are
+            counted = bare and conjunct.function in ("COUNT", "SUM", "AVG") and not conjunct.distinct
+            return RunningTotal(conjunct.function, conjunct.distinct, of, duration, held=counted)
         case _:
-            return FactLog()
+            return FactLog(held=bare)

@@ -261,15 +261,19 @@ def _from_newest(
 ) -> Iterator[None]:
     """A loop over candidates `x` from place `i` down to the window's start, whose body the caller writes."""
     source.line("j = i")
-    with source.block("for i in range(i - 1, -1, -1)"):
+    places = f"q{number}.backwards(i, {_every_point(scope, step)})" if step.held else "range(i - 1, -1, -1)"
+    with source.block(f"for i in {places}"):
         source.line(f"x = q{number}[i]")
         with source.block(f"if x[0] < lo{number}"):
             source.line("i += 1")
             source.line("break")
+        if step.held:
+            _listed(scope, step, "1")
         for test in tests:
             source.line(f"if {test}: continue")
         yield
-    _listed(scope, step, "j - i")
+    if not step.held:
+        _listed(scope, step, "j - i")
 
 
 def _newest_end(source: CodeSource, scope: Scope, step: Step, number: int) -> None:
@@ -302,14 +306,25 @@ def _from_oldest(source: CodeSource, scope: Scope, step: Step, number: int) -> I
     """A loop over candidates `x` from the window's start, whose body the caller writes."""
     bucket, end, tests = f"q{number}", beyond(scope, step), refusals(scope, step)
     source.line(f"i = j = {_bisect(source)}({bucket}, ({oldest(source, scope, step)},))")
-    with source.block(f"for i in range(i, len({bucket}))"):
+    places = f"{bucket}.forwards(i, {_every_point(scope, step)})" if step.held else f"range(i, len({bucket}))"
+    with source.block(f"for i in {places}"):
         source.line(f"x = {bucket}[i]")
         if end is not None:
             source.line(f"if x[0] >= {end}: break")
+        if step.held:
+            _listed(scope, step, "1")
         for test in tests:
             source.line(f"if {test}: continue")
         yield
-    _listed(scope, step, "1 + i - j")
+    if not step.held:
+        _listed(scope, step, "1 + i - j")
+
+
+def _every_point(scope: Scope, step: Step) -> bool:
+    """Whether one point of a stretch does not tell of the others."""
+    conjunct = step.conjunct
+    several = isinstance(conjunct, Choose) and conjunct.k > 1
+    return several or step.every_point(scope.trigger)
 
 
 def _listed(scope: Scope, step: Step, length: str) -> None:

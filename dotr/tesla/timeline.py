@@ -5,9 +5,10 @@ Place:   a detector holds one where its program has LARS rules, and the literal 
 Method:  language.md, "A .lars file". Facts wait for the first point that is not before them. At a point
          the layers of the program are evaluated between its composite event rules (lang/checks/layers.py), so
          that heads may read rules and rules heads. A stretch in which nothing begins or ends is passed over;
-         of heads that rules choose from themselves, and not their changes, the facts of such a stretch are
-         given all at once before the next instant, as far back as a window can look. Where a head is a
-         trigger itself, the points are stepped through at which it holds.
+         where rules choose from heads themselves, and not their changes, they get it as such before the next
+         instant, as far back as a window can look. Where a head is a trigger itself, the points are stepped
+         through at which it holds, but for stillness: once all that happened is out of reach of those rules'
+         windows, each point looks to them as the one before, so that where one has no match none has.
 """
 
 from __future__ import annotations
@@ -16,11 +17,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, Protocol, TypeAlias
 
-from dotr.errors import Diagnostic, EngineError
+from dotr.budget import UNLIMITED
+from dotr.errors import Diagnostic, EngineError, ProgramError
 from dotr.events import Clock, Fact, Time, Values
 from dotr.ir import Every, LarsProgram, Program, RelationToStream
 from dotr.late import dataclass
+from dotr.tesla.conditions import tells_time
 from dotr.tesla.references import depths
+from dotr.tesla.stretches import Stretch
 
 Changes: TypeAlias = tuple[list[Values], list[Values]]
 """The atoms of a head that began to hold, and those that ended, each in canonical order."""
@@ -47,21 +51,31 @@ OpenLars: TypeAlias = Callable[
 
 @dataclass(slots=True)
 class _Bare:
-    """How rules read a head itself. `trigger`: some rule runs for each of its facts; `memory`: how long
-    before an instant a fact can lie that is looked at.
+    """How rules read a head itself. `trigger`: some rule runs for each of its facts; `chosen`: some rule
+    looks back to them, `memory` before its trigger at most.
     """
 
     trigger: bool = False
+    chosen: bool = False
     memory: Time = 0
 
 
 class Timeline:
     """Owns what waits for a point, and the engine once the first instant is known.
 
-    `literal`: the engine wants every point, also those at which nothing changes.
+    `literal`: the engine wants every point, also those at which nothing changes. `most`: so many points are
+    looked at between two other instants.
     """
 
-    def __init__(self, program: Program, clock: Clock, open_lars: OpenLars, *, literal: bool = False) -> None:
+    def __init__(
+        self,
+        program: Program,
+        clock: Clock,
+        open_lars: OpenLars,
+        *,
+        literal: bool = False,
+        most: int = UNLIMITED,
+    ) -> None:
         self.program = program
         self._clock, self._open, self._literal = clock, open_lars, literal
         lars = program.lars
@@ -75,12 +89,23 @@ class Timeline:
         self._last: Time | None = None  # the last point that was evaluated
         self._at: Time | None = None  # the one that is being evaluated
         self._passed: Time = 0  # the last point whose facts of heads were given; with `_last`
+        self._stirred: Time = 0  # the last instant that was not as those before it; with `_last`
+        self._still = False  # whether a point of stillness had no match
+        self._most, self._silent = most, 0  # points looked at since the last instant that was none of them
+        self._asked: Time | None = None  # what `due` said last
         self._waiting: dict[str, list[tuple[Time, Values]]] = {}
         self._holding: dict[str, list[Values]] = {}  # of heads that are read themselves, at the last point
 
     def _look_at_uses(self) -> None:
+        self._reach: Time = 0  # of rules with a head as trigger, how far back they look
+        self._by_time = False  # whether one of them tells still points apart
         for rule in self.program.rules:
             depth = depths(rule)
+            if not isinstance(rule.trigger, Every) and rule.trigger.bare:
+                self._reach = max(self._reach, *depth.values())
+                self._by_time = self._by_time or (
+                    all(conjunct.position.bare for conjunct in rule.chosen) and tells_time(rule)
+                )
             for position in rule.positions:
                 if not position.held:
                     continue
@@ -90,6 +115,7 @@ class Timeline:
                 bare = self._bare.setdefault(position.stream, _Bare())
                 is_trigger = not isinstance(rule.trigger, Every) and position.name == rule.trigger.name
                 bare.trigger = bare.trigger or is_trigger
+                bare.chosen = bare.chosen or not is_trigger
                 bare.memory = max(bare.memory, depth[position.name])
 
     # -- points
@@ -108,44 +134,78 @@ class Timeline:
         if not self._literal and (changing := self._lars.due()) is not None:
             times.append(changing)
         following = min(times)
-        dense = self._dense(self._last, following)
+        dense = self._dense(following)
         found = following if dense is None else dense
-        return found if found < bound else None
+        self._asked = found if found < bound else None
+        return self._asked
 
-    def _dense(self, last: Time, following: Time) -> Time | None:
+    def _dense(self, following: Time) -> Time | None:
         """The next point before `following` at which a head is a trigger."""
-        if any(bare.trigger and self._holding.get(name) for name, bare in self._bare.items()):
-            return last + self.step if last + self.step < following else None
+        if self._still:
+            return None
+        if any(self._holding.get(name) for name in self.triggers):
+            found = self._passed + self.step
+            return found if found < following else None
         return None
 
-    def passed(self, time: Time) -> dict[str, list[Fact]]:
-        """Head → its facts at points before an instant that were passed over, for rules that choose from it;
-        before `take`. Raises EngineError D4090 where the literal reading finds a change there.
+    @property
+    def triggers(self) -> list[str]:
+        """The heads that are triggers themselves."""
+        return [name for name, bare in self._bare.items() if bare.trigger]
+
+    def stillness(self, time: Time, facts: Mapping[str, Sequence[Fact]], graph: bool) -> bool:
+        """Whether rules that heads trigger see nothing at an instant but what has held since before their
+        windows, so that all points look alike to them until something happens; before it is taken.
         """
-        if self._lars is None or (self._last is None and not self._literal):
-            return {}
-        if self._literal:
-            return self._catch_up(self._lars, time)
+        if graph or any(facts.values()):
+            self.stirred(time)
+        return self._last is not None and time - self._reach > self._stirred and not self._by_time
+
+    def stirred(self, time: Time) -> None:
+        """Something happened at an instant: a graph, a change, a match."""
+        self._stirred, self._still = time, False
+
+    def rest(self) -> None:
+        """The instant taken last was a point of stillness and had no match."""
+        self._still = True
+
+    def passed(self, time: Time) -> tuple[int, dict[str, Stretch]]:
+        """How many points of stillness before an instant were passed over, and, for rules that choose from
+        heads, what held at all that were; before `take`.
+        """
+        if self._lars is None or self._last is None:
+            return 0, {}
         step = self.step
-        found: dict[str, list[Fact]] = {}
+        found: dict[str, Stretch] = {}
         through = (time - 1) // step * step
         for name, bare in self._bare.items():
             held = self._holding.get(name)
-            if held and not bare.trigger:
+            if held and bare.chosen:
                 first = max(self._passed + step, self.point(time - bare.memory))
                 points = range(first, through + step, step)
-                found[name] = [fact for point in points for fact in _facts(point, held)]
+                if points:
+                    found[name] = Stretch(points, held)
+        many = (through - self._passed) // step if self._still else 0
         self._passed = max(self._passed, through)
-        return {name: facts for name, facts in found.items() if facts}
+        return max(0, many), found
 
     def take(self, time: Time, facts: Mapping[str, Sequence[Fact]], graph: bool) -> None:
         """Facts of an instant. Where no graph came, only changes of what lasts count."""
         if self._lars is None:
             self._start(self.point(time))
+        self._silent = self._silent + 1 if time == self._asked else 0
+        if self._silent > self._most:
+            raise self._never_quiet(time)
         for name in self._reads:
             new = facts.get(name)
             if new and (graph or name in self.program.standing):
                 self._waiting.setdefault(name, []).extend((fact[0], fact[1]) for fact in new)
+
+    def _never_quiet(self, time: Time) -> ProgramError:
+        from dotr.lars.refusals import never_quiet  # noqa: PLC0415  # start-up: it is rare
+
+        heads = [name for name in self.triggers if self._holding.get(name)]
+        return never_quiet(heads, self._clock.text(time), self._most)
 
     def events(self, rule: str, facts: Sequence[Fact]) -> None:
         """Events of a rule at the instant that was taken last."""
@@ -180,9 +240,14 @@ class Timeline:
         self._waiting.clear()
         return [(layer.before, number) for number, layer in enumerate(self.program.lars.layers)]
 
-    def _catch_up(self, lars: Lars, time: Time) -> dict[str, list[Fact]]:
-        """Evaluate the points that were passed over. Raises EngineError D4090 if anything changed there."""
+    def catch_up(self, time: Time) -> dict[str, list[Fact]]:
+        """Evaluate the points before an instant that were passed over, by the definition: head → its facts
+        there. Raises EngineError D4090 if anything changed there.
+        """
         found: dict[str, list[Fact]] = {}
+        lars = self._lars
+        if lars is None:
+            return found
         first = self._beginning if self._last is None else self._last + self.step
         for point in range(first, time, self.step):
             lars.begin(point)
@@ -215,6 +280,8 @@ class Timeline:
         assert time is not None, "begin() comes first"
         found: dict[str, list[Fact]] = {}
         for name, (began, ended) in lars.evaluate(number).items():
+            if began or ended:
+                self.stirred(time)
             found[f"{RelationToStream.ISTREAM} {name}"] = _facts(time, began)
             found[f"{RelationToStream.DSTREAM} {name}"] = _facts(time, ended)
         for name in self.program.lars.layers[number].names:
@@ -248,6 +315,8 @@ class Timeline:
             "beginning": self._beginning,
             "last": self._last,
             "passed": self._passed,
+            "stirred": self._stirred,
+            "silent": self._silent,
             "waiting": [[n, [[t, list(v)] for t, v in facts]] for n, facts in self._waiting.items()],
             "holding": [[name, [list(values) for values in held]] for name, held in self._holding.items()],
             "lars": None if self._lars is None else self._lars.snapshot(),
@@ -263,6 +332,8 @@ class Timeline:
             self._lars.restore(state["lars"])
         self._last = state["last"]
         self._passed = state.get("passed", self._last or 0)
+        self._silent = state.get("silent", 0)
+        self._stirred = state.get("stirred", self._last or 0)
         self._waiting = {n: [(t, tuple(v)) for t, v in facts] for n, facts in state["waiting"]}
         self._holding = {name: [tuple(values) for values in held] for name, held in state["holding"]}
 
@@ -271,6 +342,10 @@ def _facts(time: Time, atoms: Iterable[Values]) -> list[Fact]:
     return [(time, values, 0, "") for values in atoms]
 
 
-def opened(program: Program, clock: Clock, open_lars: OpenLars, *, literal: bool = False) -> Timeline | None:
+def opened(
+    program: Program, clock: Clock, open_lars: OpenLars, *, literal: bool = False, most: int = UNLIMITED
+) -> Timeline | None:
     """The timeline of a program's LARS rules, if it has some."""
-    return Timeline(program, clock, open_lars, literal=literal) if program.lars.rules else None
+    if not program.lars.rules:
+        return None
+    return Timeline(program, clock, open_lars, literal=literal, most=most)

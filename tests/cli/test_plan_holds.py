@@ -62,6 +62,24 @@ def test_a_plan_shows_points_layers_windows_and_bounds(rules: Path) -> None:
     assert "not by time: all of the past can influence what holds" in text
 
 
+def test_a_plan_has_totals_over_windows_of_facts_and_what_is_kept_as_intervals(
+    rules: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "hot.lars").write_text(
+        HELD + "most(?n) :- MAX(?v) AS ?n OVER temp(?v) WITHIN 5 FACTS .\n", encoding="utf-8"
+    )
+    with rules.open("a", encoding="utf-8") as more:
+        more.write(
+            "RULE Most DEFINE { dotr_x a :Most } FROM Top := ISTREAM most AND EACH hot WITHIN 1 s FROM Top"
+        )
+    text = called("plan", str(rules)).output
+    remembered = text[text.index("  remembered\n") :].split("\n\n")[0].splitlines()
+    assert "    temp AT WITHIN 5 FACTS OF (temp): the last 5 atoms of temp" in remembered
+    total = "    MAX OVER temp AT WITHIN 5 FACTS OF (temp): a total for each group that has an atom there"
+    assert total in remembered
+    assert "all facts, as intervals, for 1 s" in text
+
+
 def test_a_plan_as_json_has_the_layers(rules: Path) -> None:
     shown = json.loads(called("plan", str(rules), "--format", "json").output)
     first, second = shown["holding"]["layers"]

@@ -110,6 +110,7 @@ CLAUSES: dict[str, Clauses] = {
         "`NOT`": "holds/negation-of-a-head",
         "aggregates": "holds/aggregates-over-windows",
         "events and changes as atoms": "holds/events-feed-what-holds holds/what-lasts-feeds-what-holds",
+        "heads themselves in rules": "holds/heads-as-intervals",
     },
 }
 

@@ -61,3 +61,31 @@ def test_a_condition_is_said_to_be_never_true_of_the_rows_that_were_looked_at(
         log.write('\n{"time": 1000, "graph": "<urn:x:o> <urn:x:val> 12 ."}')
     ran = dotr("check", "r.dotr", "--sample", "a.jsonl")
     assert "is true in none of the first 5,000 of 12,001 rows of query `Hot.H`" in ran.out
+
+
+HELD = """
+near(?a, ?b) :- p(?a, ?x) WITHIN 100 s, p(?b, ?y) WITHIN 100 s, FILTER(?x + ?y < 0) .
+going() :- p(?a, ?x) WITHIN 10000 d .
+seen() :- away() AT ?t WITHIN 2 s .
+away() :- NOT near(?a, ?b) .
+"""
+
+
+@pytest.mark.parametrize(("graphs", "values", "apart"), [(1_000, 100, 1), (300, 5, 5_000), (3, 2, 10**9)])
+def test_a_look_at_what_holds_ends(dotr: Dotr, folder: Path, graphs: int, values: int, apart: int) -> None:
+    """Joins that explode at each point, and points of long silences at which something happens."""
+    (folder / "h.lars").write_text("STEP 1 s" + HELD, encoding="utf-8")
+    (folder / "r.dotr").write_text(
+        "LARS <h.lars>\nQUERY p := { SELECT ?a ?x { ?a <urn:x:val> ?x } }\n"
+        "RULE Near DEFINE { dotr_x a <urn:x:N> } FROM ISTREAM near\n"
+        "RULE Seen DEFINE { dotr_x a <urn:x:S> } FROM ISTREAM seen\n"
+        "RULE Going DEFINE { dotr_x a <urn:x:G> } FROM going WHERE going.time < 0\n",
+        encoding="utf-8",
+    )
+    triples = "".join(f"<urn:x:o{i}> <urn:x:val> {i} . " for i in range(values))
+    lines = (json.dumps({"time": number * apart, "graph": triples}) for number in range(graphs))
+    (folder / "a.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    begun = process_time()
+    ran = dotr("check", "r.dotr", "--sample", "a.jsonl")
+    assert process_time() - begun < SECONDS
+    assert "D4011" not in ran.out + ran.err

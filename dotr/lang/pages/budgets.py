@@ -43,7 +43,10 @@ PAGES: Final = (
         "D4011",
         "what holds takes too much work at a point",
         f"{_UNITS}A derived atom counts ten more. All LARS rules together have a budget at every\n"
-        "point of their timeline. What holds later depends on what holds now, so that nothing can be left\n"
+        "point of their timeline. Between two graphs, ten units a point, it is also a budget of the points\n"
+        "that have to be looked at though nothing came: where a head triggers a rule (`FROM calm`) that\n"
+        "has an event at each, or `AT` tells the points apart at which a head holds that goes on and on.\n"
+        "What holds later depends on what holds now, so that nothing can be left\n"
         "out: the run ends there, with `--on-error skip` and `file=`, too. A batch that cuts what holds by\n"
         "key begins anew in one task where a part needs more than its share, and refuses what a run does;\n"
         "in a DataFrame of Spark each part has the whole budget.",
