@@ -25,11 +25,6 @@ from dotr.ir import Program
 from dotr.late import dataclass
 from dotr.rdf.terms import Triple
 
-RARELY = (100_000, 20, 100)
-"""How often a worker's garbage collector looks for cycles, as `gc.set_threshold` takes it: by Python's own
-settings it takes a tenth of a task's time, and finds none.
-"""
-
 _KEPT = 2
 
 

@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 from dotr.batch.arrow_batches import FACTS, extract, fact_rows, instants
 from dotr.batch.fact_rows import COUNTED, FINDING, REFUSED, FactRow, marks
 from dotr.batch.findings import first_of_each
-from dotr.batch.job import RARELY, Shipped, make_job, ship
+from dotr.batch.job import Shipped, make_job, ship
 from dotr.batch.line_splits import file_size
 from dotr.batch.local_lasting import run_slices
 from dotr.batch.log_splits import LogListing, ReadCounts, Split, read_split, spread
@@ -35,6 +35,7 @@ from dotr.batch.scratch import GRAPHS, Files, load
 from dotr.batch.skew import Weight, skewed
 from dotr.batch.time_gaps import Span, cutoff, gaps, spans_for
 from dotr.core.ahead import Ahead
+from dotr.core.collecting import RARELY
 from dotr.core.units import check_units
 from dotr.errors import Diagnostic, EngineError, UnsupportedError
 from dotr.events import Time

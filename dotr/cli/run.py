@@ -30,6 +30,7 @@ from dotr.cli.options import (
     summary_options,
 )
 from dotr.cli.progress import Progress
+from dotr.core.collecting import rarely
 from dotr.core.deployment import Deployment, Settings
 from dotr.core.parts import Part
 from dotr.core.pipeline import Pipeline
@@ -278,7 +279,8 @@ class Replay:
             not telling.quiet and sys.stderr.isatty() and (output is not None or not sys.stdout.isatty())
         )
         try:
-            self._replay(sink, progress)
+            with rarely():
+                self._replay(sink, progress)
             sink.finish()
             if self.states is not None:
                 self.states.finish()

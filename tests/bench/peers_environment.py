@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from .by_hand import installed
+
 HERE = Path(__file__).parent
 
 
@@ -74,7 +76,7 @@ print(json.dumps([os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_sti
 def measured(command: Sequence[str], folder: Path) -> tuple[float, float]:
     """(seconds of processor time, greatest resident MB) of a process from its start; raises PeerError."""
     launch = [sys.executable, "-S", "-c", LAUNCH, *command]
-    done = subprocess.run(launch, cwd=folder, capture_output=True, check=True, text=True)
+    done = subprocess.run(launch, cwd=folder, env=installed(), capture_output=True, check=True, text=True)
     code, seconds, size = json.loads(done.stdout)
     if code:
         raise PeerError(f"`{' '.join(command)}` ends with {code}")

@@ -12,7 +12,6 @@ Bad input: D4303 a job failed for a reason that is not dotr's · D4307 a worker 
 
 from __future__ import annotations
 
-import gc
 import json
 import pickle
 import sys
@@ -24,7 +23,7 @@ from typing import Any, ParamSpec, TypeVar
 import pyarrow as pa
 
 from dotr.batch.findings import packed, unpacked
-from dotr.batch.job import RARELY
+from dotr.core.collecting import rarely
 from dotr.errors import (
     DataError,
     Diagnostic,
@@ -58,14 +57,11 @@ def told(work: Callable[[], Batches]) -> Batches:
 
     Meanwhile the worker's collector of cycles looks rarely: facts and events are many, and have none.
     """
-    before = gc.get_threshold()
-    gc.set_threshold(*RARELY)
-    try:
-        yield from work()
-    except DotrError as error:
-        raise RuntimeError(crossing(error)) from None
-    finally:
-        gc.set_threshold(*before)
+    with rarely():
+        try:
+            yield from work()
+        except DotrError as error:
+            raise RuntimeError(crossing(error)) from None
 
 
 def crossing(error: DotrError) -> str:
