@@ -162,6 +162,15 @@ class LastingModel:
         if self._checked and (clashes := self.kept.clashes()):
             raise DataError([clash_found(clash) for clash in clashes])
 
+    def mostly_ends(self, begun: Collection[Triple], ended: Collection[Triple]) -> bool:
+        """Whether M is closed anew with less work than `move` takes."""
+        kept = self.kept
+        if not kept.mostly_ends(len(ended), 0):
+            return False
+        if self._mattering is not None:
+            begun, ended = self._mattering(begun), self._mattering(ended)
+        return kept.mostly_ends(sum(map(kept.keeps, ended)), sum(map(kept.keeps, begun)))
+
     def move(
         self,
         begun: Mapping[Triple, Time],

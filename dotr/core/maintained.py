@@ -2,8 +2,9 @@
 
 Place:   one of the engines of lasting.py, over lasting_model.py.
 Method:  language.md, "What lasts". A change is committed when it is told, and taken back when it is
-         abandoned. Other rules, and schema over which rules were instantiated, have M closed anew. While M
-         contradicts itself its answers change unseen: by how much is remembered for the next that does not.
+         abandoned. Other rules, schema over which rules were instantiated, and the end of most of what is
+         stated have M closed anew. While M contradicts itself its answers change unseen: by how much is
+         remembered for the next that does not.
 """
 
 from __future__ import annotations
@@ -148,7 +149,7 @@ class Maintenance:
     def _go(self, time: Time, stated: StatedChange, program: Program | None, *, check: bool) -> Bags:
         """Go on to M(t); how its answers changed since M was last consistent."""
         now, model = self._now, self._now.model
-        if program is None and model is not None:
+        if program is None and model is not None and not model.mostly_ends(stated.begun, stated.ended):
             try:
                 settled = model.move(stated.begun, stated.ended, time, stated.moved, check=check)
             except SchemaChange:

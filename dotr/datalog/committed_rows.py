@@ -67,7 +67,7 @@ class CommittedRows:
             undo.steps.append(Step(relation, added, removed))
             return
         unmarked = derived.intersection(removed)
-        marked = [key for key in added if key not in begun] if begun else added
+        marked = set(changes.added).difference(begun)  # of dicts: no key is hashed anew
         self._move(relation, added, removed)
         derived.difference_update(unmarked)
         derived.update(marked)

@@ -47,7 +47,7 @@ class UndoBounds:
 
     log: list[tuple[Ends, Row, Time | None]]
     popped: Popped
-    fallen: list[tuple[Ends, Ends]]
+    fallen: list[tuple[Ends, list[tuple[Row, Time]]]]
     added: list[tuple[Ends, list[Row]]]
 
 
@@ -164,13 +164,14 @@ class Expiration:
     def commit(self, touched: Iterable[Changes]) -> UndoBounds:
         """Rows that fell have no bounds any more. How to take all of the change's bounds back."""
         bounds = self.bounds
-        fallen: list[tuple[Ends, Ends]] = []
+        fallen: list[tuple[Ends, list[tuple[Row, Time]]]] = []
         added: list[tuple[Ends, list[Row]]] = []
         for changes in touched:
             ends, own = bounds.of(changes.relation), bounds.own(changes.relation)
             if changes.removed:
                 for dropped in (ends, own) if own else (ends,):
-                    lost = {key: dropped.pop(key) for key in changes.removed if key in dropped}
+                    pop = dropped.pop
+                    lost = [(key, end) for key in changes.removed if (end := pop(key, None)) is not None]
                     fallen.append((dropped, lost))
             if changes.added:
                 added.append((ends, list(changes.added)))

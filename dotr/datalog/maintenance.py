@@ -45,6 +45,8 @@ from dotr.rdf.overlay import Changes, Row
 from dotr.rdf.terms import RDF_TYPE, Triple
 
 _LIMITS = Limits()
+_FEW, _OF_A_RULE = 500, 4
+"""Statements that end, and for each rule, that are maintained whatever there is."""
 _REMEMBERED = 10_000
 _NO_ENDS: Mapping[Triple, Time] = MappingProxyType({})
 
@@ -270,6 +272,15 @@ class Maintained:
         return Ground(self.general, self.stated, self._tables)
 
     # -- a change
+
+    def mostly_ends(self, ended: int, begun: int) -> bool:
+        """Whether so many statements end that closing what is left from nothing costs less than to maintain
+        it: more than are left, and than plans cost. (Rows that are looked at one by one cost about as much
+        as two that are closed together; plans of a rule as much as some rows.) Counts decide, no clock.
+        """
+        if self.expires or ended <= _FEW + _OF_A_RULE * len(self._clauses.all):
+            return False
+        return ended > len(self.index) - self._statements.derived() - ended + begun
 
     @property
     def expires(self) -> bool:

@@ -118,6 +118,11 @@ class Marks:
                 found.derived.update(row for i, row in enumerate(rows) if bits[i >> 3] >> (i & 7) & 1)
         return found
 
+    def derived(self) -> int:
+        """How many rows of the index are only derived. O(relations)."""
+        saved = sum(int.from_bytes(bits, "little").bit_count() for bits in self._saved.values())
+        return saved + sum(len(statements.derived) for statements in self._known.values())
+
     def save(self) -> dict[Relation, bytes]:
         """What `saved` is to be."""
         found = dict(self._saved)

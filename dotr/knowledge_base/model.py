@@ -4,7 +4,8 @@ Place:   under knowledge_base.py, which reads, labels and locks; over datalog/ma
 Method:  a transaction is one change of the maintained index: opened, checked, asked for the differences of
          standing answers, committed. Where it changes the rules, or schema that rules were instantiated
          over, the new program goes on from the same index (Volz, Staab, Motik 2003, sec. 4); where it changes
-         about as much as holds, a new index is made beside the old one and both are compared.
+         about as much as holds, or takes more than it leaves, a new index is made beside the old one and both
+         are compared.
 """
 
 from __future__ import annotations
@@ -197,6 +198,8 @@ class Model:
         """
         rules = self.rules if rules is None else rules
         if rules == self.rules and not self._is_basic(insert) and not self._is_basic(delete):
+            if self._mostly_ends(insert, delete):
+                return self._close_anew(insert, delete, rules)
             try:
                 return self._maintain(insert, delete)
             except _BasicError:
@@ -210,6 +213,14 @@ class Model:
                 raise
             outcome = None  # closing anew has other limits, and the last word
         return self._close_anew(insert, delete, rules) if outcome is None else outcome
+
+    def _mostly_ends(self, insert: Sequence[Triple], delete: Sequence[Triple]) -> bool:
+        kept = self.kept
+        if not kept.mostly_ends(len(delete), 0):
+            return False
+        coming = set(insert)
+        ended = sum(map(kept.states, set(delete) - coming))
+        return kept.mostly_ends(ended, len(coming))
 
     def _is_basic(self, triples: Iterable[Triple]) -> bool:
         """Whether rules may be others with or without these triples."""
