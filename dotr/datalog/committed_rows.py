@@ -45,8 +45,8 @@ class CommittedRows:
             if not derived and len(gone) == len(statements.ended):
                 continue  # all that was is stated, and what ended is gone
             if statements.ended:
-                unstated = [key for key in statements.ended if key not in gone and key not in derived]
-            confirmed = derived.intersection(statements.begun)
+                unstated = list(set(statements.ended).difference(gone, derived))
+            confirmed = set(statements.begun).intersection(derived)
             if unstated or confirmed:
                 derived.update(unstated)
                 derived.difference_update(confirmed)
@@ -66,7 +66,7 @@ class CommittedRows:
             self._move(relation, added, removed)
             undo.steps.append(Step(relation, added, removed))
             return
-        unmarked = derived.intersection(removed)
+        unmarked = set(changes.removed).intersection(derived)
         marked = set(changes.added).difference(begun)  # of dicts: no key is hashed anew
         self._move(relation, added, removed)
         derived.difference_update(unmarked)

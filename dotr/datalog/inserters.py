@@ -188,7 +188,7 @@ class Inserters:
         ]
         if run:
             push = names.bind(self._work[self._level(relation)].append, "PUSH")
-            lines.append(f"    {push}(({run}, s, {'None' if one else 'o'}))")
+            lines.append(f"    {push}(({run}, {self.rows.waiting(relation)}))")
         return "\n".join(lines) + "\n"
 
     def _adder_source(self, relation: Relation, names: Names) -> str:
@@ -245,7 +245,7 @@ class Inserters:
             level = self._level(relation)
             push = names.bind(self._work[level].append, "PUSH")
             run = names.bind(self._lazy_runner(relation, names), "RUN")
-            put(f"    {push}(({run}, s, {'None' if one else 'o'}))")
+            put(f"    {push}(({run}, {self.rows.waiting(relation)}))")
         else:
             lines += self.rows.index_lines(relation, names)
         return "\n".join(lines) + "\n"
@@ -312,12 +312,7 @@ class Inserters:
 
     def _runner_source(self, relation: Relation, names: Names) -> str:
         body = self._trigger_lines(relation, names)  # first: its plans may ask for an index
-        lines = [
-            "def run(s, o):",
-            *self.rows.until_lines(relation, names),
-            *self.rows.index_lines(relation, names),
-            *body,
-        ]
+        lines = [*self.rows.header(relation), *self.rows.index_lines(relation, names), *body]
         return "\n".join(lines) + "\n"
 
     def again(self, relation: Relation) -> Callable[..., None]:
@@ -326,7 +321,7 @@ class Inserters:
         if found is None:
             names = Names()
             body = self._trigger_lines(relation, names) or ["    pass"]
-            lines = ["def run(s, o):", *self.rows.until_lines(relation, names), *body]
+            lines = [*self.rows.header(relation), *body]
             found = self._again[relation] = make("run", "\n".join(lines) + "\n", names)
         return found
 
@@ -386,9 +381,11 @@ class Inserters:
         """A row that was taken out holds after all; its consequences are looked at again."""
         row = (key,) if is_class(relation) else key
         self.put_back(relation, row)
-        subject, object_ = (key, None) if is_class(relation) else key
         if self._plans(relation):
-            self._work[self._level(relation)].append((self.again(relation), subject, object_))
+            waits: tuple[Any, Any] = (key, None) if is_class(relation) else key
+            if self.bounds is not None:
+                waits = key, self.bounds.of(relation).get(key, FOREVER)
+            self._work[self._level(relation)].append((self.again(relation), *waits))
 
     def put_back(self, relation: Relation, row: tuple[Term, ...]) -> None:
         """A row that was taken out holds after all, as do those of the unions."""

@@ -391,21 +391,23 @@ class Maintained:
             doubts += expiration.end(relation, keys, time)
             size += len(keys)
         self.store.meter.open(at_deployment(self._limits.budget, size))
-        starts, opened = self._starts, self._opened.relations
+        starts, opened, last = self._starts, self._opened.relations, None
+        start: _Start | None = None
         for (subject, predicate, object_), end in begun.items():
-            if predicate == RDF_TYPE:
-                relation, key = class_relation(object_), subject
-            else:
-                relation, key = predicate, (subject, object_)
-            try:
-                start = starts[relation]
-            except KeyError:
-                start = starts[relation] = self._start(relation)
+            relation, key = predicate, (subject, object_)
+            if predicate is not last:  # statements come by few predicates, and many of one
+                last = predicate
+                if predicate == RDF_TYPE:
+                    relation, key, last = class_relation(object_), subject, None
+                try:
+                    start = starts[relation]
+                except KeyError:
+                    start = starts[relation] = self._start(relation)
+                if start is not None:
+                    opened[relation] = start[0]
             if start is None:
                 continue
             statements, derived, enter = start
-            if relation not in opened:
-                opened[relation] = statements
             statements.begun[key] = None
             if key in derived:
                 expiration.begin(relation, key, end)

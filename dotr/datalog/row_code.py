@@ -92,13 +92,22 @@ class RowCode:
             f"        else: x.append({key})",
         ]
 
-    def until_lines(self, relation: Relation, names: Names) -> list[str]:
-        """How long the row of a function of (s, o) holds, where that is asked."""
+    def waiting(self, relation: Relation) -> str:
+        """What a row puts onto a worklist behind its function: its columns, or its key and how long it holds
+        (or held: where that is raised before the row is joined, what follows has a lower bound).
+        """
+        one = self._store.arity(relation) == 1
         if self._bounds is None:
-            return []
-        key = "s" if self._store.arity(relation) == 1 else "(s, o)"
-        ends = names.bind(self._bounds.of(relation), "U")
-        return [f"    e0 = {ends}.get({key}, {names.bind(FOREVER, 'ONE')})"]
+            return f"s, {'None' if one else 'o'}"
+        return f"{'s' if one else 'k'}, e0"
+
+    def header(self, relation: Relation) -> list[str]:
+        """The first lines of a function `run` of what a worklist has."""
+        if self._bounds is None:
+            return ["def run(s, o):"]
+        return (
+            ["def run(s, e0):"] if self._store.arity(relation) == 1 else ["def run(k, e0):", "    s, o = k"]
+        )
 
 
 def _enter_lines(changes: Changes, columns: Sequence[str], row: str, names: Names) -> list[str]:
