@@ -107,7 +107,7 @@ class Expiration:
         look = bool(doubts)
         for relation, due, keys in popped:
             ends, suspect = bounds.of(relation), suspects.of(relation)
-            found = dict.fromkeys([key for key in keys if ends.get(key) == due])
+            found: dict[Row, None] = {key: None for key in keys if ends.get(key) == due}
             retraction.take_out(suspect, found)
             if look or due < bounds.looked_at:
                 look = True

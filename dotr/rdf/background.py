@@ -180,6 +180,9 @@ class Background:
                 forward[subject] = object_
             elif values.__class__ is dict:
                 values[object_] = None
+            elif values.__class__ is tuple and len(values) < _MOST:  # as `_with` does, without a call
+                at = bisect_left(values, object_)
+                forward[subject] = (*values[:at], object_, *values[at:])
             else:
                 forward[subject] = _with(values, object_)
                 several_forward = True
@@ -188,6 +191,9 @@ class Background:
                 backward[object_] = subject
             elif values.__class__ is dict:
                 values[subject] = None
+            elif values.__class__ is tuple and len(values) < _MOST:
+                at = bisect_left(values, subject)
+                backward[object_] = (*values[:at], subject, *values[at:])
             else:
                 backward[object_] = _with(values, subject)
                 several_backward = True
@@ -211,6 +217,9 @@ class Background:
                 del forward[subject]
             elif values.__class__ is dict and len(values) > _LEAST + 1:
                 del values[object_]
+            elif values.__class__ is tuple and 2 < len(values) <= _MOST:  # as `_without` does, without a call
+                at = values.index(object_)
+                forward[subject] = values[:at] + values[at + 1 :]
             else:
                 forward[subject] = _without(values, object_)
             values = backward[object_]
@@ -218,6 +227,9 @@ class Background:
                 del backward[object_]
             elif values.__class__ is dict and len(values) > _LEAST + 1:
                 del values[subject]
+            elif values.__class__ is tuple and 2 < len(values) <= _MOST:
+                at = values.index(subject)
+                backward[object_] = values[:at] + values[at + 1 :]
             else:
                 backward[object_] = _without(values, subject)
 

@@ -100,6 +100,10 @@ class Dred:
         return sum(map(len, self.up.values()))
 
 
+_TURN = 8
+"""Steps of one, before the other takes as many."""
+
+
 def imars_step(window: int, share: float, steps: int) -> dict[str, float]:
     """Median milliseconds of a step in which `share` of a window enters, and as much leaves.
 
@@ -124,16 +128,35 @@ def imars_step(window: int, share: float, steps: int) -> dict[str, float]:
         ours.go(number, *changes[number])
         ours.commit()
 
-    took: dict[str, float] = {}
-    for name, step in (("ours", change), ("dred", lambda number: dred.step(*pairs[number]))):
-        gc.collect()  # each goes on for itself, as in a stream
-        seconds = [timed(lambda number=number: step(number)) for number in range(steps + 2)]  # type: ignore[misc]  # noqa: B023
-        took[name] = median(seconds[2:]) * 1e3  # what compiles lazily has compiled
+    took: dict[str, list[float]] = {"ours": [], "dred": []}
+    naive: list[float] = []
     gc.collect()
-    took["naive"] = median(timed(lambda: Materialiser(rules, list(holds))) for _ in range(5)) * 1e3
+    for first in range(0, steps + 2, _TURN):  # each goes on for itself, as in a stream, but in turns
+        turn = range(first, min(first + _TURN, steps + 2))
+        took["ours"] += [timed(lambda number=number: change(number)) for number in turn]  # type: ignore[misc]
+        took["dred"] += [timed(lambda number=number: dred.step(*pairs[number])) for number in turn]  # type: ignore[misc]
+        at = stream[(first + 1) * entering : (first + 1) * entering + window]
+        naive += [timed(lambda at=at: Materialiser(rules, at)) for _ in range(3)]  # type: ignore[misc]
     assert ours.expires
     assert len(ours) == len(dred) == len(Materialiser(rules, list(holds)).background)
-    return took
+    took = {name: seconds[2:] for name, seconds in took.items()}  # what compiles lazily has compiled
+    return {name: median(seconds) * 1e3 for name, seconds in {**took, "naive": naive}.items()}
+
+
+def imars_work(window: int, entering: int = 10, steps: int = 20) -> float:
+    """Rows that joins look at, and rows that come and go, for each triple that enters and one that leaves."""
+    pool = trees(2 * window, window)
+    stream = [pool[place % len(pool)] for place in range(window + entering * steps)]
+    ends = {triple: place // entering for place, triple in enumerate(stream[:window])}
+    kept = Maintained(parse_datalog(TRANSITIVE), stream[:window], ends=ends, counting=True)
+    kept.store.visits[0] = moved = 0
+    for number in range(steps):
+        new = stream[window + number * entering : window + (number + 1) * entering]
+        old = stream[number * entering : (number + 1) * entering]
+        kept.go(number, dict.fromkeys(new, window // entering + number), old)
+        moved += sum(len(changes.added) + len(changes.removed) for changes in kept.store.overlay.touched)
+        kept.commit()
+    return (kept.store.visits[0] + moved) / (entering * steps)
 
 
 # -- volz
@@ -190,20 +213,51 @@ def volz_kind(kind: str, depth: int, facts: int, rules: int) -> dict[str, float]
         some = draw.sample(triples, int(len(triples) * share))
         removed, added = timed(lambda some=some: change((), some)), timed(lambda some=some: change(some, ()))  # type: ignore[misc]
         row[f"facts {share:.0%}"] = max(removed, added) / again
-    one = [timed(lambda t=t: (change((), [t]), change([t], ()))) / 2 for t in draw.sample(triples, 100)]  # type: ignore[misc]
-    row["fact us"] = median(one) * 1e6
+    row |= single_facts(kept, draw.sample(triples, 100))
     kb = KnowledgeBase(triples)
     kb.update(add_rules=text)
     lines = text.splitlines(keepends=True)
     took = []
+    gc.collect()
+    gc.freeze()  # a collection looks at what the changes made, not at all that this process ever did
     for line in draw.sample(lines, min(rules, len(lines))):
         took.append(timed(lambda line=line: kb.update(remove_rules=line)))  # type: ignore[misc]
         took.append(timed(lambda line=line: kb.update(add_rules=line)))  # type: ignore[misc]
+    gc.unfreeze()
     assert len(kept) == len(kb) == len(Materialiser(parsed, triples).background)
     row["rule median"], row["rule worst"] = median(took) / again, max(took) / again
     asked = [timed(lambda: list(kb.query("SELECT ?x { ?x a <urn:c_0> }"))) for _ in range(5)]
     row["query ms"] = median(asked) * 1e3  # of a class on the first level, as in the paper, materialised
     return row
+
+
+def single_facts(kept: Maintained, facts: Sequence[Triple]) -> dict[str, float]:
+    """Microseconds of a fact that goes or comes, and of one row that does for it: what it derives as well."""
+    seconds: list[float] = []
+    rows: list[float] = []
+    for fact in facts:
+        for change in ((), [fact]), ([fact], ()):
+            start = process_time()
+            kept.open(*change)
+            opened = process_time()
+            rows.append(sum(len(c.added) + len(c.removed) for c in kept.store.overlay.touched))
+            counted = process_time()
+            kept.commit()
+            seconds.append(process_time() - counted + opened - start)
+    each = [took / count for took, count in zip(seconds, rows, strict=True) if count]
+    return {"fact us": median(seconds) * 1e6, "row us": median(each) * 1e6}
+
+
+def volz_sizes(kind: str, depth: int, sizes: Sequence[int]) -> dict[int, dict[str, float]]:
+    """Single facts among so many of them."""
+    found = {}
+    for facts in sizes:
+        text, triples = ontology(kind, depth, facts)
+        kept = Maintained(parse_datalog(text), triples)
+        some = random.Random(2).sample(triples, 200)
+        single_facts(kept, some)  # what compiles lazily has
+        found[facts] = single_facts(kept, some)
+    return found
 
 
 # -- delta
@@ -249,12 +303,27 @@ def updates(count: int, people: int) -> list[tuple[list[Triple], list[Triple]]]:
     return found
 
 
+def model_of(query: str) -> LastingModel:
+    return LastingModel(watching(Program(), parse_query(query)), [], Clock(), materialize_all=False)
+
+
+_SEEN: frozenset[str] = frozenset({"<urn:p1>", "<urn:p2>"})
+
+
+def _look(begun: Iterable[Triple], ended: Iterable[Triple]) -> bool:
+    """The least that Python can do with an update: take each triple apart, and look for it."""
+    for triples in begun, ended:
+        for subject, _, object_ in triples:
+            if subject in _SEEN and object_ in _SEEN:
+                return True
+    return False
+
+
 def delta_pattern(
     query: str, changes: Sequence[tuple[list[Triple], list[Triple]]], asked: int
 ) -> dict[str, float]:
     """Microseconds an update: signed changes, and asking pyoxigraph again after some of them."""
-    program = watching(Program(), parse_query(query))
-    model = LastingModel(program, [], Clock(), materialize_all=False)
+    model = model_of(query)
     steps = [(dict.fromkeys(new, FOREVER), old) for new, old in changes]
     quads = [(list(map(quad, new)), list(map(quad, old))) for new, old in changes]
     answers = 0
@@ -264,6 +333,10 @@ def delta_pattern(
         if moved := model.move(begun, ended, 0).differences:
             answers += sum(n for rows in moved.values() for _, n in rows)
     ours = (process_time() - start) / len(changes)
+    start = process_time()
+    for begun, ended in steps:
+        _look(begun, ended)
+    floor = (process_time() - start) / len(changes)
     store = ox.Store()
     every = max(1, len(changes) // asked)
     again: list[float] = []
@@ -280,7 +353,12 @@ def delta_pattern(
             again.append(process_time() - start)
             last = now
     assert answers == len(last), f"{answers} answers by changes, {len(last)} asked again"
-    return {"ours us": ours * 1e6, "again us": median(again) * 1e6, "answers": float(answers)}
+    return {
+        "floor us": floor * 1e6,
+        "ours us": ours * 1e6,
+        "again us": median(again) * 1e6,
+        "answers": float(answers),
+    }
 
 
 # -- windows

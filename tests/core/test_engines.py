@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from unittest.mock import patch
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dotr.core.jumps import Jumps
 from dotr.core.lasting import ENGINES
+from dotr.datalog import maintenance
 from dotr.datalog.owl_lists import rules_over
 from dotr.datalog.strata import check_rules
 from dotr.errors import DotrError, Severity
@@ -23,6 +25,7 @@ from tests.core.histories import UNIT, histories, holds, triples
 
 History = list[tuple[Time, list[Message]]]
 Change = tuple[int, Program, list[Triple]] | None
+Schema = list[tuple[int, Triple, bool]]
 
 RULES = [
     "",
@@ -133,19 +136,40 @@ def _told(
     return told
 
 
-@given(
-    programs(),
-    _background,
-    histories(),
-    st.lists(st.tuples(st.integers(0, 14), st.sampled_from(SCHEMA), st.booleans()), max_size=1),
-    _changed,
-    st.sets(st.integers(0, 14), max_size=2),
-)
+_schema = st.lists(st.tuples(st.integers(0, 14), st.sampled_from(SCHEMA), st.booleans()), max_size=1)
+_saved = st.sets(st.integers(0, 14), max_size=2)
+
+
+@given(programs(), _background, histories(), _schema, _changed, _saved)
 def test_all_engines_tell_the_same(
     program: Program,
     background: list[Triple],
     history: History,
-    schema: list[tuple[int, Triple, bool]],
+    schema: Schema,
+    change: Change,
+    saved: set[int],
+) -> None:
+    _tell_the_same(program, background, history, schema, change, saved)
+
+
+@given(programs(), _background, histories(), _schema, _changed, _saved)
+def test_the_end_of_most_of_what_is_stated_tells_the_same_closed_anew(
+    program: Program,
+    background: list[Triple],
+    history: History,
+    schema: Schema,
+    change: Change,
+    saved: set[int],
+) -> None:
+    with patch.multiple(maintenance, _FEW=-1, _OF_A_RULE=0):  # however few statements that are
+        _tell_the_same(program, background, history, schema, change, saved)
+
+
+def _tell_the_same(
+    program: Program,
+    background: list[Triple],
+    history: History,
+    schema: Schema,
     change: Change,
     saved: set[int],
 ) -> None:

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dotr import DataError, KnowledgeBase, ProgramError
+from dotr.datalog import maintenance
 from dotr.datalog.owl_lists import list_rules
 from dotr.ir import DatalogRule
 from dotr.knowledge_base import model
@@ -175,7 +176,12 @@ def _run(twin: Twin, steps: Sequence[tuple[object, ...]]) -> None:
 @pytest.fixture(scope="module", params=["maintained", "as it is worth"])
 def small(request: pytest.FixtureRequest) -> Iterator[None]:
     """Whether changes of rules and schema are maintained where closing anew is cheap, too."""
-    with patch.object(model, "_WORTH", 0 if request.param == "maintained" else model._WORTH):
+    maintained = request.param == "maintained"
+    with (
+        patch.object(model, "_WORTH", 0 if maintained else model._WORTH),
+        patch.object(maintenance, "_FEW", maintenance._FEW if maintained else -1),  # the end of most, too
+        patch.object(maintenance, "_OF_A_RULE", 0),
+    ):
         yield
 
 

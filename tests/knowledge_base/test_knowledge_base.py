@@ -13,6 +13,7 @@ import rdflib
 from rdflib.namespace import RDF, RDFS
 
 from dotr import DataError, EngineError, KnowledgeBase, ProgramError, UsageError
+from dotr.datalog import maintenance
 from dotr.knowledge_base import ContradictionError
 from dotr.knowledge_base.model import Model
 
@@ -417,3 +418,23 @@ def test_a_query_that_takes_too_much_is_refused_and_the_next_one_answered(query:
         with pytest.raises(ProgramError, match="D4132"):
             kb.ask(query) if query.startswith("ASK") else kb.query(query)
         assert len(kb.query("SELECT ?p { ?p :in :room }")) == 300
+
+
+def test_taking_most_away_closes_what_is_left_and_tells_the_same() -> None:
+    chains = [(f"<urn:{n}>", "<urn:in>", f"<urn:{n + 1}>") for n in range(2_000) if n % 4]
+    rules = "[?x, <urn:in>, ?z] :- [?x, <urn:in>, ?y], [?y, <urn:in>, ?z] ."
+    gone = [triple for number, triple in enumerate(chains) if number % 5]
+    told = []
+    for few in (0, 10**9):
+        kb = KnowledgeBase(chains, terms="canonical")
+        kb.update(add_rules=rules)
+        watch = kb.watch("SELECT ?x { ?x <urn:in> ?y }")
+        with (
+            patch.object(maintenance, "_FEW", few),
+            patch.object(Model, "_close_anew", autospec=True, side_effect=Model._close_anew) as anew,
+        ):
+            change = kb.update(delete=[*gone, ("<urn:a>", "<urn:in>", "<urn:b>")])
+        assert anew.called == (few == 0)
+        told.append((change.added, change.removed, sorted(change.of(watch)), sorted(kb)))
+    assert told[0] == told[1]
+    assert told[0][1]
