@@ -265,7 +265,7 @@ class Engine:
             return self.pipeline.restore(state)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise EngineError(
-                Diagnostic("D5102", "this is not a snapshot, or a damaged one", hint="start anew without it")
+                Diagnostic("D5102", "this is not a snapshot, or a damaged one", hint="start again without it")
             ) from error
 
     def query(
@@ -277,7 +277,7 @@ class Engine:
         with `keep`), the graphs that came then included. SELECT gives variable → value for each row, ASK the
         answer, CONSTRUCT and DESCRIBE a graph. The program's prefixes hold.
         Raises ProgramError D12xx, UsageError D4176 for an engine that keeps nothing, D4178, and D4112 for
-        NOW() without `at`. Cost: all is derived anew.
+        NOW() without `at`. Cost: all is derived again.
         """
         program = self.program
         time = None if at is None else time_of(at, self._unit)[0]
@@ -298,7 +298,7 @@ class Engine:
 
     @property
     def plan(self) -> Plan:
-        """What each rule looks for and keeps. Cost: the program is compiled, its background closed, anew."""
+        """What each rule looks for and keeps. Cost: the program is compiled, its background closed, again."""
         deployment = self.pipeline.deployment
         return Plan(Deployment(self.program, deployment.background, deployment.settings))
 
@@ -309,6 +309,7 @@ class Engine:
 
     @property
     def counters(self) -> Counters:
+        """What went through so far: `graphs`, `instants`, `facts`, `late`; `events`, `funnel` by rule."""
         return self.pipeline.counters
 
     def push(

@@ -1,4 +1,4 @@
-"""What can go wrong, classed by who can mend it, and how it is told.
+"""What can go wrong, classed by who can correct it, and how it is reported.
 
 Place:   below everything but source.py. Raised anywhere, rendered by cli/ only.
 Codes:   D10xx .dotr/.dlog syntax · D11xx and D13xx names and scopes · D12xx embedded SPARQL ·
@@ -27,7 +27,7 @@ class Diagnostic:
     """One finding: what is wrong where, and what would be right.
 
     `label` stands under the caret; `notes` say why, `hint` what to write instead. `place` is used when there
-    is no span (a data file, "events/12.ttl:3").
+    is not a span (a data file, "events/12.ttl:3").
     """
 
     code: str
@@ -67,7 +67,7 @@ class Diagnostic:
 
 
 class DotrError(Exception):
-    """Base of all errors that a user can mend. `diagnostics` is never empty.
+    """Base of all errors that a user can correct. `diagnostics` is never empty.
 
     Its text is made when it is asked for: of a stream of refused documents nobody reads most.
     """
@@ -89,11 +89,11 @@ class DotrError(Exception):
 
 
 class ProgramError(DotrError):
-    """The author of a .dotr, .dlog or .rq text can mend it. Carries *all* findings."""
+    """The author of a .dotr, .dlog or .rq text can correct it. Carries *all* findings."""
 
 
 class DataError(DotrError):
-    """The owner of a stream or background document can mend it."""
+    """The owner of a stream or background document can correct it."""
 
 
 class UnsupportedError(DotrError):

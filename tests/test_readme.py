@@ -55,7 +55,8 @@ def test_the_proofs_it_shows_are_what_explain_prints(mark: str, question: list[s
 
 
 def test_every_verb_it_names_is_one() -> None:
-    for verb in re.findall(r"`dotr (\w+)", README):
+    index = (ROOT / "dotr" / "docs" / "index.md").read_text(encoding="utf-8")
+    for verb in re.findall(r"(?<!`)`dotr (\w+)", README + index):
         assert verb in VERBS, verb
 
 
@@ -70,6 +71,29 @@ def test_links_lead_somewhere() -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", README):
         if "://" not in target:
             assert (ROOT / target).exists(), target
+
+
+def test_the_engine_it_shows_runs(tmp_path: Path) -> None:
+    (tmp_path / "fire.dotr").write_text(
+        "PREFIX : <urn:>\nRULE Fire DEFINE { dotr_e a :Fire ; :in ?room }\n"
+        "FROM Smoke := { SELECT ?room WHERE { ?o a :Smoke ; :room ?room } } WITH ?room := Smoke.?room\n",
+        encoding="utf-8",
+    )
+    (tmp_path / "events").mkdir()
+    smoke = "[] a <urn:Smoke> ; <urn:room> <urn:lab> ."
+    (tmp_path / "events" / "1.ttl").write_text(smoke, encoding="utf-8")
+    given = f"import sys\ngraph, sink = {smoke!r}, sys.stdout\npairs = [(13, graph), (14, graph)]\n"
+    command = [sys.executable, "-c", given + block("python: engine")]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert ran.stdout.startswith("1 Fire urn:lab\n")
+    assert ran.stdout.count("> a ") + ran.stdout.count("#type> <urn:Fire>") == 2
+
+
+def test_the_batch_it_shows_finds_the_same_events(tmp_path: Path) -> None:
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    line = f'dotr() {{ "{sys.executable}" -m dotr "$@"; }}\n{block("command: spark")}'
+    ran = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert ran.stdout == block("output: spark")
 
 
 def test_the_knowledge_base_it_shows_runs(tmp_path: Path) -> None:

@@ -310,6 +310,6 @@ def other_time(place: str) -> DataError:
             "this file writes time in another way than the graphs before it",
             place=place,
             notes=("one run uses one kind of time, and one unit",),
-            hint="convert it anew from its source",
+            hint="convert it again from its source",
         )
     )

@@ -81,7 +81,7 @@ class Cutoff:
     def error(self, time: Time, clock: Clock) -> DataError:
         """What is said of a graph at `time` ≥ `since`."""
         error = self.ahead.refused(self.last, self.last, time, clock)
-        assert error is not None, "what is further ahead is no less refused"
+        assert error is not None, "what is further ahead is refused, too"
         return error
 
 

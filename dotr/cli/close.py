@@ -106,7 +106,7 @@ def _text(triples: list[Triple], kind: Format, prefixes: Mapping[str, str]) -> I
         for start in range(0, len(triples), _CHUNK):
             yield "".join(f"{s} {p} {o} .\n" for s, p, o in triples[start : start + _CHUNK])
         return
-    quads = (ox.Triple(*map(to_oxigraph, triple)) for triple in triples)  # type: ignore[arg-type]  # subjects are no literals
+    quads = (ox.Triple(*map(to_oxigraph, triple)) for triple in triples)  # type: ignore[arg-type]  # subjects are not literals
     if kind not in (Format.TURTLE, Format.TRIG):
         yield ox.serialize(quads, None, _OXIGRAPH[kind]).decode() + "\n"  # type: ignore[union-attr]  # bytes
         return

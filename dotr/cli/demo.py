@@ -34,7 +34,7 @@ def command(folder: str | None) -> None:
     except FileNotFoundError:
         raise EngineError(
             Diagnostic(
-                "D4202", "the demo's files are missing from this installation", hint="install dotr anew"
+                "D4202", "the demo's files are missing from this installation", hint="install dotr again"
             )
         ) from None
     if folder is not None:

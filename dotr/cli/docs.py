@@ -13,11 +13,11 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import click
 
-import dotr
 from dotr.cli.help import pages
 from dotr.cli.options import file_name
 from dotr.errors import Diagnostic, EngineError, RefusedError
@@ -112,14 +112,14 @@ def commands_page() -> str:
 def api_page() -> str:
     """The public Python surface, from its docstrings."""
     lines = ["# Python reference", ""]
-    for name in dotr.__all__:
-        thing = getattr(dotr, name)
-        if inspect.isclass(thing):
-            lines += [f"## dotr.{name}", "", *_documented(thing, name)]
-            for member, function in _members(thing):
+    for module in map(import_module, ("dotr", "dotr.spark", "dotr.rdflib")):
+        for name in module.__all__:
+            thing = getattr(module, name)
+            if not callable(thing):  # the version
+                continue
+            lines += [f"## {module.__name__}.{name}", "", *_documented(thing, name)]
+            for member, function in _members(thing) if inspect.isclass(thing) else ():
                 lines += [f"### {name}.{member}", "", *_documented(function, member)]
-        elif callable(thing):
-            lines += [f"## dotr.{name}", "", *_documented(thing, name)]
     return "\n".join(lines)
 
 

@@ -1,4 +1,4 @@
-"""`dotr doctor`: what works on this machine, and how to mend the rest.
+"""`dotr doctor`: what works on this machine, and how to fix the rest.
 
 Place:   asks the system; changes nothing. Exit code 4 when something that `dotr run` or `feed` needs is
          missing.
@@ -37,11 +37,11 @@ class Finding:
     what: str
     works: bool
     found: str
-    mend: str = ""
+    fix: str = ""
     needed: bool = False
 
 
-@click.command(short_help="What works on this machine, and how to mend the rest.")
+@click.command(short_help="What works on this machine, and how to fix the rest.")
 @click.option(
     "--format", "format_", type=click.Choice(["text", "json"]), default="text", help="How to write."
 )
@@ -54,8 +54,8 @@ def command(format_: str) -> int:
         width = max(len(finding.what) for finding in found)
         for finding in found:
             click.echo(f"{'ok ' if finding.works else 'no '} {finding.what.ljust(width)}  {finding.found}")
-            if finding.mend and not finding.works:
-                click.echo(f"    {' ' * width}  to mend: {finding.mend}")
+            if finding.fix and not finding.works:
+                click.echo(f"    {' ' * width}  to fix: {finding.fix}")
     return 4 if any(finding.needed and not finding.works for finding in found) else 0
 
 
@@ -91,7 +91,7 @@ def _files() -> Finding:
         for kind in KINDS:
             shipped(kind)
     except FileNotFoundError as error:
-        return Finding("dotr's files", False, f"{error.filename} is missing", "install dotr anew")
+        return Finding("dotr's files", False, f"{error.filename} is missing", "install dotr again")
     return Finding("dotr's files", True, ", ".join(KINDS))
 
 
@@ -116,11 +116,11 @@ def _state() -> Finding:
 
 
 def _java() -> Finding:
-    mend = "install Java 17 or newer, or pip install 'dotr[java]'; batch --engine local needs none"
+    fix = "install Java 17 or newer, or pip install 'dotr[java]'; batch --engine local needs none"
     try:
         java = find_java()
     except EngineError as error:
-        return Finding("Java for Spark", False, "; ".join(error.diagnostics[0].notes) or "none", mend)
+        return Finding("Java for Spark", False, "; ".join(error.diagnostics[0].notes) or "none", fix)
     return Finding("Java for Spark", True, f"{java.release}, from {java.found}")
 
 

@@ -105,7 +105,7 @@ _LOOK = 0.25
     multiple=True,
     help="Write to a file; may be repeated.",
 )
-@click.option("--overwrite", is_flag=True, help="Begin output files anew.")
+@click.option("--overwrite", is_flag=True, help="Begin output files again.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress line, no summary.")
 @event_options
 @summary_options
@@ -371,7 +371,7 @@ def summary(feed: Feed, seconds: float, changed: Mapping[str, str]) -> str:
     if feed.rungs:
         parts.append("time from " + ", ".join(feed.rungs))
     parts += render.beside(feed.beside)
-    parts += [f"`{file}` {what} since it was fed: read anew" for file, what in changed.items()]
+    parts += [f"`{file}` {what} since it was fed: read again" for file, what in changed.items()]
     if totals.late:
         parts.append(f"{totals.late:,} late")
     if totals.refused:

@@ -60,7 +60,7 @@ VERBS = {
     "lsp": "A language server for editors.",
     "help": "The manual, offline.",
     "docs": "The manual as a site.",
-    "doctor": "What works on this machine, and how to mend the rest.",
+    "doctor": "What works on this machine, and how to fix the rest.",
 }
 
 EXIT_CODES: tuple[tuple[type[DotrError], int], ...] = (
@@ -135,7 +135,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Run a verb and return its exit code. Errors a user can mend never show a traceback."""
+    """Run a verb and return its exit code. Errors a user can correct never show a traceback."""
     return standard_streams.settle(_run(arguments))
 
 

@@ -20,7 +20,7 @@ _ENDING = ".dotr"
 @click.group(invoke_without_command=True, short_help="The pattern libraries that travel with dotr.")
 @click.pass_context
 def command(context: click.Context) -> None:
-    """List the pattern libraries: what each tells, and how it is brought in."""
+    """List the pattern libraries: what each reports, and how it is brought in."""
     if context.invoked_subcommand is not None:
         return
     names = libraries()

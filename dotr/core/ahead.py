@@ -47,8 +47,8 @@ class Ahead:
                 f"more than {TICKS:,} ticks lie between {clock.text(now)} and {clock.text(bound)}",
                 place=f"@ {clock.text(bound)}",
                 notes=(f"at each tick of `EVERY {duration_text(worst.every)}` something can match: {named}",),
-                hint="mend the clock of the source (--max-jump refuses such graphs), tick less often, or let "
-                "the rule choose a fact of the stream from a window",
+                hint="correct the clock of the source (--max-jump refuses such graphs), tick less often, or "
+                "let the rule choose a fact of the stream from a window",
             )
         )
 
@@ -66,6 +66,6 @@ def _jumped(now: Time, time: Time, max_jump: Time, clock: Clock) -> DataError:
             f"this graph is for {clock.text(time)}, more than {duration_text(max_jump)} ahead",
             place=f"@ {clock.text(time)}",
             notes=(f"time is at {clock.text(now)}, where the last graph that was taken brought it",),
-            hint="mend the clock of the source; or raise --max-jump, if it is right",
+            hint="correct the clock of the source; or raise --max-jump, if it is right",
         )
     )

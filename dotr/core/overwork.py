@@ -20,7 +20,7 @@ from dotr.ir.rules import Rule
 Overworked: TypeAlias = Callable[[str, ProgramError], None]
 """(name of a rule, D4010). What it raises ends the run behind the instant."""
 
-_KEPT = "its graphs were taken and are no dead letters: fed again, they would give other rules' events twice"
+_KEPT = "its graphs were taken and are not dead letters: fed again, they would give other rules' events twice"
 
 
 class LeftOut:

@@ -19,6 +19,6 @@ def refuse_version(state: Mapping[str, Any]) -> None:
                 "D5101",
                 f"this snapshot has version {state.get('version')!r}",
                 notes=(f"this dotr reads version {VERSION}",),
-                hint="restore it with the dotr that wrote it, or start anew",
+                hint="restore it with the dotr that wrote it, or start again",
             )
         )

@@ -55,10 +55,12 @@ class Event:
 
     @property
     def rule(self) -> str:
+        """The name of the rule that found it."""
         return self.composite.rule
 
     @property
     def id(self) -> str:
+        """Its IRI: equal matches have equal ids, wherever they are found."""
         return self.composite.id
 
     @property
@@ -91,7 +93,7 @@ class Event:
 
     @property
     def graph(self) -> rdflib.Graph:
-        """The event's graph, with the program's prefixes, built anew at each call."""
+        """The event's graph, with the program's prefixes, built again at each call."""
         import rdflib  # noqa: PLC0415  # half a second of start-up that many runs do not need
 
         graph = rdflib.Graph(bind_namespaces="none")

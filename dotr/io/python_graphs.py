@@ -164,7 +164,7 @@ def _ntriples(graph: rdflib.Graph) -> str:
         return graph.serialize(format="nt", encoding="utf-8").decode()
     except Exception as error:  # rdflib raises just this
         raise DataError(
-            Diagnostic("D2001", f"rdflib cannot write this graph: {error}", hint="mend the term")
+            Diagnostic("D2001", f"rdflib cannot write this graph: {error}", hint="correct the term")
         ) from None
 
 

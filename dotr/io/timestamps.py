@@ -124,11 +124,13 @@ def parse_datetime(text: str, local: tzinfo | None = None) -> Time:
             raise TimeError("D2105", f"`{text}` has a zone beyond 14:00", "check the zone")
     midnight = hour == 24 and minute == second == micros == 0
     if minute > 59 or second > 59 or (hour > 23 and not midnight):
-        raise TimeError("D2105", f"`{text}` is no time of day", "hours go to 23, minutes and seconds to 59")
+        raise TimeError(
+            "D2105", f"`{text}` is not a time of day", "hours go to 23, minutes and seconds to 59"
+        )
     try:
         days = date(year, month, day).toordinal() - _EPOCH_DAY
     except ValueError as error:
-        raise TimeError("D2105", f"`{text}` is no day: {error}", "years go from 0001 to 9999") from None
+        raise TimeError("D2105", f"`{text}` is not a day: {error}", "years go from 0001 to 9999") from None
     time = days * _DAY + ((hour * 60 + minute - shift) * 60 + second) * 1_000_000 + micros
     if zone is None and local is not None:
         time = to_instant(time, local, text)
@@ -169,7 +171,7 @@ def plain_datetimes(texts: Sequence[str]) -> list[Time] | None:
 
 
 def _minute(text: str) -> Time | None:
-    """`2026-01-01T08:00` in microseconds, None if that is no minute."""
+    """`2026-01-01T08:00` in microseconds, None if that is not a minute."""
     try:
         return parse_datetime(f"{text}:00+00:00") if _MINUTE.fullmatch(text) else None
     except TimeError:
@@ -180,7 +182,7 @@ _minutes: Memo[str, Time | None] = Memo(_minute, limit=1 << 10)
 
 
 def _start(text: str) -> Time:
-    """`2026-01-01T08:00:` in microseconds. Raises KeyError if that is no minute."""
+    """`2026-01-01T08:00:` in microseconds. Raises KeyError if that is not a minute."""
     found = _minutes[text[:16]] if text[16:] == ":" else None
     if found is None:
         raise KeyError(text)

@@ -419,7 +419,6 @@ class KnowledgeBase:
             return self._model.contradictions()
 
     # -- rules, time
-
     @property
     def rules(self) -> tuple[str, ...]:
         """The rules of its own, as text; those of the entailment are not among them."""
@@ -427,6 +426,7 @@ class KnowledgeBase:
 
     @property
     def entailment(self) -> str:
+        """Which rules it has beside its own: "none", "rdfs" or "owl2rl"."""
         return self._model.rules.entailment.value
 
     def __repr__(self) -> str:
@@ -463,7 +463,7 @@ class KnowledgeBase:
     def open(cls, path: str | PathLike[str], *, terms: str = "rdflib", budget: int = BUDGET) -> KnowledgeBase:
         """The knowledge base that was saved, as it was; nothing is derived again.
 
-        Raises EngineError D5103, D5104 for what is no such file, damaged, or of another version.
+        Raises EngineError D5103, D5104 for what is not such a file, damaged, or of another version.
         """
         saved = saving.read(fspath(path))
         header = saved.header

@@ -80,7 +80,7 @@ def read(path: str) -> Saved:
                 f"`{path}` was saved in another version of the format",
                 place=path,
                 label=version.decode("ascii", "replace"),
-                hint=f"this dotr reads version {_VERSION}: make the knowledge base anew from its sources",
+                hint=f"this dotr reads version {_VERSION}: make the knowledge base again from its sources",
             )
         )
     start = end + 1 + _DIGEST
@@ -110,6 +110,6 @@ def _damaged(path: str) -> EngineError:
             "D5103",
             f"`{path}` is not a saved knowledge base, or a damaged one",
             place=path,
-            hint="make it anew from its sources, and save it again",
+            hint="make it again from its sources, and save it again",
         )
     )

@@ -226,12 +226,15 @@ class Store(RdflibStore):
         self._namespaces[namespace] = prefix
 
     def namespace(self, prefix: str) -> URIRef | None:
+        """The namespace of a prefix; None if it is not bound."""
         return self._prefixes.get(prefix)
 
     def prefix(self, namespace: URIRef) -> str | None:
+        """The prefix that is bound to a namespace; None if none is."""
         return self._namespaces.get(namespace)
 
     def namespaces(self) -> Iterator[tuple[str, URIRef]]:
+        """Pairs of prefix and namespace."""
         return iter(list(self._prefixes.items()))
 
 

@@ -117,7 +117,7 @@ class AppendingFile:
                 f"`{self._name}` has lost output that was committed",
                 place=self._name,
                 label=found,
-                hint="put it back; to begin the file anew with the events to come, --overwrite",
+                hint="put it back; to begin the file again with the events to come, --overwrite",
             )
         )
 
@@ -128,7 +128,7 @@ class AppendingFile:
                 f"`{self._name}` has other bytes than were committed",
                 place=self._name,
                 notes=("as long as before, or longer, but its end is another",),
-                hint="put it back; to begin the file anew with the events to come, --overwrite",
+                hint="put it back; to begin the file again with the events to come, --overwrite",
             )
         )
 
@@ -151,7 +151,7 @@ class AppendingFile:
                     place=self._name,
                     label=first,
                     notes=(f"it would be: {head.splitlines()[0]}",),
-                    hint="give another name; to begin the file anew with the events to come, --overwrite",
+                    hint="give another name; to begin the file again with the events to come, --overwrite",
                 )
             )
 

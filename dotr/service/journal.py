@@ -165,7 +165,7 @@ class Journal:
                     f"the deployment in `{self.folder}` has format {found[0]}; this dotr writes {FORMAT}",
                     place=str(self.folder),
                     notes=("nothing was changed",),
-                    hint="use the dotr that wrote it, or deploy anew with another --dir",
+                    hint="use the dotr that wrote it, or deploy again with another --dir",
                 )
             )
 
@@ -239,7 +239,7 @@ class Journal:
                 place=str(self.folder / "deployment.db"),
                 label=found,
                 notes=("nothing was changed",),
-                hint="put a copy back, or deploy anew with another --dir and feed again from the start",
+                hint="put a copy back, or deploy again with another --dir and feed again from the start",
             )
         )
 

@@ -109,7 +109,7 @@ def alarms() -> Iterator[tuple[int, str]]:
 
 def morning() -> list[tuple[int, str]]:
     """All graphs in time order."""
-    noise = random.Random(SEED)  # noqa: S311  # made-up weather is no secret
+    noise = random.Random(SEED)  # noqa: S311  # made-up weather is not a secret
     return sorted([*climate(noise), *robot(noise), *people(), *alarms()], key=lambda graph: graph[0])
 
 

@@ -362,7 +362,7 @@ def test_a_fed_file_that_is_another_now_is_named_before_what_came_late(
     Path("in.jsonl").write_text("".join(line + "\n" for line in now))
     ran = dotr("feed", "in.jsonl")
     assert ran.code == 0
-    assert f"`in.jsonl` {what} since it was fed: read anew" in ran.err
+    assert f"`in.jsonl` {what} since it was fed: read again" in ran.err
     if keep:
         assert ran.err.index("since it was fed") < ran.err.index(f"{len(now)} late")
     assert "since it was fed" not in dotr("feed", "in.jsonl").err, "once"

@@ -16,11 +16,12 @@ from dotr.datalog.closing import BACKGROUND_LIMIT
 from dotr.datalog.materialiser import INSTANT_LIMIT
 from dotr.io.decode.documents import MAX_DOCUMENT, SUFFIXES
 from dotr.lang.explain import PAGES
-from tests.docs.pages import blocks
+from tests.docs.pages import blocks, commands
 
 CODE = Path(__file__).resolve().parents[2] / "dotr"
 PAGE = pages()["configuration"].read_text(encoding="utf-8")
 SOURCES = pages()["sources"].read_text(encoding="utf-8")
+BINARY = ("Jelly", "Parquet")
 BY_SPARK = {
     "MASTER",
     "SPARK_REMOTE",
@@ -82,9 +83,13 @@ def test_every_format_of_a_source_is_on_its_page_with_four_samples() -> None:
     parts = dict(part.split("\n", 1) for part in SOURCES.split("\n## ")[1:])
     assert len(parts) > 10
     for name, text in parts.items():
-        if name not in (
-            "Jelly",
-            "Parquet",
-        ):  # binary: one is written by Python here, the other in its own package's tests
-            samples = [block for block in blocks(text) if "title=" in block.note and ".map" not in block.note]
-            assert len(samples) >= 4, name
+        samples = [
+            block.note for block in blocks(text) if "title=" in block.note and ".map" not in block.note
+        ]
+        for suffix in (f".{name.lower()}",) if name in BINARY else ():  # what programs on the page write
+            samples += set(re.findall(rf"[\w.-]+\{suffix}\b", " ".join(_commands(text))))
+        assert len(samples) >= 4, name
+
+
+def _commands(text: str) -> list[str]:
+    return [line for block in blocks(text) for line, _ in commands(block.text) if block.language == "console"]

@@ -5,10 +5,15 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from html import unescape
 from pathlib import Path
+from urllib.parse import unquote
 
 from click.testing import CliRunner
 
+import dotr
+import dotr.rdflib
+import dotr.spark
 from dotr.cli.check import command as check
 from dotr.cli.docs import write_pages
 from dotr.cli.help import pages
@@ -27,6 +32,26 @@ def test_the_site_has_every_page_and_needs_nothing_else(tmp_path: Path) -> None:
     index = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
     assert not re.findall(r'(?:src|href)="https?://[^"]+\.(?:js|css|woff2?)"', index)
     assert list((tmp_path / "site" / "search").glob("search_index*"))
+    assert dead_links(tmp_path / "site") == []
+
+
+def dead_links(site: Path) -> list[str]:
+    """Links of built pages to a file, or to a place in it, that is not there."""
+    texts = {
+        page: page.read_text(encoding="utf-8") for page in site.glob("*.html") if page.name != "404.html"
+    }
+    places = {page.name: set(re.findall(r'\b(?:id|name)="?([^"\s>]+)', text)) for page, text in texts.items()}
+    dead = []
+    for page, text in texts.items():
+        for link in re.findall(r'\bhref="?([^"\s>]+)', text):
+            target, _, place = unescape(link).partition("#")
+            if ":" in target:
+                continue
+            there = not target or (site / target).exists()
+            named = places.get(target or page.name)
+            if not there or (place and named is not None and unquote(place) not in named):
+                dead.append(f"{page.name}: {link}")
+    return dead
 
 
 def test_links_between_pages_lead_somewhere(tmp_path: Path) -> None:
@@ -42,7 +67,13 @@ def test_the_reference_has_every_code_and_every_command(tmp_path: Path) -> None:
     assert all(f"## {code}: " in diagnostics for code in PAGES)
     commands = (tmp_path / "commands.md").read_text(encoding="utf-8")
     assert all(f"## dotr {verb}\n" in commands for verb in VERBS)
-    assert "### Engine.push" in (tmp_path / "api.md").read_text(encoding="utf-8")
+    api = (tmp_path / "api.md").read_text(encoding="utf-8")
+    assert "### Engine.push\n" in api
+    for module in (dotr, dotr.spark, dotr.rdflib):
+        for name in module.__all__:
+            assert f"## {module.__name__}.{name}\n" in api or not callable(getattr(module, name)), name
+    bare = re.findall(r"^##+ ([\w.]+)\n\n```python\n.*\n```\n\n\n", api, flags=re.MULTILINE)
+    assert bare == [], "public, and without a docstring"
 
 
 def test_all_codes_are_listed_with_their_titles() -> None:

@@ -169,7 +169,7 @@ def test_an_io_error_at_any_write_is_told_and_the_next_feed_makes_it_whole(
 ) -> None:
     expected, letters = reference(tmp_path, stream(24))
     with sqlite3.connect(Path(state) / "deployment.db") as connection:
-        connection.execute("DELETE FROM closed")  # so that each feed keeps it anew
+        connection.execute("DELETE FROM closed")  # so that each feed keeps it again
     connection.close()
     at, failed = 0, 0
     while True:

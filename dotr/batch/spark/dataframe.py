@@ -78,7 +78,7 @@ def detect(
     refuse_streaming(log)
     clock = clock_of_frame(log, time_unit)
     if by not in list(By):
-        raise UsageError(Diagnostic("D4123", f"`{by}` is no way to part a log", hint="auto, key or time"))
+        raise UsageError(Diagnostic("D4123", f"`{by}` is not a way to cut a log", hint="auto, key or time"))
     if on_error not in ("fail", "skip"):
         raise UsageError(Diagnostic("D4123", f"on_error cannot be `{on_error}`", hint="fail or skip"))
     forgiving = on_error == "skip"

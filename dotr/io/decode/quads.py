@@ -162,7 +162,7 @@ def refused_lines(block: QuadBlock, name: str) -> DataError:
             f"graph {block.name} stands beside a line that cannot be read",
             place=_at(name, block.line),
             notes=("the line may have been one of its quads",),
-            hint="mend the line and feed the graph again",
+            hint="correct the line and feed the graph again",
         )
     )
 

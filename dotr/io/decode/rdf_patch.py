@@ -163,7 +163,9 @@ class Patches:
         if len(terms) == 4:
             raise self._refused(line, "a row with a graph changes what nobody asks", "leave the graph out")
         if len(terms) != 3:
-            raise self._no_row(line, f"{len(terms)} terms are no triple", "write subject, predicate, object")
+            raise self._no_row(
+                line, f"{len(terms)} terms are not a triple", "write subject, predicate, object"
+            )
         return " ".join(terms)
 
     def _term(self, found: re.Match[str], line: Line) -> str:

@@ -62,7 +62,7 @@ def check_possible(program: Program, found: Diagnostics) -> None:
                 "D1328",
                 f"`{rule.name}` can never have an event",
                 _first_word(rule.span),
-                hint="mend what stands in its way, or delete the rule",
+                hint="correct what stands in its way, or delete the rule",
                 notes=(why.text,),
             )
 

@@ -335,7 +335,10 @@ class LarsParser(WindowParser):
             raise self.fail(what, hint)
         if token.key in RESERVED or token.key in KEYWORDS:
             self.error(
-                "D1009", f"`{token.text}` is a keyword and no name", self.span(), hint="choose another name"
+                "D1009",
+                f"`{token.text}` is a keyword and not a name",
+                self.span(),
+                hint="choose another name",
             )
         return self.word()
 

@@ -1,7 +1,7 @@
 """Names, lengths of time and windows of `.dotr` rules, and where skipping a construct may stop.
 
 Place:   between sparql.py and templates.py; what they share about `.dotr` alone.
-Method:  language.md, sec. 2: keywords in any case are no names; a unit is read only behind a number;
+Method:  language.md, sec. 2: keywords in any case are not names; a unit is read only behind a number;
          a `?name` in place of a duration or a `k` is a parameter.
 """
 
@@ -116,7 +116,7 @@ class WindowParser(SparqlParser):
 
     def _keyword_as_name(self, word: str) -> None:
         """Tell of a keyword where a name stands: once, with its other places."""
-        message, found = f"`{word}` is a keyword and no name", self.found.found
+        message, found = f"`{word}` is a keyword and not a name", self.found.found
         for number, one in enumerate(found):
             if one.message == message:
                 found[number] = replace(one, notes=(*one.notes, f"also at {self.span()}")[:2])

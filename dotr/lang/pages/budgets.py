@@ -32,8 +32,8 @@ PAGES: Final = (
         "matches by its candidates. With `--on-error skip` and `file=` the fact has no match of the rule:\n"
         "what was found for it is left out, nothing is consumed, the run goes on, and the summary counts\n"
         "such facts by rule. The graph of such a fact was taken, and other rules had their events of it: it\n"
-        "is no dead letter, as feeding it again would give those twice. To find what was left out, run the\n"
-        "stream again with a larger `--budget` and `--only RULE`. Under `fail` the run ends behind the\n"
+        "is not a dead letter, as feeding it again would give those twice. To find what was left out, run\n"
+        "the stream again with a larger `--budget` and `--only RULE`. Under `fail` the run ends behind the\n"
         "instant.",
         "AND EACH A WITHIN 1 d FROM T\nAND EACH B WITHIN 1 d FROM T",
         "AND EACH A WITHIN 1 d FROM T ON A.?room = T.?room\nAND EACH B WITHIN 1 d FROM T ON B.?x = T.?x",
@@ -48,7 +48,7 @@ PAGES: Final = (
         "has an event at each, or `AT` tells the points apart at which a head holds that goes on and on.\n"
         "What holds later depends on what holds now, so that nothing can be left\n"
         "out: the run ends there, with `--on-error skip` and `file=`, too. A batch that cuts what holds by\n"
-        "key begins anew in one task where a part needs more than its share, and refuses what a run does;\n"
+        "key begins again in one task where a part needs more than its share, and refuses what a run does;\n"
         "in a DataFrame of Spark each part has the whole budget.",
         "near(?a, ?b) :- at(?a, ?x) WITHIN 1 d, at(?b, ?y) WITHIN 1 d, FILTER(?x - ?y < 1) .",
         "near(?a, ?b) :- at(?a, ?place) WITHIN 1 h, at(?b, ?place) WITHIN 1 h .",

@@ -79,7 +79,7 @@ PAGES: Final = (
         "the state of a stream that cannot be read",
         "It was damaged, removed, or written by another version. Nothing is guessed: events would be lost.",
         "rm fires.state/dotr/*.state",
-        "dotr stream fire.dotr … --checkpoint anew.state --out anew/",
+        "dotr stream fire.dotr … --checkpoint again.state --out again/",
     ),
     _page(
         "D4307",

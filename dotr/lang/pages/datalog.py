@@ -125,7 +125,7 @@ PAGES: Final = (
     _page(
         "D3024",
         "rules know no blank nodes",
-        'In a body a variable says "some"; in a head a blank node would be invented anew at every instant.',
+        'In a body a variable says "some"; in a head a blank node would be invented again at every instant.',
         "[?x, :near, _:y] :- [?x, :at, ?z] .",
         "[?x, :near, ?z] :- [?x, :at, ?z] .",
     ),

@@ -61,9 +61,9 @@ PAGES: Final = (
     _page(
         "D5202",
         "a damaged deployment",
-        "Nothing was changed. Put a copy back, or deploy anew and replay.",
+        "Nothing was changed. Put a copy back, or deploy again and replay.",
         "dotr feed events/   # on a truncated deployment.db",
-        "dotr deploy fire.dotr --dir anew; dotr feed events/ --dir anew",
+        "dotr deploy fire.dotr --dir again; dotr feed events/ --dir again",
     ),
     _page(
         "D5203",

@@ -58,7 +58,7 @@ PAGES: Final = (
         "D4178",
         "a CONSTRUCT or DESCRIBE that asks for more than the state",
         "It is answered from what holds at one time, and always alike: other services, named graphs, the "
-        "clock and chance are no part of that.",
+        "clock and chance are not part of that.",
         "dotr query fire.dotr 'CONSTRUCT { ?s ?p ?o } FROM <urn:g> WHERE { ?s ?p ?o }'",
         "dotr query fire.dotr 'CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o }'",
     ),

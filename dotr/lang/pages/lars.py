@@ -169,7 +169,7 @@ PAGES: Final = (
         "ALWAYS can hold at once",
         "Windows are cut at the beginning of the timeline: at the first point every window has "
         "that one point. "
-        "This is said once, and is no mistake; where it matters, ask for how long there have been facts.",
+        "This is said once, and is not a mistake; where it matters, ask for how long there have been facts.",
         "alarm() :- temp(?v) ALWAYS WITHIN 10 s, FILTER(?v > 90) .",
         "alarm() :- temp(?v) AT LEAST 11 WITHIN 10 s, FILTER(?v > 90) .",
     ),

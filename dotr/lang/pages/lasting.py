@@ -149,7 +149,7 @@ PAGES: Final = (
         "D5211",
         "a change is planned already",
         "What is deployed from a time on waits for that time. Until then the deployment is as it was, and "
-        "what is planned can be taken back or planned anew, not changed by a deploy that holds at once.",
+        "what is planned can be taken back or planned again, not changed by a deploy that holds at once.",
         "dotr deploy rooms.dotr --from 2026-03-01T00:00:00Z; dotr deploy doors.dotr",
         "dotr undeploy --planned; dotr deploy doors.dotr",
     ),

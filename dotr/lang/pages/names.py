@@ -199,7 +199,7 @@ PAGES: Final = (
     Page(
         "D1306",
         "this cannot be consumed",
-        "CONSUMING names conjuncts with EACH, LAST or FIRST: the facts they chose are no candidates "
+        "CONSUMING names conjuncts with EACH, LAST or FIRST: the facts they chose are not candidates "
         "again. The trigger\n"
         "fires once anyway, NOT chooses nothing, and an aggregate sees all.",
         _SMOKE + _TEMP + _FIRE + "AND LAST Temp WITHIN 5 min BEFORE Smoke ON true\nCONSUMING Smoke",

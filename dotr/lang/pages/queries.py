@@ -188,7 +188,7 @@ PAGES: Final = (
     Page(
         "D1222",
         "two queries differ in the constants of their filters",
-        "Nothing to mend: such queries share one evaluation and an index over the constants.",
+        "Nothing to correct: such queries share one evaluation and an index over the constants.",
         _query("SELECT ?x WHERE { ?x :val ?v FILTER(?v > 60) }")
         + "\nQUERY B := { SELECT ?x WHERE { ?x :val ?v FILTER(?v > 70) } }",
         _query("SELECT ?x WHERE { ?x :val ?v FILTER(?v > 60) }"),

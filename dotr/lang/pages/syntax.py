@@ -78,7 +78,7 @@ PAGES: Final = (
         "too many findings",
         "After 100 findings a text is not read on: it is some other kind of file, or its beginning is "
         "broken in a way\n"
-        "that makes the rest unreadable. Mend the first findings first.",
+        "that makes the rest unreadable. Correct the first findings first.",
         "\n".join(["% %"] * 60),
         "PREFIX : <http://example.org/>\nQUERY A := { SELECT ?x WHERE { ?x a :Smoke } }",
     ),

@@ -101,7 +101,7 @@ PAGES: Final = (
         "The file is damaged, is not Jelly at all, or has terms that dotr does not read, such as triples as "
         "terms. Frames before the one that the message names were read.",
         "dotr run hot.dotr readings.jelly   # cut off in the middle",
-        "dotr run hot.dotr readings.jelly   # copied anew",
+        "dotr run hot.dotr readings.jelly   # copied again",
     ),
     _page(
         "D2413",
