@@ -53,6 +53,9 @@ FINDING = REFUSED + 1
 COUNTED = REFUSED + 2
 """The part of rows that carry no facts but how many a task found, by query (JSON)."""
 
+INSTANTS = ""
+"""Where a row of COUNTED counts instants, instead of the name of a query."""
+
 
 APART = REFUSED + 1023
 """Rows of parts up to here carry no facts."""

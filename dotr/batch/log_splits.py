@@ -43,7 +43,8 @@ _FOOTERS = 16
 class Piece:
     """A part `[first, end)` of a file: bytes, or row groups where it is Parquet; `end` 0 is all of it.
 
-    `graphs`: how many there are in it, where a file says that; `size`: bytes, unpacked; 0 is unknown.
+    `graphs`: how many there are in it, where a file says that; `size`: bytes, unpacked; 0 is unknown. `span`:
+    its least and its greatest time, where a file says that.
     """
 
     file: str
@@ -51,6 +52,7 @@ class Piece:
     end: int = 0
     graphs: int = 0
     size: int = 0
+    span: tuple[Time, Time] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,11 +189,14 @@ def is_archive(file: str, options: SourceOptions) -> bool:
 def _row_groups(file: str, options: SourceOptions, fail: bool) -> list[Piece]:
     try:
         archive = ArchiveFile(file, options.unit)
-        groups = [(archive.count(group), archive.unpacked(group)) for group in range(archive.groups)]
+        groups: list[tuple[int, int, tuple[Time, Time] | None]] = [
+            (archive.count(group), archive.unpacked(group), archive.span(group))
+            for group in range(archive.groups)
+        ]
     except DataError:
         if fail:
             raise
-        groups = [(0, 0)]  # the task that reads it makes the dead letter
+        groups = [(0, 0, None)]  # the task that reads it makes the dead letter
     return [Piece(file, number, number + 1, *found) for number, found in enumerate(groups)]
 
 
@@ -212,7 +217,9 @@ def packed(splits: Sequence[Split], tasks: int) -> tuple[Split, ...]:
         last = waiting[-1] if waiting else None
         if last is not None and last.file == piece.file and last.end == piece.first:
             graphs, bytes_ = last.graphs + piece.graphs, last.size + piece.size
-            waiting[-1] = Piece(piece.file, last.first, piece.end, graphs, bytes_)
+            spans = [span for span in (last.span, piece.span) if span is not None]
+            span = (min(s[0] for s in spans), max(s[1] for s in spans)) if spans else None
+            waiting[-1] = Piece(piece.file, last.first, piece.end, graphs, bytes_, span)
         else:
             waiting.append(piece)
     if waiting:

@@ -133,18 +133,21 @@ def test_a_batch_writes_what_one_process_prints(
     assert funnels["Alarm"][0] == ("Smoke", 80)
 
 
-@pytest.mark.parametrize("few", [100_000, 0])
+@pytest.mark.parametrize(("few", "rows"), [(100_000, 25), (0, 25), (100_000, 1000)])
 def test_archives_are_read_by_the_tasks_themselves(
-    story: Path, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int
+    story: Path, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int, rows: int
 ) -> None:
+    """Ten row groups that share times, few or many of them; and one, whose times nobody looks at before."""
     monkeypatch.setattr("dotr.batch.spark.stages.FEW", few)
-    monkeypatch.setattr("dotr.io.decode.parquet.ROWS", 25)
+    monkeypatch.setattr("dotr.io.decode.parquet.ROWS", rows)
+    if rows > 240:
+        monkeypatch.setattr("dotr.batch.spark.stages.look", None)
     archive = ArchiveWriter(str(tmp_path / "log.parquet"), Clock())
     for graph in Sources([str(story / "log")]):
         archive.add(graph.time, graph.triples)
     archive.close()
     log = open_log([str(tmp_path / "log.parquet")], SourceOptions())
-    assert len(log.splits) == 10
+    assert len(log.splits) == -(-240 // rows)
     program = load_program([str(story / "rules.dotr")], read_rules_text)
     (tmp_path / "out").mkdir()
     report = SparkRunner().run(Request(Deployment(program), log), str(tmp_path / "out"), quiet)

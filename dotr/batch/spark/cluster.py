@@ -19,12 +19,13 @@ from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from dotr.batch.fact_rows import Layout, marks
+from dotr.batch.archive_times import known_times
+from dotr.batch.fact_rows import INSTANTS, Layout, marks
 from dotr.batch.findings import first_of_each
 from dotr.batch.job import Shipped, make_job, ship
 from dotr.batch.local import LocalRunner
 from dotr.batch.locations import is_remote
-from dotr.batch.log_splits import ARCHIVE_RUNG, absolute, packed, spread
+from dotr.batch.log_splits import ARCHIVE_RUNG, Split, absolute, packed, spread
 from dotr.batch.runs import PARTS, Report, Request, Tell, add_counts, check_program, lay_out, run_again
 from dotr.batch.skew import Weight, skewed
 from dotr.batch.spark import failures
@@ -152,7 +153,7 @@ class _Run:
             with self._stage("read"):
                 self._notes(kept)
                 look = frames.look(log, unit, self._pieces())
-            report.graphs, report.instants = look.graphs, look.instants
+            report.graphs, report.instants = look.graphs, look.instants or 0
             report.first, report.last = look.first, look.last
             if look.first is None or look.last is None:
                 return None
@@ -251,19 +252,22 @@ class _Run:
         log = replace(request.log, splits=())  # tasks carry their own pieces
         tasks = one_task_each(self.spark, splits)
         with self._stage("read"):
-            times = tasks.mapInArrow(shipped(ReadTimes(log)), "time bigint")
-            look = frames.look(times, 1, self._pieces())
+            times = tasks.mapInArrow(shipped(ReadTimes(log)), "time bigint, n bigint")
+            known = self._known(splits)
+            look = frames.look(times, 1, self._pieces()) if known is None else known
             few = look.repeated <= frames.FEW
             again = frozenset(frames.repeated_times(times)) if look.repeated and few else frozenset()
-        report.graphs, report.instants = look.graphs, look.instants
+        report.graphs, report.instants = look.graphs, look.instants or 0
         report.first, report.last = look.first, look.last
         report.rungs = {ARCHIVE_RUNG: look.graphs}
         if look.first is None or look.last is None:
             return None
-        job, layout = self._job(look, self._cutoff(times, 1))
+        job, layout = self._job(look, None if known is not None else self._cutoff(times, 1))
         clock = Clock(integer=True, unit=1)  # these tasks give times in microseconds
         if few:
-            facts = tasks.mapInArrow(shipped(ExtractArchives(log, job, again)), FACT_COLUMNS)
+            facts = tasks.mapInArrow(
+                shipped(ExtractArchives(log, job, again, known is not None)), FACT_COLUMNS
+            )
         if look.repeated:
             graphs = tasks.mapInArrow(shipped(ReadGraphs(log, again)), "time bigint, graph string")
             gathered = frames.facts(frames.gathered(graphs), job, clock, request.log.options.base)
@@ -271,7 +275,16 @@ class _Run:
         report.ticking = look.first, layout.last
         with self._stage("detect"):
             self._write(by_part(facts, marks(layout, look.first), layout, look.first, self._cores()), job)
+        report.instants += report.streams.pop(INSTANTS, 0)
         return layout
+
+    def _known(self, tasks: Sequence[Split]) -> frames.Look | None:
+        """What footers say of the times, where that is enough, and no gap can be too wide."""
+        request = self.request
+        found = known_times(request.log.splits, tasks, self._pieces())
+        if found is None or found.last - found.first > request.deployment.ahead(request.max_jump).stride:
+            return None
+        return frames.Look(found.graphs, None, 0, found.first, found.last, found.quantiles)
 
     def _cores(self) -> int:
         """Tasks that can run at once, as far as is known by now."""

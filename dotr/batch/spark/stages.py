@@ -58,10 +58,12 @@ _EVENTS = 1024
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What the time column says. Times are in microseconds; `repeated` counts times with several graphs."""
+    """What the time column says. Times are in microseconds; `repeated` counts times of several rows.
+    `instants` None: nobody has counted them yet.
+    """
 
     graphs: int
-    instants: int
+    instants: int | None
     repeated: int
     first: Time | None
     last: Time | None
@@ -69,17 +71,19 @@ class Look:
 
 
 def look(frame: DataFrame, unit: int, pieces: int) -> Look:
-    """One job over the column `time` (bigint, in `unit` µs) of a frame of graphs."""
+    """One job over the column `time` (bigint, in `unit` µs) of a frame of graphs, or, with a column `n`, of
+    times of which each row has so many graphs.
+    """
     from pyspark.sql import functions as f  # noqa: PLC0415  # start-up
 
     shares = [i / pieces for i in range(pieces)]
     row = (
         frame.groupBy("time")
-        .agg(f.count("*").alias("n"))
+        .agg((f.sum("n") if "n" in frame.columns else f.count("*")).alias("n"), f.count("*").alias("rows"))
         .agg(
             f.sum("n").alias("graphs"),
             f.count("*").alias("instants"),
-            f.count_if(f.col("n") > 1).alias("repeated"),
+            f.count_if(f.col("rows") > 1).alias("repeated"),
             f.min("time").alias("first"),
             f.max("time").alias("last"),
             f.percentile_approx("time", shares, 10_000).alias("quantiles"),

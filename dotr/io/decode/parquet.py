@@ -143,6 +143,24 @@ class ArchiveFile:
         """Bytes of a row group without compression, as the file says."""
         return int(self._file.metadata.row_group(group).total_byte_size)
 
+    def span(self, group: int) -> tuple[Time, Time] | None:
+        """The least and the greatest time of a row group in µs, by the file's statistics; None where they do
+        not say.
+        """
+        row_group = self._file.metadata.row_group(group)
+        columns = (row_group.column(i) for i in range(row_group.num_columns))
+        found = next((c.statistics for c in columns if c.path_in_schema == "time"), None)
+        if found is None or not (found.has_min_max and found.has_null_count) or found.null_count:
+            return None
+        low, high = found.min_raw, found.max_raw
+        if not isinstance(low, int) or not isinstance(high, int):
+            return None
+        unit = self.clock.unit
+        if not self.clock.integer:
+            unit = _MICROS.get(self._file.schema_arrow.field("time").type.unit, 0)
+        known = unit and max(abs(low * unit), abs(high * unit)) < 2**63
+        return (low * unit, high * unit) if known else None
+
     def rows(self, first: int = 0, end: int | None = None) -> Iterator[tuple[Time, str, str]]:
         """(time in µs, N-Triples, place) of the row groups `[first, end)`, in file order.
 
@@ -199,6 +217,9 @@ class ArchiveFile:
             graph, *others = (None if t is None else parse_triples(t, Format.NTRIPLES, place) for t in texts_)
             parts = dict(zip(self._columns[1:], others, strict=True))
             yield time, message_of(graph, parts.get("insert"), parts.get("delete"), place), place
+
+
+_MICROS = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 
 def batch_times(column: Any, clock: Clock) -> list[Time | None]:
