@@ -16,7 +16,7 @@ from freezegun import freeze_time
 
 from dotr.service.checkpoint_policy import CheckpointPolicy, Idle
 from tests.cli.conftest import HOT, SMOKE, Dotr
-from tests.service.deployments import HOLDING, deploy, feed
+from tests.service.deployments import HOLDING, LASTING, deploy, feed
 from tests.soak.kill_feed import trial
 
 FEED = [sys.executable, "-m", "dotr.cli.main", "feed"]
@@ -280,6 +280,12 @@ def test_killed_at_any_moment_the_outputs_are_those_of_a_quiet_run(tmp_path: Pat
 
 def test_killed_at_any_moment_what_holds_goes_on_as_it_was(tmp_path: Path) -> None:
     struck, _seconds, size = trial(tmp_path, graphs=1000, every=50, kills=6, rules=HOLDING)
+    assert struck == 6
+    assert size > 100_000
+
+
+def test_killed_at_any_moment_what_lasts_goes_on_as_it_was(tmp_path: Path) -> None:
+    struck, _seconds, size = trial(tmp_path, graphs=1000, every=50, kills=6, rules=LASTING)
     assert struck == 6
     assert size > 100_000
 

@@ -95,6 +95,48 @@ calm(?room) :- calm(?room) WITHIN 1 s, NOT burning(?room) WITHIN 1 min, smoke(?r
 """The file `holds.lars` of HOLDING."""
 
 
+LASTING = """
+PREFIX : <urn:x:>
+RULES <reach.dlog>
+HOLD * FOR 20 s
+HOLD :status LATEST FOR 1 min
+QUERY hot := { SELECT DISTINCT ?room { ?o :celsius ?v ; :room ?room FILTER(?v > 80) } }
+QUERY reach := { SELECT ?a ?b { ?a :reach ?b } }
+QUERY seen := { SELECT ?room (COUNT(?o) AS ?n) { ?o :room ?room } GROUP BY ?room }
+QUERY closed := { SELECT ?room { ?room a :Closed } }
+QUERY status := { SELECT ?room ?s { ?room :status ?s } }
+
+RULE Hot DEFINE { dotr_h :hot ?room } FROM H := ISTREAM hot WITH ?room := H.?room
+RULE Cooled DEFINE { dotr_c :cooled ?room } FROM H := DSTREAM hot
+AND LAST Hot WITHIN 5 min BEFORE H ON Hot.?room = H.?room
+WITH ?room := H.?room
+RULE Opened DEFINE { dotr_o :way ?a ; :to ?b } FROM R := ISTREAM reach WITH ?a := R.?a, ?b := R.?b
+RULE Shut DEFINE { dotr_s :noway ?a ; :to ?b } FROM R := DSTREAM reach WITH ?a := R.?a, ?b := R.?b
+RULE Seen DEFINE { dotr_n :at ?room ; :n ?n } FROM S := ISTREAM seen WITH ?room := S.?room, ?n := S.?n
+RULE Closed DEFINE { dotr_x :closed ?room } FROM C := ISTREAM closed WITH ?room := C.?room
+RULE Status DEFINE { dotr_t :status ?s ; :was ?room } FROM S := DSTREAM status
+WITH ?room := S.?room, ?s := S.?s
+"""
+
+REACH = """[?x, <urn:x:reach>, ?y] :- [?x, <urn:x:door>, ?y] .
+[?x, <urn:x:reach>, ?z] :- [?x, <urn:x:reach>, ?y], [?y, <urn:x:door>, ?z] .
+[?x, a, <urn:x:Closed>] :- [?x, <urn:x:status>, ?s], NOT [?x, <urn:x:door>, ?y] .
+"""
+"""The file `reach.dlog` of LASTING."""
+
+
+def doors(line: str, number: int) -> list[str]:
+    """Messages at the time of a line: a door that is put in, or taken out; what a room's status is."""
+    noise, time = random.Random(number), json.loads(line)["time"]
+    a, b = (f"<urn:x:{noise.choice('abcdef')}>" for _ in range(2))
+    part = "insert" if noise.random() < 0.5 else "delete"
+    status = f"{a} <urn:x:status> {noise.randrange(3)} ."
+    return [
+        json.dumps({"time": time, part: f"{a} <urn:x:door> {b} ."}),
+        json.dumps({"time": time, "graph": status}),
+    ]
+
+
 def stream(count: int, seed: int = 7, bad: bool = True) -> list[str]:
     """JSON lines of a stream, some of them not readable, some times shared."""
     noise = random.Random(seed)

@@ -2,6 +2,7 @@
 
     python -m tests.soak.kill_feed --kills 200 --graphs 60000
     python -m tests.soak.kill_feed --kills 60 --graphs 20000 --rules holds
+    python -m tests.soak.kill_feed --kills 60 --graphs 20000 --rules lasts
 
 Place:   tests/cli/test_feed.py does a few kills with it; the long run is started by hand, its line is in
          LOG.md.
@@ -18,9 +19,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.service.deployments import HELD, HOLDING, RULES, deploy, stream
+from tests.service.deployments import HELD, HOLDING, LASTING, REACH, RULES, deploy, doors, stream
 
 SCHEMA = "<urn:x:Smoke> <http://www.w3.org/2000/01/rdf-schema#subClassOf> <urn:x:Event> ."
+PROGRAMS = {"happens": RULES, "holds": HOLDING, "lasts": LASTING}
 OUTPUTS = ("out.nq", "out.jsonl", "dead.jsonl")
 
 
@@ -47,9 +49,12 @@ def prepared(folder: Path, graphs: int, rules: str = RULES) -> str:
     """A deployment and its stream, in which lines are unreadable and instants in error."""
     folder.mkdir(parents=True)
     (folder / "holds.lars").write_text(HELD, encoding="utf-8")
+    (folder / "reach.dlog").write_text(REACH, encoding="utf-8")
     with (folder / "in.jsonl").open("w") as file:
         for number, line in enumerate(stream(graphs)):
             file.write(f"{line}\n")
+            if rules == LASTING and number % 3 == 0 and line.startswith("{"):
+                file.writelines(f"{door}\n" for door in doors(line, number))
             if number % 150 == 70 and line.startswith("{"):
                 file.write(json.dumps({**json.loads(line), "graph": SCHEMA}) + "\n")
     return deploy(folder, rules.replace("PREFIX", "ENTAILMENT rdfs PREFIX", 1))
@@ -98,9 +103,9 @@ def main() -> None:
     parser.add_argument("--graphs", type=int, default=60_000)
     parser.add_argument("--every", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--rules", choices=["happens", "holds"], default="happens")
+    parser.add_argument("--rules", choices=list(PROGRAMS), default="happens")
     given = parser.parse_args()
-    rules = HOLDING if given.rules == "holds" else RULES
+    rules = PROGRAMS[given.rules]
     with tempfile.TemporaryDirectory() as folder:
         struck, seconds, size = trial(Path(folder), given.graphs, given.every, given.kills, given.seed, rules)
     print(
