@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +46,7 @@ from dotr.io.python_events import NO_EVENTS, Event, Events, frame_of, keeps
 from dotr.io.python_graphs import GraphLike, triples_of
 from dotr.io.python_html import engine_table
 from dotr.io.python_plan import Plan
+from dotr.io.python_runs import PairReader
 from dotr.io.tables.mapping import read_mapping
 from dotr.io.term_reading import read_term
 from dotr.io.timestamps import UNITS
@@ -357,7 +359,8 @@ class Engine:
         out, also when one of them raises. Who leaves early finds the rest in the next call. For what arrives
         one by one and cannot wait, `push`.
         """
-        for emission in drive(self.pipeline, self._taking(graphs)):
+        taking = self._taking_many(graphs) if isinstance(graphs, list | tuple) else self._taking(graphs)
+        for emission in drive(self.pipeline, taking):
             assert self.pipeline.clock is not None
             yield Events(emission, self.pipeline.clock, self.explaining, self.program.prefixes)
 
@@ -374,6 +377,18 @@ class Engine:
                 accept(*self._taken(graph, at))
                 integers = type(at) is int
             yield
+
+    def _taking_many(self, pairs: Sequence[tuple[int | datetime | str, GraphLike]]) -> Iterator[None]:
+        """As `_taking`; who leaves can have the pairs again, so that many are read before they are taken."""
+        reader, pipeline = PairReader(self._unit, self._base), self.pipeline
+        for start in range(0, len(pairs), AHEAD):
+            some = pairs[start : start + AHEAD]
+            integers = pipeline.clock is not None and pipeline.clock.integer
+            found = reader.read(some) if integers else None
+            if found is None or not pipeline.accept_run(*found):
+                yield from self._taking(some)
+            else:
+                yield from repeat(None, len(some))
 
     def _taken(self, graph: GraphLike, at: int | datetime | str) -> tuple[Time, list[Triple]]:
         """A graph and its stamp, as the pipeline wants them, which has begun afterwards."""

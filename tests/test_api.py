@@ -361,3 +361,38 @@ def test_a_duration_is_a_whole_number_of_microseconds_in_a_known_unit(text: str)
 
 def test_units_of_durations_may_be_written_in_any_case() -> None:
     assert dotr.Engine.from_text(ALONE, lateness="5 MIN").pipeline._open.lateness == 300_000_000
+
+
+@pytest.mark.parametrize("texts", ["plain", "parsed", "mixed"])
+def test_a_list_of_pairs_gives_what_the_same_pairs_give_one_by_one(texts: str) -> None:
+    """Many are read at once; with late ones, several at an instant, blank nodes and wrong ones among them."""
+    rules = (
+        "RULE R DEFINE { dotr_x a <urn:x:R> ; <urn:x:v> ?v }\n"
+        "FROM A := { SELECT ?v WHERE { ?s <urn:x:a> ?v } } WITH ?v := A.?v"
+    )
+    forms = {
+        "plain": ["<urn:x:s> <urn:x:a> {n} ."],
+        "parsed": ["[] <urn:x:a> {n}, 'é{n}' .", "<urn:x:s> <urn:x:a> {n} ; <urn:x:b> 1 ."],
+        "mixed": ["<urn:x:s> <urn:x:a> {n} .", "", "_:b <urn:x:a> 1 .", "PREFIX x: <urn:x:> x:s x:a {n} ."],
+    }[texts]
+    pairs = [(n if n % 97 else n // 2, forms[n % len(forms)].format(n=n)) for n in range(1, 300)]
+    pairs += [
+        (300, forms[0].format(n=7)),
+        (300, forms[0].format(n=8)),
+        (2**70, "") if texts == "mixed" else (301, ""),
+    ]
+    found = []
+    for given in (pairs, iter(pairs)):
+        late: list[object] = []
+        engine = dotr.Engine.from_text(rules, late=lambda at, graph, late=late: late.append((at, len(graph))))
+        ran = []
+        try:
+            for events in engine.push_all(given):
+                ran += [event.to_json() for event in events]
+        except dotr.DotrError as error:
+            ran.append(str(error))
+        ran += [event.to_json() for event in engine.finish()]
+        found.append((ran, late, engine.counters))
+    assert found[0] == found[1]
+    assert len(found[0][0]) > 100
+    assert found[0][1]

@@ -333,6 +333,10 @@ class RecordedPipeline(Pipeline):
             self.record.trim()
         self._accept(time, graph)
 
+    def accept_run(self, times: Sequence[Time], graphs: Sequence[Part]) -> bool:
+        """Never: each is noted by itself."""
+        return False
+
     def restore(self, state: Mapping[str, Any]) -> Restored:
         restored = super().restore(state)
         for time, parts in self._open.waiting():
