@@ -25,7 +25,7 @@ from dotr.io.decode.plain_rows import PlainRows
 from dotr.late import dataclass, regex
 from dotr.rdf.terms import Triple
 
-MANY = 128
+MANY = 64
 """Documents that are worth to be parsed at once; more save nothing."""
 
 _LONG = 1 << 16
