@@ -17,11 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 from dotr.batch.time_slices import Slices
 from dotr.events import Fact, Time
-from dotr.ir import Every, Program, Window, Within
+from dotr.ir import Between, Every, Program, Window, Within
 from dotr.late import dataclass
 from dotr.tesla.partition_keys import StreamKeys, bucket
 from dotr.tesla.partitioning import Partitioning, RuleComponentGroup
@@ -223,8 +223,10 @@ def _momentary(window: Window, trigger: str) -> bool:
     match window:
         case Within(duration=0, reference=reference):
             return reference == trigger
-        case _:
+        case Within() | Between():
             return False
+        case _:
+            assert_never(window)
 
 
 def fact_line(stream: int, facts: Sequence[Fact]) -> str:

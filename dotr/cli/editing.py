@@ -117,7 +117,8 @@ def definition(analysis: Analysis, offset: int) -> Span | None:
             if own is not None and own.start != token.start:
                 return own
             return _named(analysis, token.text)
-    return None
+        case _:
+            return None
 
 
 def _named(analysis: Analysis, name: str) -> Span | None:

@@ -337,8 +337,10 @@ def _itself(conjunct: Conjunct, streams: Mapping[str, str]) -> str | None:
     match conjunct.window:
         case Within(reference=reference, before=False):
             return reference if streams.get(reference) == conjunct.position.stream else None
-        case _:
+        case Within() | Between():
             return None
+        case _:
+            assert_never(conjunct.window)
 
 
 def _ends_at_trigger(conjunct: Conjunct, trigger: str) -> tuple[bool, bool]:
@@ -370,5 +372,7 @@ def _content(
             # one point tells of a stretch what the least, the greatest, and what is different are
             counted = bare and conjunct.function in ("COUNT", "SUM", "AVG") and not conjunct.distinct
             return RunningTotal(conjunct.function, conjunct.distinct, of, duration, held=counted)
-        case _:
+        case Choose() | Summarise():
             return FactLog(held=bare)
+        case _:
+            assert_never(conjunct)

@@ -21,6 +21,7 @@ from dotr.ir import (
     Atom,
     Bind,
     BindAtom,
+    BodyAtom,
     Choose,
     Const,
     DatalogRule,
@@ -127,7 +128,7 @@ def _body(rule: DatalogRule) -> Select:
     return Select((one,), GroupPattern(tuple(elements)), distinct=True)
 
 
-def _elements(item: object) -> Iterator[Triples | Filter | Bind]:
+def _elements(item: BodyAtom) -> Iterator[Triples | Filter | Bind]:
     match item:
         case Atom():
             yield _triples(item)

@@ -8,8 +8,22 @@ Method:  a conjunct is related if a part of its ON looks at its own event and at
 
 from __future__ import annotations
 
+from typing import assert_never
+
 from dotr.errors import Diagnostics
-from dotr.ir import Absent, Choose, Conjunct, Const, Expression, Program, Rule, Selection, Window, Within
+from dotr.ir import (
+    Absent,
+    Choose,
+    Conjunct,
+    Const,
+    Expression,
+    Program,
+    Rule,
+    Selection,
+    Summarise,
+    Window,
+    Within,
+)
 from dotr.rdf.terms import TRUE
 from dotr.tesla.conditions import names, parts
 
@@ -81,5 +95,7 @@ def _effect(conjunct: Conjunct) -> str:
             return f"{selection} chooses among all `{own}`"
         case Absent():
             return f"any `{own}` prevents the event"
-        case _:
+        case Summarise():
             return f"every `{own}` is counted"
+        case _:
+            assert_never(conjunct)
