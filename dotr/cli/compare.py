@@ -26,7 +26,7 @@ from dotr.io.files.rule_texts import read_rules_text
 from dotr.io.files.sources import SourceOptions, Sources
 from dotr.lang import load_program
 from dotr.testing.batch_comparison import compared_batches
-from dotr.testing.comparing import Comparing, Comparison, Difference, Version
+from dotr.testing.comparing import Comparing, Difference, RunComparison, Version
 from dotr.testing.comparison_reasons import reasons
 from dotr.testing.comparison_reports import as_json, html, text
 
@@ -173,7 +173,7 @@ def _here(
     on_error: str,
     lateness: int,
     fails: bool,
-) -> Comparison:
+) -> RunComparison:
     with DeadLetters(on_error) as dead:
         reader = Sources(sources, options, dead.refusals())
 
@@ -193,7 +193,7 @@ def _by_spark(
     options: SourceOptions,
     on_error: str,
     master: str | None,
-) -> Comparison:
+) -> RunComparison:
     """A batch for each version, in one session."""
     from dotr.batch.extracting import Treatment  # noqa: PLC0415  # start-up
     from dotr.batch.locations import plain_path  # noqa: PLC0415  # start-up

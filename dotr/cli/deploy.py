@@ -23,9 +23,9 @@ from dotr.io.timestamps import UNITS
 from dotr.ir import Program
 from dotr.lang.grammar.durations import duration_text
 from dotr.service.deployment_directory import (
-    Change,
     DeploymentChange,
     Proposal,
+    RuleChange,
     commit_proposal,
     plan_of,
     propose,
@@ -34,7 +34,7 @@ from dotr.service.deployment_directory import (
 from dotr.service.journal import Journal
 from dotr.tesla.silence import ENDLESS
 
-_SIGNS = {Change.ADDED: "+", Change.SAME: "=", Change.CHANGED: "~", Change.REMOVED: "-"}
+_SIGNS = {RuleChange.ADDED: "+", RuleChange.SAME: "=", RuleChange.CHANGED: "~", RuleChange.REMOVED: "-"}
 
 
 @click.command(short_help="Check rules and register them in a deployment directory.")
@@ -144,12 +144,12 @@ def told(proposal: Proposal, dry_run: bool) -> list[str]:
 def _line(difference: DeploymentChange, width: int, dry_run: bool) -> str:
     will = "would " if dry_run else ""
     match difference.change:
-        case Change.ADDED:
+        case RuleChange.ADDED:
             what = "new"
-        case Change.SAME:
+        case RuleChange.SAME:
             what = f"the same: {'would keep' if dry_run else 'keeps'} what it remembers"
-        case Change.CHANGED:
+        case RuleChange.CHANGED:
             what = f"{difference.why}: {will}start{'' if dry_run else 's'} with nothing remembered"
-        case Change.REMOVED:
+        case RuleChange.REMOVED:
             what = f"{will or 'is '}{'be ' if dry_run else ''}taken out, with what it remembers"
     return f"{_SIGNS[difference.change]} {difference.rule.ljust(width)}  {what}"

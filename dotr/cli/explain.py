@@ -18,12 +18,12 @@ from dotr.cli.given import given_time
 from dotr.cli.options import lateness_options, reading, rules_options, source_options
 from dotr.errors import DataError, Diagnostic, UsageError
 from dotr.events import Clock, Time
-from dotr.explain.formats import Values, html, mermaid
+from dotr.explain.formats import PlainProofs, html, mermaid
 from dotr.explain.history import History
 from dotr.explain.matches import Explainer
 from dotr.explain.proofs import Blocked, Missing, NoTrigger, TripleProof, Unopened, WhyNot
 from dotr.explain.provenance import provenance
-from dotr.explain.record import Event
+from dotr.explain.record import KeptEvent
 from dotr.explain.solutions import Text
 from dotr.explain.text import Places, Renderer, drawn, pruned
 from dotr.io.files.background import read_background
@@ -216,7 +216,7 @@ def _written(
     depth: int | None,
 ) -> str:
     if format_ == "json":
-        values = Values(clock, places, renderer.rule_text)
+        values = PlainProofs(clock, places, renderer.rule_text)
         return "".join(f"{json.dumps(values.of(one), ensure_ascii=False)}\n" for one in found)
     if format_ == "ttl":
         return provenance(found, clock)
@@ -244,7 +244,7 @@ def _pair(text: str, program: Program) -> tuple[str, Term]:
 
 
 def _is_wanted(
-    event: Event,
+    event: KeptEvent,
     program: Program,
     event_id: str | None,
     rule: str | None,

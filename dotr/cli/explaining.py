@@ -22,7 +22,7 @@ from dotr.core.parts import part_of
 from dotr.errors import DataError, Diagnostic
 from dotr.events import Clock, Time
 from dotr.explain.history import History
-from dotr.explain.record import Event, Graph
+from dotr.explain.record import Graph, KeptEvent
 from dotr.io.files.file_positions import FilePosition, is_as_fed
 from dotr.io.files.file_source import FILES
 from dotr.io.files.sources import SourceOptions, Sources, resolve
@@ -40,7 +40,7 @@ FOREVER = 2**62
 class Asked:
     """How far a run goes, and what it looks for."""
 
-    wanted: Callable[[Event, Program], bool]
+    wanted: Callable[[KeptEvent, Program], bool]
     first: bool
     until: Time | None
     lateness: int

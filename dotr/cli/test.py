@@ -20,7 +20,7 @@ from dotr.errors import DataError, Diagnostic, DotrError, UsageError
 from dotr.io.files.outputs import open_output
 from dotr.io.files.rule_texts import read_rules_text
 from dotr.source import Source, Span
-from dotr.testing.case_runs import Bench, Outcome
+from dotr.testing.case_runs import Bench, CaseOutcome
 from dotr.testing.recording import recorded
 from dotr.testing.reports import SuiteReport, coverage_text, failure_text, junit, run_suite
 from dotr.testing.suite_reader import read_suite
@@ -133,7 +133,7 @@ def _run(
     return reports, refused
 
 
-def _dot(outcome: Outcome) -> None:
+def _dot(outcome: CaseOutcome) -> None:
     sys.stderr.write("." if outcome.passed else "E" if outcome.error is not None else "F")
     sys.stderr.flush()
 

@@ -59,7 +59,7 @@ def why_interpreted(select: Select) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation:
+class QueryPlans:
     """What queries got, for `dotr plan`. `engine`: "compiled" or "interpreted"; `streams`: evaluated
     together.
     """
@@ -196,9 +196,9 @@ class Extractor:
         self._rest()
         raise self._maker.many_answers(unit, time)
 
-    def explain(self, shorten: Shorten = str, code: bool = False) -> dict[str, Explanation]:
+    def explain(self, shorten: Shorten = str, code: bool = False) -> dict[str, QueryPlans]:
         """Stream → how its query is evaluated; with `code`, by which functions."""
-        found: dict[str, Explanation] = {}
+        found: dict[str, QueryPlans] = {}
         for unit in self.units:
             streams = tuple(stream for group in unit.distribution.groups for stream in group.streams)
             found.update(dict.fromkeys(streams, self._explained(unit, streams, shorten, code)))
@@ -206,13 +206,13 @@ class Extractor:
 
     def _explained(
         self, unit: QueryUnit, streams: tuple[str, ...], shorten: Shorten, code: bool
-    ) -> Explanation:
+    ) -> QueryPlans:
         if isinstance(unit, Interpreted):
-            return Explanation("interpreted", unit.reason, streams, (), ())
+            return QueryPlans("interpreted", unit.reason, streams, (), ())
         plans = [delta.plan for leaf in unit.leaves for delta in leaf.deltas]  # type: ignore[attr-defined]
         texts = tuple(describe(plan, shorten) for plan in plans)
         sources = tuple(source_of(compile_plan(plan, self._store)) for plan in plans) if code else ()
-        return Explanation("compiled", "", streams, texts, sources)
+        return QueryPlans("compiled", "", streams, texts, sources)
 
     def _add(self, shared: SharedQuery) -> None:
         distribution = shared.distribution(self._shares)

@@ -32,7 +32,7 @@ from dotr.joins.relations import ALL, Relation, class_relation, holding, relatio
 from dotr.joins.store import EVERYTHING
 from dotr.rdf.terms import RDF_TYPE, Triple
 from dotr.sparql.operators import Change, Row
-from dotr.sparql.standing import StandingQuery, standing_query
+from dotr.sparql.standing import MaintainedQuery, standing_query
 from dotr.sparql.units import QueryUnit
 
 Differences = Mapping[Select, Sequence[Change]]
@@ -115,8 +115,8 @@ class LastingModel:
             patience=self._budget,
             kept=kept.store,
         )
-        self._standing: dict[Select, StandingQuery] = {}
-        self._woken: dict[Relation, list[tuple[Select, StandingQuery]]] = {}
+        self._standing: dict[Select, MaintainedQuery] = {}
+        self._woken: dict[Relation, list[tuple[Select, MaintainedQuery]]] = {}
         self._names: dict[Select, str] = {}
         for name, standing in self.program.standing.items():
             if standing.select not in self._standing:
@@ -235,7 +235,7 @@ class LastingModel:
 
         return Settled({select: changes for select, _, changes in differences if changes}, back)
 
-    def _differences(self) -> list[tuple[Select, StandingQuery, Sequence[Change]]]:
+    def _differences(self) -> list[tuple[Select, MaintainedQuery, Sequence[Change]]]:
         """Of every standing query that the open change may touch. (The hash of a Select is that of all its
         parts: queries are told apart by identity here.)
         """
@@ -244,7 +244,7 @@ class LastingModel:
             for changes in self.kept.store.overlay.touched
             for one in self._woken.get(changes.relation, ())
         }
-        found: list[tuple[Select, StandingQuery, Sequence[Change]]] = []
+        found: list[tuple[Select, MaintainedQuery, Sequence[Change]]] = []
         limit = at_deployment(self._budget, len(self.kept.index))
         for select, query in woken.values():
             self._meter.open(limit)

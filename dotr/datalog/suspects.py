@@ -21,7 +21,7 @@ from dotr.datalog.triggers import Trigger, Triggers
 from dotr.events import FOREVER
 from dotr.ir import Node
 from dotr.joins.body import BodyPattern, Item, View
-from dotr.joins.emit import CodeBlock, Found, RowSink, Value, compile_plan
+from dotr.joins.emit import AnySolution, CodeBlock, RowSink, Value, compile_plan
 from dotr.joins.planner import plan
 from dotr.joins.relations import ALL, Relation, class_relation, is_class
 from dotr.joins.store import TripleIndex
@@ -367,7 +367,7 @@ class Suspects:
         """Tests of a row, one a clause: those that read other components alone, and the rest."""
         found: list[list[Test]] = [[], []]
         annotation = self._writers.annotation
-        sink: RowSink = Found() if annotation is None else _Latest(self._best)
+        sink: RowSink = AnySolution() if annotation is None else _Latest(self._best)
         relation, arity = suspect.relation, suspect.changes.arity
         for over in unions_of(relation):
             for clause, place in self._heads.get(over, ()):

@@ -36,7 +36,7 @@ from dotr.explain.proofs import (
     Lasting,
     NothingThere,
     Of,
-    Solution,
+    SolutionProof,
     TripleProof,
     Unopened,
 )
@@ -211,7 +211,7 @@ class Checker:
                 self.event(why)
             case EventLeaf(id=name):
                 self._claim(proof.fact[3] == name, f"{position} is another event")
-            case Solution():
+            case SolutionProof():
                 self._solution(streams[position].stream, proof, proof.why, Of.INSTANT)
             case Holding() as holding:
                 self._held(streams[position].stream, proof.fact, holding)
@@ -224,7 +224,7 @@ class Checker:
         for placed, leaf in facts_below(holding):
             same = leaf.fact[1] == placed.values and leaf.stream == placed.name
             self._claim(same, f"{placed.name} is supported by another fact")
-            if isinstance(leaf.why, Solution):
+            if isinstance(leaf.why, SolutionProof):
                 self._solution(placed.name, leaf, leaf.why, Of.INSTANT)
             elif isinstance(leaf.why, EventProof):
                 self._claim(leaf.why.rule.name == placed.name, f"{placed.name} is another rule's event")
@@ -262,7 +262,7 @@ class Checker:
             moved = one.until if begins else one.start if isinstance(one, Lasting) else None
             self._claim(moved == time, f"{proof.position}: {one.triple} did not change then")
 
-    def _solution(self, stream: str, proof: FactProof, why: Solution, of: Of) -> None:
+    def _solution(self, stream: str, proof: FactProof, why: SolutionProof, of: Of) -> None:
         """The fact is an answer at its instant, and of the premises alone where nothing is left out."""
         time = proof.fact[0]
         self._claim(stream == proof.stream, f"{proof.position} is of another stream")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dotr.errors import Diagnostic, UsageError
 from dotr.events import Clock, Time
-from dotr.explain.formats import Values, html, mermaid
+from dotr.explain.formats import PlainProofs, html, mermaid
 from dotr.explain.instants import KeptInstants
 from dotr.explain.matches import Explainer
 from dotr.explain.proofs import Missing, TripleProof, WhyNot
@@ -62,7 +62,7 @@ class Explanation:
 
     def to_dict(self) -> dict[str, Any]:
         """As `dotr explain --format json` has it; several (one for each trigger fact) under "all"."""
-        values = Values(self._clock, self._places, self._renderer().rule_text)
+        values = PlainProofs(self._clock, self._places, self._renderer().rule_text)
         found = [values.of(one) for one in self.found]
         return found[0] if len(found) == 1 else {"all": found}
 

@@ -29,7 +29,7 @@ from dotr.explain.proofs import (
     Missing,
     NothingThere,
     NoTrigger,
-    Solution,
+    SolutionProof,
     TripleProof,
     Unopened,
     WhyNot,
@@ -42,7 +42,7 @@ from dotr.ir import Summarise, Var
 Plain = dict[str, Any]
 
 
-class Values:
+class PlainProofs:
     """Proofs as plain values, JSON-able."""
 
     def __init__(self, clock: Clock, places: Places, rule_text: Callable[[Any], str]) -> None:
@@ -149,7 +149,7 @@ class Values:
                 found["event"] = self.event(proof.why)
             case EventLeaf(id=name):
                 found["event"] = {"id": name, "kept": False}
-            case Solution() as why:
+            case SolutionProof() as why:
                 found |= self._solution(why)
             case Holding() as holding:
                 found |= self._held.holding(holding)
@@ -164,7 +164,7 @@ class Values:
                 assert_never(proof.why)
         return found
 
-    def _solution(self, why: Solution) -> Plain:
+    def _solution(self, why: SolutionProof) -> Plain:
         found: Plain = {"because": [self.triple(premise) for premise in why.premises]}
         if why.absent:
             found["absent"] = list(why.absent)

@@ -12,13 +12,13 @@ from dotr.events import Clock, Time, Values
 from dotr.explain.held_proofs import (
     Computed,
     HeldAtom,
+    HeldTotal,
     Holding,
     LarsFailure,
     LarsStep,
     NoneHeld,
     PlacedAtom,
     Supported,
-    Totalled,
 )
 from dotr.explain.proofs import FactProof
 from dotr.explain.tree import Node
@@ -105,7 +105,7 @@ class HeldRenderer:
             case NoneHeld(start=start):
                 since = "" if start is None else f" from {self._clock.text(start)} on"
                 return Node(text, right=f"none{since}")
-            case Totalled(value=value, pairs=pairs, start=start):
+            case HeldTotal(value=value, pairs=pairs, start=start):
                 since = self._clock.text(start)
                 return Node(text, right=f"{self._writer.term(value)}, of {pairs} from {since} on")
             case Supported(literal, atoms, points, start):
@@ -175,11 +175,11 @@ class HeldValues:
 
     def _step(self, step: LarsStep) -> dict[str, Any]:
         found: dict[str, Any] = {"literal": lars_literal_text(step.literal, {})}
-        if isinstance(step, Supported | NoneHeld | Totalled) and step.start is not None:
+        if isinstance(step, Supported | NoneHeld | HeldTotal) and step.start is not None:
             found["from"] = self._clock.text(step.start)
         if isinstance(step, Supported):
             found |= {"points": step.points, "support": [self._placed(atom) for atom in step.atoms]}
-        elif isinstance(step, Totalled):
+        elif isinstance(step, HeldTotal):
             found |= {"value": step.value, "pairs": step.pairs}
         return found
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from dotr.core.deployment import Deployment, Settings
 from dotr.events import Clock, Time
-from dotr.explain.record import Arrival, Event, Graph, Record, RecordedPipeline
+from dotr.explain.record import Arrival, Graph, KeptEvent, Record, RecordedPipeline
 from dotr.ir import Program
 from dotr.rdf.terms import Triple
 
@@ -32,7 +32,7 @@ class History(Record):
         program: Program,
         background: Collection[Triple],
         *,
-        wanted: Callable[[Event], bool] = lambda event: True,
+        wanted: Callable[[KeptEvent], bool] = lambda event: True,
         first: bool = False,
         until: Time | None = None,
         also: Time | None = None,
@@ -43,7 +43,7 @@ class History(Record):
         super().__init__(program, background)
         deployment = Deployment(program, background, Settings(materialize_all=everything))
         self._run = RecordedPipeline(deployment, self, lateness=lateness, on_overworked=lambda *_: None)
-        self.wanted_event: Event | None = None
+        self.wanted_event: KeptEvent | None = None
         self.wanted_program = program
         """That of the event's time."""
         self.pinned = None if also is None else (also, also)
@@ -93,7 +93,7 @@ class History(Record):
             pass
         return self._first and self.wanted_event is not None
 
-    def found(self, event: Event) -> None:
+    def found(self, event: KeptEvent) -> None:
         super().found(event)
         if not (self._first and self.wanted_event is not None) and self._wanted(event):
             self.wanted_event, self.wanted_program = event, self.program

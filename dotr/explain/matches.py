@@ -30,11 +30,11 @@ from dotr.explain.proofs import (
     NothingThere,
     NoTrigger,
     Of,
-    Solution,
+    SolutionProof,
     TripleProof,
     WhyNot,
 )
-from dotr.explain.record import Event, Record
+from dotr.explain.record import KeptEvent, Record
 from dotr.explain.solutions import Text, alternatives, count, longest_prefix, solution
 from dotr.expressions.aggregates import summarise
 from dotr.ir import (
@@ -90,12 +90,12 @@ class Explainer:
         self._every = every
         self._rules = [LiteralRule(rule, history.clock) for rule in history.program.rules]
         self._ticks = ticks_seen(history.program)
-        self._solutions: dict[tuple[str, Fact], Solution | Changed] = {}
+        self._solutions: dict[tuple[str, Fact], SolutionProof | Changed] = {}
         self._held = HeldExplainer(history, history.program, self._read_by_lars, self._opened_fact)
 
     # -- why
 
-    def event(self, event: Event, depth: int = DEPTH) -> EventProof:
+    def event(self, event: KeptEvent, depth: int = DEPTH) -> EventProof:
         """The proof of a composite."""
         rule = self.history.program.rules[event.rule]
         facts = iter(event.facts)
@@ -148,7 +148,7 @@ class Explainer:
             self._solutions[key] = self._why(position.stream, fact)
         return FactProof(position.name, position.stream, position.variables, fact, self._solutions[key])
 
-    def _why(self, stream: str, fact: Fact) -> Solution | Changed:
+    def _why(self, stream: str, fact: Fact) -> SolutionProof | Changed:
         """The answer that a fact is, or the change of answers."""
         program, (time, values, _, _) = self.history.program, fact
         standing = program.standing.get(stream)
@@ -168,7 +168,7 @@ class Explainer:
             moved = statements.moved(time, ended=begins)[:MOVED]
         return Changed(standing.operator, found, before, after, moved)
 
-    def _solution(self, select: Select, values: Values, derivations: Derivations) -> Solution:
+    def _solution(self, select: Select, values: Values, derivations: Derivations) -> SolutionProof:
         if self._every:
             return alternatives(select, values, derivations, self.text)
         return solution(select, values, derivations, self.text)
@@ -231,7 +231,7 @@ class Explainer:
         ticks = [t for d in sorted(self._ticks[index]) for t in range(-(-first // d) * d, end + 1, d)]
         return self.instants.between(index, position.stream, start, end, ticks)
 
-    def _consumer(self, index: int, conjunct: Conjunct, fact: Fact, row: Row) -> Event | None:
+    def _consumer(self, index: int, conjunct: Conjunct, fact: Fact, row: Row) -> KeptEvent | None:
         rule = self.history.program.rules[index]
         if not isinstance(conjunct, Choose) or conjunct.position.name not in rule.consuming:
             return None

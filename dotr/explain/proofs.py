@@ -104,7 +104,7 @@ TripleProof: TypeAlias = InStream | InBackground | Lasting | Derived | Unopened
 
 
 @dataclass(frozen=True, slots=True)
-class Solution:
+class SolutionProof:
     """Why a query has a solution. `premises`: the triples that its patterns matched. `absent`: patterns of
     MINUS, NOT EXISTS or an OPTIONAL that matched nothing, as text. `rows`: of an aggregate how many rows it
     counted, 0 where there is none. `opaque`: the query is interpreted; nothing is opened. `others`: further
@@ -115,7 +115,7 @@ class Solution:
     absent: tuple[str, ...] = ()
     rows: int = 0
     opaque: str = ""
-    others: tuple[Solution, ...] = ()
+    others: tuple[SolutionProof, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ class Changed:
     """
 
     operator: RelationToStream
-    solution: Solution
+    solution: SolutionProof
     before: int | None
     after: int | None
     moved: tuple[Lasting | InBackground, ...] = ()
@@ -143,7 +143,7 @@ class FactProof:
     stream: str
     variables: tuple[str, ...]
     fact: Fact
-    why: Solution | Changed | Holding | EventProof | EventLeaf | None
+    why: SolutionProof | Changed | Holding | EventProof | EventLeaf | None
 
 
 @dataclass(frozen=True, slots=True)

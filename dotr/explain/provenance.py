@@ -29,7 +29,7 @@ from dotr.explain.proofs import (
     Lasting,
     Missing,
     NoTrigger,
-    Solution,
+    SolutionProof,
     TripleProof,
     Unopened,
     WhyNot,
@@ -110,7 +110,7 @@ class _Writer:
             if isinstance(why, Holding):
                 for _, leaf in facts_below(why):
                     self.graph.add((activity, PROV.used, self._fact(leaf)))
-            if isinstance(why, Solution):
+            if isinstance(why, SolutionProof):
                 for premise in why.premises:
                     self.graph.add((activity, PROV.used, self._triple(premise)))
         return self._names[key]

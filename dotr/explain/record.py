@@ -21,7 +21,7 @@ from dotr.core.parts import Part
 from dotr.core.pipeline import Pipeline
 from dotr.errors import DotrError
 from dotr.events import Clock, Fact, Message, RawMatch, Time, in_order
-from dotr.explain.statements import Statements
+from dotr.explain.statements import RunStatements
 from dotr.ir import Program, Rule
 from dotr.lars.reach import horizon
 from dotr.late import dataclass
@@ -65,7 +65,7 @@ class Graph(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class KeptEvent:
     """A composite that was found: the place of its rule, what it matched, and the fact that it is."""
 
     rule: int
@@ -111,10 +111,10 @@ class Record:
         self.background = frozenset(background)
         self.programs: list[tuple[Time, Program]] = []
         """Those that held before, each with the time from which on it held no more."""
-        self.events: list[Event] = []
+        self.events: list[KeptEvent] = []
         self.begun: dict[str, Time] = {}
         """Rule that a change of rules brought or changed → when: it saw nothing before."""
-        self.statements: Statements | None = None
+        self.statements: RunStatements | None = None
         self._earliest: Time | None = None
         self.pipeline: Pipeline | None = None
         self.reach = reach if reach is not None else reach_of(program)
@@ -177,7 +177,7 @@ class Record:
     def note_jump(self, time: Time, jump: Jump) -> None:
         """An instant of what lasts has its facts."""
         if self.statements is None:
-            self.statements = Statements(self.background, self.program.holds)
+            self.statements = RunStatements(self.background, self.program.holds)
         if jump.program is not None:
             self._renew(time, jump.program)
         self._index()
@@ -194,14 +194,14 @@ class Record:
             name = f"urn:dotr:{self.program.rules[rule].name}:{match_hash(time, facts)}"
             fact: Fact = (time, bindings, counts[rule, bindings], name)
             counts[rule, bindings] += 1
-            self.found(Event(rule, name, facts, bindings, fact))
+            self.found(KeptEvent(rule, name, facts, bindings, fact))
 
-    def found(self, event: Event) -> None:
+    def found(self, event: KeptEvent) -> None:
         self.events.append(event)
 
     def resume(self, saved: Sequence[Sequence[Any]]) -> None:
         """A snapshot was restored: what it says is stated began before what is kept."""
-        self.statements = Statements(self.background, self.program.holds)
+        self.statements = RunStatements(self.background, self.program.holds)
         self.statements.load(saved)
 
     def program_at(self, time: Time) -> Program:
@@ -277,11 +277,11 @@ class Record:
         jump = self.jumps.at(time)
         return None if jump is None else jump.facts
 
-    def event(self, name: str) -> Event | None:
+    def event(self, name: str) -> KeptEvent | None:
         """The composite of that name, if it was kept."""
         return next((event for event in reversed(self.events) if event.id == name), None)
 
-    def consumer(self, rule: int, position: int, fact: Fact, trigger: Fact) -> Event | None:
+    def consumer(self, rule: int, position: int, fact: Fact, trigger: Fact) -> KeptEvent | None:
         """The event that consumed a fact at a positive position before a trigger fact had its turn."""
         turn = fact_key(trigger)
         for event in self.events:

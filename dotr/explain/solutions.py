@@ -16,7 +16,7 @@ from typing import TypeAlias, assert_never, cast
 
 from dotr.explain.derivations import Derivations
 from dotr.explain.path_walks import nodes, walks
-from dotr.explain.proofs import Derived, Solution, TripleProof
+from dotr.explain.proofs import Derived, SolutionProof, TripleProof
 from dotr.expressions.evaluate import compile_condition, compile_expression
 from dotr.ir import (
     Aggregate,
@@ -64,7 +64,7 @@ Env: TypeAlias = Mapping[str, Term]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SolutionRow:
     """A solution on its way: variables, the triples it matched, what was absent, rows of an aggregate."""
 
     env: Env
@@ -73,24 +73,28 @@ class Row:
     rows: int = 0
 
 
-def solution(select: Select, values: Sequence[Term | None], derivations: Derivations, text: Text) -> Solution:
+def solution(
+    select: Select, values: Sequence[Term | None], derivations: Derivations, text: Text
+) -> SolutionProof:
     """Why `select` has a solution with these values at the open instant."""
     return replace(alternatives(select, values, derivations, text), others=())
 
 
 def alternatives(
     select: Select, values: Sequence[Term | None], derivations: Derivations, text: Text
-) -> Solution:
+) -> SolutionProof:
     """As `solution`, with all others that stand on other triples, the smaller ones first."""
     try:
         found = list(islice(_rows(select, values, derivations, text), MOST))
     except Refused as refused:
-        return Solution(opaque=str(refused))
+        return SolutionProof(opaque=str(refused))
     if not found:
-        return Solution(opaque="its solution was not found again")
+        return SolutionProof(opaque="its solution was not found again")
     found.sort(key=lambda row: (sum(_size(derivations.proof(t)) for t in row.triples), row.triples))
     made = [
-        Solution(tuple(derivations.proof(t) for t in dict.fromkeys(row.triples)), tuple(row.absent), row.rows)
+        SolutionProof(
+            tuple(derivations.proof(t) for t in dict.fromkeys(row.triples)), tuple(row.absent), row.rows
+        )
         for row in {row.triples: row for row in reversed(found)}.values()
     ]
     return replace(made[-1], others=tuple(reversed(made[:-1])))
@@ -111,7 +115,7 @@ def count(select: Select, values: Sequence[Term | None], derivations: Derivation
 
 def _rows(
     select: Select, values: Sequence[Term | None], derivations: Derivations, text: Text
-) -> Iterator[Row]:
+) -> Iterator[SolutionRow]:
     """Raises Refused."""
     return _Evaluator(derivations, text).solutions(translate(select), values)
 
@@ -130,9 +134,9 @@ def longest_prefix(
     patterns = _first_patterns(core)
     evaluator = _Evaluator(derivations, text)
     count = 0
-    last: Row | None = Row({})
+    last: SolutionRow | None = SolutionRow({})
     for length in range(1, len(patterns) + 1):
-        row = next(evaluator.matches(patterns[:length], Row({})), None)
+        row = next(evaluator.matches(patterns[:length], SolutionRow({})), None)
         if row is None:
             break
         count, last = length, row
@@ -214,7 +218,7 @@ class _Evaluator:
         self._store = derivations.store
         self._text = text
 
-    def solutions(self, query: Translated, values: Sequence[Term | None]) -> Iterator[Row]:
+    def solutions(self, query: Translated, values: Sequence[Term | None]) -> Iterator[SolutionRow]:
         """The solutions whose projected variables have these values, as facts have them."""
         wanted = dict(zip(query.outputs, values, strict=True))
         known = certain(query.core)  # what an OPTIONAL binds must not be given to it
@@ -223,12 +227,12 @@ class _Evaluator:
             for name, term in wanted.items()
             if term is not None and name in known and not term.endswith("double>")  # it may be an xsd:float
         }
-        for row in self.solve(query.core, Row(given)):
+        for row in self.solve(query.core, SolutionRow(given)):
             for late in self._steps(query.late, row):
                 if attributes(tuple(late.env.get(name) for name in query.outputs)) == tuple(values):
                     yield late
 
-    def solve(self, node: Algebra, row: Row) -> Iterator[Row]:
+    def solve(self, node: Algebra, row: SolutionRow) -> Iterator[SolutionRow]:
         """The solutions of a node that are compatible with `row`, merged with it."""
         match node:
             case BasicGraphPattern(patterns, steps):
@@ -271,13 +275,13 @@ class _Evaluator:
             case _:
                 assert_never(node)
 
-    def matches(self, patterns: Sequence[Pattern], row: Row) -> Iterator[Row]:
+    def matches(self, patterns: Sequence[Pattern], row: SolutionRow) -> Iterator[SolutionRow]:
         """The ways in which all patterns match."""
         paths = [pattern for pattern in patterns if not isinstance(pattern.predicate, (str, Var))]
         for found in self._matched([p for p in patterns if p not in paths], row):
             yield from self._walked(paths, found)
 
-    def _walked(self, paths: Sequence[Pattern], row: Row) -> Iterator[Row]:
+    def _walked(self, paths: Sequence[Pattern], row: SolutionRow) -> Iterator[SolutionRow]:
         """Paths that repeat, one after the other, each from an end that is known."""
         if not paths:
             yield row
@@ -297,7 +301,7 @@ class _Evaluator:
             if _fits(pattern.subject, subject, env) and _fits(pattern.object, object_, env):
                 yield from self._walked(rest, replace(row, env=env, triples=(*row.triples, *triples)))
 
-    def _matched(self, patterns: Sequence[Pattern], row: Row) -> Iterator[Row]:
+    def _matched(self, patterns: Sequence[Pattern], row: SolutionRow) -> Iterator[SolutionRow]:
         if not patterns:
             yield row
             return
@@ -313,7 +317,7 @@ class _Evaluator:
     def untrue(self, filters: Sequence[Expression], patterns: Sequence[Pattern]) -> tuple[str, ...]:
         """The filters that are not true, with the values they saw, for the match for which most are true."""
         best: tuple[int, tuple[str, ...]] | None = None
-        for row in islice(self.matches(patterns, Row({})), MOST):
+        for row in islice(self.matches(patterns, SolutionRow({})), MOST):
             wrong = [one for one in filters if not self._holds(one, row.env)]
             if wrong and (best is None or len(wrong) < best[0]):
                 best = len(wrong), tuple(self._condition(one, row.env) for one in wrong)
@@ -335,11 +339,11 @@ class _Evaluator:
                 continue
             free = [Var(f"free{i}") if term is None or i == place else term for i, term in enumerate(known)]
             like = Pattern(free[0], free[1], free[2])
-            for row in islice(self.matches([like], Row({})), 3):
+            for row in islice(self.matches([like], SolutionRow({})), 3):
                 found[row.triples[0]] = None
         return list(found)[:3]
 
-    def _steps(self, steps: Sequence[Filter | Bind], row: Row) -> Iterator[Row]:
+    def _steps(self, steps: Sequence[Filter | Bind], row: SolutionRow) -> Iterator[SolutionRow]:
         """Filters that hold and binds that have a value, or the value that is there already."""
         for step in steps:
             if isinstance(step, Filter):
@@ -358,14 +362,14 @@ class _Evaluator:
         yield row
 
     def _exists(
-        self, row: Row, condition: Expression, patterns: Sequence[tuple[BasicGraphPattern, ...]]
-    ) -> Iterator[Row]:
+        self, row: SolutionRow, condition: Expression, patterns: Sequence[tuple[BasicGraphPattern, ...]]
+    ) -> Iterator[SolutionRow]:
         """A FILTER with EXISTS in it, the triples of those that exist brought along."""
         triples: list[Triple] = []
         absent: list[str] = []
         answers: list[bool] = []
         for branches in patterns:
-            inner = next((r for branch in branches for r in self.solve(branch, Row(row.env))), None)
+            inner = next((r for branch in branches for r in self.solve(branch, SolutionRow(row.env))), None)
             answers.append(inner is not None)
             if inner is not None:
                 triples += inner.triples
@@ -388,13 +392,15 @@ class _Evaluator:
         inner: Algebra,
         keys: Sequence[tuple[str, Expression]],
         totals: Sequence[tuple[str, Aggregate]],
-        row: Row,
-    ) -> Iterator[Row]:
+        row: SolutionRow,
+    ) -> Iterator[SolutionRow]:
         """Groups with the rows that were counted, the first ten of them with their triples."""
         made = {name for name, _ in keys} | {name for name, _ in totals}
         plain = {name for name, expression in keys if expression == Var(name)}
-        start = Row({name: term for name, term in row.env.items() if name in plain or name not in made})
-        groups: dict[tuple[Term | None, ...], list[Row]] = {}
+        start = SolutionRow(
+            {name: term for name, term in row.env.items() if name in plain or name not in made}
+        )
+        groups: dict[tuple[Term | None, ...], list[SolutionRow]] = {}
         for found in self.solve(inner, start):
             key = tuple(self._value(expression, found.env) for _, expression in keys)
             groups.setdefault(key, []).append(found)
@@ -410,14 +416,14 @@ class _Evaluator:
                     env[name] = value
             if all(row.env.get(name, term) == term for name, term in env.items()):
                 triples = tuple(t for r in rows[:10] for t in r.triples)
-                yield Row({**row.env, **env}, (*row.triples, *triples), row.absent, len(rows))
+                yield SolutionRow({**row.env, **env}, (*row.triples, *triples), row.absent, len(rows))
 
-    def _removed(self, right: Algebra, row: Row) -> bool:
+    def _removed(self, right: Algebra, row: SolutionRow) -> bool:
         """Whether MINUS takes a solution away: one that is compatible and shares a variable."""
         shared = {name for name in possible(right) if name in row.env}
         return bool(shared) and any(
             any(found.env.get(name) is not None for name in shared)
-            for found in self.solve(right, Row({name: row.env[name] for name in shared}))
+            for found in self.solve(right, SolutionRow({name: row.env[name] for name in shared}))
         )
 
     def _shown(self, node: Algebra, env: Env) -> str:
@@ -466,10 +472,10 @@ def _instance(pattern: Pattern, env: Env) -> Triple:
     return subject, predicate, object_
 
 
-def _without(row: Row, names: set[str]) -> Row:
+def _without(row: SolutionRow, names: set[str]) -> SolutionRow:
     return replace(row, env={name: term for name, term in row.env.items() if name not in names})
 
 
-def _with(row: Row, other: Row, names: set[str]) -> Row:
+def _with(row: SolutionRow, other: SolutionRow, names: set[str]) -> SolutionRow:
     """The row with values of `other` back for some names."""
     return replace(row, env={**row.env, **{n: other.env[n] for n in names if n in other.env}})

@@ -24,7 +24,7 @@ _TRIPLE = attrgetter("triple")
 
 
 @dataclass(slots=True)
-class Statement:
+class LatestStatement:
     """A triple that a message made last. `hold`: by which line; None of an insertion. `start` None: earlier
     than what was kept. `until`: when it ends by time alone. `over`: when something ended it before that, how.
     """
@@ -55,14 +55,14 @@ class Statement:
         return Lasting(self.triple, self.start, until, ending, self.hold is None, self.place)
 
 
-class Statements:
+class RunStatements:
     """Owns the statements of one run."""
 
     def __init__(self, background: Collection[Triple], holds: Sequence[Hold]) -> None:
         self._background = background if isinstance(background, frozenset) else frozenset(background)
         self._deleted: dict[Triple, Time] = {}  # of the background
-        self._made: dict[Triple, list[Statement]] = {}
-        self._latest: dict[tuple[Term, Term], list[Statement]] = {}
+        self._made: dict[Triple, list[LatestStatement]] = {}
+        self._latest: dict[tuple[Term, Term], list[LatestStatement]] = {}
         self._over: deque[tuple[Time, Triple]] = deque()
         self._ends: dict[Time, list[Triple]] = {}
         self._aside: set[Triple] = set()  # of which something ended before what is kept
@@ -91,10 +91,10 @@ class Statements:
                 hold = self._hold_of(triple)
                 if hold is not None and hold.duration != 0:
                     until = _FOREVER if hold.duration is None else time + hold.duration
-                    self._add(Statement(triple, time, until, hold, place))
+                    self._add(LatestStatement(triple, time, until, hold, place))
 
     def insert(self, triple: Triple, time: Time | None, place: str = "") -> None:
-        self._add(Statement(triple, time, _FOREVER, None, place))
+        self._add(LatestStatement(triple, time, _FOREVER, None, place))
 
     def delete(self, triple: Triple, time: Time) -> None:
         """End every statement of a triple that holds."""
@@ -114,16 +114,16 @@ class Statements:
             for end, of_latest in ((until, False), (latest, True)):
                 if end is not None:
                     hold = Hold(predicate, latest=of_latest)
-                    self._add(Statement(triple, None, _FOREVER if end == "" else end, hold))
+                    self._add(LatestStatement(triple, None, _FOREVER if end == "" else end, hold))
 
-    def _add(self, statement: Statement) -> None:
+    def _add(self, statement: LatestStatement) -> None:
         self._made.setdefault(statement.triple, []).append(statement)
         if statement.hold is not None and statement.hold.latest:
             self._latest.setdefault(statement.triple[:2], []).append(statement)
         if statement.until != _FOREVER:
             self._ends.setdefault(statement.until, []).append(statement.triple)
 
-    def _end(self, statement: Statement, time: Time, ending: Ending) -> None:
+    def _end(self, statement: LatestStatement, time: Time, ending: Ending) -> None:
         if time < statement.end:
             statement.over, statement.ending = time, ending
             self._over.append((time, statement.triple))
@@ -197,5 +197,5 @@ class Statements:
         self._aside = still
 
 
-def _lasts(statement: Statement) -> tuple[Time, Time]:
+def _lasts(statement: LatestStatement) -> tuple[Time, Time]:
     return statement.end, -(statement.start if statement.start is not None else -_FOREVER)

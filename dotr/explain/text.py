@@ -31,7 +31,7 @@ from dotr.explain.proofs import (
     Missing,
     NothingThere,
     NoTrigger,
-    Solution,
+    SolutionProof,
     Totalled,
     TripleProof,
     Unopened,
@@ -138,7 +138,7 @@ class Renderer:
                 node.children.append(self.event_node(proof.why))
             case EventLeaf(rule=rule, id=name, time=time):
                 node.children.append(Node(f"{rule}  {name}  @ {self._clock.text(time)}", right="not kept"))
-            case Solution():
+            case SolutionProof():
                 node.children += self._solution(proof.why)
             case Changed():
                 node.children += self._changed(proof.why, fact[0])
@@ -169,7 +169,7 @@ class Renderer:
         """Since when a statement holds, until when, and why: `moves.jsonl:2   held since 60 until 660`."""
         return "   ".join(filter(None, (proof.place, period_text(proof, self._clock))))
 
-    def _solution(self, why: Solution) -> Iterator[Node]:
+    def _solution(self, why: SolutionProof) -> Iterator[Node]:
         if why.opaque:
             yield Node(f"answer of an interpreted query ({why.opaque})")
         for premise in why.premises:

@@ -11,7 +11,7 @@ from typing import Final, assert_never
 from dotr.core.deployment import Deployment
 from dotr.ir import Every
 from dotr.lang.grammar.durations import duration_text
-from dotr.tesla.plan import FactLog, LastValue, MonotonicStack, Ranked, RulePlan, RunningTotal, Step
+from dotr.tesla.plan import FactLog, LastValue, MonotonicStack, PlanStep, Ranked, RulePlan, RunningTotal
 
 SHOWN: Final = 20
 """Rules that are shown."""
@@ -59,7 +59,7 @@ def _rows(plan: RulePlan) -> list[_Row]:
     return [first, *((step.title, f"of {step.conjunct.position.stream}", kept(step)) for step in plan.steps)]
 
 
-def kept(step: Step) -> str:
+def kept(step: PlanStep) -> str:
     """What bounds the state of a conjunct."""
     content = step.column.content
     match content:

@@ -47,7 +47,7 @@ patterns (variables), and equality by value (joins compare terms, filters compar
 from dotr.codegen import source_of
 from dotr.joins.body import AbsentPattern, Assign, BodyPattern, Check, Item, RowFilter, View, triple_pattern
 from dotr.joins.describe import describe
-from dotr.joins.emit import Annotation, Found, Rows, RowSink, compile_plan
+from dotr.joins.emit import Annotation, AnySolution, Rows, RowSink, compile_plan
 from dotr.joins.interpreter import walk
 from dotr.joins.planner import JoinPlan, Sizes, delta_views, plan, withdrawn_views
 from dotr.joins.relations import ALL, Relation, class_relation, relation_of
@@ -57,10 +57,10 @@ __all__ = [
     "ALL",
     "AbsentPattern",
     "Annotation",
+    "AnySolution",
     "Assign",
     "BodyPattern",
     "Check",
-    "Found",
     "Item",
     "JoinPlan",
     "Relation",

@@ -19,18 +19,18 @@ from dotr.rdf.terms import Term
 
 
 @dataclass(frozen=True, slots=True)
-class Edge:
+class Transition:
     """One step along a predicate, or against it. `predicate` None: along any but the `excluded`."""
 
     predicate: Term | None
     forward: bool = True
     excluded: frozenset[Term] = frozenset()
 
-    def turned(self) -> Edge:
-        return Edge(self.predicate, not self.forward, self.excluded)
+    def turned(self) -> Transition:
+        return Transition(self.predicate, not self.forward, self.excluded)
 
 
-Move: TypeAlias = tuple[Edge, int]
+Move: TypeAlias = tuple[Transition, int]
 """An edge and the state that it leads to."""
 
 
@@ -56,7 +56,7 @@ class Automaton:
     nullable: bool
 
     @property
-    def edges(self) -> frozenset[Edge]:
+    def edges(self) -> frozenset[Transition]:
         """Every edge, as read from the subject."""
         return frozenset(edge for moves in self.forward.moves for edge, _ in moves)
 
@@ -77,13 +77,13 @@ class _Places:
     """Owns the places of edges and what may follow on each: tuples of places, shared where they are equal."""
 
     def __init__(self) -> None:
-        self.edges: list[Edge] = []
+        self.edges: list[Transition] = []
         self.follow: list[dict[int, tuple[int, ...]]] = []
 
     def part(self, path: Path, forward: bool) -> _Part:
         match path:
             case str():
-                return self._edge(Edge(path, forward))
+                return self._edge(Transition(path, forward))
             case Inverse(inner):
                 return self.part(inner, not forward)
             case Sequence(paths):
@@ -101,11 +101,11 @@ class _Places:
             case NegatedSet(ahead, back):
                 sets = [(ahead, forward)] if ahead or not back else []
                 sets += [(back, not forward)] if back else []
-                return _either([self._edge(Edge(None, along, frozenset(s))) for s, along in sets])
+                return _either([self._edge(Transition(None, along, frozenset(s))) for s, along in sets])
             case _:
                 assert_never(path)
 
-    def _edge(self, edge: Edge) -> _Part:
+    def _edge(self, edge: Transition) -> _Part:
         self.edges.append(edge)
         self.follow.append({})
         place = (len(self.edges) - 1,)

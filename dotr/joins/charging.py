@@ -61,7 +61,7 @@ class _Entry:
         return f"{start} (n := n + {units}) > CHUNK: n = {self.spent.format('n')}"
 
 
-class Namespace(Protocol):
+class Binder(Protocol):
     def bind(self, value: object, prefix: str) -> str: ...
 
 
@@ -71,7 +71,7 @@ class Charges:
     `source`: whose work it is, if that is not the meter's.
     """
 
-    def __init__(self, meter: Meter, names: Namespace, lines: list[str], source: object = None) -> None:
+    def __init__(self, meter: Meter, names: Binder, lines: list[str], source: object = None) -> None:
         self._meter = meter
         self._source = source
         self._names = names

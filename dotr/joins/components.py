@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 Vertex = TypeVar("Vertex")
 
 
-class Components(Generic[Vertex]):
+class StrongComponents(Generic[Vertex]):
     """Owns the components found so far: their vertices, and the components that edges lead to."""
 
     def __init__(self, successors: Callable[[Vertex], Sequence[Vertex]]) -> None:

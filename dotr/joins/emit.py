@@ -137,7 +137,7 @@ def row_of(columns: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class AnySolution:
     """Answer whether there is a solution."""
 
     parameters: tuple[str, ...] = ()

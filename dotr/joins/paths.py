@@ -16,9 +16,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Protocol, TypeAlias
 
 from dotr.budget import KEPT, Meter
-from dotr.joins.automaton import Automaton, Edge, Machine
+from dotr.joins.automaton import Automaton, Machine, Transition
 from dotr.joins.body import View
-from dotr.joins.components import Components
+from dotr.joins.components import StrongComponents
 from dotr.joins.relations import ALL, Relation, relation_name
 from dotr.rdf.background import Column, many
 from dotr.rdf.overlay import Changes, Overlay
@@ -34,7 +34,7 @@ Table: TypeAlias = list[list[tuple[Neighbours, list[int]]]]
 """By state, how to find the neighbours of a node, and the states to which that leads."""
 
 
-class Triples(Protocol):
+class TripleReader(Protocol):
     """What a path needs of the store."""
 
     overlay: Overlay
@@ -62,7 +62,7 @@ class PathRelation:
         relation: Relation,
         path: Automaton,
         ends: tuple[Term | None, Term | None],
-        store: Triples,
+        store: TripleReader,
         meter: Meter,
     ) -> None:
         self.relation = relation
@@ -197,13 +197,13 @@ class PathRelation:
         if found is None:
             found = self._tables[forward, view] = []
             for way in self._machine(forward).moves:
-                targets: dict[Edge, list[int]] = {}
+                targets: dict[Transition, list[int]] = {}
                 for edge, state in way:
                     targets.setdefault(edge, []).append(state)
                 found.append([(self._neighbours(edge, view), states) for edge, states in targets.items()])
         return found
 
-    def _neighbours(self, edge: Edge, view: View) -> Neighbours:
+    def _neighbours(self, edge: Transition, view: View) -> Neighbours:
         side = 0 if edge.forward else 1
         if edge.predicate is None:
             return self._others(edge, side, view)
@@ -224,7 +224,7 @@ class PathRelation:
 
         return new
 
-    def _others(self, edge: Edge, side: int, view: View) -> Neighbours:
+    def _others(self, edge: Transition, side: int, view: View) -> Neighbours:
         find, excluded = self._store.find, edge.excluded
 
         def neighbours(node: Term) -> Collection[Term]:
@@ -341,7 +341,7 @@ class _Closure:
         self._table = relation.table(forward, view)
         self._start, self._accepting = machine.start, machine.accepting
         self._charge = relation.charge
-        self._components: Components[State] = Components(self._successors)
+        self._components: StrongComponents[State] = StrongComponents(self._successors)
         self._ends: list[list[Term]] = []  # of each component
         self._last: tuple[tuple[int, ...], Ends] = ((), {})
 

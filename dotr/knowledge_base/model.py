@@ -37,7 +37,7 @@ from dotr.late import dataclass
 from dotr.rdf.terms import RDF_TYPE, Triple
 from dotr.sparql.operators import Change as RowChange
 from dotr.sparql.operators import Row
-from dotr.sparql.standing import StandingQuery, as_it_is, standing_query
+from dotr.sparql.standing import MaintainedQuery, as_it_is, standing_query
 
 _GROWTH = 8
 """Plans are made anew when there are so many times the triples that they were made for."""
@@ -87,7 +87,7 @@ class Model:
     ) -> None:
         self.rules = rules
         self._strict, self._limits, self._prefixes = strict, limits, prefixes
-        self._standing: dict[Select, StandingQuery] = {}
+        self._standing: dict[Select, MaintainedQuery] = {}
         self._woken: dict[Relation, list[Select]] = {}
         self._unions: frozenset[Relation] = frozenset()
         self._adopt(self._closed(rules, stated) if kept is None else kept)
@@ -175,7 +175,7 @@ class Model:
         """All answers of a standing query."""
         return self._standing[select].answers()
 
-    def _enter(self, select: Select, query: StandingQuery) -> None:
+    def _enter(self, select: Select, query: MaintainedQuery) -> None:
         self._standing[select] = query
         for relation in query.relations:
             self._woken.setdefault(relation, []).append(select)
@@ -254,7 +254,7 @@ class Model:
         return outcome
 
     def _outcome(
-        self, kept: Maintained, standing: Mapping[Select, StandingQuery], useless: int
+        self, kept: Maintained, standing: Mapping[Select, MaintainedQuery], useless: int
     ) -> tuple[Outcome, set[Triple]]:
         """What the open change does, and what is ill-typed then; standing answers are settled. Raises
         ContradictionError.
@@ -307,7 +307,7 @@ class Model:
         kept: Maintained,
         rules: RuleSet,
         ill_typed: set[Triple],
-        standing: Mapping[Select, StandingQuery],
+        standing: Mapping[Select, MaintainedQuery],
     ) -> None:
         """Go on with another index or program."""
         self.rules, self._ill_typed = rules, ill_typed

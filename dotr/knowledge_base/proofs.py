@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from dotr.events import Clock
-from dotr.explain.formats import Values
+from dotr.explain.formats import PlainProofs
 from dotr.explain.proofs import Missing, TripleProof
 from dotr.explain.text import Renderer, drawn
 from dotr.rdf.terms import Triple
@@ -45,7 +45,7 @@ class Proof:
 
     def to_dict(self) -> dict[str, Any]:
         """The proof as plain values, which JSON can hold."""
-        return Values(Clock(), lambda triple, time: "", self._renderer().rule_text).of(self.found)
+        return PlainProofs(Clock(), lambda triple, time: "", self._renderer().rule_text).of(self.found)
 
     def to_rdf(self) -> rdflib.Graph:
         """The proof in PROV-O."""

@@ -27,16 +27,16 @@ from dotr.ir.lars import (
     WindowAtom,
 )
 from dotr.joins.filters import Moment
-from dotr.lars.components import Component, Lasting, Reads, Recursive, Standing, Trigger
+from dotr.lars.components import Component, LastingHeads, Reads, Recursive, StandingHead, TableTrigger
 from dotr.lars.differences import Differences, differences
-from dotr.lars.emit import Item, Probe, Sink, Work, compile_body, pattern
-from dotr.lars.fact_windows import FactLog, FactView
+from dotr.lars.emit import HeadSink, Item, TableProbe, Work, compile_body, pattern
+from dotr.lars.fact_windows import FactView, PointLog
 from dotr.lars.relations import Relation
 from dotr.lars.sinks import HeadPile, Kept, Pile, Placing, Scattered, Through, Upright
 from dotr.lars.strata import components, recursive
-from dotr.lars.tables import Agenda, Net, Row, Table
+from dotr.lars.tables import Agenda, AtomTable, Net, Row
 from dotr.lars.totals import Totals
-from dotr.lars.views import EachPoint, Sometime, Spans, View
+from dotr.lars.views import EachPoint, HeldRuns, Sometime, WindowView
 from dotr.late import dataclass
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import Term
@@ -50,8 +50,8 @@ class Wiring:
     agenda: Agenda
     placing: Placing
     relations: dict[str, Relation] = field(default_factory=dict)
-    logs: dict[FactWindow, FactLog] = field(default_factory=dict)
-    logs_of: dict[str, list[FactLog]] = field(default_factory=dict)
+    logs: dict[FactWindow, PointLog] = field(default_factory=dict)
+    logs_of: dict[str, list[PointLog]] = field(default_factory=dict)
     fact_views: list[FactView] = field(default_factory=list)
     others_of: dict[str, list[FactView]] = field(default_factory=dict)
     totals: list[Totals] = field(default_factory=list)
@@ -62,7 +62,7 @@ class Wiring:
         return [component for stratum in self.strata for component in stratum]
 
 
-class Builder:
+class ComponentBuilder:
     """Owns what is shared while a net is built."""
 
     def __init__(
@@ -85,7 +85,7 @@ class Builder:
         self._standing: set[str] = set()
         agenda = Agenda()
         self._net = Wiring(agenda, Placing(agenda, beginning))
-        self._views: dict[tuple[object, ...], Table] = {}
+        self._views: dict[tuple[object, ...], AtomTable] = {}
         self._fact_views: dict[tuple[object, ...], FactView] = {}
         self._totals: dict[WindowAggregate, Totals] = {}
         terms: Memo[int, Term] = Memo(lambda point: clock.term(point * step))
@@ -146,12 +146,12 @@ class Builder:
                     table.net = Net()
         return relations[name]
 
-    def _time_view(self, relation: Relation, modality: Modality, length: int, count: int) -> Table:
+    def _time_view(self, relation: Relation, modality: Modality, length: int, count: int) -> AtomTable:
         key = (relation.name, modality, length, count)
         if key in self._views:
             return self._views[key]
         agenda = self._net.agenda
-        view: View
+        view: WindowView
         match modality:
             case Modality.SOMETIME:
                 view = Sometime(agenda, length)
@@ -161,7 +161,7 @@ class Builder:
                 view = EachPoint(agenda, length, self._term, relation.name in self._standing)
             case Modality.ALWAYS | Modality.AT_LEAST:
                 needed = count if modality is Modality.AT_LEAST else None
-                view = Spans(agenda, length, needed, self._beginning, relation.name in self._scattered)
+                view = HeldRuns(agenda, length, needed, self._beginning, relation.name in self._scattered)
         relation.add(view)
         self._views[key] = view.table
         return view.table
@@ -171,7 +171,7 @@ class Builder:
         if key not in self._fact_views:
             net = self._net
             if window not in net.logs:
-                log = net.logs[window] = FactLog(window, self._beginning)
+                log = net.logs[window] = PointLog(window, self._beginning)
                 for name in window.streams:
                     net.logs_of.setdefault(name, []).append(log)
             counted = atom.name in window.streams
@@ -184,7 +184,7 @@ class Builder:
 
     def _table(
         self, atom: NamedAtom, window: TimeWindow | FactWindow | None, modality: Modality, count: int
-    ) -> Table:
+    ) -> AtomTable:
         if isinstance(window, FactWindow):
             return self._fact_view(atom, window, modality, count).table
         length = 0 if window is None else window.duration // self._step
@@ -211,7 +211,7 @@ class Builder:
         bodies = [self._items(rule, own, reads) for rule in rules]
         if not own & self._standing:
             triggers = self._triggers(rules, bodies, [Through(relation) for relation in heads])
-            return Lasting(heads, triggers, recursive(rules), watched)
+            return LastingHeads(heads, triggers, recursive(rules), watched)
         for table in reads.tables:
             table.timed = True
         if recursive(rules):
@@ -230,7 +230,7 @@ class Builder:
         known = [differences for differences in rules_apart if differences is not None]
         kept_up = known if len(known) == len(rules) else None
         whole = self._whole(rules, bodies, kept)
-        return Standing(heads[0], reads, whole, found, kept_up, self._meter, watched)
+        return StandingHead(heads[0], reads, whole, found, kept_up, self._meter, watched)
 
     def _triggers(
         self,
@@ -238,15 +238,15 @@ class Builder:
         bodies: Sequence[Sequence[Item]],
         piles: Sequence[HeadPile],
         own_only: bool = False,
-    ) -> list[Trigger]:
+    ) -> list[TableTrigger]:
         """A join from each positive atom; `own_only`: of the component's heads."""
         found = []
         for rule, items in zip(rules, bodies, strict=True):
             sink = self._sink(rule, piles)
             for place, item in enumerate(items):
-                if isinstance(item, Probe) and not item.negated and (item.own or not own_only):
+                if isinstance(item, TableProbe) and not item.negated and (item.own or not own_only):
                     run = compile_body(items, sink, self._moment, self._work(rule), place)
-                    found.append(Trigger(item.table, run, sink.target))
+                    found.append(TableTrigger(item.table, run, sink.target))
         return found
 
     def _whole(
@@ -283,7 +283,7 @@ class Builder:
                     if isinstance(literal.window, FactWindow):
                         reads.fact_views[self._fact_view(literal.atom, literal.window, Modality.AT, 0)] = None
                     of = f"{literal.function} OVER {literal.atom.name}"
-                    probe = Probe(total.table, (*literal.group, literal.variable), name=of)
+                    probe = TableProbe(total.table, (*literal.group, literal.variable), name=of)
                 case WindowAtom():
                     modality = literal.modality or Modality.SOMETIME
                     table = self._table(literal.atom, literal.window, modality, literal.count)
@@ -295,18 +295,18 @@ class Builder:
                         assert literal.at is not None
                         columns = (*columns, Var(literal.at))
                     name = literal.atom.name
-                    probe = Probe(table, columns, literal.negated, name in own, name)
+                    probe = TableProbe(table, columns, literal.negated, name in own, name)
             items.append(probe)
             reads.tables[probe.table] = None
         return items
 
-    def _sink(self, rule: LarsRule, piles: Sequence[HeadPile]) -> Sink:
+    def _sink(self, rule: LarsRule, piles: Sequence[HeadPile]) -> HeadSink:
         """Where the solutions of a rule go: the pile of its head, or by the point that it is put at."""
         head, relation = rule.head, self._relation(rule.head.atom)
         columns = head.atom.arguments
         if head.at is not None:
             offset = head.offset // self._step
             put = Scattered(self._net.placing, relation, self._points, offset)
-            return Sink(columns, put, at=head.at)
+            return HeadSink(columns, put, at=head.at)
         pile = next(pile for pile in piles if pile.relation is relation)
-        return Sink(columns, pile, annotated=isinstance(pile, Through))
+        return HeadSink(columns, pile, annotated=isinstance(pile, Through))

@@ -14,22 +14,22 @@ from dotr.lars.differences import Differences
 from dotr.lars.fact_windows import FactView
 from dotr.lars.relations import Relation
 from dotr.lars.sinks import Pile
-from dotr.lars.tables import Agenda, Row, Table
+from dotr.lars.tables import Agenda, AtomTable, Row
 from dotr.lars.totals import Totals
 from dotr.late import dataclass
 
 
 @dataclass(slots=True, eq=False)
-class Trigger:
+class TableTrigger:
     """A rule's join from what is new in one of its tables. `done`: how much of that it has seen."""
 
-    table: Table
+    table: AtomTable
     run: Callable[[list[Row]], None]
     sink: Pile
     done: int = 0
 
 
-class Lasting:
+class LastingHeads:
     """Owns the triggers of a component whose heads only ever last longer.
 
     `recursive`: its joins may make something new for each other.
@@ -38,7 +38,7 @@ class Lasting:
     def __init__(
         self,
         heads: Sequence[Relation],
-        triggers: Sequence[Trigger],
+        triggers: Sequence[TableTrigger],
         recursive: bool,
         watched: Sequence[Relation],
     ) -> None:
@@ -60,7 +60,7 @@ class Lasting:
                 trigger.sink.empty()
 
 
-def run_all(triggers: Sequence[Trigger]) -> None:
+def run_all(triggers: Sequence[TableTrigger]) -> None:
     """Run triggers until none has anything new."""
     moved = True
     while moved:
@@ -79,7 +79,7 @@ def run_all(triggers: Sequence[Trigger]) -> None:
 class Reads:
     """What the rules of a standing component read."""
 
-    tables: dict[Table, None] = field(default_factory=dict)
+    tables: dict[AtomTable, None] = field(default_factory=dict)
     fact_views: dict[FactView, None] = field(default_factory=dict)
     totals: dict[Totals, None] = field(default_factory=dict)
 
@@ -97,7 +97,7 @@ class Reads:
 
 
 @dataclass(slots=True, eq=False)
-class Standing:
+class StandingHead:
     """Owns the rules of one head that stands until something that they read changes.
 
     `whole`: every rule over all that holds, into `found`. `differences`: the same rules from what changed;
@@ -165,7 +165,7 @@ class Recursive:
     heads: Sequence[Relation]
     reads: Reads
     whole: Sequence[tuple[Callable[[], None], Pile]]
-    triggers: Sequence[Trigger]
+    triggers: Sequence[TableTrigger]
     meter: Meter
     agenda: Agenda
     carried: bool = False
@@ -205,4 +205,4 @@ class Recursive:
         run_all(self.triggers)
 
 
-Component = Lasting | Standing | Recursive
+Component = LastingHeads | StandingHead | Recursive

@@ -19,10 +19,19 @@ from dotr.ir.datalog import BindAtom
 from dotr.ir.expressions import Var
 from dotr.ir.lars import Argument
 from dotr.joins.filters import Moment
-from dotr.lars.emit import Item, Probe, Sink, Work, compile_body, compile_check, is_selective, pattern
+from dotr.lars.emit import (
+    HeadSink,
+    Item,
+    TableProbe,
+    Work,
+    compile_body,
+    compile_check,
+    is_selective,
+    pattern,
+)
 from dotr.lars.relations import Relation
 from dotr.lars.sinks import Pile
-from dotr.lars.tables import Index, Row, Table
+from dotr.lars.tables import AtomTable, Index, Row
 from dotr.late import dataclass
 
 
@@ -30,7 +39,7 @@ from dotr.late import dataclass
 class Gain:
     """A join from rows that began (`ended`: that ended) in a table at this point."""
 
-    table: Table
+    table: AtomTable
     ended: bool
     run: Callable[[list[Row]], None]
     sink: Pile
@@ -49,7 +58,7 @@ class Loss:
     shares with heads, `index` has the heads by that; None: all of them.
     """
 
-    table: Table
+    table: AtomTable
     began: bool
     key: Callable[[Row], Any]
     index: Index | None
@@ -81,7 +90,7 @@ class Differences:
 def differences(
     items: Sequence[Item],
     columns: Sequence[Argument],
-    sink: Sink,
+    sink: HeadSink,
     relation: Relation,
     moment: Moment,
     work: Work,
@@ -89,12 +98,12 @@ def differences(
     """How a rule with the head `columns` is kept up; None where it had better be derived as a whole."""
     gains = []
     for place, item in enumerate(items):
-        if isinstance(item, Probe):
+        if isinstance(item, TableProbe):
             rest = [*items[:place], *items[place + 1 :]]
             first = item
             if item.negated:  # it must be absent still: of what NOT ranges over, one row is gone
                 renamed = tuple(_renamed(c, _bindable(items)) for c in item.columns)
-                first = Probe(item.table, renamed, name=item.name)
+                first = TableProbe(item.table, renamed, name=item.name)
                 rest.append(item)
             run = compile_body([first, *rest], sink, moment, work, 0)
             gains.append(Gain(item.table, item.negated, run, sink.target))
@@ -102,7 +111,7 @@ def differences(
         return Differences(gains)
     losses = []
     for item in items:
-        if isinstance(item, Probe):
+        if isinstance(item, TableProbe):
             loss = _loss(item, columns, _bindable(items), relation, moment)
             if loss is None:
                 return None
@@ -113,7 +122,7 @@ def differences(
 
 
 def _loss(
-    item: Probe, columns: Sequence[Argument], bindable: set[str], relation: Relation, moment: Moment
+    item: TableProbe, columns: Sequence[Argument], bindable: set[str], relation: Relation, moment: Moment
 ) -> Loss | None:
     shared: dict[str, int] = {}
     for place, column in enumerate(columns):
@@ -132,7 +141,9 @@ def _loss(
 def _bindable(items: Sequence[Item]) -> set[str]:
     """The variables of a body that are not local to a NOT."""
     found = {item.variable.name for item in items if isinstance(item, BindAtom)}
-    return found.union(*(item.variables for item in items if isinstance(item, Probe) and not item.negated))
+    return found.union(
+        *(item.variables for item in items if isinstance(item, TableProbe) and not item.negated)
+    )
 
 
 def _renamed(column: Argument, bindable: set[str]) -> Argument:

@@ -22,7 +22,7 @@ from dotr.ir.lars import Argument
 from dotr.joins.filters import Moment, positional_condition, positional_value
 from dotr.joins.variables import expression_variables
 from dotr.lars.sinks import Pile
-from dotr.lars.tables import Table
+from dotr.lars.tables import AtomTable
 from dotr.late import dataclass
 
 _DEEPEST = 15
@@ -54,10 +54,10 @@ class _Spent:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Probe:
+class TableProbe:
     """Rows of a table that fit. `own`: of a head of the rule's component. `name`: for diagnostics."""
 
-    table: Table
+    table: AtomTable
     columns: tuple[Argument, ...]
     negated: bool = False
     own: bool = False
@@ -73,11 +73,11 @@ class Probe:
         return f"{self.name}({', '.join(shown)})"
 
 
-Item: TypeAlias = Probe | FilterAtom | BindAtom
+Item: TypeAlias = TableProbe | FilterAtom | BindAtom
 
 
 @dataclass(frozen=True, slots=True)
-class Sink:
+class HeadSink:
     """What becomes of a solution, the row `columns`: it goes to the pile of `target`, under its last point if
     `annotated`, under the term of a point for a head AT `at`, else as a key.
     """
@@ -89,7 +89,7 @@ class Sink:
 
 
 def compile_body(
-    items: Sequence[Item], sink: Sink, moment: Moment, work: Work, trigger: int | None = None
+    items: Sequence[Item], sink: HeadSink, moment: Moment, work: Work, trigger: int | None = None
 ) -> Callable[..., None]:
     """A function over the rows of the `trigger`-th item, or without one over everything that holds.
 
@@ -117,7 +117,7 @@ def compile_check(
 def is_selective(items: Sequence[Item], columns: Sequence[Argument]) -> bool:
     """Whether no table need be read as a whole once the values of `columns` are known."""
     known = {column.name for column in columns if isinstance(column, Var)}
-    left = [item for item in items if isinstance(item, Probe) and not item.negated and item.columns]
+    left = [item for item in items if isinstance(item, TableProbe) and not item.negated and item.columns]
     while left:
         bound = [p for p in left if any(not isinstance(c, Var) or c.name in known for c in p.columns)]
         if not bound:
@@ -131,7 +131,7 @@ class _Code:
     """Owns the lines of one function, and what each variable is called in it."""
 
     def __init__(
-        self, items: Sequence[Item], sink: Sink | None, moment: Moment, names: Names, work: Work
+        self, items: Sequence[Item], sink: HeadSink | None, moment: Moment, names: Names, work: Work
     ) -> None:
         self._left = list(items)
         self._sink, self._moment, self._names, self._work = sink, moment, names, work
@@ -159,7 +159,7 @@ class _Code:
         self._horizon = horizon
         if trigger is not None:
             first = self._left.pop(trigger)
-            assert isinstance(first, Probe)
+            assert isinstance(first, TableProbe)
             self._loop("delta", first, set())
         else:
             self._once()
@@ -177,7 +177,7 @@ class _Code:
         self._env = dict(env)
         bindable = set(env)
         for item in self._left:
-            if isinstance(item, Probe) and not item.negated:
+            if isinstance(item, TableProbe) and not item.negated:
                 bindable |= item.variables
             elif isinstance(item, BindAtom):
                 bindable.add(item.variable.name)
@@ -228,7 +228,7 @@ class _Code:
                 self._left.remove(ready)
                 self._guard(ready)
                 continue
-            probes = [item for item in self._left if isinstance(item, Probe) and not item.negated]
+            probes = [item for item in self._left if isinstance(item, TableProbe) and not item.negated]
             assert probes, "checked: every variable of a guard can be bound"
             if self._loops >= _DEEPEST:
                 self._second_function()
@@ -240,9 +240,9 @@ class _Code:
 
     def _is_ready(self, item: Item) -> bool:
         match item:
-            case Probe(negated=False):
+            case TableProbe(negated=False):
                 return len(self._bound(item)) == len(item.columns)
-            case Probe():
+            case TableProbe():
                 needed = item.variables
             case FilterAtom():
                 needed = set(expression_variables(item.condition))
@@ -250,7 +250,7 @@ class _Code:
                 needed = set(expression_variables(item.expression))
         return needed & self._bindable <= self._env.keys()
 
-    def _bound(self, probe: Probe) -> list[int]:
+    def _bound(self, probe: TableProbe) -> list[int]:
         """The columns that are known before the table is read."""
         return [
             place
@@ -263,9 +263,9 @@ class _Code:
 
     def _guard(self, item: Item) -> None:
         match item:
-            case Probe(negated=True):
+            case TableProbe(negated=True):
                 self._line(f"if {self._absence(item)}: continue")
-            case Probe():
+            case TableProbe():
                 row = self._key([self._value(column) for column in item.columns], always=True)
                 rows = self._names.bind(item.table.rows, "ROWS")
                 if self._annotated:
@@ -302,7 +302,7 @@ class _Code:
             return values[0]
         return f"({', '.join(values)}{',' if len(values) == 1 else ''})"
 
-    def _rows(self, probe: Probe, bound: Sequence[int]) -> str:
+    def _rows(self, probe: TableProbe, bound: Sequence[int]) -> str:
         """The rows that have the known values in the columns `bound`."""
         if not bound:
             return self._names.bind(probe.table.rows, "ROWS")
@@ -310,7 +310,7 @@ class _Code:
         key = self._key([self._value(probe.columns[place]) for place in bound])
         return f"{index}.get({key}, ())"
 
-    def _absence(self, probe: Probe) -> str:
+    def _absence(self, probe: TableProbe) -> str:
         """Whether what is negated holds; variables that nothing binds stand for any value."""
         bound = self._bound(probe)
         if len(bound) == len(probe.columns):
@@ -330,12 +330,12 @@ class _Code:
         self._line(f"n += LEN({rows})")
         return f"{self._names.bind(any, 'ANY')}({' and '.join(same)} for r in {rows})"
 
-    def _probe(self, probe: Probe) -> None:
+    def _probe(self, probe: TableProbe) -> None:
         bound = self._bound(probe)
         rows = self._rows(probe, bound)
         self._loop(rows, probe, set(bound))
 
-    def _loop(self, rows: str, probe: Probe, known: set[int]) -> None:
+    def _loop(self, rows: str, probe: TableProbe, known: set[int]) -> None:
         """A loop over rows whose columns `known` need no look."""
         if "." in rows:
             listed = self._local()

@@ -24,7 +24,7 @@ from dotr.errors import Diagnostic, EngineError
 from dotr.events import Clock, Time, Values
 from dotr.ir.lars import LarsProgram
 from dotr.joins.filters import Moment
-from dotr.lars.building import Builder
+from dotr.lars.building import ComponentBuilder
 from dotr.lars.reach import horizon
 from dotr.lars.refusals import overworked
 from dotr.rdf.order import values_key
@@ -60,7 +60,9 @@ class LarsEngine:
         moment = Moment()
         moment.clock = clock
         self._budget, self._meter = budget, Meter(budget // parts)
-        builder = Builder(program, beginning // step, step, clock, moment, watched, self._meter, parts > 1)
+        builder = ComponentBuilder(
+            program, beginning // step, step, clock, moment, watched, self._meter, parts > 1
+        )
         self._net = builder.build(strata)
         self._now = beginning // step - 1
         self._in_all = in_all

@@ -15,7 +15,7 @@ from typing import Any
 
 from dotr.events import Time, Values
 from dotr.ir.lars import FactWindow, Modality
-from dotr.lars.tables import FOREVER, Agenda, Row, Table
+from dotr.lars.tables import FOREVER, Agenda, AtomTable, Row
 from dotr.rdf.order import values_key
 from dotr.rdf.terms import Term
 
@@ -23,7 +23,7 @@ Shown = tuple[int, Values]
 """(point, values) of an atom."""
 
 
-class FactLog:
+class PointLog:
     """Owns the last atoms of the streams of a window, and where the window begins."""
 
     def __init__(self, window: FactWindow, beginning: int) -> None:
@@ -86,14 +86,14 @@ class FactView:
     def __init__(
         self,
         agenda: Agenda,
-        log: FactLog,
+        log: PointLog,
         name: str,
         modality: Modality,
         count: int,
         term: Callable[[int], Term],
         counted: bool,
     ) -> None:
-        self.table = Table(agenda)
+        self.table = AtomTable(agenda)
         self.name = name
         self._agenda, self._log = agenda, log
         self._modality, self._term = modality, term

@@ -10,7 +10,7 @@ from typing import Any
 
 from dotr.events import Values
 from dotr.lars.tables import FOREVER, Row
-from dotr.lars.views import EachPoint, Sometime, View
+from dotr.lars.views import EachPoint, Sometime, WindowView
 from dotr.rdf.order import values_key
 
 
@@ -22,14 +22,14 @@ class Relation:
     def __init__(self, name: str, arity: int) -> None:
         self.name, self.arity = name, arity
         self.present: Sometime | None = None
-        self.views: list[View] = []
-        self._others: list[View] = []  # all but `present`
+        self.views: list[WindowView] = []
+        self._others: list[WindowView] = []  # all but `present`
         self.each_point: list[EachPoint] = []
         self.standing: dict[Row, None] = {}
         self.put_now: set[Row] = set()
         self.now = 0
 
-    def add(self, view: View) -> None:
+    def add(self, view: WindowView) -> None:
         """Tell a view from now on."""
         self.views.append(view)
         if view is not self.present:

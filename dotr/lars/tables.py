@@ -87,7 +87,7 @@ class Agenda:
         self._there = set(self._heap)
 
 
-class Table:
+class AtomTable:
     """Owns rows and their last points.
 
     `delta`: rows that began or were extended at this point, in order, also twice. `changed`: a row began or

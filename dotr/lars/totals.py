@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dotr.budget import EXPRESSION, Meter
 from dotr.expressions.aggregates import summarise
 from dotr.ir.lars import WindowAggregate
-from dotr.lars.tables import FOREVER, Agenda, Row, Table
+from dotr.lars.tables import FOREVER, Agenda, AtomTable, Row
 from dotr.rdf.order import term_key
 from dotr.rdf.sums import ExactSum
 from dotr.rdf.terms import Term, integer
@@ -86,9 +86,9 @@ class Totals:
     """Owns the groups of one aggregate and the table of their totals."""
 
     def __init__(
-        self, agenda: Agenda, literal: WindowAggregate, source: Table, reading: Reading, meter: Meter
+        self, agenda: Agenda, literal: WindowAggregate, source: AtomTable, reading: Reading, meter: Meter
     ) -> None:
-        self.table = Table(agenda)
+        self.table = AtomTable(agenda)
         self._meter = meter
         self._literal = literal
         self._reading = reading

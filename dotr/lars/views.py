@@ -15,14 +15,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
-from dotr.lars.tables import FOREVER, Agenda, Buckets, Row, Table
+from dotr.lars.tables import FOREVER, Agenda, AtomTable, Buckets, Row
 from dotr.rdf.terms import Term
 
 
-class View(Protocol):
+class WindowView(Protocol):
     """A table and what feeds it."""
 
-    table: Table
+    table: AtomTable
 
     def begin(self, now: int, since: int) -> None: ...
     def hold(self, atoms: Sequence[Row], until: int) -> None: ...
@@ -39,7 +39,7 @@ class Sometime:
     __slots__ = ("_length", "_now", "table")
 
     def __init__(self, agenda: Agenda, length: int) -> None:
-        self.table = Table(agenda)
+        self.table = AtomTable(agenda)
         self._length = length
         self._now = 0
 
@@ -79,7 +79,7 @@ class EachPoint:
     __slots__ = ("_agenda", "_length", "_now", "_standing", "_term", "lasting", "table")
 
     def __init__(self, agenda: Agenda, length: int, term: Callable[[int], Term], standing: bool) -> None:
-        self.table = Table(agenda)
+        self.table = AtomTable(agenda)
         self.lasting: dict[Row, int] = {}
         self._agenda = agenda
         self._length = length
@@ -132,7 +132,7 @@ Interval = list[int]
 """[first, last]: points at which an atom holds, one after the other."""
 
 
-class Spans:
+class HeldRuns:
     """`ALWAYS WITHIN n` (`count` None) and `AT LEAST k WITHIN n`. Rows are values.
 
     Owns, for each atom, the runs of points at which it holds, disjoint and in order, as far as they matter.
@@ -144,7 +144,7 @@ class Spans:
     def __init__(
         self, agenda: Agenda, length: int, count: int | None, beginning: int, scattered: bool
     ) -> None:
-        self.table = Table(agenda)
+        self.table = AtomTable(agenda)
         self._length, self._count, self._beginning = length, count, beginning
         # what ended at the point before may go on now; a gap may be closed later, and counts look back
         self._keep = 1 + (length if scattered or count is not None else 0)

@@ -41,7 +41,7 @@ _EVER: Final[Time] = -FOREVER
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class TimedStatement:
     """A triple holds over `[start, until)` because of it. `latest`: the next value of its subject and
     predicate ends it. `held`: a graph made it.
     """
@@ -55,19 +55,19 @@ class Statement:
     def holds(self, time: Time) -> bool:
         return self.start <= time < self.until
 
-    def ended(self, time: Time) -> Statement:
+    def ended(self, time: Time) -> TimedStatement:
         return replace(self, until=min(self.until, time))
 
 
 class LiteralStatements:
     """Owns every statement that was ever made. A value: `after` makes another one."""
 
-    def __init__(self, made: Iterable[Statement] = ()) -> None:
+    def __init__(self, made: Iterable[TimedStatement] = ()) -> None:
         self.made = tuple(made)
 
     @classmethod
     def of(cls, background: Iterable[Triple]) -> LiteralStatements:
-        return cls(Statement(triple, _EVER) for triple in sorted(background))
+        return cls(TimedStatement(triple, _EVER) for triple in sorted(background))
 
     def at(self, time: Time) -> set[Triple]:
         """L(t)."""
@@ -99,12 +99,12 @@ class LiteralStatements:
             replaced = statement.latest and statement.triple[:2] in values
             made.append(statement.ended(time) if over or replaced else statement)
         inserted = {triple for message in messages for triple in message.insert or ()} | set(begun)
-        made += [Statement(triple, time) for triple in sorted(inserted)]
+        made += [TimedStatement(triple, time) for triple in sorted(inserted)]
         for triple in sorted(graphs):
             hold = _hold_of(triple, holds)
             if hold is not None:
                 until = FOREVER if hold.duration is None else time + hold.duration
-                made.append(Statement(triple, time, until, hold.latest, held=True))
+                made.append(TimedStatement(triple, time, until, hold.latest, held=True))
         return LiteralStatements(made), len(deleted - before)
 
 
@@ -117,7 +117,7 @@ def _hold_of(triple: Triple, holds: Sequence[Hold]) -> Hold | None:
     return next((hold for hold in holds if hold.predicate is None), None)
 
 
-class Change(NamedTuple):
+class ProgramChange(NamedTuple):
     """Another program, with another background, from a time on."""
 
     time: Time
@@ -134,14 +134,14 @@ class LiteralLasting:
         self.clock = clock
         self.useless = 0
         self._background = frozenset(background)
-        self._changes: list[Change] = []
+        self._changes: list[ProgramChange] = []
         self._model = frozenset(closure(rules_over(program, self._background), self._background))
         self._consistent = True
         self._last = _EVER
         self._queries: dict[Select, FullQuery] = {}
         self._extract: tuple[Program, LiteralExtractor] | None = None
 
-    def replace(self, change: Change) -> None:
+    def replace(self, change: ProgramChange) -> None:
         """Another program from a time on that has not come yet."""
         self._changes.append(change)
 
@@ -189,14 +189,19 @@ class LiteralLasting:
         self._consistent = False
 
     def _after(
-        self, time: Time, messages: Sequence[Message], change: Change | None
+        self, time: Time, messages: Sequence[Message], change: ProgramChange | None
     ) -> tuple[LiteralStatements, int]:
         program, new = (self.program, self._background) if change is None else change[1:]
         gone, more = self._background - new, new - self._background
         return self.statements.after(time, messages, program.holds, gone, more)
 
     def _settle(
-        self, time: Time, program: Program, statements: LiteralStatements, useless: int, change: Change | None
+        self,
+        time: Time,
+        program: Program,
+        statements: LiteralStatements,
+        useless: int,
+        change: ProgramChange | None,
     ) -> None:
         self.program, self.statements, self._last = program, statements, time
         self.useless += useless
@@ -240,7 +245,7 @@ class LiteralLasting:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         self.statements = LiteralStatements(
-            Statement((s, p, o), int(start), int(until), latest, held)
+            TimedStatement((s, p, o), int(start), int(until), latest, held)
             for s, p, o, start, until, latest, held in state["made"]
         )
         self.useless, self._last = state["useless"], int(state["last"])

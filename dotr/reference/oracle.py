@@ -20,7 +20,7 @@ from dotr.ir import Program
 from dotr.rdf.terms import Triple
 from dotr.reference.enrich import LiteralEnricher
 from dotr.reference.extract import LiteralExtractor
-from dotr.reference.lasting import Change, LiteralLasting
+from dotr.reference.lasting import LiteralLasting, ProgramChange
 from dotr.reference.tesla import LiteralDetector
 
 _UNSEEN = frozenset({"D4001", "D4003", "D4130", "D4132", "D4133"})
@@ -103,7 +103,7 @@ class Oracle:
     def replace(self, time: Time, program: Program, background: Collection[Triple]) -> None:
         """From `time` on, which lies ahead, another program holds, with another background."""
         assert self._lasting is not None, "rules change where something may last"
-        self._lasting.replace(Change(time, program, frozenset(background)))
+        self._lasting.replace(ProgramChange(time, program, frozenset(background)))
 
     def refuse(self, time: Time, messages: Sequence[Message], error: DotrError) -> None:
         """Raise EngineError D4090 unless an instant with these messages is in error, literally."""

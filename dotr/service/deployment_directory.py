@@ -30,13 +30,13 @@ from dotr.lang.loading import Loader
 from dotr.late import dataclass
 from dotr.rdf.terms import Triple
 from dotr.service.journal import Journal
-from dotr.service.lasting_tables import Plan
+from dotr.service.lasting_tables import PlannedProgram
 from dotr.service.records import Deployed
 from dotr.service.resuming import closed_key
 from dotr.tesla.digest import rule_digests
 
 
-class Change(StrEnum):
+class RuleChange(StrEnum):
     """What a redeploy means for one rule."""
 
     ADDED = "added"
@@ -50,7 +50,7 @@ class DeploymentChange:
     """One line of what a deploy says: a rule, what becomes of it, and why."""
 
     rule: str
-    change: Change
+    change: RuleChange
     why: str = ""
 
 
@@ -154,7 +154,7 @@ def commit_proposal(journal: Journal, proposal: Proposal) -> None:
     journal.deploy(proposal.deployed, _text_of(compiled.background), (key, closed))
 
 
-def plan_of(proposal: Proposal, time: Time, clock: Clock) -> Plan:
+def plan_of(proposal: Proposal, time: Time, clock: Clock) -> PlannedProgram:
     """What was proposed, to be deployed from a time on."""
     deployed = proposal.deployed
     content = {
@@ -163,7 +163,7 @@ def plan_of(proposal: Proposal, time: Time, clock: Clock) -> Plan:
         "removed": sorted(map(list, deployed.removed)),
         "background": deployed.background,
     }
-    return Plan(time, (clock.integer, clock.unit), content, _text_of(proposal.compiled.background))
+    return PlannedProgram(time, (clock.integer, clock.unit), content, _text_of(proposal.compiled.background))
 
 
 def refuse_planned(journal: Journal) -> None:
@@ -222,13 +222,15 @@ def differences(before: Program, after: Program) -> tuple[DeploymentChange, ...]
     found = []
     for rule, digest in zip(after.rules, rule_digests(after), strict=True):
         if rule.name not in old:
-            found.append(DeploymentChange(rule.name, Change.ADDED))
+            found.append(DeploymentChange(rule.name, RuleChange.ADDED))
         elif old[rule.name] == digest:
-            found.append(DeploymentChange(rule.name, Change.SAME))
+            found.append(DeploymentChange(rule.name, RuleChange.SAME))
         else:
-            found.append(DeploymentChange(rule.name, Change.CHANGED, _why(rule, before, after)))
+            found.append(DeploymentChange(rule.name, RuleChange.CHANGED, _why(rule, before, after)))
     names = {rule.name for rule in after.rules}
-    found += [DeploymentChange(rule.name, Change.REMOVED) for rule in before.rules if rule.name not in names]
+    found += [
+        DeploymentChange(rule.name, RuleChange.REMOVED) for rule in before.rules if rule.name not in names
+    ]
     return tuple(found)
 
 
@@ -256,7 +258,7 @@ def differences_of(names: Sequence[str], before: Program, after: Program) -> lis
     """The differences of some rules that are in both programs, without those that are the same."""
     old = dict(zip((rule.name for rule in before.rules), rule_digests(before), strict=True))
     new = dict(zip((rule.name for rule in after.rules), rule_digests(after), strict=True))
-    return [DeploymentChange(name, Change.CHANGED) for name in names if old.get(name) != new.get(name)]
+    return [DeploymentChange(name, RuleChange.CHANGED) for name in names if old.get(name) != new.get(name)]
 
 
 def _relative(path: str, home: Path) -> str:

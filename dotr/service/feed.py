@@ -32,7 +32,7 @@ from dotr.service.appending_files import AppendingFile
 from dotr.service.checkpoint_policy import CheckpointPolicy, Idle
 from dotr.service.journal import Journal
 from dotr.service.keeping import Keeping
-from dotr.service.lasting_tables import Plan
+from dotr.service.lasting_tables import PlannedProgram
 from dotr.service.offsets import Offsets
 from dotr.service.records import Commit, OutputLength
 from dotr.service.sink import CommittedOutput, Sink
@@ -133,7 +133,7 @@ class Feed:
             self._accept(TimedGraph(time, part, name, how="given"), clock)
             self._finish(keep_open)
 
-    def plan(self, plan: Plan, program: Program, background: Sequence[Triple]) -> None:
+    def plan(self, plan: PlannedProgram, program: Program, background: Sequence[Triple]) -> None:
         """From a time on that has not come yet another program holds."""
         if self.pipeline.clock is None:
             self.pipeline.begin(Clock(*plan.clock))

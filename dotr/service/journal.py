@@ -29,7 +29,7 @@ from dotr.service.disk import Disk
 from dotr.service.journal_tables import FORMAT, TABLES, UPDATES
 from dotr.service.kept_tables import KeptRow, KeptSummary, read_kept, read_kept_summary, write_kept
 from dotr.service.lasting_tables import (
-    Plan,
+    PlannedProgram,
     read_given,
     read_plan,
     read_stated,
@@ -479,12 +479,12 @@ class Journal:
     def _rows(self, query: str) -> list[tuple[Any, ...]]:
         return self._connection.execute(query).fetchall()
 
-    def plan(self) -> Plan | None:
+    def plan(self) -> PlannedProgram | None:
         """What is deployed from a time on that has not come yet."""
         with self._guarded():
             return read_plan(self._rows)
 
-    def keep_plan(self, plan: Plan | None) -> None:
+    def keep_plan(self, plan: PlannedProgram | None) -> None:
         """Deploy something from a time on, instead of what was planned before; None: nothing."""
         with self.transaction():
             write_plan(self._execute, plan)

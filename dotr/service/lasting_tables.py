@@ -31,7 +31,7 @@ Query: TypeAlias = Callable[[str], list[tuple[Any, ...]]]
 """The rows of a SELECT."""
 
 
-class Plan(NamedTuple):
+class PlannedProgram(NamedTuple):
     """What is deployed from a time on. `clock`: (whether times are integers, their unit), for `time`;
     `content`: files, texts, removed rules and the hash of the background; `background`: its triples as
     N-Triples.
@@ -73,7 +73,7 @@ def read_given(query: Query) -> list[str]:
     return [line for (line,) in query("SELECT line FROM given ORDER BY id")]
 
 
-def write_plan(execute: Execute, plan: Plan | None) -> None:
+def write_plan(execute: Execute, plan: PlannedProgram | None) -> None:
     """Keep a plan instead of the one before; None takes it away."""
     execute("DELETE FROM planned", ())
     if plan is not None:
@@ -82,10 +82,10 @@ def write_plan(execute: Execute, plan: Plan | None) -> None:
         execute("INSERT INTO planned VALUES (1, ?, ?, ?)", (plan.time, content, packed))
 
 
-def read_plan(query: Query) -> Plan | None:
+def read_plan(query: Query) -> PlannedProgram | None:
     """What is deployed from a time on that has not come yet."""
     for time, content, packed in query("SELECT time, content, triples FROM planned"):
         known = json.loads(content)
         integer, unit = known.pop("clock")
-        return Plan(time, (integer, unit), known, zlib.decompress(packed).decode())
+        return PlannedProgram(time, (integer, unit), known, zlib.decompress(packed).decode())
     return None

@@ -16,7 +16,7 @@ from dotr.io.source import Position
 from dotr.late import dataclass
 from dotr.rdf.terms import Triple
 from dotr.service.kept_tables import KeptChange
-from dotr.service.lasting_tables import Plan
+from dotr.service.lasting_tables import PlannedProgram
 
 
 class OutputLength(NamedTuple):
@@ -66,7 +66,7 @@ class Commit:
     kept: KeptChange | None = None
 
 
-def planned(plan: Plan) -> Deployed:
+def planned(plan: PlannedProgram) -> Deployed:
     """What a plan deploys."""
     content = plan.content
     removed = frozenset((file, rule) for file, rule in content["removed"])

@@ -18,7 +18,7 @@ from dotr.expressions.evaluate import compile_condition, compile_expression
 from dotr.ir import Attribute, Bind, Call, Expression, Node, TimeOf, Var
 from dotr.joins.automaton import automaton
 from dotr.joins.body import BodyPattern, Check, Item, RowFilter, View, triple_pattern
-from dotr.joins.emit import Found, RowSink, compile_plan
+from dotr.joins.emit import AnySolution, RowSink, compile_plan
 from dotr.joins.planner import JoinPlan, Probe, delta_views, plan, withdrawn_views
 from dotr.joins.relations import ALL, Relation, is_class, is_path
 from dotr.joins.store import TripleIndex
@@ -208,7 +208,7 @@ class Leaf:
         if self._dead(made):
             return False
         changing = any(self.store.changing(pattern.relation) for pattern in self.patterns)
-        return changing or bool(compile_plan(made, self.store, Found(), meter=self.meter)())
+        return changing or bool(compile_plan(made, self.store, AnySolution(), meter=self.meter)())
 
     def watch(self) -> list[Watched]:
         return list(self.deltas)
@@ -260,7 +260,7 @@ class Leaf:
             return bool(self.rows(View.OLD, {}))
         if self._any is None:
             made = plan(self.items, (), self.store, view=View.OLD, as_set=True)
-            self._any = Lazy(made, self.store, Found(), self.meter)
+            self._any = Lazy(made, self.store, AnySolution(), self.meter)
         return bool(self._any.run())
 
     def changes(self) -> list[Change]:
@@ -448,7 +448,7 @@ class ExistsLeaf:
         made = self._plan(branch, view, given)
         if view is View.NEW:
             self.store.prepare(made)
-        return Lazy(made, self.store, Found(), self._meter)
+        return Lazy(made, self.store, AnySolution(), self._meter)
 
     def _plan(self, branch: BasicGraphPattern, view: View, given: Sequence[str]) -> JoinPlan:
         known = pattern_names(branch.patterns).union(given)

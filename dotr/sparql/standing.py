@@ -40,7 +40,7 @@ def _nothing() -> None:
     """No answer has changed that could change back."""
 
 
-class StandingQuery(Protocol):
+class MaintainedQuery(Protocol):
     """One query over a state that changes. `relations`: those whose changes may change its answers."""
 
     @property
@@ -66,7 +66,7 @@ def standing_query(
     meter: Meter | None = None,
     *,
     shown: Shown = attributes,
-) -> StandingQuery:
+) -> MaintainedQuery:
     """A query without NOW(), by deltas if it is compiled, else asked again. Work is charged to `meter`, which
     the caller opens, or else to that of the store. `shown`: what is made of an answer.
     """

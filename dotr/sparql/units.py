@@ -91,7 +91,7 @@ class QueryUnit:
         return EdbFacts(wake)
 
 
-class Once:
+class OncePerInstant:
     """A reader of what a path gains and loses, run once an instant, whichever source was touched first."""
 
     def __init__(self, path: PathRelation, reader: UnitReader) -> None:
@@ -128,7 +128,7 @@ class MonotoneDelta(QueryUnit):
             for delta in leaf.deltas:
                 reader = self._reader(leaf, delta, woken)
                 if delta.path is not None:
-                    reader = Once(delta.path, reader)
+                    reader = OncePerInstant(delta.path, reader)
                 for source in delta.sources:
                     yield source, reader
 
@@ -235,7 +235,7 @@ class IncrementalView(QueryUnit):
         self.query = query
         self.leaves = leaves
         self.always = bool(query.static())
-        self._standing: Standing | None = None
+        self._standing: StaticFacts | None = None
         plain = not (query.translated.distinct and distribution.index is not None)
         self._mergeable = plain and not query.translated.order
 
@@ -249,7 +249,7 @@ class IncrementalView(QueryUnit):
         changes = query.changes() if woken else []
         if query.timeless and (not changes or (self.always and self._mergeable)):
             if self._standing is None:
-                self._standing = Standing(self.distribution, query.standing())
+                self._standing = StaticFacts(self.distribution, query.standing())
             self._standing.facts(time, query.moved() if changes else (), result)
         else:
             self.distribution.facts(query.answers(), time, result)
@@ -272,7 +272,7 @@ class IncrementalView(QueryUnit):
         self.query.forget()
 
 
-class Standing:
+class StaticFacts:
     """Owns the static facts of a unit, without their time: per list of streams, sorted, with ordinals."""
 
     def __init__(self, distribution: Distribution, rows: list[Row]) -> None:
@@ -343,7 +343,7 @@ class Interpreted(QueryUnit):
         self.reason = reason
         self._relations = tuple(relations)
         self._background = background
-        self._standing: Standing | None = None
+        self._standing: StaticFacts | None = None
         self.always = True
 
     def readers(self, woken: Woken) -> Iterable[tuple[Relation, UnitReader]]:
@@ -356,7 +356,7 @@ class Interpreted(QueryUnit):
             self.distribution.facts(self.query.solutions(), time, result)
             return
         if self._standing is None:
-            self._standing = Standing(self.distribution, self._alone())
+            self._standing = StaticFacts(self.distribution, self._alone())
         self._standing.facts(time, (), result)
 
     def settle(self) -> None:

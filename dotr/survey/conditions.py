@@ -17,7 +17,7 @@ from dotr.rdf.order import values_key
 from dotr.rdf.terms import Term, is_literal, literal_parts
 from dotr.rdf.values import number
 from dotr.survey.kinds import TEXT, UNBOUND, Kinds, family, is_number, kind_of, kinds_of, listed
-from dotr.survey.rows import Table, Truth, column_of, text_of, truth
+from dotr.survey.rows import SolutionTable, Truth, column_of, text_of, truth
 
 ENOUGH: Final = 100
 """Rows from which on "true for all" says something."""
@@ -28,7 +28,12 @@ _SUMS: Final = frozenset(("+", "-", "*", "/"))
 
 
 def judge(
-    table: Table, conditions: Iterable[Expression], where: str, found: Diagnostics, *, chosen: bool = True
+    table: SolutionTable,
+    conditions: Iterable[Expression],
+    where: str,
+    found: Diagnostics,
+    *,
+    chosen: bool = True,
 ) -> None:
     """Tell what a sample decides of conditions that all have to hold; `where`: what they belong to. Not
     `chosen`: they are those of a NOT or an aggregate, where nothing is as good as something.
@@ -46,7 +51,7 @@ def judge(
             _always(table, condition, where, found)
 
 
-def tell_kinds(table: Table, expression: Expression, where: str, found: Diagnostics) -> bool:
+def tell_kinds(table: SolutionTable, expression: Expression, where: str, found: Diagnostics) -> bool:
     """Whether a comparison or sum inside is of kinds that never go together; then it is told."""
     return any(_tell_kinds(table, call, where, found) for call in _calls(expression))
 
@@ -65,7 +70,9 @@ def operands(expression: Expression) -> Iterator[Var | Attribute | TimeOf]:
         yield expression
 
 
-def _never(table: Table, condition: Expression, outcome: Truth, where: str, found: Diagnostics) -> None:
+def _never(
+    table: SolutionTable, condition: Expression, outcome: Truth, where: str, found: Diagnostics
+) -> None:
     error = outcome.error == outcome.total
     said = f"is an error in {table.counted('all ')}" if error else f"is true in none of {table.counted()}"
     report = found.warning if error or table.total >= ENOUGH else found.info
@@ -85,7 +92,7 @@ def _never(table: Table, condition: Expression, outcome: Truth, where: str, foun
     )
 
 
-def _always(table: Table, condition: Expression, where: str, found: Diagnostics) -> None:
+def _always(table: SolutionTable, condition: Expression, where: str, found: Diagnostics) -> None:
     found.info(
         "D2513",
         f"`{text_of(condition)}` is true in {table.counted('all ')} of {where}",
@@ -103,7 +110,7 @@ def _calls(expression: Expression) -> Iterator[Call]:
             yield expression
 
 
-def _tell_kinds(table: Table, call: Call, where: str, found: Diagnostics) -> bool:
+def _tell_kinds(table: SolutionTable, call: Call, where: str, found: Diagnostics) -> bool:
     """Whether the sides of a call are never of kinds that go together; then it is told."""
     left, right = (table.values(argument) for argument in call.arguments)
     both = [(a, b) for a, b in zip(left, right, strict=True) if a is not None and b is not None]
@@ -141,7 +148,7 @@ def _agree(function: str, a: Term, b: Term) -> bool:
     return same and (function == "=" or is_literal(a))
 
 
-def _mend(table: Table, call: Call, both: list[tuple[Term, Term]]) -> str:
+def _mend(table: SolutionTable, call: Call, both: list[tuple[Term, Term]]) -> str:
     """What would have been right, where the data say."""
     for side, other, place in (
         (call.arguments[0], call.arguments[1], 0),
@@ -157,7 +164,7 @@ def _mend(table: Table, call: Call, both: list[tuple[Term, Term]]) -> str:
     return _likely_partner(table, call)
 
 
-def _likely_partner(table: Table, call: Call) -> str:
+def _likely_partner(table: SolutionTable, call: Call) -> str:
     """Another column that has the values of one side."""
     left, right = call.arguments
     if call.function != "=" or not (isinstance(left, Attribute) and isinstance(right, Attribute)):
@@ -171,7 +178,7 @@ def _likely_partner(table: Table, call: Call) -> str:
     return ""
 
 
-def _ranges(table: Table, condition: Expression) -> Iterator[str]:
+def _ranges(table: SolutionTable, condition: Expression) -> Iterator[str]:
     """Between which values the variables of a condition lie."""
     for leaf in dict.fromkeys(operands(condition)):
         values = [value for value in table.values(leaf) if value is not None]

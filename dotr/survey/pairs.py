@@ -29,7 +29,7 @@ from dotr.ir import (
 from dotr.late import dataclass
 from dotr.rdf.terms import Term
 from dotr.survey.probes import Observed, Probes
-from dotr.survey.rows import Row, Table
+from dotr.survey.rows import Row, SolutionTable
 
 _NOTHING: Term = "<urn:dotr:nothing>"
 """Stands for an aggregate without a value: an unbound value would drop the match."""
@@ -48,11 +48,11 @@ class RuleProbe:
     prefixes: Sequence[Observed]
     facts: Mapping[str, Observed]
 
-    def before_where(self, clock: Clock) -> Table:
+    def before_where(self, clock: Clock) -> SolutionTable:
         """The matches that WHERE and WITH are asked about."""
         return _table(self, len(self.rule.conjuncts), clock)
 
-    def pairs(self, number: int, clock: Clock) -> Table:
+    def pairs(self, number: int, clock: Clock) -> SolutionTable:
         """The pairs that the ON of a conjunct is asked about."""
         conjunct = self.rule.conjuncts[number]
         before = _table(self, number, clock)
@@ -65,7 +65,7 @@ class RuleProbe:
             rows.append((row[0], (*row[1], *fact[1], clock.term(fact[0]))))
             if len(rows) == _PAIRS:
                 break
-        return Table(clock, columns, rows, len(rows), "pairs", before.partial)
+        return SolutionTable(clock, columns, rows, len(rows), "pairs", before.partial)
 
     def nearest(self, number: int) -> Time | None:
         """How far the next fact of a conjunct is before its window's reference; None if there is none."""
@@ -110,7 +110,7 @@ def _places(rule: Rule, number: int) -> dict[str, int]:
     return {name: place for place, name in enumerate((rule.trigger.name, *chosen))}
 
 
-def _table(probe: RuleProbe, number: int, clock: Clock) -> Table:
+def _table(probe: RuleProbe, number: int, clock: Clock) -> SolutionTable:
     """Matches of the first conjuncts as rows: attributes and times of positions, values of aggregates."""
     rule, seen = probe.rule, probe.prefixes[number]
     positions = [c.position for c in rule.conjuncts[:number] if isinstance(c, Choose)]
@@ -128,10 +128,10 @@ def _table(probe: RuleProbe, number: int, clock: Clock) -> Table:
         for time, attributes, *_ in facts:
             row += (*attributes, clock.term(time))
         rows.append((facts[0][0], (*row, *(None if v == _NOTHING else v for v in values))))
-    return Table(clock, columns, rows, seen.count, "matches", seen.partial)
+    return SolutionTable(clock, columns, rows, seen.count, "matches", seen.partial)
 
 
-def _paired(probe: RuleProbe, number: int, before: Table) -> Iterator[tuple[Row, Fact]]:
+def _paired(probe: RuleProbe, number: int, before: SolutionTable) -> Iterator[tuple[Row, Fact]]:
     """Rows of the matches before a conjunct with the facts that its window holds, the latest of them."""
     conjunct = probe.rule.conjuncts[number]
     places = _places(probe.rule, number)

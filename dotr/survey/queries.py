@@ -56,7 +56,7 @@ def all_variables(where: GroupPattern, select: Select) -> Select:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class QueryPiece:
     """A part of a query's pattern that can bring the number of rows to nothing."""
 
     text: str
@@ -65,14 +65,14 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class PieceCounts:
     """How many rows a query has up to each of its pieces."""
 
-    pieces: Sequence[Piece]
+    pieces: Sequence[QueryPiece]
     seen: Sequence[Observed]
 
     @property
-    def stop(self) -> tuple[Piece, int] | None:
+    def stop(self) -> tuple[QueryPiece, int] | None:
         """The first piece without a row, and how many there were before it (0 where it is the first); None
         where that is not known.
         """
@@ -84,7 +84,7 @@ class Progress:
         return None
 
 
-def probe_pieces(probes: Probes, select: Select) -> Progress:
+def probe_pieces(probes: Probes, select: Select) -> PieceCounts:
     """Look at a query's pattern piece by piece."""
     pieces = ordered(list(_pieces(select.where)))
     seen = []
@@ -92,24 +92,24 @@ def probe_pieces(probes: Probes, select: Select) -> Progress:
     for piece in pieces:
         elements += piece.elements
         seen.append(probes.query(all_variables(GroupPattern(tuple(elements)), select)))
-    return Progress(pieces, seen)
+    return PieceCounts(pieces, seen)
 
 
-def _pieces(group: GroupPattern) -> Iterator[Piece]:
+def _pieces(group: GroupPattern) -> Iterator[QueryPiece]:
     for element in group.elements:
         match element:
             case Triples(patterns):
                 for pattern in patterns:
-                    yield Piece(_text(pattern), pattern.span, (Triples((pattern,)),))
+                    yield QueryPiece(_text(pattern), pattern.span, (Triples((pattern,)),))
             case Filter(condition) if not _is_judged(condition):
-                yield Piece("FILTER EXISTS", condition.span, (element,))
+                yield QueryPiece("FILTER EXISTS", condition.span, (element,))
             case Filter() | Bind() | OptionalGroup():
                 continue  # takes no row away (a filter is judged by itself)
             case GroupPattern(span=span):
-                yield Piece("a group", span, (element,))
+                yield QueryPiece("a group", span, (element,))
             case _:
                 name = type(element).__name__
-                yield Piece({"SubSelect": "a subquery"}.get(name, name.upper()), None, (element,))
+                yield QueryPiece({"SubSelect": "a subquery"}.get(name, name.upper()), None, (element,))
 
 
 def _text(pattern: TriplePattern) -> str:
@@ -117,11 +117,11 @@ def _text(pattern: TriplePattern) -> str:
     return "a pattern" if span is None else " ".join(span.source.text[span.start : span.end].split())
 
 
-def ordered(pieces: list[Piece]) -> list[Piece]:
+def ordered(pieces: list[QueryPiece]) -> list[QueryPiece]:
     """The pieces as written, but each next to one that it shares a variable with, where there is one: else
     every row of the one would be paired with every row of the other.
     """
-    left, found = list(pieces), list[Piece]()
+    left, found = list(pieces), list[QueryPiece]()
     known: set[str] = set()
     while left:
         names = [set(visible(GroupPattern(piece.elements))) for piece in left]

@@ -20,8 +20,8 @@ from dotr.survey.conditions import ENOUGH, judge, mixed, tell_kinds
 from dotr.survey.kinds import Kinds, kinds_of, listed
 from dotr.survey.pairs import RuleProbe, probe_rule
 from dotr.survey.probes import Observed, Probes
-from dotr.survey.queries import Piece, filters, probe_pieces, unfiltered
-from dotr.survey.rows import Table
+from dotr.survey.queries import QueryPiece, filters, probe_pieces, unfiltered
+from dotr.survey.rows import SolutionTable
 from dotr.survey.sample import Sample
 from dotr.tesla.conditions import parts
 
@@ -86,14 +86,14 @@ def _judge_queries(
     return empty
 
 
-def _answers(select: Select, seen: Observed, sample: Sample) -> Table:
+def _answers(select: Select, seen: Observed, sample: Sample) -> SolutionTable:
     names = unfiltered(select).variables
     columns = {f"?{name}": place for place, name in enumerate(names)}
     rows = [(facts[0][0], facts[0][1]) for facts, _ in seen.matches]
-    return Table(sample.clock, columns, rows, seen.count, partial=seen.partial)
+    return SolutionTable(sample.clock, columns, rows, seen.count, partial=seen.partial)
 
 
-def _check_mixed(select: Select, name: str, table: Table, found: Diagnostics) -> None:
+def _check_mixed(select: Select, name: str, table: SolutionTable, found: Diagnostics) -> None:
     """Tell of variables whose values are of kinds that never compare."""
     for variable, place in table.columns.items():
         kinds: Kinds = kinds_of(row[1][place] for row in table.rows)
@@ -146,7 +146,7 @@ def _needed(program: Program) -> set[str]:
 
 
 def _tell_piece(
-    name: str, piece: Piece, before: int, pieces: Collection[Piece], report: Callable[..., None]
+    name: str, piece: QueryPiece, before: int, pieces: Collection[QueryPiece], report: Callable[..., None]
 ) -> None:
     if piece is next(iter(pieces)):
         report("D2517", f"nothing matches `{piece.text}` in query `{name}`", piece.span)

@@ -23,7 +23,7 @@ Column: TypeAlias = Var | Attribute | TimeOf
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class SolutionTable:
     """Rows under column names. `total`: how many were seen, of which these are the first. `partial`: there
     are others that were not seen.
     """
@@ -75,7 +75,7 @@ class Truth:
         return self.true + self.false + self.error
 
 
-def truth(table: Table, condition: Expression) -> Truth:
+def truth(table: SolutionTable, condition: Expression) -> Truth:
     """How a condition came out, row by row."""
     found = [truth_of(term) for term in table.values(condition)]
     true, false = sum(t is True for t in found), sum(t is False for t in found)

@@ -17,13 +17,13 @@ from dotr.ir.rules import Summarise
 from dotr.rdf.terms import Term, integer
 from dotr.tesla import selection
 from dotr.tesla.columns import Column
-from dotr.tesla.plan import RunningTotal, Step
+from dotr.tesla.plan import PlanStep, RunningTotal
 from dotr.tesla.scope import Scope
 from dotr.tesla.work import computed
 
 
 def write(
-    source: CodeSource, scope: Scope, step: Step, conjunct: Summarise, column: Column[Any], number: int
+    source: CodeSource, scope: Scope, step: PlanStep, conjunct: Summarise, column: Column[Any], number: int
 ) -> None:
     """Bind `a<n>` to the aggregate's term, or None where it has no value."""
     bucket = selection.find(source, scope, step, column, number)

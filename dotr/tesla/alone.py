@@ -17,7 +17,7 @@ from dotr.events import Clock
 from dotr.tesla.columns import Column, open_column
 from dotr.tesla.compile import Exceeded, Run, compile_group
 from dotr.tesla.past import Past
-from dotr.tesla.plan import RulePlan, Step, plan_rule
+from dotr.tesla.plan import PlanStep, RulePlan, plan_rule
 from dotr.tesla.thresholds import Filtered
 
 
@@ -40,7 +40,9 @@ def run_alone(
     return compile_group([own], kept, clock, budget=budget, drop=drop, exceeded=exceeded(own, kept))
 
 
-def _column(step: Step, column: Column[Any], clock: Clock, filtered: Mapping[str, Filtered]) -> Column[Any]:
+def _column(
+    step: PlanStep, column: Column[Any], clock: Clock, filtered: Mapping[str, Filtered]
+) -> Column[Any]:
     """What the rule's own column would hold; the group's own where that is the same."""
     if replace(column.spec, stream=step.column.stream, size=None) == step.column:
         return column

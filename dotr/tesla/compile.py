@@ -27,7 +27,7 @@ from dotr.rdf.terms import Term
 from dotr.tesla import aggregation, negation, selection
 from dotr.tesla.columns import Column
 from dotr.tesla.conditions import NOW, names, parts
-from dotr.tesla.plan import LastValue, MonotonicStack, Ranked, RulePlan, RunningTotal, Step
+from dotr.tesla.plan import LastValue, MonotonicStack, PlanStep, Ranked, RulePlan, RunningTotal
 from dotr.tesla.scope import Scope
 from dotr.tesla.stages import StageCounts, StageWriter, label
 from dotr.tesla.template import faults
@@ -242,7 +242,7 @@ class _Writer:
         self.source.call(f"further{number}", ", ".join(("time", "out", "start", "f0", *kept)))
         self.source.open("for _ in (0,)")  # what fails is a `continue`
 
-    def _step(self, number: int, step: Step) -> _Item:
+    def _step(self, number: int, step: PlanStep) -> _Item:
         conjunct, column = step.conjunct, self.columns[number - 1]
         window = conjunct.window
         looked_at = [*step.probe, *([] if step.residual is None else [step.residual])]

@@ -13,13 +13,13 @@ from typing import Any
 from dotr.codegen import CodeSource
 from dotr.tesla import selection
 from dotr.tesla.columns import Column
-from dotr.tesla.plan import LastValue, MonotonicStack, Step
+from dotr.tesla.plan import LastValue, MonotonicStack, PlanStep
 from dotr.tesla.scope import Scope
 from dotr.tesla.thresholds import none_above
 
 
 def write(
-    source: CodeSource, scope: Scope, step: Step, column: Column[Any], limits: Sequence[int], number: int
+    source: CodeSource, scope: Scope, step: PlanStep, column: Column[Any], limits: Sequence[int], number: int
 ) -> None:
     """`continue` where there is a candidate; with `limits`, narrow the range to members without one."""
     bucket = selection.find(source, scope, step, column, number)

@@ -45,7 +45,7 @@ class By(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Component:
+class RuleComponent:
     """Rules connected by chaining, in program order, and how they may be parted.
 
     `keys` None: not by key. `horizon` None: not by time. `reasons` say why, one sentence each.
@@ -84,7 +84,7 @@ class RuleComponentGroup:
 
 @dataclass(frozen=True, slots=True)
 class Partitioning:
-    components: tuple[Component, ...]
+    components: tuple[RuleComponent, ...]
     groups: tuple[RuleComponentGroup, ...]
 
 
@@ -124,7 +124,7 @@ def connected(program: Program) -> list[tuple[int, ...]]:
 
 def _component(
     program: Program, rules: tuple[int, ...], reaches: Sequence[RuleReach], by: By, together: bool
-) -> Component:
+) -> RuleComponent:
     reasons: list[str] = []
     holds = any(map(program.has_to_do_with_lars, rules))
     if holds:
@@ -132,7 +132,7 @@ def _component(
         reasons.append("not by time: all of the past can influence what holds")
         if together:
             reasons.append(f"not by key: {CROWDED}")
-            return Component(rules, None, None, tuple(reasons))
+            return RuleComponent(rules, None, None, tuple(reasons))
     else:
         horizon = _time_cut(program, rules, reaches, reasons)
     keys = stream_keys(program, rules)
@@ -144,7 +144,7 @@ def _component(
         keys = None
     if by is By.KEY and keys is not None:
         horizon = None
-    return Component(rules, keys, horizon, tuple(reasons))
+    return RuleComponent(rules, keys, horizon, tuple(reasons))
 
 
 def _time_cut(
@@ -175,7 +175,7 @@ def _no_key(program: Program, rules: Sequence[int]) -> str:
     return "not by key: no one attribute of the trigger reaches every event and every chained rule's WITH"
 
 
-def _groups(program: Program, components: Iterable[Component]) -> list[RuleComponentGroup]:
+def _groups(program: Program, components: Iterable[RuleComponent]) -> list[RuleComponentGroup]:
     """Components merged where that sends fewer facts; at most one group a component. Linear in components,
     and in groups that are cut alike.
     """
@@ -248,7 +248,7 @@ class _Growing:
         )
 
 
-def _group(program: Program, component: Component) -> RuleComponentGroup:
+def _group(program: Program, component: RuleComponent) -> RuleComponentGroup:
     members = [program.rules[i] for i in component.rules]
     streams = {p.stream for rule in members for p in rule.positions if not p.within_instant}
     holds = any(map(program.has_to_do_with_lars, component.rules))
@@ -269,7 +269,7 @@ def describe(program: Program, plan: Partitioning) -> list[str]:
     return lines
 
 
-def strategy(program: Program, component: Component) -> str:
+def strategy(program: Program, component: RuleComponent) -> str:
     """`by key ?room and by time (overlap 5 min)`, or `one task`."""
     cuts: list[str] = []
     if component.keys is not None:

@@ -108,7 +108,7 @@ class ColumnSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PlanStep:
     """One conjunct, planned.
 
     `retention`: how long before now a fact of the column can still be asked for. `probe`: what the column's
@@ -164,7 +164,7 @@ class RulePlan:
 
     index: int
     rule: Rule
-    steps: tuple[Step, ...]
+    steps: tuple[PlanStep, ...]
     stream: str
     occasions: frozenset[Occasion]
     epoch: int
@@ -262,7 +262,7 @@ class _Sources:
         return self.filtered[stream].threshold if stream in self.filtered else None
 
 
-def _plan_step(rule: Rule, conjunct: Conjunct, source: _Sources, depth: Time) -> Step:
+def _plan_step(rule: Rule, conjunct: Conjunct, source: _Sources, depth: Time) -> PlanStep:
     position = conjunct.position
     own, trigger = position.name, rule.trigger.name
     variables = {name: number for number, name in enumerate(position.variables)}
@@ -296,7 +296,7 @@ def _plan_step(rule: Rule, conjunct: Conjunct, source: _Sources, depth: Time) ->
         owner=f"{rule.name}.{own}" if consumed else "",
         epoch=source.epoch,
     )
-    return Step(
+    return PlanStep(
         conjunct=conjunct,
         column=spec,
         retention=depth,

@@ -18,7 +18,7 @@ from dotr.codegen import CodeSource
 from dotr.ir.rules import Between, Choose, Selection, Within
 from dotr.tesla.buckets import JoinedLog
 from dotr.tesla.columns import Column
-from dotr.tesla.plan import LastValue, MonotonicStack, Ranked, Step
+from dotr.tesla.plan import LastValue, MonotonicStack, PlanStep, Ranked
 from dotr.tesla.running_aggregates import JoinedTotal
 from dotr.tesla.scope import Scope
 from dotr.tesla.thresholds import CARRIED, Measure, latest_above, table_of
@@ -28,7 +28,7 @@ from dotr.tesla.work import computed
 def write(
     source: CodeSource,
     scope: Scope,
-    step: Step,
+    step: PlanStep,
     conjunct: Choose,
     column: Column[Any],
     limits: Sequence[int],
@@ -77,7 +77,7 @@ def write(
             assert_never(conjunct.selection)
 
 
-def find(source: CodeSource, scope: Scope, step: Step, column: Column[Any], number: int) -> str:
+def find(source: CodeSource, scope: Scope, step: PlanStep, column: Column[Any], number: int) -> str:
     """Write the look-up of the bucket; the local that holds it, or None."""
     bucket = f"q{number}"
     get = source.name("get", column.table.get)
@@ -106,7 +106,7 @@ def joined(bucket: Any) -> int:
 
 
 def stairs(
-    source: CodeSource, scope: Scope, step: Step, search: Callable[..., Any], limits: Sequence[int]
+    source: CodeSource, scope: Scope, step: PlanStep, search: Callable[..., Any], limits: Sequence[int]
 ) -> Callable[[str], str]:
     """Source of a search of thresholds.py over a bucket, for the members in range."""
     lo, hi = scope.range
@@ -117,7 +117,7 @@ def stairs(
     return lambda bucket: f"{source.name('search', search)}({bucket}, {since}, {lo}, {hi}, {rising}, {cut})"
 
 
-def oldest(source: CodeSource, scope: Scope, step: Step) -> str:
+def oldest(source: CodeSource, scope: Scope, step: PlanStep) -> str:
     """Source of the least time inside the window."""
     match step.conjunct.window:
         case Within(duration=duration, reference=reference):
@@ -131,7 +131,7 @@ def oldest(source: CodeSource, scope: Scope, step: Step) -> str:
             assert_never(step.conjunct.window)
 
 
-def beyond(scope: Scope, step: Step) -> str | None:
+def beyond(scope: Scope, step: PlanStep) -> str | None:
     """Source of the least time after the window, None where the column ends with the window."""
     if step.newest:
         return None
@@ -144,7 +144,7 @@ def beyond(scope: Scope, step: Step) -> str | None:
             assert_never(step.conjunct.window)
 
 
-def refusals(scope: Scope, step: Step) -> list[str]:
+def refusals(scope: Scope, step: PlanStep) -> list[str]:
     """Tests under which the candidate `x` is none: it is the reference itself, or the rest of ON fails."""
     tests = []
     if step.itself is not None:
@@ -158,7 +158,7 @@ def refusals(scope: Scope, step: Step) -> list[str]:
     return tests
 
 
-def candidates(source: CodeSource, scope: Scope, step: Step, number: int) -> None:
+def candidates(source: CodeSource, scope: Scope, step: PlanStep, number: int) -> None:
     """`c<n>`: the candidates of bucket `q<n>` in canonical order; it may be the bucket itself: read only."""
     bucket, several, left = f"q{number}", f"c{number}", f"lo{number}"
     bisect, end = _bisect(source), beyond(scope, step)
@@ -176,7 +176,7 @@ def candidates(source: CodeSource, scope: Scope, step: Step, number: int) -> Non
 
 
 def _newest_above(
-    source: CodeSource, scope: Scope, step: Step, measure: Measure, limits: Sequence[int], number: int
+    source: CodeSource, scope: Scope, step: PlanStep, measure: Measure, limits: Sequence[int], number: int
 ) -> None:
     """`c<n>`: the greatest candidate of each member in range, as (fact, from, to).
 
@@ -217,7 +217,7 @@ def _who_takes(
     )
 
 
-def newest_one(source: CodeSource, scope: Scope, step: Step, number: int) -> None:
+def newest_one(source: CodeSource, scope: Scope, step: PlanStep, number: int) -> None:
     """`f<n>`: the greatest candidate of bucket `q<n>`, or None."""
     fact, bucket, left = f"f{number}", f"q{number}", f"lo{number}"
     tests = refusals(scope, step)
@@ -234,7 +234,7 @@ def newest_one(source: CodeSource, scope: Scope, step: Step, number: int) -> Non
         source.line("break")
 
 
-def _newest_k(source: CodeSource, scope: Scope, step: Step, number: int, k: int) -> None:
+def _newest_k(source: CodeSource, scope: Scope, step: PlanStep, number: int, k: int) -> None:
     """`c<n>`: the k greatest candidates, in canonical order."""
     several, bucket, left = f"c{number}", f"q{number}", f"lo{number}"
     tests = refusals(scope, step)
@@ -257,7 +257,7 @@ def _newest_k(source: CodeSource, scope: Scope, step: Step, number: int, k: int)
 
 @contextmanager
 def _from_newest(
-    source: CodeSource, scope: Scope, step: Step, number: int, tests: Sequence[str]
+    source: CodeSource, scope: Scope, step: PlanStep, number: int, tests: Sequence[str]
 ) -> Iterator[None]:
     """A loop over candidates `x` from place `i` down to the window's start, whose body the caller writes."""
     source.line("j = i")
@@ -276,14 +276,14 @@ def _from_newest(
         _listed(scope, step, "j - i")
 
 
-def _newest_end(source: CodeSource, scope: Scope, step: Step, number: int) -> None:
+def _newest_end(source: CodeSource, scope: Scope, step: PlanStep, number: int) -> None:
     """`i`: the place after the window's last fact."""
     bucket, end = f"q{number}", beyond(scope, step)
     where = f"len({bucket})" if end is None else f"{_bisect(source)}({bucket}, ({end},))"
     source.line(f"i = {where}")
 
 
-def _oldest_one(source: CodeSource, scope: Scope, step: Step, number: int) -> None:
+def _oldest_one(source: CodeSource, scope: Scope, step: PlanStep, number: int) -> None:
     """`f<n>`: the least candidate, or None."""
     fact = f"f{number}"
     source.line(f"{fact} = None")
@@ -292,7 +292,7 @@ def _oldest_one(source: CodeSource, scope: Scope, step: Step, number: int) -> No
         source.line("break")
 
 
-def _oldest_k(source: CodeSource, scope: Scope, step: Step, number: int, k: int) -> None:
+def _oldest_k(source: CodeSource, scope: Scope, step: PlanStep, number: int, k: int) -> None:
     """`c<n>`: the k least candidates, in canonical order."""
     several = f"c{number}"
     source.line(f"{several} = []")
@@ -302,7 +302,7 @@ def _oldest_k(source: CodeSource, scope: Scope, step: Step, number: int, k: int)
 
 
 @contextmanager
-def _from_oldest(source: CodeSource, scope: Scope, step: Step, number: int) -> Iterator[None]:
+def _from_oldest(source: CodeSource, scope: Scope, step: PlanStep, number: int) -> Iterator[None]:
     """A loop over candidates `x` from the window's start, whose body the caller writes."""
     bucket, end, tests = f"q{number}", beyond(scope, step), refusals(scope, step)
     source.line(f"i = j = {_bisect(source)}({bucket}, ({oldest(source, scope, step)},))")
@@ -327,7 +327,7 @@ def _every_point(scope: Scope, step: Step) -> bool:
     return several or step.every_point(scope.trigger)
 
 
-def _listed(scope: Scope, step: Step, length: str) -> None:
+def _listed(scope: Scope, step: PlanStep, length: str) -> None:
     """So many candidates are looked at, each tested for what is left of ON."""
     if scope.work is not None:
         scope.work.listed(step.title, length, tests=step.residual is not None)

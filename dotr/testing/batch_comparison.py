@@ -16,14 +16,14 @@ from typing import Any
 from dotr.events import Clock, Time
 from dotr.io.timestamps import parse_text
 from dotr.rdf.terms import Term, literal
-from dotr.testing.comparing import Comparison, Key, Version
+from dotr.testing.comparing import Key, RunComparison, Version
 
 
 def compared_batches(
     versions: Sequence[Version], outputs: Sequence[Sequence[str]], unit: Time = 1_000_000
-) -> Comparison:
+) -> RunComparison:
     """Compare the JSON lines of batch outputs: per version its files. `unit` of integer time, in µs."""
-    found = Comparison(versions)
+    found = RunComparison(versions)
     streams = [heapq.merge(*(_lines(Path(file), found, unit) for file in files)) for files in outputs]
     heads = [next(stream, None) for stream in streams]
     while any(head is not None for head in heads):
@@ -41,7 +41,7 @@ def compared_batches(
     return found
 
 
-def _lines(part: Path, found: Comparison, unit: Time) -> Iterator[tuple[Time, Key]]:
+def _lines(part: Path, found: RunComparison, unit: Time) -> Iterator[tuple[Time, Key]]:
     with part.open(encoding="utf-8") as lines:
         for line in lines:
             event = json.loads(line)

@@ -14,18 +14,18 @@ from dotr.events import Time
 from dotr.explain.history import History
 from dotr.explain.matches import Explainer
 from dotr.explain.proofs import Missing, TripleProof, WhyNot
-from dotr.explain.record import Event, Graph
+from dotr.explain.record import Graph, KeptEvent
 from dotr.explain.solutions import Text
 from dotr.explain.text import Renderer, drawn, pruned
 from dotr.rdf.terms import Triple
 from dotr.sparql.printing import Writer
-from dotr.testing.case_runs import Bench, Failure, Given, Outcome, Wanted
+from dotr.testing.case_runs import Bench, CaseOutcome, Failure, Given, Wanted
 from dotr.testing.tracing import stages_text
 
 _DEPTH = 2
 
 
-def because(bench: Bench, outcome: Outcome, failure: Failure) -> str:
+def because(bench: Bench, outcome: CaseOutcome, failure: Failure) -> str:
     """The reason as text, "" where there is nothing to say."""
     given = outcome.given
     if given is None:
@@ -38,17 +38,17 @@ def because(bench: Bench, outcome: Outcome, failure: Failure) -> str:
     return "\n".join(line.rstrip("\n") for line in lines if line)
 
 
-def _is_explained(outcome: Outcome) -> bool:
+def _is_explained(outcome: CaseOutcome) -> bool:
     """Whether what came was messages, which alone are explained."""
     return outcome.given is not None and not outcome.case.gives_facts
 
 
-def _came(missing: Wanted, outcome: Outcome) -> bool:
+def _came(missing: Wanted, outcome: CaseOutcome) -> bool:
     """Whether its rule had an event at that time, which has other values."""
     return any(event.rule == missing.rule and event.time == missing.time for event in outcome.events)
 
 
-def _explained(bench: Bench, given: Given, outcome: Outcome, failure: Failure) -> str:
+def _explained(bench: Bench, given: Given, outcome: CaseOutcome, failure: Failure) -> str:
     try:
         if failure.event is not None:
             wanted = failure.event.id
@@ -95,7 +95,7 @@ def _ended(bench: Bench, given: Given, time: Time) -> str:
 
 
 def _history(
-    bench: Bench, given: Given, wanted: Callable[[Event], bool], everything: bool = False
+    bench: Bench, given: Given, wanted: Callable[[KeptEvent], bool], everything: bool = False
 ) -> History:
     history = History(
         bench.program,

@@ -112,7 +112,7 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CaseOutcome:
     """How a case ended. `tracer`: how far its rules came; `error`: what ended its run early."""
 
     case: Case
@@ -175,12 +175,12 @@ class Bench:
             return written.text
         return posixpath.normpath(posixpath.join(posixpath.dirname(self.suite.path), written.text))
 
-    def run(self, case: Case) -> Outcome:
+    def run(self, case: Case) -> CaseOutcome:
         """Run a case. Nothing that is wrong with it is raised: it is in the outcome."""
         try:
             given = CaseReader(self, case).given()
         except DotrError as error:
-            return Outcome(case, None, error=error)
+            return CaseOutcome(case, None, error=error)
         tracer = Tracer(self.program, given.clock)
 
         def detected(time: Time, facts: Facts, graph: bool) -> Facts:
@@ -190,8 +190,8 @@ class Bench:
             events = run_all(self.deployment, given, self.suite.lateness, detected)
             failures = [*compared(case, given, events, self.private), *self._states(given)]
         except DotrError as error:
-            return Outcome(case, given, tracer=tracer, error=error)
-        return Outcome(case, given, tuple(events), tuple(failures), tracer)
+            return CaseOutcome(case, given, tracer=tracer, error=error)
+        return CaseOutcome(case, given, tuple(events), tuple(failures), tracer)
 
     def _states(self, given: Given) -> Iterable[Failure]:
         """What must hold and does not, or holds and must not."""

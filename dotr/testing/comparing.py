@@ -55,7 +55,7 @@ class Difference:
 
 
 @dataclass(slots=True)
-class Comparison:
+class RunComparison:
     """What came of a comparison. `refused`: documents, and graphs of instants in error.
 
     `counts`: (rule, day) → events by version; `added`, `removed`: likewise, against the first one.
@@ -148,7 +148,7 @@ class Comparing:
     def __init__(
         self, versions: Sequence[Version], lateness: Time = 0, fails: bool = False, forgiving: bool = False
     ) -> None:
-        self.found = Comparison(versions)
+        self.found = RunComparison(versions)
         self._pipelines = [
             Pipeline(
                 Deployment(v.program, v.background),
@@ -161,7 +161,7 @@ class Comparing:
         ]
         self._waiting: list[dict[Time, Counter[Key]]] = [{} for _ in versions]
 
-    def run(self, graphs: Iterable[tuple[Time, Part]], clock: Iterator[Clock]) -> Comparison:
+    def run(self, graphs: Iterable[tuple[Time, Part]], clock: Iterator[Clock]) -> RunComparison:
         """Take all graphs, in order. `clock` is asked once, at the first. Raises what a run does."""
         for count, (time, part) in enumerate(graphs):
             if not count:

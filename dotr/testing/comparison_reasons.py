@@ -11,18 +11,18 @@ from dotr.errors import DotrError
 from dotr.explain.history import History
 from dotr.explain.matches import Explainer
 from dotr.explain.proofs import WhyNot
-from dotr.explain.record import Event
+from dotr.explain.record import KeptEvent
 from dotr.explain.solutions import Text
 from dotr.explain.text import Renderer, drawn, pruned
 from dotr.io.files.sources import SourceOptions, Sources
 from dotr.sparql.printing import Writer
-from dotr.testing.comparing import Comparison, Difference, Version
+from dotr.testing.comparing import Difference, RunComparison, Version
 
 _DEPTH = 1
 
 
 def reasons(
-    found: Comparison,
+    found: RunComparison,
     differences: Sequence[Difference],
     sources: Sequence[str],
     options: SourceOptions,
@@ -55,7 +55,7 @@ def _of_version(
     if one.rule not in [rule.name for rule in program.rules]:
         return f"{version.name} has no rule {one.rule}"
 
-    def wanted(event: Event) -> bool:
+    def wanted(event: KeptEvent) -> bool:
         rule = program.rules[event.rule]
         bound = tuple(sorted(zip(rule.variables, event.bindings, strict=True)))
         return rule.name == one.rule and event.time == one.time and bound == one.bindings

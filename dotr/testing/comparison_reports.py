@@ -11,7 +11,7 @@ from html import escape
 
 from dotr.io.term_formatting import TermFormatter, json_terms
 from dotr.io.text_tables import aligned
-from dotr.testing.comparing import Comparison, Difference
+from dotr.testing.comparing import Difference, RunComparison
 
 _SIGNS = {True: "+", False: "−"}
 _COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb")
@@ -19,7 +19,7 @@ _COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#
 
 
 def text(
-    found: Comparison, reasons: Sequence[tuple[Difference, str]], shown: int, width: int | None = None
+    found: RunComparison, reasons: Sequence[tuple[Difference, str]], shown: int, width: int | None = None
 ) -> str:
     """Tables per rule and day, then the first differences, explained. `width`: of a terminal."""
     if len(found.versions) != 2:
@@ -36,13 +36,13 @@ def text(
     return "\n".join(line.rstrip() for line in lines).rstrip("\n") + "\n"
 
 
-def formatter(found: Comparison) -> TermFormatter:
+def formatter(found: RunComparison) -> TermFormatter:
     return TermFormatter(
         {k: v for version in reversed(found.versions) for k, v in version.program.prefixes.items()}
     )
 
 
-def difference_text(difference: Difference, found: Comparison, terms: TermFormatter) -> str:
+def difference_text(difference: Difference, found: RunComparison, terms: TermFormatter) -> str:
     """`+ Fire @ 12  ?room :room23`."""
     values = " ; ".join(f"?{name} {terms.term(term)}" for name, term in difference.bindings)
     times = f" × {abs(difference.change)}" if abs(difference.change) > 1 else ""
@@ -50,7 +50,7 @@ def difference_text(difference: Difference, found: Comparison, terms: TermFormat
     return f"{sign} {difference.rule} @ {found.clock.text(difference.time)}  {values}{times}".rstrip()
 
 
-def _pair(found: Comparison) -> list[list[str]]:
+def _pair(found: RunComparison) -> list[list[str]]:
     rows = [["rule", "day", *(version.name for version in found.versions), "+", "−"]]
     for rule in found.rules:
         days = [day for day in found.days if (rule, day) in found.counts]
@@ -62,7 +62,7 @@ def _pair(found: Comparison) -> list[list[str]]:
     return rows
 
 
-def _sweep(found: Comparison) -> list[list[str]]:
+def _sweep(found: RunComparison) -> list[list[str]]:
     rows = [["rule", *(version.name for version in found.versions)]]
     return rows + [[rule, *map(str, found.total(rule))] for rule in found.rules]
 
@@ -72,7 +72,7 @@ def _table(rows: Sequence[Sequence[str]], width: int | None) -> str:
     return aligned(rows, width, left)
 
 
-def as_json(found: Comparison, reasons: Sequence[tuple[Difference, str]]) -> str:
+def as_json(found: RunComparison, reasons: Sequence[tuple[Difference, str]]) -> str:
     """One object: versions, events by rule and day, and the differences that were kept."""
     why = dict(reasons)
     days = [
@@ -108,7 +108,7 @@ def as_json(found: Comparison, reasons: Sequence[tuple[Difference, str]]) -> str
     return json.dumps(value, ensure_ascii=False, indent=1) + "\n"
 
 
-def html(found: Comparison, reasons: Sequence[tuple[Difference, str]], shown: int) -> str:
+def html(found: RunComparison, reasons: Sequence[tuple[Difference, str]], shown: int) -> str:
     """A page that needs nothing else: a plot of events a day and version, tables, differences."""
     why, terms = dict(reasons), formatter(found)
     rows = _pair(found) if len(found.versions) == 2 else _sweep(found)
@@ -135,7 +135,7 @@ def _row(cells: Sequence[str], tag: str) -> str:
     return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
 
 
-def _plot(found: Comparison) -> str:
+def _plot(found: RunComparison) -> str:
     """Events a day, a bar for each version."""
     days, versions = found.days, found.versions
     sums = [[0] * len(versions) for _ in days]

@@ -39,7 +39,7 @@ from dotr.ir import (
 from dotr.late import dataclass
 from dotr.rdf.terms import literal
 from dotr.source import Span
-from dotr.testing.case_runs import Bench, Outcome, run_all
+from dotr.testing.case_runs import Bench, CaseOutcome, run_all
 from dotr.testing.tracing import ON, WHERE, Trace, conjunct_name
 
 
@@ -52,7 +52,7 @@ class Item:
     span: Span | None
 
 
-def coverage(bench: Bench, outcomes: Sequence[Outcome]) -> list[Item]:
+def coverage(bench: Bench, outcomes: Sequence[CaseOutcome]) -> list[Item]:
     """Everything that the tests of a suite should do, in program order."""
     program = bench.program
     tracers = [outcome.tracer for outcome in outcomes if outcome.tracer is not None]
@@ -91,7 +91,7 @@ def _both(name: str, trace: Trace, asked: tuple[str, int], span: Span | None) ->
     yield Item(f"{name} was never false", asked in trace.false, span)
 
 
-def _of_datalog(bench: Bench, outcomes: Iterable[Outcome]) -> list[Item]:
+def _of_datalog(bench: Bench, outcomes: Iterable[CaseOutcome]) -> list[Item]:
     program = bench.program
     bodies = {f"_d{n}": _body(rule) for n, rule in enumerate(program.datalog) if rule.body}
     if not bodies:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from dotr.testing.case_runs import Bench, Outcome
+    from dotr.testing.case_runs import Bench, CaseOutcome
     from dotr.testing.suites import Case
 
 _OURS = re.compile(r"^rules[ \t]*:", re.MULTILINE)
@@ -58,7 +58,7 @@ class RuleTest(pytest.Item):
         self.bench, self.case = bench, case
 
     def runtest(self) -> None:
-        outcome: Outcome = self.bench.run(self.case)
+        outcome: CaseOutcome = self.bench.run(self.case)
         if not outcome.passed:
             from dotr.testing.reports import failure_text  # noqa: PLC0415  # see above
 

@@ -14,7 +14,7 @@ from dotr.events import Composite
 from dotr.io.term_formatting import TermFormatter
 from dotr.late import dataclass
 from dotr.testing.because import because
-from dotr.testing.case_runs import Bench, Failure, Outcome, Wanted, paired
+from dotr.testing.case_runs import Bench, CaseOutcome, Failure, Wanted, paired
 from dotr.testing.coverage import Item, coverage, covered
 
 _EXPLAINED = 3
@@ -28,7 +28,7 @@ class SuiteReport:
     """A suite that has run."""
 
     bench: Bench
-    outcomes: list[Outcome] = field(default_factory=list)
+    outcomes: list[CaseOutcome] = field(default_factory=list)
     _items: list[Item] | None = None
 
     @property
@@ -43,7 +43,7 @@ class SuiteReport:
         return sum(not outcome.passed for outcome in self.outcomes)
 
 
-def run_suite(bench: Bench, done: Callable[[Outcome], None] = lambda outcome: None) -> SuiteReport:
+def run_suite(bench: Bench, done: Callable[[CaseOutcome], None] = lambda outcome: None) -> SuiteReport:
     """Run all tests of a suite. Raises ProgramError, DataError for its rules and background."""
     _ = bench.deployment
     report = SuiteReport(bench)
@@ -54,7 +54,7 @@ def run_suite(bench: Bench, done: Callable[[Outcome], None] = lambda outcome: No
     return report
 
 
-def failure_text(bench: Bench, outcome: Outcome) -> str:
+def failure_text(bench: Bench, outcome: CaseOutcome) -> str:
     """Everything that is wrong with a test, with reasons; no newline at the end."""
     lines = [f"FAILED {bench.suite.path} · {outcome.case.name}"]
     if outcome.error is not None:
@@ -73,7 +73,7 @@ def failure_text(bench: Bench, outcome: Outcome) -> str:
     return "\n".join(lines)
 
 
-def _headline(failure: Failure, outcome: Outcome, terms: TermFormatter) -> str:
+def _headline(failure: Failure, outcome: CaseOutcome, terms: TermFormatter) -> str:
     if failure.event is not None:
         return f"+ {event_text(failure.event, terms, outcome)}   {failure.message}"
     if failure.missing is not None:
@@ -81,14 +81,14 @@ def _headline(failure: Failure, outcome: Outcome, terms: TermFormatter) -> str:
     return failure.message
 
 
-def event_text(event: Composite, terms: TermFormatter, outcome: Outcome) -> str:
+def event_text(event: Composite, terms: TermFormatter, outcome: CaseOutcome) -> str:
     """An event on a line: `Fire @ 12  ?room :room23`."""
     assert outcome.given is not None
     values = " ; ".join(f"?{name} {terms.term(term)}" for name, term in event.bindings)
     return f"{event.rule} @ {outcome.given.clock.text(event.time)}  {values}".rstrip()
 
 
-def wanted_text(wanted: Wanted, terms: TermFormatter, outcome: Outcome) -> str:
+def wanted_text(wanted: Wanted, terms: TermFormatter, outcome: CaseOutcome) -> str:
     """An expectation on a line."""
     assert outcome.given is not None
     values = " ; ".join(f"?{name} {terms.term(term)}" for name, term in wanted.values.items())
@@ -96,7 +96,7 @@ def wanted_text(wanted: Wanted, terms: TermFormatter, outcome: Outcome) -> str:
     return f"{wanted.rule}{when}  {values}".rstrip()
 
 
-def _near(wanted: Wanted, outcome: Outcome) -> list[Composite]:
+def _near(wanted: Wanted, outcome: CaseOutcome) -> list[Composite]:
     """Events of the same rule that no expectation took, those of the same time first."""
     assert outcome.given is not None
     taken = set(paired(outcome.given.expect, outcome.events).values())

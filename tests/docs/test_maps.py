@@ -35,3 +35,12 @@ def test_no_module_is_longer_than_can_be_held_in_mind() -> None:
     lengths = {path.relative_to(ROOT): path.read_text("utf-8").count("\n") for path in CODE.rglob("*.py")}
     assert len(lengths) > 300
     assert {str(path): length for path, length in lengths.items() if length > 500} == {}
+
+
+def test_no_class_name_stands_for_two_things() -> None:
+    homes: dict[str, list[str]] = {}
+    for path in sorted(CODE.rglob("*.py")):
+        for name in re.findall(r"^class ([A-Z]\w*)", path.read_text("utf-8"), re.MULTILINE):
+            homes.setdefault(name, []).append(str(path.relative_to(ROOT)))
+    assert len(homes) > 500
+    assert {name: paths for name, paths in homes.items() if len(paths) > 1} == {}

@@ -10,7 +10,7 @@ from dotr.events import Fact
 from dotr.explain.checker import Checker
 from dotr.explain.history import History
 from dotr.explain.matches import Explainer
-from dotr.explain.record import Event, Graph
+from dotr.explain.record import Graph, KeptEvent
 from dotr.explain.solutions import Text
 from dotr.io.files.background import read_background
 from dotr.io.files.rule_texts import RuleTexts
@@ -80,5 +80,5 @@ def _over_what_lasts(
     )
 
 
-def _consumed(events: Sequence[Event], rule: int, place: int) -> list[tuple[Fact, Fact]]:
+def _consumed(events: Sequence[KeptEvent], rule: int, place: int) -> list[tuple[Fact, Fact]]:
     return [(event.facts[0], event.facts[place]) for event in events if event.rule == rule]

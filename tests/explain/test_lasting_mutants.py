@@ -18,7 +18,7 @@ from dotr.explain.proofs import (
     InStream,
     Lasting,
     NothingThere,
-    Solution,
+    SolutionProof,
 )
 from dotr.ir import Absent, Within
 from tests.explain.proving import checker_of, explainer_of, history_of
@@ -95,7 +95,7 @@ def everywhere(value: Any, change: Callable[[Any], Any]) -> Iterator[Any]:
 def drop_a_premise(one: Any) -> Any:
     return (
         replace(one, premises=one.premises[1:])
-        if isinstance(one, Solution | Derived) and one.premises
+        if isinstance(one, SolutionProof | Derived) and one.premises
         else None
     )
 

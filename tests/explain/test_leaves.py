@@ -24,7 +24,7 @@ from dotr.explain.proofs import (
     FactProof,
     InBackground,
     InStream,
-    Solution,
+    SolutionProof,
     TripleProof,
 )
 from dotr.explain.record import Graph
@@ -104,7 +104,7 @@ def leaves(proof: EventProof | FactProof | TripleProof) -> Iterator[InStream | I
             for step in proof.steps:
                 assert isinstance(step, Chosen)
                 yield from leaves(step.fact)
-        case FactProof(why=Solution() as why):
+        case FactProof(why=SolutionProof() as why):
             assert not why.opaque
             for premise in why.premises:
                 yield from leaves(premise)

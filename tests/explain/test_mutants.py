@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dotr.explain.proofs import Chosen, Derived, EventProof, FactProof, InStream, NothingThere, Solution
+from dotr.explain.proofs import Chosen, Derived, EventProof, FactProof, InStream, NothingThere, SolutionProof
 from dotr.ir import Absent, Within
 from tests.explain.proving import checker_of, explainer_of, history_of
 
@@ -30,8 +30,8 @@ def fire() -> tuple[EventProof, Callable[[EventProof], list[str]]]:
     return explainer.event(event), check
 
 
-def _with_trigger(proof: EventProof, change: Callable[[Solution], Solution]) -> EventProof:
-    assert isinstance(proof.trigger.why, Solution)
+def _with_trigger(proof: EventProof, change: Callable[[SolutionProof], SolutionProof]) -> EventProof:
+    assert isinstance(proof.trigger.why, SolutionProof)
     return replace(proof, trigger=replace(proof.trigger, why=change(proof.trigger.why)))
 
 
@@ -40,7 +40,7 @@ def drop_a_premise(proof: EventProof) -> EventProof:
 
 
 def drop_a_premise_of_a_rule(proof: EventProof) -> EventProof:
-    def change(why: Solution) -> Solution:
+    def change(why: SolutionProof) -> SolutionProof:
         derived = next(p for p in why.premises if isinstance(p, Derived))
         less = replace(derived, premises=derived.premises[1:])
         return replace(why, premises=tuple(less if p is derived else p for p in why.premises))
@@ -49,7 +49,7 @@ def drop_a_premise_of_a_rule(proof: EventProof) -> EventProof:
 
 
 def state_what_was_not_stated(proof: EventProof) -> EventProof:
-    def change(why: Solution) -> Solution:
+    def change(why: SolutionProof) -> SolutionProof:
         derived = next(p for p in why.premises if isinstance(p, Derived))
         return replace(
             why, premises=tuple(InStream(p.triple, proof.time) if p is derived else p for p in why.premises)

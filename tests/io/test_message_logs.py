@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dotr.errors import DataError
 from dotr.io.decode import message_logs as messages
-from dotr.io.decode.message_logs import Message, split_messages
+from dotr.io.decode.message_logs import LoggedMessage, split_messages
 
 HEAD = 'VERSION "1.2-messages"\n'
 PIECES = [
@@ -36,11 +36,11 @@ PIECES = [
 ]
 
 
-def cut_all(file: io.BytesIO, name: str) -> list[Message]:
+def cut_all(file: io.BytesIO, name: str) -> list[LoggedMessage]:
     return [message for messages in split_messages(file, name) for message in messages]
 
 
-def cut(text: str) -> list[Message] | str:
+def cut(text: str) -> list[LoggedMessage] | str:
     try:
         return cut_all(io.BytesIO(text.encode()), "x.ttl")
     except DataError as error:

@@ -12,7 +12,7 @@ from dotr.budget import Exhausted
 from dotr.ir import Alternative, Inverse, NegatedSet, Path, Repeat, Sequence
 from dotr.joins.automaton import automaton
 from dotr.joins.body import View
-from dotr.joins.components import Components
+from dotr.joins.components import StrongComponents
 from dotr.joins.paths import PathRelation
 from dotr.joins.store import TripleIndex
 from dotr.rdf.background import Background
@@ -173,7 +173,7 @@ def test_a_walk_that_is_too_long_is_stopped(ends: tuple[Term | None, Term | None
 
 def test_components_come_with_what_they_lead_to() -> None:
     edges = {0: [1], 1: [2, 3], 2: [0], 3: [4], 4: [3, 5], 5: []}
-    components = Components(lambda vertex: edges[vertex])
+    components = StrongComponents(lambda vertex: edges[vertex])
     first = components.of(4)
     assert [sorted(members) for members in components.members] == [[5], [3, 4]]
     assert sorted(components.members[components.of(0)]) == [0, 1, 2]

@@ -9,7 +9,7 @@ from dotr.codegen import Names, source_of
 from dotr.ir import Var
 from dotr.joins.body import BodyPattern, View, bound_by, triple_pattern
 from dotr.joins.describe import describe
-from dotr.joins.emit import Found, compile_plan
+from dotr.joins.emit import AnySolution, compile_plan
 from dotr.joins.interpreter import walk
 from dotr.joins.planner import delta_views, plan, withdrawn_views
 from dotr.joins.store import TripleIndex
@@ -34,7 +34,7 @@ def test_generated_code_and_walk_give_what_trying_everything_gives(data: st.Data
         the_plan = plan(items, outputs, sizes, views=views, absent_view=absent)
         assert Counter(walk(the_plan, store)) == expected, describe(the_plan)
         assert Counter(run(the_plan, store)) == expected, describe(the_plan)
-        assert compile_plan(the_plan, store, Found())() == bool(expected)
+        assert compile_plan(the_plan, store, AnySolution())() == bool(expected)
 
 
 @given(st.data())
@@ -101,7 +101,7 @@ def test_long_plans_go_on_in_a_second_function() -> None:
     the_plan = plan([*chain, *branches[:1]], [Var("x11")], store)
     assert len(run(the_plan, store)) == 3 * 2**12
     wide = plan([*chain, *branches], [Var("x11")], store)
-    function = compile_plan(wide, store, Found())
+    function = compile_plan(wide, store, AnySolution())
     assert "REST" in source_of(function)
     assert function()
 

@@ -38,11 +38,11 @@ def write_remote(found: DataFrame, folder: str, format_: str) -> list[str]:
         rows.write.option("compression", "zstd").parquet(path)
     else:
         rows.write.option("lineSep", "\n").text(path)
-    store = Store(found.sparkSession, path)
+    store = RemoteStore(found.sparkSession, path)
     return [f"{_RAW}/{name}" for name, size in store.files(path) if size and name.startswith("part-")]
 
 
-class Store:
+class RemoteStore:
     """The file system of a URI, as Spark's JVM knows it. Raises EngineError D4201, D4306."""
 
     def __init__(self, spark: SparkSession, uri: str) -> None:
@@ -119,7 +119,7 @@ class RemoteFolder:
         self._format = format_
         self.path = uri.rstrip("/")
         self.part = f"{self.path}.part"
-        self._store = Store(spark, self.path)
+        self._store = RemoteStore(spark, self.path)
         for there in (self.path, self.part):
             if not self._store.exists(there):
                 continue

@@ -19,7 +19,7 @@ import pyoxigraph as ox
 
 from dotr.errors import DataError
 from dotr.io.decode.documents import STREAM_BASE
-from dotr.io.decode.limits import Overgrown, Written, may_grow_to
+from dotr.io.decode.limits import BoundedOutput, Overgrown, may_grow_to
 from dotr.io.decode.ntriples import distinct_triples
 from dotr.io.decode.plain_rows import PlainRows
 from dotr.late import dataclass, regex
@@ -81,7 +81,7 @@ class BatchParser:
             return None
         try:
             parser = ox.parse(f"{head}\n{joined}", _TURTLE, base_iri=self.base)
-            lines = Written(may_grow_to(len(joined)))
+            lines = BoundedOutput(may_grow_to(len(joined)))
             ox.serialize(parser, lines, _N_TRIPLES)
             parts = lines.getvalue().decode().split(_NEXT)
             if len(parts) == len(texts):

@@ -230,7 +230,7 @@ class Overgrown(Exception):  # noqa: N818  # not an error by itself: told by who
     """The statements of a document are larger than they may be."""
 
 
-class Written(io.BytesIO):
+class BoundedOutput(io.BytesIO):
     """Owns statements as they are written out; raises Overgrown beyond `limit` bytes."""
 
     def __init__(self, limit: int) -> None:

@@ -59,7 +59,7 @@ _NESTING = ('"""', "'''", "{")  # only in these can a line be that is not a deli
 _BLOCK = 1 << 16
 
 
-class Message(NamedTuple):
+class LoggedMessage(NamedTuple):
     """The text of one message as it stands in the log: its first line, and the bytes up to behind it."""
 
     text: str
@@ -82,7 +82,7 @@ def is_message_log(head: bytes) -> bool:
 
 def split_messages(
     file: Readable, name: str, limit: int = MAX_DOCUMENT, head: bytes = b"", line: int = 1, offset: int = 0
-) -> Iterator[list[Message]]:
+) -> Iterator[list[LoggedMessage]]:
     """The messages of a log, some that are in hand at a time. Raises DataError D2006, D2015.
 
     `line` and `offset` say where `head` stands; at 1 and 0 the version line is put aside.
@@ -114,7 +114,7 @@ class _Splitter:
         self._string = ""  # the quotes of a long string that goes on
         self._first = offset == 0
 
-    def feed(self, text: str) -> Iterator[list[Message]]:
+    def feed(self, text: str) -> Iterator[list[LoggedMessage]]:
         """Take whole lines; yield the messages that end in them, together where nothing nests in them."""
         if self._waiting and text.isspace():
             self._waiting.append(text)
@@ -126,7 +126,7 @@ class _Splitter:
         if not self._waiting:
             yield from self._feed(text)
 
-    def _feed(self, text: str) -> Iterator[list[Message]]:
+    def _feed(self, text: str) -> Iterator[list[LoggedMessage]]:
         if self._first:
             text = "".join((*self._held, text))
             self._held, self.size = [], 0
@@ -158,7 +158,7 @@ class _Splitter:
         self._held.append(text)
         self.size += len(text)
 
-    def _cut_lines(self, text: str) -> Iterator[list[Message]]:
+    def _cut_lines(self, text: str) -> Iterator[list[LoggedMessage]]:
         """Cut where MESSAGE is a line, and nothing there is can have that line inside."""
         *parts, rest = text.split(_DELIMITER[:-1])
         messages = [self._message(f"{part}\n", _DELIMITER[1:-1]) for part in parts]
@@ -166,14 +166,14 @@ class _Splitter:
         for first in range(0, len(messages), MANY):
             yield messages[first : first + MANY]
 
-    def finish(self) -> Iterator[list[Message]]:
+    def finish(self) -> Iterator[list[LoggedMessage]]:
         """The end of the log: the last message, unless it is blank behind a delimiter or the head."""
         if self._waiting:
             yield from self._feed("".join(self._waiting))
         if not all(text.isspace() for text in self._held if text):
             yield [self._message("", "", complete=False)]
 
-    def _scan(self, text: str) -> Iterator[list[Message]]:
+    def _scan(self, text: str) -> Iterator[list[LoggedMessage]]:
         start = place = 0
         while True:
             if self._string:
@@ -201,12 +201,12 @@ class _Splitter:
                 break
         self._hold(text[start:])
 
-    def _message(self, text: str, delimiter: str, complete: bool = True) -> Message:
+    def _message(self, text: str, delimiter: str, complete: bool = True) -> LoggedMessage:
         """The message that ends with `text`, before `delimiter`."""
         text = "".join((*self._held, text))
         self._held, self.size = [], 0
         self._offset += (len(text) if text.isascii() else len(text.encode())) + len(delimiter.encode())
-        message = Message(text, self.line, self._offset, complete)
+        message = LoggedMessage(text, self.line, self._offset, complete)
         self.line += text.count("\n") + delimiter.count("\n")
         return message
 
@@ -245,14 +245,16 @@ class Carried:
         base, _, prefixes = bookmark.partition("\n")
         return cls(base or None, prefixes)
 
-    def parse_many(self, messages: Sequence[Message], format_: Format) -> list[list[Triple]] | None:
+    def parse_many(self, messages: Sequence[LoggedMessage], format_: Format) -> list[list[Triple]] | None:
         """Messages of one list of `split_messages` as graphs; None: parse them one by one."""
         if len(messages) < 2 or format_ is not Format.TRIG:
             return None
         self._together.base = self.base
         return self._together.parse([message.text for message in messages], self.prefixes)
 
-    def parse(self, message: Message, format_: Format, name: str) -> tuple[Part, list[Triple], list[Term]]:
+    def parse(
+        self, message: LoggedMessage, format_: Format, name: str
+    ) -> tuple[Part, list[Triple], list[Term]]:
         """What a message says: (its graph or parts, what its default graph says about its graph names, those
         names).
 

@@ -25,8 +25,8 @@ from dotr.errors import DataError, Diagnostic
 from dotr.io.decode.documents import QUAD_FORMATS, STREAM_BASE, Format, Readable
 from dotr.io.decode.limits import (
     MAX_NESTING,
+    BoundedOutput,
     Overgrown,
-    Written,
     grows,
     has_long_term,
     long_term,
@@ -148,7 +148,7 @@ def _pieces(
     chunk = None if len(text) < _LARGE else _CHUNK
     try:
         while True:
-            lines = Written(left)
+            lines = BoundedOutput(left)
             serialize(islice(parser, chunk), lines, target)
             content = lines.getvalue()
             if format_ is Format.RDFXML and has_long_term(content):
@@ -208,7 +208,7 @@ def stream_runs(
     while True:
         counted.terms = 0
         error: DataError | None = None
-        lines = Written(may_grow_to(counted.size + _LARGE) - size)
+        lines = BoundedOutput(may_grow_to(counted.size + _LARGE) - size)
         try:
             serialize(islice(parser, chunk), lines, _N_QUADS)
         except SyntaxError as found:

@@ -39,7 +39,7 @@ _TIME = regex(r'time\s+"?([^"\s]+)"?(?:\^\^\S+)?\s*\Z')
 _OTHER = regex(r"[^A-Za-z0-9]")
 
 
-class Row(NamedTuple):
+class PatchRow(NamedTuple):
     """An `A` or `D` row: its line, and its three terms as Turtle."""
 
     operation: str
@@ -99,11 +99,11 @@ class Patches:
         place = f"{self.name}:{lines[0].number}"
         return message_of(None, parts[0] if parts[0] or not parts[1] else None, parts[1] or None, place)
 
-    def _changes(self, lines: Sequence[Line]) -> Iterator[Row]:
+    def _changes(self, lines: Sequence[Line]) -> Iterator[PatchRow]:
         for line in lines:
             operation, rest = self._row(line)
             if operation in ("A", "D"):
-                yield Row(operation, line, self._terms(rest, line))
+                yield PatchRow(operation, line, self._terms(rest, line))
             elif operation == "TA":
                 raise self._refused(line, "a transaction that was aborted changes nothing", "leave it out")
             elif operation in ("PA", "PD", "H"):
@@ -184,7 +184,7 @@ class Patches:
             raise self._no_row(line, f"the prefix `{prefix}:` is not added", f'add it: `PA "{prefix}" "…" .`')
         return f"<{self.prefixes[prefix]}{local}>"
 
-    def _triples(self, rows: Sequence[Row]) -> list[Triple]:
+    def _triples(self, rows: Sequence[PatchRow]) -> list[Triple]:
         """The triple of each row, parsed together; one by one where that says which is wrong."""
         found = self._parsed(rows)
         if found is None:
@@ -196,7 +196,7 @@ class Patches:
         assert found is not None, "rows that are triples are so together"
         return found
 
-    def _parsed(self, rows: Sequence[Row], *, tell: bool = False) -> list[Triple] | None:
+    def _parsed(self, rows: Sequence[PatchRow], *, tell: bool = False) -> list[Triple] | None:
         text = "".join(f"{row.triple} .\n" for row in rows)
         place = f"{self.name}:{rows[0].line.number}" if rows else self.name
         try:

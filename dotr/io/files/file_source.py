@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dotr.io.error_policy import ErrorPolicy
 from dotr.io.files.file_positions import FilePositions, ResumePlan
 from dotr.io.files.read_so_far import ReadSoFar
-from dotr.io.files.ready_files import Watch
+from dotr.io.files.ready_files import ReadyFiles
 from dotr.io.files.sources import Sources, live, resolve
 from dotr.io.graphs import Bookmark, Item, SourceOptions
 from dotr.io.source import Position, PositionOf
@@ -41,7 +41,7 @@ class FileSource:
         self.live, self.done = False, 0
         self.total: int | None = None
         self._paths, self._options, self._fail = paths, options, fail
-        self._watch = Watch(paths, options.mappings) if follow else None
+        self._watch = ReadyFiles(paths, options.mappings) if follow else None
         self._positions = FilePositions()
         self.changed = self._positions.changed
         """Files that are read from their beginning again → what became of the bytes that were fed."""

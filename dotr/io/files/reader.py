@@ -35,7 +35,7 @@ from dotr.io.decode.documents import (
 from dotr.io.decode.jelly import JellyText
 from dotr.io.decode.json_lines import Line, Lines, Said, line_batches, raw_lines
 from dotr.io.decode.limits import no_memory
-from dotr.io.decode.message_logs import Carried, Message, is_message_log, split_messages
+from dotr.io.decode.message_logs import Carried, LoggedMessage, is_message_log, split_messages
 from dotr.io.decode.parsing import parse_runs, parse_triples
 from dotr.io.decode.quads import QuadBlock, group_whole, quad_blocks, refused_lines
 from dotr.io.decode.rdf_patch import Patches, content_of
@@ -439,7 +439,7 @@ class FileReader:
             yield self._refused(error, b"", "whole", tap.count)
 
     def _message(
-        self, message: Message, carried: Carried, format_: Format, parsed: list[Triple] | None
+        self, message: LoggedMessage, carried: Carried, format_: Format, parsed: list[Triple] | None
     ) -> Item | None:
         about: Sequence[Triple] = ()
         names: Sequence[Term] = ()

@@ -26,7 +26,7 @@ _GRAIN = 0.05
 
 
 @dataclass(slots=True)
-class Watch:
+class ReadyFiles:
     """Owns what the last look saw: file → (size, time of last write), and the files handed out at
     that size.
     """

@@ -41,7 +41,7 @@ _TOGETHER = 1 << 9
 _tuple = tuple.__new__  # of a named tuple's parts: its own `__new__` is a Python function
 
 
-class Counted(Protocol):
+class CountingFile(Protocol):
     """An open file that counts what is read of it, as reader.py's Tap."""
 
     count: int
@@ -66,7 +66,7 @@ class TableReader:
 
     # ------------------------------------------------------------------ text
 
-    def lines(self, tap: Counted, line: int) -> Iterator[Item]:
+    def lines(self, tap: CountingFile, line: int) -> Iterator[Item]:
         """The rows of a CSV, TSV or JSON lines file, open at the bookmark; its next line is `line`."""
         form = self.mapping.format_of(self.name)
         left = [tap.count]
@@ -80,7 +80,7 @@ class TableReader:
         end = left[0] if self.options.growing else tap.count
         yield Mark(self._last, self.name, "byte", end, self._carried, size=tap.count)
 
-    def _csv(self, tap: Counted, line: int, left: list[int]) -> Iterator[Item]:
+    def _csv(self, tap: CountingFile, line: int, left: list[int]) -> Iterator[Item]:
         mapping = self.mapping
         tabbed = mapping.format_of(self.name) == "tsv"
         dialect = Dialect(mapping.delimiter or ("\t" if tabbed else ","), mapping.quoted, mapping.encoding)
@@ -117,7 +117,7 @@ class TableReader:
         columns: list[str] = json.loads(self._carried)
         return columns
 
-    def _rows(self, source: CsvRows, tap: Counted) -> Iterator[list[TableRow]]:
+    def _rows(self, source: CsvRows, tap: CountingFile) -> Iterator[list[TableRow]]:
         """The rows of each block: of what a pipe gives at once."""
         limit = self.options.max_document
         first, blank = tap.count == 0, 0
@@ -141,7 +141,7 @@ class TableReader:
         if not self.options.growing:
             yield list(source.finish())
 
-    def _json(self, tap: Counted, line: int, left: list[int]) -> Iterator[Item]:
+    def _json(self, tap: CountingFile, line: int, left: list[int]) -> Iterator[Item]:
         columns = list(cells_used(self.mapping))
         compiled = self._compiled(columns)
         for lines in raw_lines(tap, self.name, self.options.max_document, b"", line, tap.count):

@@ -21,7 +21,7 @@ import pyoxigraph as ox
 from dotr.events import Clock
 from dotr.io.local_time import TimeError, zone_of
 from dotr.io.tables.date_formats import DateFormat
-from dotr.io.tables.template import Argument, Cell, Filter, wrong
+from dotr.io.tables.template import Argument, Cell, ColumnFilter, wrong
 from dotr.io.timestamps import UNITS, parse_datetime, plain_datetimes
 from dotr.lang.grammar.base import nearest
 from dotr.late import dataclass, regex
@@ -58,7 +58,7 @@ Texts: TypeAlias = Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
-class Instants:
+class DateTimes:
     """How the last filter of a cell reads instants, in µs. `one` raises CellError; `usual` gives those of
     texts that are all written in the usual way, None of others.
     """
@@ -81,7 +81,7 @@ class Instants:
             return list(map(_iso, times))
 
 
-def instants_of(cell: Cell, zone: str, place: str) -> Instants | None:
+def instants_of(cell: Cell, zone: str, place: str) -> DateTimes | None:
     """How the last filter reads an instant; None where it reads none. Raises DataError D2401."""
     last = cell.filters[-1] if cell.filters else None
     if last is None or last.name not in ("datetime", "epoch"):
@@ -90,7 +90,7 @@ def instants_of(cell: Cell, zone: str, place: str) -> Instants | None:
 
 
 @lru_cache(maxsize=64)
-def _instants(cell: Cell, last: Filter, zone: str, place: str) -> Instants:
+def _instants(cell: Cell, last: ColumnFilter, zone: str, place: str) -> DateTimes:
     """One table, since the time of a row mostly stands in its graph, too."""
     before = text_filter(Cell(cell.column, cell.filters[:-1]), zone, place)
     read, usual = _datetime(last, zone, place) if last.name == "datetime" else _epoch(last, place)
@@ -101,7 +101,7 @@ def _instants(cell: Cell, last: Filter, zone: str, place: str) -> Instants:
         except TimeError as error:
             raise CellError(error.message, error.hint, error.code) from None
 
-    return Instants(Memo(instant, limit=_REMEMBERED), None if before is _same else before, usual)
+    return DateTimes(Memo(instant, limit=_REMEMBERED), None if before is _same else before, usual)
 
 
 def _hour(hour: int) -> str:
@@ -167,7 +167,7 @@ def _text(argument: Argument) -> str:
     return f"{argument:g}" if isinstance(argument, float) else argument
 
 
-def _step(one: Filter, place: str) -> Convert:
+def _step(one: ColumnFilter, place: str) -> Convert:
     arity, make = _STEPS.get(one.name, (0, None))
     if make is None:
         known = [*_STEPS, "datetime", "epoch", "iri", "default"]
@@ -179,7 +179,7 @@ def _step(one: Filter, place: str) -> Convert:
     return make(*one.arguments)
 
 
-def _refuse_arity(one: Filter, arity: int, place: str, most: int | None = None) -> None:
+def _refuse_arity(one: ColumnFilter, arity: int, place: str, most: int | None = None) -> None:
     if not arity <= len(one.arguments) <= (arity if most is None else most):
         raise wrong(f"`{one.name}` has {len(one.arguments)} arguments", place, _USAGE[one.name])
     if one.name in _ARITHMETIC and not isinstance(one.arguments[0], float):
@@ -247,7 +247,7 @@ Reading: TypeAlias = tuple[Callable[[str], int], Callable[[Texts], list[int] | N
 """What reads an instant, and what reads those of texts in their usual form."""
 
 
-def _datetime(one: Filter, zone: str, place: str) -> Reading:
+def _datetime(one: ColumnFilter, zone: str, place: str) -> Reading:
     _refuse_arity(one, 1, place, most=2)
     form, *named = map(_text, one.arguments)
     try:
@@ -273,7 +273,7 @@ def _usual_iso(local: tzinfo | None) -> Callable[[Texts], list[int] | None]:
     return usual
 
 
-def _epoch(one: Filter, place: str) -> Reading:
+def _epoch(one: ColumnFilter, place: str) -> Reading:
     _refuse_arity(one, 1, place)
     unit = UNITS.get(_text(one.arguments[0]))
     if unit is None:

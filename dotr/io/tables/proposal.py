@@ -46,7 +46,7 @@ _MISSING: Final = ("NA", "N/A", "NaN", "nan", "null", "NULL", "None", "-", "?")
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ProposedColumn:
     """What the cells of a column are: a datatype of XSD, `text`, `time`, or `empty`. `time` is the filter
     that reads it, "" where none is needed; `note` is what its reader should look at.
     """
@@ -58,17 +58,19 @@ class Column:
     note: str = ""
 
 
-def describe(name: str, cells: Sequence[str | None], missing: Sequence[str], zone: str = "") -> Column:
+def describe(
+    name: str, cells: Sequence[str | None], missing: Sequence[str], zone: str = ""
+) -> ProposedColumn:
     """What a column is, by its cells."""
     texts = [cell for cell in cells if cell is not None and cell != "" and cell not in missing]
     distinct = len(set(texts))
     if not texts:
-        return Column(name, "empty", 0)
+        return ProposedColumn(name, "empty", 0)
     if (found := _time(name, texts, zone)) is not None:
-        return Column(name, "time", distinct, *found)
+        return ProposedColumn(name, "time", distinct, *found)
     kinds: tuple[str, ...] = ("integer", "decimal", "double", "boolean", "date")
     kind = next((kind for kind in kinds if _all(kind, texts)), "text")
-    return Column(name, kind, distinct)
+    return ProposedColumn(name, kind, distinct)
 
 
 def _all(kind: str, texts: Sequence[str]) -> bool:
@@ -138,7 +140,7 @@ def propose(
     return "\n".join([*_head(found, dict(settings or {}), missing), "", *_body(found)]) + "\n"
 
 
-def _head(found: Sequence[Column], settings: dict[str, str], missing: Sequence[str]) -> Iterator[str]:
+def _head(found: Sequence[ProposedColumn], settings: dict[str, str], missing: Sequence[str]) -> Iterator[str]:
     time = _time_column(found)
     if time is None:
         yield "# No column could be a time. Say which one is: # time: COLUMN"
@@ -157,12 +159,12 @@ def _head(found: Sequence[Column], settings: dict[str, str], missing: Sequence[s
     yield "PREFIX : <http://example.org/>"
 
 
-def _time_column(found: Sequence[Column]) -> Column | None:
+def _time_column(found: Sequence[ProposedColumn]) -> ProposedColumn | None:
     times = [column for column in found if column.kind == "time"]
     return next((column for column in times if _TIMELY.search(column.name)), times[0] if times else None)
 
 
-def _body(found: Sequence[Column]) -> Iterator[str]:
+def _body(found: Sequence[ProposedColumn]) -> Iterator[str]:
     time = _time_column(found)
     others = [column for column in found if column is not time and column.kind != "empty"]
     empty = [column.name for column in found if column.kind == "empty"]
@@ -187,7 +189,7 @@ def _body(found: Sequence[Column]) -> Iterator[str]:
         yield f"   sosa:hasSimpleResult {_value(column)} ."
 
 
-def _row(sensor: Column | None, columns: Sequence[Column]) -> Iterator[str]:
+def _row(sensor: ProposedColumn | None, columns: Sequence[ProposedColumn]) -> Iterator[str]:
     subject = "[]" if sensor is None else f"<http://example.org/{_slug(sensor.name)}/{{{sensor.name}}}>"
     pairs = [f":{_slug(column.name)} {_value(column)}" for column in columns] or ["a :Row"]
     yield f"{subject} {pairs[0]}" + (" ;" if len(pairs) > 1 else " .")
@@ -195,7 +197,7 @@ def _row(sensor: Column | None, columns: Sequence[Column]) -> Iterator[str]:
         yield f"   {pair}" + (" ;" if number < len(pairs) else " .")
 
 
-def _sensor(columns: Sequence[Column]) -> Column | None:
+def _sensor(columns: Sequence[ProposedColumn]) -> ProposedColumn | None:
     named = [c for c in columns if _SENSOR.search(c.name) and c.kind in ("text", "integer")]
     strong = [c for c in named if _STRONG.search(c.name)]
     texts = [c for c in named if c.kind == "text"]
@@ -203,7 +205,7 @@ def _sensor(columns: Sequence[Column]) -> Column | None:
     return min(candidates, key=lambda c: (c.distinct, columns.index(c)), default=None)
 
 
-def _value(column: Column) -> str:
+def _value(column: ProposedColumn) -> str:
     if column.kind == "time":
         return f"{{{column.name}|{column.time}}}" if column.time else f"{{{column.name}}}^^xsd:dateTime"
     return f"{{{column.name}}}" if column.kind == "text" else f"{{{column.name}}}^^xsd:{column.kind}"

@@ -26,7 +26,7 @@ Argument: TypeAlias = str | float
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class ColumnFilter:
     """`datetime("%d/%m/%Y", "Europe/Berlin")`: a name and what stands in its brackets."""
 
     name: str
@@ -38,7 +38,7 @@ class Cell:
     """`{column|filter|filter}`."""
 
     column: str
-    filters: tuple[Filter, ...] = ()
+    filters: tuple[ColumnFilter, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +98,10 @@ def parse_cell(text: str, place: str) -> Cell:
     return Cell(column.strip(), filters)
 
 
-def _filter(text: str) -> Filter:
+def _filter(text: str) -> ColumnFilter:
     name, _, rest = text.strip().partition("(")
     arguments = _ONE_ARGUMENT.findall(rest.rstrip()[:-1]) if rest else []
-    return Filter(name.strip(), tuple(_argument(one.strip()) for one in arguments))
+    return ColumnFilter(name.strip(), tuple(_argument(one.strip()) for one in arguments))
 
 
 def _argument(text: str) -> Argument:
