@@ -49,7 +49,7 @@ class NoneHeld:
 
 
 @dataclass(frozen=True, slots=True)
-class HeldTotal:
+class ProvedTotal:
     """An aggregate over so many pairs of an atom and a point."""
 
     literal: WindowAggregate
@@ -65,7 +65,7 @@ class Computed:
     literal: FilterAtom | BindAtom
 
 
-LarsStep: TypeAlias = Supported | NoneHeld | HeldTotal | Computed
+LarsStep: TypeAlias = Supported | NoneHeld | ProvedTotal | Computed
 
 
 @dataclass(frozen=True, slots=True)

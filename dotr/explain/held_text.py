@@ -12,7 +12,7 @@ from dotr.events import Clock, Time, Values
 from dotr.explain.held_proofs import (
     Computed,
     HeldAtom,
-    HeldTotal,
+    ProvedTotal,
     Holding,
     LarsFailure,
     LarsStep,
@@ -105,7 +105,7 @@ class HeldRenderer:
             case NoneHeld(start=start):
                 since = "" if start is None else f" from {self._clock.text(start)} on"
                 return Node(text, right=f"none{since}")
-            case HeldTotal(value=value, pairs=pairs, start=start):
+            case ProvedTotal(value=value, pairs=pairs, start=start):
                 since = self._clock.text(start)
                 return Node(text, right=f"{self._writer.term(value)}, of {pairs} from {since} on")
             case Supported(literal, atoms, points, start):
@@ -175,11 +175,11 @@ class HeldValues:
 
     def _step(self, step: LarsStep) -> dict[str, Any]:
         found: dict[str, Any] = {"literal": lars_literal_text(step.literal, {})}
-        if isinstance(step, Supported | NoneHeld | HeldTotal) and step.start is not None:
+        if isinstance(step, Supported | NoneHeld | ProvedTotal) and step.start is not None:
             found["from"] = self._clock.text(step.start)
         if isinstance(step, Supported):
             found |= {"points": step.points, "support": [self._placed(atom) for atom in step.atoms]}
-        elif isinstance(step, HeldTotal):
+        elif isinstance(step, ProvedTotal):
             found |= {"value": step.value, "pairs": step.pairs}
         return found
 

@@ -16,7 +16,7 @@ from dotr.events import Clock, Fact, Time, Values
 from dotr.explain.held_proofs import (
     Computed,
     HeldAtom,
-    HeldTotal,
+    ProvedTotal,
     Holding,
     LarsFailure,
     LarsStep,
@@ -85,7 +85,7 @@ class Traced(LiteralLars):
             case WindowAggregate(atom=atom, window=window, group=group, variable=variable):
                 key = {v.name: row[v.name] for v in group}
                 pairs = [p for _, there in self._window(atom.name, window) for p in unified(atom, there, key)]
-                return HeldTotal(literal, row[variable.name], len(pairs), self._start(atom.name, window))
+                return ProvedTotal(literal, row[variable.name], len(pairs), self._start(atom.name, window))
             case WindowAtom(negated=True):
                 return NoneHeld(literal, self._start_of(literal))
             case WindowAtom():

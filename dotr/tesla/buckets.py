@@ -20,7 +20,7 @@ from dotr.rdf.order import values_key
 from dotr.rdf.terms import Term
 from dotr.tesla.keys import B, Key
 from dotr.tesla.plan import Content, FactLog, LastValue, MonotonicStack, Ranked, RunningTotal
-from dotr.tesla.running_aggregates import JoinedTotal, Running, running
+from dotr.tesla.running_aggregates import JoinedTotal, RunningAggregate, running
 from dotr.tesla.stretches import HeldLog, HeldTotal, merged
 from dotr.tesla.thresholds import ThresholdStack, measured
 
@@ -200,30 +200,30 @@ class TotalKind:
             (lambda fact: None) if content.argument is None else own_getter(content.argument, clock)
         )
 
-    def open(self, fact: Fact) -> Running:
+    def open(self, fact: Fact) -> RunningAggregate:
         return self.add(self._make(), fact)
 
-    def add(self, bucket: Running, fact: Fact) -> Running:
+    def add(self, bucket: RunningAggregate, fact: Fact) -> RunningAggregate:
         bucket.add(fact[0], self.argument(fact))
         return bucket
 
-    def expired(self, buckets: Iterable[tuple[Key, Running]], since: Time) -> list[Key]:
+    def expired(self, buckets: Iterable[tuple[Key, RunningAggregate]], since: Time) -> list[Key]:
         return [key for key, total in buckets if not total.expire(since)]
 
-    def join(self, buckets: Sequence[Running], since: Time) -> Running | JoinedTotal | None:
+    def join(self, buckets: Sequence[RunningAggregate], since: Time) -> RunningAggregate | JoinedTotal | None:
         content = self._content
         live = [bucket for bucket in buckets if bucket.expire(since)]
         if len(live) <= 1:
             return live[0] if live else None
         return JoinedTotal(live, content.function, content.distinct, content.argument is None)
 
-    def size(self, bucket: Running) -> int:
+    def size(self, bucket: RunningAggregate) -> int:
         return len(bucket.entries())
 
-    def dump(self, bucket: Running) -> list[Any]:
+    def dump(self, bucket: RunningAggregate) -> list[Any]:
         return [list(entry) for entry in bucket.entries()]
 
-    def load(self, entries: Iterable[tuple[Time, Term | None]]) -> Running:
+    def load(self, entries: Iterable[tuple[Time, Term | None]]) -> RunningAggregate:
         bucket = self._make()
         for time, term in entries:
             bucket.add(time, term)

@@ -330,6 +330,11 @@ def _split(
     return keys, filters, residual
 
 
+def _counts_every_point(conjunct: Summarise) -> bool:
+    """Whether an aggregate needs all points of a stretch and has no form of its own for that (stretches.py)."""
+    return not conjunct.distinct and conjunct.function not in ("COUNT", "SUM", "AVG", "MIN", "MAX")
+
+
 def _itself(conjunct: Conjunct, streams: Mapping[str, str]) -> str | None:
     """The reference whose very fact is not a candidate: under FROM, for all but aggregates."""
     if isinstance(conjunct, Summarise):
@@ -367,6 +372,7 @@ def _content(
             names(argument) <= {own}
             and not makes_text(argument)
             and not (bare and looks_at_time(argument, own))
+            and not (bare and _counts_every_point(conjunct))
         ):
             of = None if argument is None else as_own(argument, own, variables)
             # one point tells of a stretch what the least, the greatest, and what is different are

@@ -22,7 +22,7 @@ from dotr.rdf.sums import ExactSum
 from dotr.rdf.terms import Term, integer
 
 
-class Running(Protocol):
+class RunningAggregate(Protocol):
     """An aggregate of what came since some time. Times of `add` never decrease, nor do those of `value`."""
 
     def add(self, time: Time, term: Term | None) -> None:
@@ -188,7 +188,9 @@ class JoinedTotal:
 
     __slots__ = ("_buckets", "_finish")
 
-    def __init__(self, buckets: Iterable[Running], function: str, distinct: bool, star: bool) -> None:
+    def __init__(
+        self, buckets: Iterable[RunningAggregate], function: str, distinct: bool, star: bool
+    ) -> None:
         self._buckets = list(buckets)
 
         def finish(terms: list[Term | None]) -> Term | None:
@@ -204,7 +206,7 @@ class JoinedTotal:
         return self._finish([term for time, term in entries if time >= since])
 
 
-def running(function: str, distinct: bool, star: bool) -> Callable[[], Running]:
+def running(function: str, distinct: bool, star: bool) -> Callable[[], RunningAggregate]:
     """How to make the running form of an aggregate."""
     if function in ("MIN", "MAX"):
         return lambda: RunningExtreme(function)

@@ -289,7 +289,7 @@ class Part(Sequence[Fact]):
 
 
 class HeldTotal:
-    """A running COUNT, SUM or AVG, not DISTINCT, of what holds (see running_aggregates.Running)."""
+    """A running COUNT, SUM or AVG, not DISTINCT, of what holds (see running_aggregates.py)."""
 
     def __init__(self, function: str, star: bool) -> None:
         self._kept: Blocks[Term | None] = Blocks()
