@@ -4,8 +4,8 @@
     spark = dotr.spark.session()
     events = dotr.spark.detect(log, rules="fire.dotr")
 
-Place:   above engine.py, below cli/. plan.py, keys.py and slices.py are pure and cheap to import; what needs
-         Arrow or Spark is imported when it is called, since `dotr plan` needs neither.
+Place:   above api.py, below cli/. partitioning.py, partition_keys.py and time_slices.py are pure and cheap
+         to import; what needs Arrow or Spark is imported when it is called, since `dotr plan` needs neither.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Detect one part after the other: rows of facts, sorted by part and time, become composite events.
 
-Place:   the function of a Spark task or of a local process; rows come from facts.py by way of a shuffle.
+Place:   the function of a Spark task or of a local process; rows come from fact_rows.py by way of a shuffle.
 Method:  a part has a detector of its own group's rules, fed as the pipeline would feed it: instants in time
          order, between them the ticks that are due, from the horizon before the slice on. It keeps the
          matches whose trigger its slice owns.

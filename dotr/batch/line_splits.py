@@ -1,6 +1,6 @@
 """Where a large file of lines can be cut, so that tasks share it.
 
-Place:   reading.py, on the driver; tasks read between the cuts with the usual readers.
+Place:   log_splits.py, on the driver; tasks read between the cuts with the usual readers.
 Method:  JSON lines are cut at any line. N-Quads are cut where one graph ends and the next begins:
          neighbouring lines belong together when they are about one graph, as its quads or, in the default
          graph, as its stamp. Only a file whose beginning has its graphs in one piece each is cut at all. A

@@ -1,6 +1,6 @@
 """`--engine local`: the batch in processes of this machine, without Spark and without Java.
 
-Place:   beside cluster.py, which does the same on Spark; both call batches.py.
+Place:   beside cluster.py, which does the same on Spark; both call extracting.py and detecting.py.
 Method:  three rounds over files in a scratch folder: read the log and send graphs to buckets by time, so
          that those of one instant meet; extract bucket by bucket and send facts to tasks by part; detect
          task by task. Every round sorts what it holds, so order in the log does not matter. Memory: one

@@ -1,6 +1,6 @@
 """Where logs and outputs are: a path of this machine, or a URI that only Spark can follow.
 
-Place:   pure; the command line and reading.py ask before anything is opened.
+Place:   pure; the command line and log_splits.py ask before anything is opened.
 Method:  `file:` URIs are paths. A URI has a scheme of two letters or more (`C:/log` is a path of some
          machines), and no file of that name is here.
 """

@@ -2,7 +2,7 @@
 
 Place:   the driver lists splits; tasks of local.py and of the Spark data source read them through
          connectors/.
-Method:  small files go together into one split, large ones are cut (cuts.py), Parquet is split by row
+Method:  small files go together into one split, large ones are cut (line_splits.py), Parquet is split by row
          groups. All files of a run must write time in one way: the driver looks at the first graph, tasks
          hold the others to it.
 """

@@ -1,6 +1,6 @@
 """Cutting time: a slice `[start, end)` owns the triggers in it and is shown the horizon before it.
 
-Place:   plan.py says whether a group of rules may be cut and how far its horizon reaches; facts.py sends
+Place:   plan.py says whether a group of rules may be cut and how far its horizon reaches; fact_rows.py sends
          every instant to the slices that look at it.
 Method:  exact by ownership: a match belongs to the slice of its trigger, so nothing is found twice, and a
          fact can matter to a trigger only from its horizon back, so nothing is missed. Intervals are closed

@@ -1,6 +1,6 @@
 """START HERE. One instant at a time: enrich → extract → detect → emit.
 
-Place:   the core that every runner drives: engine.py in process, the deployment's feed, Spark's workers.
+Place:   the core that every runner drives: api.py in process, the deployment's feed, Spark's workers.
          It is fed by its caller and has no clock, file, thread or randomness: time is an argument.
 Method:  DOTR (Margara, Cugola, Collavini, Dell'Aglio 2018), fig. 3. What happens at one instant never looks
          at another (enrich, extract); what looks across instants sees facts only (detect). A later timestamp

@@ -1,6 +1,6 @@
 """Aggregates over relations: rows of all groups, and which groups an instant touches.
 
-Place:   used by layers.py, one per AGGREGATE of a program.
+Place:   used by stratum_evaluation.py, one per AGGREGATE of a program.
 Method:  the groups that a new or a withdrawn row can change are found by joining that row with the rest of
          the aggregate's body; only those are summed again, over what holds now.
 """

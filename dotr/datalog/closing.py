@@ -2,7 +2,8 @@
 
 Place:   what materialiser.py stands on. Who keeps the bytes does so under `fingerprint`, so that a restart
          or a Spark worker loads the index instead of closing again.
-Method:  the strata run over an empty overlay (layers.py): each rule once over what is there, then semi-naive;
+Method:  the strata run over an empty overlay (stratum_evaluation.py): each rule once over what is there,
+         then semi-naive;
          what was derived joins the index. Where rules with variable heads derive schema that instantiation
          did not know, it is done again with that.
 """

@@ -1,7 +1,8 @@
 """The materialiser: close the background once, then open and forget instants over it.
 
 Place:   what enrich.py holds. Queries read `store`; `dotr query` and --verify enumerate K(t).
-Method:  closing.py closes and indexes the background; an instant is an overlay over it (layers.py), which the
+Method:  closing.py closes and indexes the background; an instant is an overlay over it
+         (stratum_evaluation.py), which the
          stream's triples enter through one function per predicate, or per class for rdf:type. A predicate
          that nothing reads has a function that does nothing.
 """

@@ -1,6 +1,7 @@
 """Which clauses a row wakes, and whether its joins may run as soon as it is added.
 
-Place:   under writers.py and layers.py; made from the clauses of a program, without looking at data.
+Place:   under inserters.py and stratum_evaluation.py; made from the clauses of a program, without looking
+         at data.
 """
 
 from __future__ import annotations

@@ -12,12 +12,12 @@ from dotr.events import Clock, Time, Values
 from dotr.explain.held_proofs import (
     Computed,
     HeldAtom,
-    ProvedTotal,
     Holding,
     LarsFailure,
     LarsStep,
     NoneHeld,
     PlacedAtom,
+    ProvedTotal,
     Supported,
 )
 from dotr.explain.proofs import FactProof

@@ -16,12 +16,12 @@ from dotr.events import Clock, Fact, Time, Values
 from dotr.explain.held_proofs import (
     Computed,
     HeldAtom,
-    ProvedTotal,
     Holding,
     LarsFailure,
     LarsStep,
     NoneHeld,
     PlacedAtom,
+    ProvedTotal,
     Supported,
 )
 from dotr.explain.proofs import FactProof

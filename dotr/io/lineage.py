@@ -1,6 +1,6 @@
 """Where the graphs of open instants came from: what a dead letter says when an instant is refused.
 
-Place:   beside refusals.py; feeding.py and `dotr run` note every graph here before the pipeline takes it.
+Place:   beside error_policy.py; feed.py and `dotr run` note every graph here before the pipeline takes it.
 Method:  some errors of data show only when an instant is closed: a triple of the schema, a contradiction, an
          explosion. Then the graphs of the instant are set aside as if they had never come, each as one dead
          letter: place, diagnostic, the graph as it was read with its time (so that the letter itself is a

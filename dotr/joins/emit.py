@@ -1,7 +1,7 @@
 """Generate Python source for a plan: one function, flat guards, specialised to what the store holds.
 
-Place:   beside walk.py, which runs the same plan without generating anything; datalog/ and sparql/ give
-         sinks.
+Place:   beside interpreter.py, which runs the same plan without generating anything; datalog/ and sparql/
+         give sinks.
 Method:  a probe becomes a dict lookup and, where a key may have several values, a loop; a guard becomes
          `if …: continue`. Whether the background has a relation at all, has one value per key, and can lose
          rows is known when code is generated, so plans that cannot match vanish and most loops too. All

@@ -1,6 +1,6 @@
 """Order the items of a body: which pattern is looked up first, and how.
 
-Place:   between body.py and the two executors (emit.py, walk.py), which run the very same `JoinPlan`.
+Place:   between body.py and the two executors (emit.py, interpreter.py), which run the very same `JoinPlan`.
 Method:  greedy: the triggering row first, then always the pattern with the fewest expected rows given what is
          bound by now, from the sizes of the closed background; guards, assignments and absences as soon as
          their variables are bound. Semi-naive by the old/all split (Bancilhon 1986): `delta_views`.

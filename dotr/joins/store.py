@@ -1,6 +1,6 @@
 """What plans run over: a closed background, the overlay of an instant, and tables of aggregates.
 
-Place:   one per materialiser; plans are compiled against it (emit.py) or walked over it (walk.py).
+Place:   one per materialiser; plans are compiled against it (emit.py) or walked over it (interpreter.py).
 Method:  a relation is found in the background by predicate, for classes through rdf:type, and for the union
          of everything by whichever index the bound columns allow.
 """

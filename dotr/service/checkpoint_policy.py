@@ -1,6 +1,6 @@
 """When a feed commits: by count, by time, and never so often that snapshots cost more than a tenth.
 
-Place:   asked by feeding.py; beside watching.py the only code that reads a clock.
+Place:   asked by feed.py; beside ready_files.py the only code that reads a clock.
 Method:  a commit is due after so many graphs or so much time; and not before twelve times what it will take
          have passed, so that a large state is saved less often, not more slowly. What it will take is what
          the last one took, in proportion more where the state has grown since.

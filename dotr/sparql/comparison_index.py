@@ -1,6 +1,6 @@
 """One index for the comparisons of many queries: who wants a row in which `?v` has this value?
 
-Place:   between a shape's rows and its members (shapes.py, extraction.py).
+Place:   between a shape's rows and its members (shapes.py, extract.py).
 Method:  `<` and its kin: constants of one type of value stand sorted, and those that a value passes are a
          prefix or a suffix, found by bisection with the operator itself, so that its typing and rounding are
          exact. `=`: constants are hashed by something that equal values share (for numbers the nearest

@@ -1,6 +1,6 @@
 """A compiled query: its answers of the background once, and at an instant what changes.
 
-Place:   what extraction.py asks; made from a translated query and one store.
+Place:   what extract.py asks; made from a translated query and one store.
 Method:  answers(K(t)) = answers(background) + Δ, Δ from the operators; projection, DISTINCT, order and cut
          are done here, on multisets of rows.
 """

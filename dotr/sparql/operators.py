@@ -1,7 +1,7 @@
 """Operators that look things up, joins, OPTIONAL, MINUS, EXISTS: solutions of a view, or their change.
 
 Place:   made from algebra.py for everything that is not one conjunction; conjunctions are the leaves
-         (leaves.py), operators of one input are in unary.py.
+         (leaves.py), operators of one input are in unary_operators.py.
 Method:  every operator can list its solutions over a view that agree with a `seed`, and give the signed
          change of its solutions from the background to the instant. With S the old and N the new state:
              Δ(A ⋈ B) = ΔA ⋈ B(N) + A(S) ⋈ ΔB

@@ -1,6 +1,6 @@
 """Units: the queries of one shape, evaluated together at an instant.
 
-Place:   made and driven by extraction.py.
+Place:   made and driven by extract.py.
 Method:  a unit says which relations can change its answers and is woken by them. `MonotoneDelta`: unions of
          conjunctions without answers of the background: the kernel's rows are the answers. `IncrementalView`:
          static answers and changes, any operators. `Interpreted`: what is not compiled.

@@ -331,7 +331,7 @@ def _split(
 
 
 def _counts_every_point(conjunct: Summarise) -> bool:
-    """Whether an aggregate needs all points of a stretch and has no form of its own for that (stretches.py)."""
+    """Whether an aggregate needs all points of a stretch and has no form of its own there."""
     return not conjunct.distinct and conjunct.function not in ("COUNT", "SUM", "AVG", "MIN", "MAX")
 
 

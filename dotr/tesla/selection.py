@@ -320,7 +320,7 @@ def _from_oldest(source: CodeSource, scope: Scope, step: PlanStep, number: int) 
         _listed(scope, step, "1 + i - j")
 
 
-def _every_point(scope: Scope, step: Step) -> bool:
+def _every_point(scope: Scope, step: PlanStep) -> bool:
     """Whether one point of a stretch does not tell of the others."""
     conjunct = step.conjunct
     several = isinstance(conjunct, Choose) and conjunct.k > 1

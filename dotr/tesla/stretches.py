@@ -181,11 +181,11 @@ class HeldLog(Sequence[Fact]):
     @overload
     def __getitem__(self, place: int) -> Fact: ...
     @overload
-    def __getitem__(self, place: slice) -> Part: ...
-    def __getitem__(self, place: int | slice) -> Fact | Part:
+    def __getitem__(self, place: slice) -> LogSlice: ...
+    def __getitem__(self, place: int | slice) -> Fact | LogSlice:
         if isinstance(place, slice):
             start, stop, _ = place.indices(len(self))
-            return Part(self, start, max(start, stop))
+            return LogSlice(self, start, max(start, stop))
         ends = self._counted()
         if place < 0:
             place += ends[-1] if ends else 0
@@ -260,7 +260,7 @@ def merged(logs: Sequence[HeldLog], since: Time) -> HeldLog:
     return found
 
 
-class Part(Sequence[Fact]):
+class LogSlice(Sequence[Fact]):
     """Facts of a log from one place up to another, while the log does not change."""
 
     def __init__(self, log: HeldLog, start: int, stop: int) -> None:
@@ -272,11 +272,11 @@ class Part(Sequence[Fact]):
     @overload
     def __getitem__(self, place: int) -> Fact: ...
     @overload
-    def __getitem__(self, place: slice) -> Part: ...
-    def __getitem__(self, place: int | slice) -> Fact | Part:
+    def __getitem__(self, place: slice) -> LogSlice: ...
+    def __getitem__(self, place: int | slice) -> Fact | LogSlice:
         if isinstance(place, slice):
             start, stop, _ = place.indices(len(self))
-            return Part(self._log, self._start + start, self._start + max(start, stop))
+            return LogSlice(self._log, self._start + start, self._start + max(start, stop))
         if place < 0:
             place += len(self)
         if not 0 <= place < len(self):

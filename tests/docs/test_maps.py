@@ -1,5 +1,6 @@
 """The maps of the code and of the tests name what is there."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -44,3 +45,14 @@ def test_no_class_name_stands_for_two_things() -> None:
             homes.setdefault(name, []).append(str(path.relative_to(ROOT)))
     assert len(homes) > 500
     assert {name: paths for name, paths in homes.items() if len(paths) > 1} == {}
+
+
+def test_docstrings_name_files_that_are_there() -> None:
+    there = {path.name for path in ROOT.rglob("*.py")} | {"dotr-submit.py"}
+    missing: dict[str, list[str]] = {}
+    for path in sorted(CODE.rglob("*.py")):
+        text = ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""
+        names = [name for name in re.findall(r"([\w-]+\.py)\b", text) if name not in there]
+        if names:
+            missing[str(path.relative_to(ROOT))] = names
+    assert missing == {}

@@ -1,6 +1,6 @@
 """`spark.read.format("dotr")`: RDF logs as DataFrames, and back.
 
-Place:   registered by `dotr.spark.register`; reads with reading.py, as the batch does.
+Place:   registered by `dotr.spark.register`; reads with read_tasks.py, as the batch does.
 Method:  columns `time` (bigint in the log's unit, or timestamp) and `graph` (N-Triples). Splits are those of
          a batch. The writer takes the same columns, and `id` where graphs have names (events do); each task
          writes a file of its own, which gets its name when all are done.

@@ -1,6 +1,6 @@
 """Tasks that read a log: files, bytes that Spark fetched, lines of large files, rows of large archives.
 
-Place:   cluster.py (files that workers can open) and remote.py (what only Spark can reach) map these.
+Place:   cluster.py (files that workers can open) and remote_logs.py (what only Spark can reach) map these.
 Method:  every task gives rows (time in the log's unit, graph, note); its last row has a note and no graph:
          dead letters, and how times were found.
 """

@@ -1,7 +1,7 @@
 """Read one file as graphs and marks, in the order in which they stand.
 
 Place:   under sources.py, which orders what readers deliver; formats are in documents.py, quads.py,
-         jsonlines.py, messages.py and parquet.py, the time of a graph in times.py.
+         json_lines.py, message_logs.py and parquet.py, the time of a graph in timestamps.py.
 Bad input: what cannot be read is raised, or told by a mark in its place, and reading goes on behind it.
 """
 
