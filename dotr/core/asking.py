@@ -25,7 +25,7 @@ from dotr.rdf.terms import Triple, literal
 from dotr.reference.enrich import quad
 from dotr.sparql.building import Builder
 from dotr.sparql.compiled import CompiledQuery
-from dotr.sparql.full import FullQuery
+from dotr.sparql.foreseen import ForeseenQuery
 from dotr.sparql.interpreter import InterpretedQuery
 from dotr.sparql.translate import Refused, translate
 
@@ -103,7 +103,7 @@ def _compare(
     select: Select, state: Collection[Triple], moment: tuple[Clock, Time] | None, rows: Sequence[Values]
 ) -> None:
     """Raise EngineError D4090 unless the full engine answers the same."""
-    full, store = FullQuery(select), ox.Store()
+    full, store = ForeseenQuery(select), ox.Store()
     store.bulk_extend(map(quad, state))
     now = literal("") if moment is None else moment[0].term(moment[1])
     same = full.ask(store, now) is bool(rows) if select.ask else full.solutions(store, now) == rows

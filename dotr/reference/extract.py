@@ -15,14 +15,14 @@ from dotr.events import Fact, Time
 from dotr.ir import Select
 from dotr.rdf.terms import Term
 from dotr.sparql.distribution import facts_of
-from dotr.sparql.full import FullQuery
+from dotr.sparql.foreseen import ForeseenQuery
 
 
 class LiteralExtractor:
-    """Asks the full SPARQL engine every query at every instant."""
+    """Asks the full SPARQL engine every query at every instant, where its work can be foreseen."""
 
     def __init__(self, queries: Mapping[str, Select]) -> None:
-        self._queries = {name: FullQuery(select) for name, select in queries.items()}
+        self._queries = {name: ForeseenQuery(select) for name, select in queries.items()}
 
     def facts(self, store: ox.Store, time: Time, now: Term) -> dict[str, list[Fact]]:
         """Stream name → facts at `time`; streams without facts are left out."""

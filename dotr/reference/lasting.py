@@ -34,7 +34,7 @@ from dotr.reference.datalog import closure, contradictions, plain_closure
 from dotr.reference.enrich import quad
 from dotr.reference.extract import LiteralExtractor
 from dotr.sparql.distribution import facts_of
-from dotr.sparql.full import FullQuery
+from dotr.sparql.foreseen import ForeseenQuery
 
 FOREVER: Final[Time] = 2**127
 _EVER: Final[Time] = -FOREVER
@@ -138,7 +138,7 @@ class LiteralLasting:
         self._model = frozenset(closure(rules_over(program, self._background), self._background))
         self._consistent = True
         self._last = _EVER
-        self._queries: dict[Select, FullQuery] = {}
+        self._queries: dict[Select, ForeseenQuery] = {}
         self._extract: tuple[Program, LiteralExtractor] | None = None
 
     def replace(self, change: ProgramChange) -> None:
@@ -229,7 +229,7 @@ class LiteralLasting:
 
     def _answers(self, select: Select, store: ox.Store) -> Counter[Values]:
         if select not in self._queries:
-            self._queries[select] = FullQuery(select)
+            self._queries[select] = ForeseenQuery(select)
         return Counter(self._queries[select].rows(store, self.clock.term(0)))
 
     def _extractor(self, program: Program) -> LiteralExtractor:

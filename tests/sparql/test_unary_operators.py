@@ -69,6 +69,8 @@ COME, GONE = [triple(9, "p", 1), triple(9, "q", 3), triple(3, "q", 0)], [triple(
         "?x :p ?v { ?x :q ?w BIND(?w + 1 AS ?v) }",
         "?x :p ?v OPTIONAL { { ?x :q ?w } UNION { ?x :p ?w BIND(?w AS ?u) } }",
         "?x :p ?v OPTIONAL { ?x :q ?w OPTIONAL { ?x :p ?z } FILTER(?w > 0) }",
+        "?x :p ?v OPTIONAL { { ?x :q ?w OPTIONAL { ?x :r ?z } FILTER(?w > 0) } }",
+        "?x :p ?v { { ?x :q ?w OPTIONAL { ?x :r ?z } } UNION { ?x :r ?w } FILTER(?w > 0) }",
     ],
 )
 @pytest.mark.parametrize("background", [True, False], ids=["background", "stream alone"])
@@ -83,6 +85,32 @@ def test_what_is_looked_up_behind_an_operator_is_what_it_has(body: str, backgrou
         enter(store, added, removed)
         wanted = FullQuery(select).rows(whole(known, added, removed), NOW)
         assert query.rows() == wanted
+        query.forget()
+
+
+def test_what_a_bind_is_looked_up_by_narrows_what_it_binds_over() -> None:
+    text = "SELECT * { ?x :p ?v OPTIONAL { ?x :p ?w OPTIONAL { ?x :r ?z } BIND(?w AS ?v) } }"
+    assert used(text, 80) < 3 * used(text, 40)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT ?x (COUNT(?w) AS ?n) { ?x :p ?v OPTIONAL { ?x :q ?w } } GROUP BY ?x",
+        "SELECT (?x AS ?y) (SUM(?w) AS ?n) { ?x :p ?v OPTIONAL { ?x :q ?w } } GROUP BY ?x",
+        "SELECT ?u (MAX(?v) AS ?n) { ?x :p ?v OPTIONAL { ?x :q ?w } } GROUP BY (?w + 1 AS ?u)",
+        "SELECT ?x { ?x :p ?v OPTIONAL { ?x :q ?w } } GROUP BY ?x HAVING(MAX(?v) > 0)",
+        "SELECT (SUM(?v) AS ?n) { ?x :p ?v OPTIONAL { ?x :q ?w } }",
+    ],
+)
+def test_groups_of_the_background_are_there_before_anything_comes(text: str) -> None:
+    select = parse_query(f"PREFIX : <urn:> {text}")
+    store = closed(BACKGROUND)
+    store.moment.now = NOW
+    query = CompiledQuery(translate(select), Builder(store))
+    for added, removed in (([], []), (COME, GONE), (COME[:1], []), ([], GONE)):
+        enter(store, added, removed)
+        assert query.rows() == FullQuery(select).rows(whole(BACKGROUND, added, removed), NOW)
         query.forget()
 
 

@@ -53,6 +53,14 @@ PAGES: Final = (
         "a report with the message, the rule and the graphs",
     ),
     _page(
+        "D4091",
+        "a query that takes more work to check than to answer",
+        "`--verify` asks every query a second time, of an engine that cannot be interrupted. Where that may\n"
+        "take long the query is interpreted instead, up to twice the budget.",
+        "dotr run paths.dotr a-year/ --verify",
+        "dotr run paths.dotr an-hour/ --verify",
+    ),
+    _page(
         "D4101",
         "no duration",
         "A timedelta, `5 min` or `PT5M`.",
