@@ -2,7 +2,7 @@
 
     python -m tests.mutation                       # every room, 40 mutants of each
     python -m tests.mutation tesla --count 100 --seed 7 --minutes 30
-    python -m tests.mutation ledger --at offsets.py:96
+    python -m tests.mutation ledger --at file_positions.py:96
 
 Place:   started by hand; survivors are killed by a test or stand in SURVIVORS.md with their reason.
 Method:  in a copy of the tree, one mutant at a time, the tests of its room run until the first fails. The
@@ -77,8 +77,8 @@ ROOMS = {
         ),
     ),
     "ledger": Room(
-        ("dotr/service/offsets.py",),
-        ("tests/service/test_offsets.py", "tests/service/test_feed.py", "tests/service/test_resuming.py"),
+        ("dotr/io/files/file_positions.py",),
+        ("tests/io/test_file_positions.py", "tests/service/test_feed.py", "tests/service/test_resuming.py"),
     ),
     "journal": Room(
         ("dotr/service/journal.py", "dotr/service/records.py"),

@@ -15,8 +15,8 @@ from tests.mutation.mutants import mutants_of
     [
         ("dotr/tesla/negation.py", "continue", "pass", 'source.line(f"if {found} is not None: continue")'),
         ("dotr/rdf/order.py", "5", "6", "return (5, value, term)"),
-        ("dotr/service/offsets.py", "==", "!=", 'if item.how == "whole" or'),
-        ("dotr/service/offsets.py", "and", "or", "if isinstance(item, Mark) and finished and"),
+        ("dotr/io/files/file_positions.py", "==", "!=", 'if item.how == "whole" or'),
+        ("dotr/io/files/file_positions.py", "and", "or", "if isinstance(item, Mark) and finished and"),
     ],
 )
 def test_what_no_test_noticed_once_is_made_again(file: str, before: str, after: str, line: str) -> None:
