@@ -43,7 +43,7 @@ class Room:
     """Tests that take longer, for the mutants that the first do not notice."""
 
 
-_TESLA = ("meaning", "keys", "running_aggregates", "identity", "snapshot", "work", "partitioning")
+_TESLA = ("meaning", "keys", "running_aggregates", "identity", "snapshot", "work", "stages", "partitioning")
 _GOLDEN = (
     "tests/test_golden.py",
     "--deselect=tests/test_golden.py::test_events_are_the_ones_derived_by_hand[holds/silence-verified]",
