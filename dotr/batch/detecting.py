@@ -236,6 +236,7 @@ class Detecting:
             point = detector.due(bound if tick is None else tick)
             time = tick if point is None else point
             if time is None:
+                detector.pass_over(bound)
                 return
             yield time, tick_facts(time), False
             after = time

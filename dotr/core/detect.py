@@ -42,6 +42,9 @@ class Detector(Protocol):
         no graph comes; None if there is none.
         """
 
+    def pass_over(self, bound: Time) -> None:
+        """There is no further instant before `bound`, nor is one due."""
+
     def covering(self, time: Time) -> Time:
         """Up to when detection has to go on for all that happened by `time` to be seen; not before it."""
 

@@ -417,6 +417,8 @@ class Pipeline:
                 raise failed
             if self._pause is not None:
                 self._pause()
+        if self._detect is not None:
+            self._detect.pass_over(bound)
 
     def _next_tick(self, bound: Time) -> Time | None:
         """The next tick or point of a timeline behind the last instant that can matter before `bound`."""
@@ -449,6 +451,8 @@ class Pipeline:
         """
         while (time := self._next_tick(bound)) is not None:
             yield from self._run([(time, None)])
+        if self._detect is not None:
+            self._detect.pass_over(bound)
 
     def _found(self, known: Sequence[Known]) -> Iterator[Emission]:
         """Detect instants in order; the events of each that has some."""

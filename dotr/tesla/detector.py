@@ -183,7 +183,7 @@ class TeslaDetector:
         self, timeline: Timeline, time: Time, facts: Mapping[str, Sequence[Fact]], graph: bool
     ) -> list[RawMatch]:
         """An instant of a program with LARS rules, which may be a point of their timeline."""
-        self._pass_over(timeline, time)
+        self.pass_over(time)
         still = timeline.stillness(time, facts, graph)
         before = {id(counts): counts[:] for counts in self._looked_at(timeline)} if still else None
         refused, dropped = self._refused, self.dropped
@@ -235,9 +235,13 @@ class TeslaDetector:
             timeline.rest()
         return out
 
-    def _pass_over(self, timeline: Timeline, time: Time) -> None:
-        """What held at points that were passed over, and what rules would have counted there."""
-        points, stretches = timeline.passed(time)
+    def pass_over(self, bound: Time) -> None:
+        """There is no further instant before `bound`, nor is one due: take what held at the points there, and
+        what rules would have counted.
+        """
+        if self.timeline is None:
+            return
+        points, stretches = self.timeline.passed(bound)
         for name, stretch in stretches.items():
             for column in self._streams[name].columns if name in self._streams else ():
                 column.pass_over(stretch)

@@ -375,8 +375,10 @@ def _content(
             and not (bare and _counts_every_point(conjunct))
         ):
             of = None if argument is None else as_own(argument, own, variables)
-            # one point tells of a stretch what the least, the greatest, and what is different are
-            counted = bare and conjunct.function in ("COUNT", "SUM", "AVG") and not conjunct.distinct
+            # of what is different, the least and the greatest, one point tells for a stretch
+            counted = bare and not conjunct.distinct and conjunct.function not in ("MIN", "MAX")
+            if counted and conjunct.function not in ("COUNT", "SUM", "AVG"):
+                return FactLog(held=True)
             return RunningTotal(conjunct.function, conjunct.distinct, of, duration, held=counted)
         case Choose() | Summarise():
             return FactLog(held=bare)
