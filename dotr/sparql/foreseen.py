@@ -106,9 +106,10 @@ class _Estimate:
                 return self.of(select, set())
             case tuple():
                 return prod(self.of(part, bound) for part in node)
-        if not is_dataclass(node):
-            return 1.0
-        return prod(self.of(getattr(node, f.name), bound) for f in fields(node) if f.name != "span")
+            case _ if is_dataclass(node):
+                return prod(self.of(getattr(node, f.name), bound) for f in fields(node) if f.name != "span")
+            case _:
+                return 1.0
 
     def _pattern(self, pattern: TriplePattern, bound: set[str]) -> float:
         ends = [not isinstance(e, Var) or e.name in bound for e in (pattern.subject, pattern.object)]
@@ -125,7 +126,8 @@ class _Estimate:
                 return out
             case [False, True]:
                 return into
-        return rows
+            case _:
+                return rows
 
     def _path(self, path: Path) -> tuple[float, float, float]:
         """(visited from everywhere, at most from one node forwards, and backwards)."""
@@ -146,7 +148,8 @@ class _Estimate:
                 return nodes * nodes * max(out, 1), nodes * max(out, 1), nodes * max(into, 1)
             case NegatedSet():
                 return self._predicate(None)
-        return self._predicate(path)
+            case _:
+                return self._predicate(path)
 
     def _predicate(self, predicate: Term | None) -> tuple[int, int, int]:
         if predicate not in self._counted:
