@@ -17,6 +17,7 @@ from dotr.errors import Diagnostic, UsageError
 from dotr.events import Clock, Composite
 from dotr.explain.explanation import Explaining
 from dotr.explain.record import Record, RecordedPipeline
+from dotr.explain.verify import EVERYTHING
 from dotr.io.files.sources import resolve
 from dotr.io.places import places_of
 from dotr.io.sinks import format_jsonl
@@ -35,16 +36,21 @@ def refuse_format(format_: str) -> None:
 
 
 class Recording:
-    """Owns the record of a run. `documents`: of the background."""
+    """Owns the record of a run. `documents`: of the background. `verify`: every proof is checked, which needs
+    all that came.
+    """
 
-    def __init__(self, documents: Sequence[str]) -> None:
+    def __init__(self, documents: Sequence[str], verify: bool = False) -> None:
         self._files = resolve(documents)
+        self._verify = verify
         self._explaining: Explaining | None = None
 
     def pipeline(self, deployment: Deployment, **options: Any) -> Pipeline:
         """A pipeline that keeps the record."""
         record = Record(deployment.program, deployment.background)
-        self._explaining = Explaining(record, places_of(record, self._files))
+        if self._verify:
+            record.reach = EVERYTHING
+        self._explaining = Explaining(record, places_of(record, self._files), verify=self._verify)
         return RecordedPipeline(deployment, record, **options)
 
     def write(self, events: Sequence[Composite], clock: Clock) -> str:

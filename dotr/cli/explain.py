@@ -25,7 +25,9 @@ from dotr.explain.proofs import Blocked, Missing, NoTrigger, TripleProof, Unopen
 from dotr.explain.provenance import provenance
 from dotr.explain.record import KeptEvent
 from dotr.explain.solutions import Text
-from dotr.explain.text import Places, Renderer, drawn, pruned
+from dotr.explain.text import LEVELS, Places, Renderer
+from dotr.explain.tree import drawn, pruned
+from dotr.explain.verify import checker_of, refuse_wrong
 from dotr.io.files.background import read_background
 from dotr.io.files.outputs import StreamOutput, open_output
 from dotr.io.files.rule_texts import RuleTexts
@@ -52,7 +54,7 @@ FORMATS = ("text", "json", "ttl", "mermaid", "html")
 @click.option("--where", multiple=True, metavar="NAME=TERM", help="Only with this value: 'room=:room23'.")
 @click.option("--triple", metavar="'S P O'", help="Why this triple holds, or does not, at --at.")
 @click.option("--all", "every", is_flag=True, help="Every solution and derivation, not the smallest alone.")
-@click.option("--depth", type=click.IntRange(0), metavar="N", help="Show so many levels of a tree.")
+@click.option("--depth", type=click.IntRange(0, 100), metavar="N", help="Show so many levels of a tree.")
 @click.option("--format", "format_", type=click.Choice(FORMATS), default="text", help="Default: text.")
 @click.option("-o", "--output", metavar="FILE", help="Write here instead of standard output.")
 @click.option("--overwrite", is_flag=True, help="Replace FILE if it exists.")
@@ -96,9 +98,10 @@ def command(
     """Explain an event of RULES over SOURCEs, or of a deployment: by default the last one.
 
     The proof goes down to triples of the stream and of the background, with their places. --why-not says how
-    far a rule came that did not fire; --triple why a triple holds, or which premise it lacks.
+    far a rule came that did not fire; --triple why a triple holds, or which premise it lacks, without
+    SOURCEs by the background alone.
     """
-    del verify, late  # the run is checked by `dotr run --verify`; what came late is counted there
+    del late  # what came late is counted by `dotr run`
     asked = [
         name for name, value in (("--event", event_id), ("--why-not", why_not), ("--triple", triple)) if value
     ]
@@ -110,11 +113,15 @@ def command(
     subject: Subject
     if rules is None:
         _refuse_with_deployment(sources, then, more_rules, background)
+        if verify:
+            hint = "dotr explain RULES SOURCE… --verify"
+            message = "a proof is checked against everything that came, of which a deployment keeps a part"
+            raise UsageError(Diagnostic("D4171", message, hint=hint))
         subject = deployment = DeploymentSubject(folder or ".dotr", options, on_error)
         if deployment.clock.integer and _defaulted("time_unit"):
             deployment.options = options = replace(options, unit=deployment.clock.unit)
     else:
-        if folder is not None or not sources:
+        if folder is not None or not (sources or triple):
             hint = "dotr explain RULES SOURCE…, or dotr explain --dir FOLDER"
             message = "RULES are explained over SOURCEs, a deployment over what it was fed"
             raise UsageError(Diagnostic("D4171", message, hint=hint))
@@ -127,8 +134,11 @@ def command(
             for at_, again in then
         ]
         files = [file for path in documents for file in resolve([path])]
+        files = list(dict.fromkeys([*files, *(file for one in later for file in one.files)]))
         subject = NamedSources(program, triples, files, sources, options, on_error, later)
     time = None if at is None else instant_of(at, options.unit)
+    if triple and rules is not None and not sources:
+        time = 0  # at no instant: by the background alone
     if (why_not or triple) and time is None:
         raise UsageError(
             Diagnostic("D4171", f"{asked[0]} needs the time of an instant", hint="add --at TIME")
@@ -146,6 +156,7 @@ def command(
         lateness=lateness,
         everything=triple is not None,
         reads_on=why_not is not None,
+        verify=verify,
     )
     history = subject.run(question)
     if history.wanted_event is not None and history.wanted_program is not history.program:
@@ -165,8 +176,10 @@ def command(
                 Diagnostic("D4173", _nothing(event_id, rule, at), hint="ask --why-not NAME --at TIME")
             )
         found = [explainer.event(history.wanted_event)]
+    if verify:
+        refuse_wrong(checker_of(history, explainer.instants), found, time)
     out = open_output(output, overwrite) if output else StreamOutput(sys.stdout.buffer)
-    renderer = Renderer(program.prefixes, history.clock, places)
+    renderer = Renderer(program.prefixes, history.clock, places, levels=max(LEVELS, depth or 0))
     out.write(_written(format_, found, renderer, history.clock, places, depth))
     out.finish()
     return 1 if any(isinstance(one, Blocked | NoTrigger | Missing | Unopened) for one in found) else 0
@@ -204,7 +217,7 @@ def _replacing(
     program = load_program([rules, *more_rules], texts)
     paths = [*program.background, *background]
     found = read_background(paths, options.base, max_document, named=program.named)
-    return Replacing(when, clock, program, found)
+    return Replacing(when, clock, program, found, [file for path in paths for file in resolve([path])])
 
 
 def _written(

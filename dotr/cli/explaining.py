@@ -23,6 +23,7 @@ from dotr.errors import DataError, Diagnostic
 from dotr.events import Clock, Time
 from dotr.explain.history import History
 from dotr.explain.record import Graph, KeptEvent
+from dotr.explain.verify import EVERYTHING
 from dotr.io.files.file_positions import FilePosition, is_as_fed
 from dotr.io.files.file_source import FILES
 from dotr.io.files.sources import SourceOptions, Sources, resolve
@@ -46,6 +47,7 @@ class Asked:
     lateness: int
     everything: bool
     reads_on: bool
+    verify: bool = False
 
 
 class Subject(Protocol):
@@ -71,6 +73,7 @@ class Replacing:
     clock: Clock
     program: Program
     background: Collection[Triple]
+    files: Sequence[str]
 
 
 def new_history(
@@ -87,6 +90,8 @@ def new_history(
         everything=asked.everything,
         reads_on=asked.reads_on,
     )
+    if asked.verify:
+        history.reach = EVERYTHING
     return history
 
 

@@ -131,7 +131,7 @@ def command(
         from dotr.cli import because  # noqa: PLC0415  # start-up: most runs explain nothing
 
         because.refuse_format(format_)
-        record = because.Recording(documents)
+        record = because.Recording(documents, verify)
         make, write = record.pipeline, record.write
     with DeadLetters(on_error, overwrite) as dead, DeadLetters(late, overwrite) as delayed:
         replay: Replay = Replay(
@@ -385,6 +385,7 @@ class Replay:
             assert self.sources.clock is not None
             pipeline.begin(self.sources.clock)
         self.origins.note(graph)
+        pipeline.place = graph
         pipeline.take(graph.time, graph.triples)
         if not sample.full:
             sample.add(graph.time, graph.triples)

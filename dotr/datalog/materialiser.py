@@ -138,6 +138,11 @@ class Materialiser:
             if isinstance(item, BodyPattern | AbsentPattern)
         )
 
+    @property
+    def clauses(self) -> Clauses:
+        """What runs over the store now."""
+        return self._clauses
+
     def _begin(self, clauses: Clauses) -> None:
         """Run these clauses from now on."""
         self._clauses = clauses

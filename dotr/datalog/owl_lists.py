@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import combinations
+from typing import TypeAlias
 
 from dotr.errors import DataError, Diagnostic
 from dotr.ir import Atom, BodyAtom, Call, DatalogRule, Entailment, FilterAtom, Node, Program, Var
+from dotr.late import dataclass
 from dotr.rdf.terms import OWL, RDF, RDF_TYPE, RDFS, Term, Triple, is_iri, is_literal
 
 _FIRST, _REST, _NIL = (f"<{RDF}{name}>" for name in ("first", "rest", "nil"))
@@ -22,6 +24,9 @@ LIST_PREDICATES = (_FIRST, _REST)
 _SAME_AS = f"<{OWL}sameAs>"
 _SUB_CLASS = f"<{RDFS}subClassOf>"
 _X, _Y = Var("x"), Var("y")
+
+NamedRule: TypeAlias = tuple[str, DatalogRule]
+"""A rule with its name in the profile."""
 
 
 def owl(name: str) -> Term:
@@ -33,11 +38,27 @@ def clash(name: str) -> Term:
     return f"<urn:dotr:clash:{name}>"
 
 
+@dataclass(frozen=True, slots=True)
+class ListAxiom:
+    """What an axiom over a list stands for. `stated`: the axiom's triples, those of its list included;
+    `rules`: each with its name in the profile.
+    """
+
+    stated: tuple[Triple, ...]
+    rules: tuple[NamedRule, ...]
+
+
 def list_rules(background: Collection[Triple]) -> tuple[DatalogRule, ...]:
     """Rules for every list axiom of a background, in the order of its triples.
 
     Raises DataError D3102 for a list that has no end, branches, or lacks a member.
     """
+    found = (rule for axiom in list_axioms(background) for _, rule in axiom.rules)
+    return tuple(dict.fromkeys(found))
+
+
+def list_axioms(background: Collection[Triple]) -> Iterator[ListAxiom]:
+    """Every axiom over a list, in the order of its triples. Raises DataError D3102."""
     first: dict[Term, list[Term]] = {}
     rest: dict[Term, list[Term]] = {}
     kinds: set[tuple[Term, Term]] = set()
@@ -51,15 +72,19 @@ def list_rules(background: Collection[Triple]) -> tuple[DatalogRule, ...]:
             kinds.add((subject, object_))
         elif predicate in _EXPANSIONS or predicate in _MEMBERS:
             axioms.append((subject, predicate, object_))
-    rules: dict[DatalogRule, None] = {}
-    for subject, predicate, head in axioms:
-        members = _members(head, first, rest, (subject, predicate, head))
+    for axiom in axioms:
+        subject, predicate, head = axiom
+        cells = _cells(head, first, rest, axiom)
+        members = [member for _, member in cells]
+        heads = [cell for cell, _ in cells]
+        stated = [axiom, *((cell, _FIRST, member) for cell, member in cells)]
+        stated += [(cell, _REST, tail) for cell, tail in zip(heads, [*heads[1:], _NIL], strict=True)]
         if predicate in _EXPANSIONS:
-            rules.update((rule, None) for rule in _EXPANSIONS[predicate](subject, members))
+            yield ListAxiom(tuple(stated), tuple(_EXPANSIONS[predicate](subject, members)))
         for kind, expand in _KINDS.items():
             if predicate in _MEMBERS and (subject, kind) in kinds:
-                rules.update((rule, None) for rule in expand(members))
-    return tuple(rules)
+                whole = (*stated, (subject, RDF_TYPE, kind))
+                yield ListAxiom(whole, tuple(expand(members)))
 
 
 def is_list_triple(triple: Triple) -> bool:
@@ -70,10 +95,11 @@ def is_list_triple(triple: Triple) -> bool:
     return predicate in (_FIRST, _REST) or predicate in _EXPANSIONS or predicate in _MEMBERS
 
 
-def _members(
+def _cells(
     head: Term, first: dict[Term, list[Term]], rest: dict[Term, list[Term]], axiom: Triple
-) -> list[Term]:
-    found: list[Term] = []
+) -> list[tuple[Term, Term]]:
+    """(cell, member) of a list."""
+    found: list[tuple[Term, Term]] = []
     seen: set[Term] = set()
     while head != _NIL:
         values, tails = set(first.get(head, ())), set(rest.get(head, ()))
@@ -88,7 +114,7 @@ def _members(
                 )
             )
         seen.add(head)
-        found.append(values.pop())
+        found.append((head, values.pop()))
         head = tails.pop()
     return found
 
@@ -101,68 +127,68 @@ def _a(node: Node, class_: Term) -> Atom:
     return Atom(node, RDF_TYPE, class_)
 
 
-def _intersection(class_: Term, members: list[Term]) -> Iterator[DatalogRule]:
+def _intersection(class_: Term, members: list[Term]) -> Iterator[NamedRule]:
     if members:
-        yield _rule(_a(_X, class_), *(_a(_X, member) for member in members))  # cls-int1
+        yield "cls-int1", _rule(_a(_X, class_), *(_a(_X, member) for member in members))
     for member in members:
-        yield _rule(_a(_X, member), _a(_X, class_))  # cls-int2
-        yield _rule(Atom(class_, _SUB_CLASS, member))  # scm-int
+        yield "cls-int2", _rule(_a(_X, member), _a(_X, class_))
+        yield "scm-int", _rule(Atom(class_, _SUB_CLASS, member))
 
 
-def _union(class_: Term, members: list[Term]) -> Iterator[DatalogRule]:
+def _union(class_: Term, members: list[Term]) -> Iterator[NamedRule]:
     for member in members:
-        yield _rule(_a(_X, class_), _a(_X, member))  # cls-uni
+        yield "cls-uni", _rule(_a(_X, class_), _a(_X, member))
         if not is_literal(member):
-            yield _rule(Atom(member, _SUB_CLASS, class_))  # scm-uni
+            yield "scm-uni", _rule(Atom(member, _SUB_CLASS, class_))
 
 
-def _one_of(class_: Term, members: list[Term]) -> Iterator[DatalogRule]:
+def _one_of(class_: Term, members: list[Term]) -> Iterator[NamedRule]:
     for member in members:
         if not is_literal(member):
-            yield _rule(_a(member, class_))  # cls-oo
+            yield "cls-oo", _rule(_a(member, class_))
 
 
-def _chain(property_: Term, members: list[Term]) -> Iterator[DatalogRule]:
+def _chain(property_: Term, members: list[Term]) -> Iterator[NamedRule]:
     if members and is_iri(property_) and all(map(is_iri, members)):
         nodes = [Var(f"x{i}") for i in range(len(members) + 1)]
         steps = [Atom(nodes[i], member, nodes[i + 1]) for i, member in enumerate(members)]
-        yield _rule(Atom(nodes[0], property_, nodes[-1]), *steps)  # prp-spo2
+        yield "prp-spo2", _rule(Atom(nodes[0], property_, nodes[-1]), *steps)
 
 
-def _key(class_: Term, members: list[Term]) -> Iterator[DatalogRule]:
+def _key(class_: Term, members: list[Term]) -> Iterator[NamedRule]:
     if members and all(map(is_iri, members)):
         values = [Var(f"z{i}") for i in range(len(members))]
         body: list[BodyAtom] = [_a(_X, class_), _a(_Y, class_)]
         for member, value in zip(members, values, strict=True):
             body += [Atom(_X, member, value), Atom(_Y, member, value)]
         different = FilterAtom(Call("!", (Call("SAMETERM", (_X, _Y)),)))
-        yield _rule(Atom(_X, _SAME_AS, _Y), *body, different)  # prp-key
+        yield "prp-key", _rule(Atom(_X, _SAME_AS, _Y), *body, different)
 
 
-def _different(members: list[Term]) -> Iterator[DatalogRule]:
+def _different(members: list[Term]) -> Iterator[NamedRule]:
     for one, other in combinations(members, 2):
         if one != other and not is_literal(one):
-            yield _rule(Atom(one, clash("eq-diff2"), other), Atom(one, _SAME_AS, other))
+            yield "eq-diff2", _rule(Atom(one, clash("eq-diff2"), other), Atom(one, _SAME_AS, other))
 
 
-def _disjoint_classes(members: list[Term]) -> Iterator[DatalogRule]:
+def _disjoint_classes(members: list[Term]) -> Iterator[NamedRule]:
     for one, other in combinations(members, 2):
-        yield _rule(Atom(_X, clash("cax-adc"), _X), _a(_X, one), _a(_X, other))
+        yield "cax-adc", _rule(Atom(_X, clash("cax-adc"), _X), _a(_X, one), _a(_X, other))
 
 
-def _disjoint_properties(members: list[Term]) -> Iterator[DatalogRule]:
+def _disjoint_properties(members: list[Term]) -> Iterator[NamedRule]:
     for one, other in combinations(filter(is_iri, members), 2):
-        yield _rule(Atom(_X, clash("prp-adp"), _Y), Atom(_X, one, _Y), Atom(_X, other, _Y))
+        yield "prp-adp", _rule(Atom(_X, clash("prp-adp"), _Y), Atom(_X, one, _Y), Atom(_X, other, _Y))
 
 
-_EXPANSIONS: dict[Term, Callable[[Term, list[Term]], Iterable[DatalogRule]]] = {
+_EXPANSIONS: dict[Term, Callable[[Term, list[Term]], Iterable[NamedRule]]] = {
     owl("intersectionOf"): _intersection,
     owl("unionOf"): _union,
     owl("oneOf"): _one_of,
     owl("propertyChainAxiom"): _chain,
     owl("hasKey"): _key,
 }
-_KINDS: dict[Term, Callable[[list[Term]], Iterable[DatalogRule]]] = {
+_KINDS: dict[Term, Callable[[list[Term]], Iterable[NamedRule]]] = {
     owl("AllDifferent"): _different,
     owl("AllDisjointClasses"): _disjoint_classes,
     owl("AllDisjointProperties"): _disjoint_properties,

@@ -83,7 +83,7 @@ def instantiable(rule: DatalogRule) -> bool:
     places = _variable_places(rule)
     if not places:
         return False
-    bound = {name for atom in _schema_atoms(rule) for name in atom_variables(atom)}
+    bound = {name for atom in schema_atoms(rule) for name in atom_variables(atom)}
     grouped = {v.name for item in rule.body if isinstance(item, AggregateAtom) for v in item.group}
     return bool(places & bound) and not (bound & grouped)
 
@@ -178,7 +178,8 @@ def _variable_places(rule: DatalogRule) -> set[str]:
     return places
 
 
-def _schema_atoms(rule: DatalogRule) -> list[Atom]:
+def schema_atoms(rule: DatalogRule) -> list[Atom]:
+    """The atoms of a body that are evaluated over the schema."""
     return [item for item in rule.body if isinstance(item, Atom) and is_schema(atom_relation(item))]
 
 
@@ -188,7 +189,7 @@ def _instances(rules: Sequence[DatalogRule], schema: TripleSet) -> list[DatalogR
         if not instantiable(rule):
             found[rule] = None
             continue
-        now = _schema_atoms(rule)
+        now = schema_atoms(rule)
         for values in solutions(now, schema):
             made = instance(rule, now, values)
             if made is not None:
@@ -243,7 +244,7 @@ def _possible(atom: Atom) -> bool:
 
 def _watched(rules: Sequence[DatalogRule], instances: Sequence[DatalogRule]) -> frozenset[Relation]:
     """Schema relations that instantiation read, and those they are derived from."""
-    watched = {atom_relation(a) for r in rules if instantiable(r) for a in _schema_atoms(r)}
+    watched = {atom_relation(a) for r in rules if instantiable(r) for a in schema_atoms(r)}
     changed = True
     while changed:
         changed = False

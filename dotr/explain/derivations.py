@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 
 from dotr.datalog.clauses import Clause, Head
-from dotr.explain.proofs import Attempt, Derived, Missing, Totalled, TripleProof, Unopened
+from dotr.explain.proofs import Attempt, Derived, Missing, Origin, Totalled, TripleProof, Unopened
+from dotr.explain.sharing import Sharing, parts_of
 from dotr.expressions.evaluate import compile_condition, compile_expression
 from dotr.ir import (
     AggregateAtom,
@@ -57,7 +58,7 @@ class _Edge:
 
 class Derivations:
     """Owns the proofs of one open instant, by the clauses that ran over its store. `leaf`: why a triple is
-    stated, None where it is not.
+    stated, None where it is not; `origin`: which schema a rule stands on.
     """
 
     def __init__(
@@ -65,12 +66,15 @@ class Derivations:
         store: TripleIndex,
         clauses: Sequence[Clause],
         leaf: Callable[[Triple], TripleProof | None],
+        origin: Callable[[DatalogRule], Origin] = lambda rule: Origin(),
         budget: int = BUDGET,
     ) -> None:
         self.store = store
         self._clauses = clauses
         self._leaf = leaf
+        self._origin = origin
         self._budget = budget
+        self.sharing = Sharing()
         self._proofs: dict[Triple, TripleProof] = {}
         self._plans: dict[tuple[int, tuple[str, ...]], tuple[JoinPlan, tuple[str, ...]]] = {}
         self._heads: dict[Relation, list[tuple[int, Head]]] = {}
@@ -99,20 +103,21 @@ class Derivations:
         smallest proofs of its premises; none has the triple among its own premises. Smaller ones first.
         """
         best = self.proof(triple)
-        found = [best]
+        found = {self.sharing.number(best): best}
         for edge in self._derivations(triple):
             premises = tuple(self.proof(premise) for premise in edge.premises)
-            made = self._derived(edge, premises)
-            if made not in found and not any(_uses(premise, triple) for premise in premises):
-                found.append(made)
-        return found[:1] + sorted(found[1:], key=lambda one: (_size(one), one.triple))
+            if not any(_uses(premise, triple) for premise in premises):
+                made = self._derived(edge, premises)
+                found.setdefault(self.sharing.number(made), made)
+        others = [one for one in found.values() if one is not best]
+        return [best, *sorted(others, key=self.sharing.size)]
 
     def _prove(self, goal: Triple) -> None:
         """Knuth's algorithm over the cone below `goal`."""
         edges, leaves = self._cone(goal)
         waiting: dict[int, int] = {}
         uses: dict[Triple, list[int]] = {}
-        heap: list[tuple[int, Triple, int]] = [(1, leaf, -1) for leaf in leaves]
+        heap: list[tuple[int, Triple, int]] = [(self._size_of_leaf(leaf), leaf, -1) for leaf in leaves]
         for number, edge in enumerate(edges):
             distinct = set(edge.premises)
             waiting[number] = len(distinct)
@@ -137,6 +142,10 @@ class Derivations:
                     heappush(heap, (total, edges[use].head, use))
         if goal in cost:
             self._build(goal, edges, by)
+
+    def _size_of_leaf(self, triple: Triple) -> int:
+        found = self._leaf(triple)
+        return 1 if found is None else self.sharing.size(found)
 
     def _build(self, goal: Triple, edges: list[_Edge], by: dict[Triple, int]) -> None:
         """Make the proofs below a goal, premises first."""
@@ -200,12 +209,15 @@ class Derivations:
                 for item in clause.items
                 if isinstance(item, BodyPattern) and not is_aggregate(item.relation)
             )
-            yield _Edge(triple, clause, tuple(sorted(bindings.items())), premises)
+            schema = self._origin(clause.rule).premises
+            yield _Edge(triple, clause, tuple(sorted(bindings.items())), premises + schema)
 
     def _derived(self, edge: _Edge, premises: tuple[TripleProof, ...]) -> Derived:
         atoms = [atom for atom in edge.clause.rule.body if isinstance(atom, AggregateAtom)]
         totals = tuple(self._totalled(atom, dict(edge.bindings)) for atom in atoms)
-        return Derived(edge.head, edge.clause.rule, edge.bindings, premises, _absences(edge), totals)
+        rule = edge.clause.rule
+        name = self._origin(rule).name
+        return Derived(edge.head, rule, edge.bindings, premises, _absences(edge), totals, name)
 
     def _totalled(self, atom: AggregateAtom, given: dict[str, Term]) -> Totalled:
         """The solutions that an AGGREGATE counted, over strata that are below."""
@@ -271,14 +283,17 @@ class Derivations:
         return ()
 
 
-def _size(proof: TripleProof) -> int:
-    return 1 + sum(map(_size, proof.premises)) if isinstance(proof, Derived) else 1
-
-
 def _uses(proof: TripleProof, triple: Triple) -> bool:
-    if proof.triple == triple:
-        return True
-    return isinstance(proof, Derived) and any(_uses(premise, triple) for premise in proof.premises)
+    """Whether a triple is proved somewhere in a proof."""
+    todo, seen = [proof], {id(proof)}
+    while todo:
+        one = todo.pop()
+        if one.triple == triple:
+            return True
+        below = [part for part in parts_of(one) if id(part) not in seen]
+        seen.update(map(id, below))
+        todo += below
+    return False
 
 
 def _leaf(node: Var | Attribute | TimeOf) -> Callable[[Mapping[str, Term]], Term | None]:

@@ -16,8 +16,9 @@ from dotr.explain.matches import Explainer
 from dotr.explain.proofs import Missing, TripleProof, WhyNot
 from dotr.explain.record import Record
 from dotr.explain.solutions import Text
-from dotr.explain.text import Places, Renderer, drawn
-from dotr.explain.tree import Node
+from dotr.explain.text import Places, Renderer
+from dotr.explain.tree import Node, drawn
+from dotr.explain.verify import checker_of, refuse_wrong
 from dotr.rdf.terms import Term
 from dotr.sparql.printing import Writer
 
@@ -74,10 +75,12 @@ class Explanation:
 
 
 class Explaining:
-    """Owns the explanations of a run that goes on. `places`: where triples stand."""
+    """Owns the explanations of a run that goes on. `places`: where triples stand. `verify`: every proof of
+    an event goes through the checker, for which the record must have kept everything.
+    """
 
-    def __init__(self, record: Record, places: Places) -> None:
-        self._record, self._places = record, places
+    def __init__(self, record: Record, places: Places, verify: bool = False) -> None:
+        self._record, self._places, self._verify = record, places, verify
         self._instants = KeptInstants(record)
 
     @property
@@ -95,7 +98,9 @@ class Explaining:
         return Explanation(found, self._record.program.prefixes, self._record.clock, self._places)
 
     def event(self, name: str) -> Explanation:
-        """Why an event happened. Raises UsageError D4173 where it is not kept any more."""
+        """Why an event happened. Raises UsageError D4173 where it is not kept any more, and EngineError D4090
+        where a proof that is checked does not follow.
+        """
         event = self._record.event(name)
         if event is None:
             raise UsageError(
@@ -105,7 +110,10 @@ class Explaining:
                     hint="explain events as they come, or keep more: keep='7 d'",
                 )
             )
-        return self._told([self._explainer().event(event)])
+        found = self._explainer().event(event)
+        if self._verify:
+            refuse_wrong(checker_of(self._record, self._instants), [found], None)
+        return self._told([found])
 
     def why_not(self, rule: str, time: Time, where: Mapping[str, Term]) -> Explanation:
         """How far a rule came at an instant. Raises UsageError D4172."""

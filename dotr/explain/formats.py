@@ -14,6 +14,7 @@ from dotr.events import Clock, Fact
 from dotr.explain.held_proofs import Holding
 from dotr.explain.held_text import HeldValues
 from dotr.explain.proofs import (
+    OF_BACKGROUND,
     Blocked,
     Changed,
     Chosen,
@@ -34,12 +35,15 @@ from dotr.explain.proofs import (
     Unopened,
     WhyNot,
 )
+from dotr.explain.sharing import Sharing
 from dotr.explain.text import Places, selection_text, window_text
 from dotr.explain.tree import Node
 from dotr.ir import Node as IrNode
 from dotr.ir import Summarise, Var
 
 Plain = dict[str, Any]
+LEVELS = 100
+"""Derivations that values have inside one another: readers of JSON refuse what is much deeper."""
 
 
 class PlainProofs:
@@ -49,6 +53,9 @@ class PlainProofs:
         self._clock = clock
         self._places = places
         self._rule_text = rule_text
+        self._sharing = Sharing()
+        self._level = 0
+        self._seen: set[object] = set()
         self._held = HeldValues(clock, self._fact)
 
     def of(self, found: WhyNot | TripleProof | Missing) -> Plain:
@@ -87,7 +94,10 @@ class PlainProofs:
         return {"not_held": self._held.failures(found.not_held)} if found.not_held else {}
 
     def event(self, proof: EventProof) -> Plain:
-        """The proof of an event."""
+        """The proof of an event, the first time that it occurs."""
+        if proof.id in self._seen:
+            return {"rule": proof.rule.name, "id": proof.id, "above": True}
+        self._seen.add(proof.id)
         names = [binding.variable for binding in proof.rule.bindings]
         return {
             "rule": proof.rule.name,
@@ -118,19 +128,33 @@ class PlainProofs:
             case Lasting():
                 return self._lasting(proof)
             case Derived():
-                return {
-                    "triple": list(proof.triple),
-                    "rule": self._rule_text(proof.rule),
-                    "place": str(proof.rule.span) if proof.rule.span is not None else "",
-                    "bindings": dict(proof.bindings),
-                    "premises": [self.triple(premise) for premise in proof.premises],
-                    "absent": [list(pattern) for pattern in proof.absent],
-                    **self._totals(proof),
-                }
+                return self._derived(proof)
             case Unopened(triple=triple, reason=reason):
                 return {"triple": list(triple), "unopened": reason}
             case _:
                 assert_never(proof)
+
+    def _derived(self, proof: Derived) -> Plain:
+        """A derivation, the first time that it occurs; what is deeper than values can be is counted."""
+        number, triple = self._sharing.number(proof), list(proof.triple)
+        if number in self._seen:
+            return {"triple": triple, "above": True}
+        if self._level >= LEVELS:
+            return {"triple": triple, "below": self._sharing.size(proof) - 1}
+        self._seen.add(number)
+        self._level += 1
+        found: Plain = {
+            "triple": triple,
+            "rule": self._rule_text(proof.rule),
+            "place": str(proof.rule.span) if proof.rule.span is not None else "",
+            **({"name": proof.name} if proof.name else {}),
+            "bindings": dict(proof.bindings),
+            "premises": [self.triple(premise) for premise in proof.premises],
+            "absent": [list(pattern) for pattern in proof.absent],
+            **self._totals(proof),
+        }
+        self._level -= 1
+        return found
 
     def _totals(self, proof: Derived) -> Plain:
         """What AGGREGATE atoms counted, where there are some."""
@@ -147,8 +171,8 @@ class PlainProofs:
                 pass
             case EventProof():
                 found["event"] = self.event(proof.why)
-            case EventLeaf(id=name):
-                found["event"] = {"id": name, "kept": False}
+            case EventLeaf(id=name, kept=kept):
+                found["event"] = {"id": name, "kept": kept}
             case SolutionProof() as why:
                 found |= self._solution(why)
             case Holding() as holding:
@@ -158,6 +182,8 @@ class PlainProofs:
                 found["change"] = change.operator.value
                 if change.before is not None:
                     found |= {"before": change.before, "after": change.after}
+                if change.rules:
+                    found["other_rules"] = True
                 if change.moved:
                     found["moved"] = [self.triple(one) for one in change.moved]
             case _:
@@ -178,13 +204,14 @@ class PlainProofs:
 
     def _lasting(self, proof: Lasting) -> Plain:
         """A statement with its period."""
+        of_background = proof.place == OF_BACKGROUND
         return {
             "triple": list(proof.triple),
-            "stated": "inserted" if proof.inserted else "held",
+            "stated": "background" if of_background else "inserted" if proof.inserted else "held",
             "since": None if proof.start is None else self._clock.text(proof.start),
             "until": None if proof.until is None else self._clock.text(proof.until),
             "ends": proof.ending.value,
-            "place": proof.place,
+            "place": self._places(proof.triple, None) if of_background else proof.place,
         }
 
     def _values(self, fact: Fact, variables: Sequence[str]) -> Plain:
@@ -263,7 +290,14 @@ def mermaid(trees: Sequence[Node]) -> str:
         nonlocal count
         own, count = count, count + 1
         text = node.text if not node.right else f"{node.text}<br/>{node.right}"
-        text = text.replace('"', "#quot;").replace("<br/>", "\0").replace("<", "#lt;").replace(">", "#gt;")
+        text = (
+            text.replace("#", "#35;")
+            .replace('"', "#quot;")
+            .replace("`", "#96;")
+            .replace("<br/>", "\0")
+            .replace("<", "#lt;")
+            .replace(">", "#gt;")
+        )
         lines.append(f'  n{own}["{text}"]'.replace("\0", "<br/>"))
         if parent is not None:
             lines.append(f"  n{own} --> n{parent}")

@@ -1,21 +1,30 @@
 """Whether proofs of what holds follow: each step against the definition, computed anew.
 
 Place:   asked by checker.py with every fact of a head; knows nothing of how proofs are found.
-Method:  the literal reading is run over all facts that were stated. At the point at which a rule was read,
-         every literal must hold under the bindings that the proof names, the head be the atom at its point,
-         and what is named in support be there.
+Method:  the literal reading is run once over all facts that were stated, and asked as of any of its points.
+         At the point at which a rule was read, every literal must hold under the bindings that the proof
+         names, the head be the atom at its point, and what is named in support be there, as often as is said.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import field
 
-from dotr.events import Clock, Fact, Time
-from dotr.explain.held_proofs import HeldAtom, Holding, PlacedAtom, Supported
+from dotr.events import Clock, Fact, Time, Values
+from dotr.explain.held_proofs import (
+    HeldAtom,
+    Holding,
+    LarsStep,
+    NoneHeld,
+    PlacedAtom,
+    ProvedTotal,
+    Supported,
+)
 from dotr.explain.proofs import FactProof
-from dotr.ir import Program, RelationToStream
+from dotr.ir import FactWindow, Program, RelationToStream, Var, WindowAtom
 from dotr.late import dataclass
-from dotr.reference.lars import LiteralLars
+from dotr.reference.lars import LiteralLars, Row, unified
 
 Given = Callable[[str], Sequence[Fact]]
 """A query or a rule → all facts of it that there were."""
@@ -24,10 +33,12 @@ Given = Callable[[str], Sequence[Fact]]
 def atoms(holding: Holding) -> Iterator[HeldAtom]:
     """Every atom of a head that a proof opens."""
     todo = [] if holding.atom is None else [holding.atom]
+    seen = {id(atom) for atom in todo}
     for atom in todo:  # grows while it is read
         yield atom
         for placed in supports(atom):
-            if isinstance(placed.why, HeldAtom):
+            if isinstance(placed.why, HeldAtom) and id(placed.why) not in seen:
+                seen.add(id(placed.why))
                 todo.append(placed.why)
 
 
@@ -47,7 +58,41 @@ def facts_below(holding: Holding) -> Iterator[tuple[PlacedAtom, FactProof]]:
 
 
 class _Run(LiteralLars):
-    """The literal reading, open to questions."""
+    """The literal reading, which knows when heads put atoms at points that had passed."""
+
+    _late: dict[tuple[str, Time], dict[Values, Time]]
+
+    def _add(self, name: str, values: Values, point: Time) -> bool:
+        new = super()._add(name, values, point)
+        if new and point < self._now:
+            self._late.setdefault((name, point), {})[values] = self._now
+        return new
+
+    def as_of(self, point: Time) -> _Past:
+        """What was known when a point that it has passed was done."""
+        past = _Past.__new__(_Past)
+        past.__dict__.update(self.__dict__)
+        past._now, past._last = point, {}
+        return past
+
+
+class _Past(_Run):
+    """A look at a run, which it shares, as of one of its points; open to questions about that point."""
+
+    def _at(self, name: str, point: Time) -> set[Values]:
+        there = super()._at(name, point)
+        if (late := self._late.get((name, point))) is None:
+            return there
+        return {values for values in there if late.get(values, self._now) <= self._now}
+
+    def _last_facts(self, window: FactWindow) -> set[tuple[str, Time, Values]]:
+        whole, now = self._latest, self._now
+        self._latest = {
+            name: {key: time for key, time in known.items() if key[0] <= now} for name, known in whole.items()
+        }
+        found = super()._last_facts(window)
+        self._latest = whole
+        return found
 
     def holds(self, name: str, values: Sequence[str | None], point: Time) -> bool:
         return tuple(values) in self._at(name, point)
@@ -59,15 +104,56 @@ class _Run(LiteralLars):
             return False
         return self._placed(atom.rule, row) == (atom.name, atom.values, atom.point)
 
+    def shown(self, step: LarsStep, row: Row) -> bool:
+        """Whether a window showed what a step says: how often, how much, from when on."""
+        match step:
+            case Supported(literal=literal, points=points, start=start):
+                return (points, start) == self._support(literal, row)
+            case ProvedTotal(literal=literal, value=value, pairs=pairs, start=start):
+                window = self._window(literal.atom.name, literal.window)
+                key = {v.name: row[v.name] for v in literal.group}
+                there = [pair for _, atoms in window for pair in unified(literal.atom, atoms, key)]
+                first = window[0][0] if window else self._now
+                return (row[literal.variable.name], len(there), first) == (value, pairs, start)
+            case NoneHeld(literal=literal, start=start):
+                return start == self._beginning_of(literal)
+            case _:
+                return True
 
-@dataclass(frozen=True, slots=True)
+    def _support(self, literal: WindowAtom, row: Row) -> tuple[int, Time | None]:
+        if literal.window is None:
+            return 1, None
+        values = tuple(row[a.name] if isinstance(a, Var) else a for a in literal.atom.arguments)
+        window = self._window(literal.atom.name, literal.window)
+        count = sum(values in there for _, there in window)
+        return (1 if literal.at is not None else count), self._beginning_of(literal)
+
+    def _beginning_of(self, literal: WindowAtom) -> Time | None:
+        if literal.window is None:
+            return None
+        window = self._window(literal.atom.name, literal.window)
+        return window[0][0] if window else self._now
+
+
+@dataclass(slots=True)
 class HeldChecker:
-    """Checks proofs over one history. `first`: its first instant."""
+    """Owns one literal run over a history, which goes on as far as is asked. `first`: its first instant."""
 
     program: Program
     clock: Clock
     first: Time
     given: Given
+    _run: _Run | None = None
+    _facts: dict[Time, list[tuple[str, Time, Values]]] = field(default_factory=dict)
+    _held: dict[Time, dict[str, set[Values]]] = field(default_factory=dict)
+
+    @property
+    def _step(self) -> Time:
+        return self.program.lars.step or self.clock.unit
+
+    @property
+    def _beginning(self) -> Time:
+        return -(-self.first // self._step) * self._step
 
     def faults(self, stream: str, fact: Fact, holding: Holding) -> list[str]:
         """What does not follow; empty for a right proof."""
@@ -76,7 +162,7 @@ class HeldChecker:
         found: list[str] = []
         if holding.operator != (RelationToStream(word) if word else None):
             found.append(f"{name} is of another stream")
-        step = self.program.lars.step or self.clock.unit
+        step = self._step
         shown = time - step if word == RelationToStream.DSTREAM else time
         if holding.atom is not None and (holding.atom.name, holding.atom.values, holding.atom.point) != (
             name,
@@ -84,56 +170,63 @@ class HeldChecker:
             shown,
         ):
             found.append(f"{name} is another atom than its fact")
-        opened = list(atoms(holding))
-        asked = {atom.considered for atom in opened}
-        run, held = None, False
-        for run in self._points(step, time):
-            for atom in opened:
-                if atom.considered == run.now:
-                    found += self._atom_faults(run, atom)
-            if run.now < time:
-                held = run.now == time - step and run.holds(name, values, run.now)
-        if run is None or not asked <= set(range(-(-self.first // step) * step, time + 1, step)):
+        run = self._up_to(time)
+        for atom in atoms(holding):
+            if atom.considered > time or atom.considered not in self._held:
+                return [*found, f"{name} is read at no point of the timeline"]
+            found += self._atom_faults(run.as_of(atom.considered), atom)
+        if time not in self._held:
             return [*found, f"{name} is read at no point of the timeline"]
-        now = run.holds(name, values, time)
-        right = {"ISTREAM": now and not held, "DSTREAM": held and not now}.get(word, now)
+        right = values in self._changes(word, name, time)
         return found if right else [*found, f"{stream} has no such fact at {time}"]
 
-    def _atom_faults(self, run: _Run, atom: HeldAtom) -> Iterator[str]:
+    def _atom_faults(self, run: _Past, atom: HeldAtom) -> Iterator[str]:
         if atom.rule not in self.program.lars.rules:
             yield f"{atom.name} is given by no rule of the program"
         elif not run.follows(atom):
             yield f"{atom.name} at {atom.point} does not follow"
+        elif not all(run.shown(step, dict(atom.bindings)) for step in atom.steps):
+            yield f"{atom.name} at {atom.point}: a window shows something else"
+        if [step.literal for step in atom.steps] != list(atom.rule.body):
+            yield f"{atom.name}: its steps are not the literals of its rule"
         for step in atom.steps:
-            if step.literal not in atom.rule.body:
-                yield f"{atom.name}: a step is not a literal of its rule"
+            if isinstance(step, Supported) and not step.atoms:
+                yield f"{atom.name}: nothing supports one of its literals"
         for placed in supports(atom):
             if not run.holds(placed.name, placed.values, placed.point):
                 yield f"{placed.name} does not hold at {placed.point}"
 
-    def _points(self, step: Time, until: Time) -> Iterator[_Run]:
-        """The literal reading after each point."""
-        lars = self.program.lars
-        beginning = -(-self.first // step) * step
-        run = _Run(lars, [layer.rules for layer in lars.layers], beginning, step, self.clock)
-        facts = [(fact[0], name, fact[1]) for name in lars.reads for fact in self.given(name)]
-        for point in range(beginning, until + 1, step):
+    def _changes(self, word: str, name: str, point: Time) -> set[Values]:
+        """What a head, or a stream of its changes, has at a point that was passed."""
+        now = self._held[point].get(name, set())
+        before = self._held.get(point - self._step, {}).get(name, set())
+        return {"ISTREAM": now - before, "DSTREAM": before - now}.get(word, now)
+
+    def _up_to(self, until: Time) -> _Run:
+        """The run, which has passed every point up to a time."""
+        lars, step, run = self.program.lars, self._step, self._run
+        if run is None:
+            run = self._run = _Run(
+                lars, [layer.rules for layer in lars.layers], self._beginning, step, self.clock
+            )
+            run._late = {}
+            for name in lars.reads:
+                for time, values, _, _ in self.given(name):
+                    self._facts.setdefault(-(-time // step) * step, []).append((name, time, values))
+        for point in range(run.now + step, until + 1, step):
             run.begin(point)
-            for time, name, values in facts:
-                if point - step < time <= point:
-                    run.facts(name, [(time, values)])
+            for name, time, values in self._facts.get(point, ()):
+                run.facts(name, [(time, values)])
             for number in range(len(lars.layers)):
                 run.evaluate(number)
-            yield run
+            heads = {rule.head.atom.name for rule in lars.rules}
+            self._held[point] = {name: set(run.holding(name)) for name in heads}
             run.end()
+        return run
 
     def seen(self, stream: str, until: Time) -> Iterable[Fact]:
         """The facts of a head, or of its changes, up to a time."""
         word, _, name = stream.rpartition(" ")
-        step = self.program.lars.step or self.clock.unit
-        before: set[tuple[str | None, ...]] = set()
-        for run in self._points(step, until):
-            now = {tuple(values) for values in run.holding(name)}
-            changed = {"ISTREAM": now - before, "DSTREAM": before - now}.get(word, now)
-            yield from ((run.now, values, 0, "") for values in changed)
-            before = now
+        self._up_to(until)
+        for point in range(self._beginning, until + 1, self._step):
+            yield from ((point, values, 0, "") for values in self._changes(word, name, point))

@@ -138,6 +138,7 @@ class HeldValues:
 
     def __init__(self, clock: Clock, fact: FactValue) -> None:
         self._clock, self._fact = clock, fact
+        self._seen: set[object] = set()
 
     def holding(self, why: Holding) -> dict[str, Any]:
         """Why a head has a fact."""
@@ -161,8 +162,13 @@ class HeldValues:
         ]
 
     def _held(self, atom: HeldAtom) -> dict[str, Any]:
+        own = self._at(atom.name, atom.values, atom.point)
+        key = atom.name, atom.values, atom.point
+        if key in self._seen:
+            return {**own, "above": True}
+        self._seen.add(key)
         return {
-            **self._at(atom.name, atom.values, atom.point),
+            **own,
             "rule": lars_rule_text(atom.rule, {}),
             "place": "" if atom.rule.span is None else str(atom.rule.span),
             "read": self._clock.text(atom.considered),

@@ -158,6 +158,7 @@ class HeldExplainer:
     facts_of: FactsOf
     open_fact: OpenFact
     _runs: dict[Time, Traced | None] = field(default_factory=dict)
+    _placed_atoms: dict[object, PlacedAtom] = field(default_factory=dict)
 
     @property
     def step(self) -> Time:
@@ -216,8 +217,13 @@ class HeldExplainer:
         )
 
     def _placed(self, atom: PlacedAtom, run: Traced, depth: int) -> PlacedAtom:
-        if depth <= 0:
-            return atom
+        key = id(run), atom.name, atom.values, atom.point, depth
+        if depth > 0 and key not in self._placed_atoms:
+            self._placed_atoms[key] = self._supporting(atom, run, depth)
+        return self._placed_atoms.get(key, atom)
+
+    def _supporting(self, atom: PlacedAtom, run: Traced, depth: int) -> PlacedAtom:
+        """What supports something, opened."""
         origin = run.origins.get((atom.name, atom.values, atom.point))
         why: FactProof | HeldAtom | None
         if origin is not None:
@@ -230,12 +236,18 @@ class HeldExplainer:
         """The literal reading up to a point, from so far back that it is right for what lies `back` before
         it; None where that is too much, or before what was kept.
         """
-        first = self.record.first_instant
+        first = self._first()
         if first is None or until < self.point(first):
             return None
         if until not in self._runs or back:
             self._runs[until] = self._traced(self.point(first), until, back)
+            self._placed_atoms.clear()  # their keys are of runs that may have gone
         return self._runs[until]
+
+    def _first(self) -> Time | None:
+        """The first instant that the LARS rules of now saw."""
+        first, begun = self.record.first_instant, self.record.held_begun
+        return first if begun is None or first is None else max(first, begun)
 
     def _traced(self, first: Time, until: Time, back: Time) -> Traced | None:
         reach, _ = horizon(self.program.lars)
@@ -259,8 +271,10 @@ class HeldExplainer:
     def _given(
         self, beginning: Time, until: Time
     ) -> Mapping[Time, Mapping[str, Sequence[tuple[Time, Values]]]]:
+        begun = self._first()
+        assert begun is not None, "there is a point"
         found: dict[Time, dict[str, list[tuple[Time, Values]]]] = {}
         for name in self.program.lars.reads:
-            for time, values, _, _ in self.facts_of(name, beginning - self.step + 1, until):
+            for time, values, _, _ in self.facts_of(name, max(beginning - self.step + 1, begun), until):
                 found.setdefault(self.point(time), {}).setdefault(name, []).append((time, values))
         return found

@@ -23,17 +23,19 @@ from dotr.events import Fact, Time
 from dotr.explain.derivations import Derivations
 from dotr.explain.proofs import InBackground, InStream, Of, TripleProof
 from dotr.explain.record import Record
-from dotr.ir import Program
+from dotr.explain.schema_premises import SchemaPremises
+from dotr.ir import Entailment, Program
 from dotr.rdf.terms import Triple
 from dotr.tesla.references import Occasion, occasions_seen
 
 
 class _Base(NamedTuple):
-    """A closed store, for a program, over what it was closed."""
+    """A closed store, for a program, over what it was closed. `origins`: of its rules."""
 
     program: Program
     basic: frozenset[Triple]
     materialiser: Materialiser
+    origins: SchemaPremises
 
 
 class KeptInstants:
@@ -78,8 +80,11 @@ class KeptInstants:
                 return statements.leaf(triple, moment, known)
             return InBackground(triple) if triple in background else None
 
+        base = self._base
+        assert base is not None, "an instant is open"
+        with_schema = base.origins.leaves(leaf)
         try:
-            yield Derivations(materialiser.store, materialiser.closed.clauses.all, leaf)
+            yield Derivations(materialiser.store, materialiser.clauses.all, with_schema, base.origins.of)
         finally:
             materialiser.forget()
 
@@ -98,7 +103,11 @@ class KeptInstants:
     def _over(self, program: Program, basic: frozenset[Triple]) -> Materialiser:
         record, base = self._record, self._base
         if base is None or base.program is not program or base.basic != basic:
-            base = self._base = _Base(program, basic, self._made(program, basic))
+            made = self._made(program, basic)
+            lists = program.entailment is Entailment.OWL2RL
+            schema = made.closed.instantiated.schema
+            origins = SchemaPremises(program.datalog, basic, schema, lists)
+            base = self._base = _Base(program, basic, made, origins)
         base.materialiser.store.moment.clock = record.clock
         return base.materialiser
 

@@ -21,7 +21,6 @@ from dotr.explain.proofs import (
     Chosen,
     ConjunctProof,
     Counted,
-    Derived,
     EventLeaf,
     EventProof,
     FactProof,
@@ -35,6 +34,7 @@ from dotr.explain.proofs import (
     WhyNot,
 )
 from dotr.explain.record import KeptEvent, Record
+from dotr.explain.sharing import parts_of
 from dotr.explain.solutions import Text, alternatives, count, longest_prefix, solution
 from dotr.expressions.aggregates import summarise
 from dotr.ir import (
@@ -91,12 +91,19 @@ class Explainer:
         self._rules = [LiteralRule(rule, history.clock) for rule in history.program.rules]
         self._ticks = ticks_seen(history.program)
         self._solutions: dict[tuple[str, Fact], SolutionProof | Changed] = {}
+        self._events: dict[tuple[str, int], EventProof] = {}
         self._held = HeldExplainer(history, history.program, self._read_by_lars, self._opened_fact)
 
     # -- why
 
     def event(self, event: KeptEvent, depth: int = DEPTH) -> EventProof:
         """The proof of a composite."""
+        key = event.id, depth
+        if key not in self._events:
+            self._events[key] = self._proved(event, depth)
+        return self._events[key]
+
+    def _proved(self, event: KeptEvent, depth: int) -> EventProof:
         rule = self.history.program.rules[event.rule]
         facts = iter(event.facts)
         trigger = self._fact(rule.trigger, next(facts), depth)
@@ -136,7 +143,7 @@ class Explainer:
             return FactProof(position.name, "", (), fact, None)
         if position.chained:
             event = self.history.event(fact[3])
-            why: EventProof | EventLeaf = EventLeaf(position.stream, fact[3], fact[0])
+            why: EventProof | EventLeaf = EventLeaf(position.stream, fact[3], fact[0], event is not None)
             if event is not None and depth > 0:
                 why = self.event(event, depth - 1)
             return FactProof(position.name, position.stream, position.variables, fact, why)
@@ -166,7 +173,8 @@ class Explainer:
         moved: tuple[Lasting | InBackground, ...] = ()
         if statements is not None and not any(_moves(p, time, begins) for p in found.premises):
             moved = statements.moved(time, ended=begins)[:MOVED]
-        return Changed(standing.operator, found, before, after, moved)
+        rules = any(time == until for until, _ in self.history.programs)
+        return Changed(standing.operator, found, before, after, moved, rules)
 
     def _solution(self, select: Select, values: Values, derivations: Derivations) -> SolutionProof:
         if self._every:
@@ -179,8 +187,9 @@ class Explainer:
         """The facts of a query, or the events of a rule, that LARS rules see in a stretch."""
         program = self.history.program
         if name not in program.selects:
-            place = program.rule_index(name)
-            return [e.fact for e in self.history.events if e.rule == place and start <= e.time <= end]
+            place, before = program.rule_index(name), self.history.gone.get(name, ())
+            known = [*before, *(e.fact for e in self.history.events if e.rule == place)]
+            return [fact for fact in known if start <= fact[0] <= end]
         times = [time for time in self.history.times() if start <= time <= end]
         if name not in program.standing:
             times = [time for time in times if self._graph_came(time)]
@@ -227,7 +236,8 @@ class Explainer:
             return sorted(found, key=fact_key)
         if position.held:
             return self._held.facts(position.stream, start, end)
-        first = max(start, self.history.first_instant or start)
+        begun = self.history.first_instant
+        first = start if begun is None else max(start, begun)
         ticks = [t for d in sorted(self._ticks[index]) for t in range(-(-first // d) * d, end + 1, d)]
         return self.instants.between(index, position.stream, start, end, ticks)
 
@@ -457,16 +467,17 @@ def _bounds(rule: Rule, conjunct: Conjunct, row: Row) -> tuple[Time, Time, Fact 
 
 def _moves(proof: TripleProof, time: Time, begins: bool) -> bool:
     """Whether a statement below a proof begins, or ends, at a time."""
-    match proof:
-        case Lasting(start=start, until=until):
-            return (start if begins else until) == time
-        case InBackground(until=until):
-            return not begins and until == time
-        case Derived(premises=premises, totals=totals):
-            counted = (premise for one in totals for row in one.shown for premise in row)
-            return any(_moves(premise, time, begins) for premise in (*premises, *counted))
-        case _:
-            return False
+    todo, seen = [proof], {id(proof)}
+    while todo:
+        one = todo.pop()
+        if isinstance(one, Lasting) and (one.start if begins else one.until) == time:
+            return True
+        if isinstance(one, InBackground) and not begins and one.until == time:
+            return True
+        below = [part for part in parts_of(one) if id(part) not in seen]
+        seen.update(map(id, below))
+        todo += below
+    return False
 
 
 def _agrees(values: Iterable[tuple[str, Term | None]], where: Mapping[str, Term]) -> bool:

@@ -9,7 +9,7 @@ Method:  a proof is a tree whose leaves are stated: triples of the stream at the
 from __future__ import annotations
 
 from enum import Enum
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from dotr.events import Fact, Time
 from dotr.explain.held_proofs import Holding, LarsFailure
@@ -42,6 +42,10 @@ class InBackground:
     until: Time | None = None
 
 
+OF_BACKGROUND = "BACKGROUND"
+"""Place of a statement that came with the background of other rules."""
+
+
 class Ending(Enum):
     """How a statement ends: by time, by another value of its subject and predicate, by a deletion."""
 
@@ -71,6 +75,8 @@ class Lasting:
 class Derived:
     """`rule` gives it from the premises. `bindings` are the values of the rule's variables; `absent`: what
     NOT looked for and did not find, as patterns; `totals`: of every AGGREGATE of the body what it counted.
+    Of a rule that was instantiated over a schema, or stands for an axiom, the premises have that schema, too;
+    `name`: of such a rule in its profile, as `cax-sco`.
     """
 
     triple: Triple
@@ -79,6 +85,7 @@ class Derived:
     premises: tuple[TripleProof, ...]
     absent: tuple[tuple[Term | None, ...], ...] = ()
     totals: tuple[Totalled, ...] = ()
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +110,15 @@ class Unopened:
 TripleProof: TypeAlias = InStream | InBackground | Lasting | Derived | Unopened
 
 
+class Origin(NamedTuple):
+    """What a rule that runs is an instance of. `name`: of the rule in its profile, "" where it has none;
+    `premises`: the schema triples that it stands on.
+    """
+
+    name: str = ""
+    premises: tuple[Triple, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class SolutionProof:
     """Why a query has a solution. `premises`: the triples that its patterns matched. `absent`: patterns of
@@ -123,7 +139,7 @@ class Changed:
     """Why a stream of changes has a fact: the answers with its values, over what lasts. `solution`: of the
     query at the fact's time for ISTREAM, just before it for DSTREAM. `before`, `after`: how many there are,
     None where the query is interpreted. `moved`: where no premise begins, or ends, with the answer, the
-    statements that ended, or began, at that time.
+    statements that ended, or began, at that time. `rules`: other rules hold from that time on.
     """
 
     operator: RelationToStream
@@ -131,6 +147,7 @@ class Changed:
     before: int | None
     after: int | None
     moved: tuple[Lasting | InBackground, ...] = ()
+    rules: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,11 +210,12 @@ class EventProof:
 
 @dataclass(frozen=True, slots=True)
 class EventLeaf:
-    """A composite event that lies before what was kept: named, not opened."""
+    """A composite event that is named, not opened: it lies before what was kept, or (`kept`) too deep."""
 
     rule: str
     id: str
     time: Time
+    kept: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ from dotr.explain.proofs import (
     Unopened,
     WhyNot,
 )
+from dotr.explain.sharing import Sharing, parts_of
 from dotr.rdf.terms import Term
 
 DOTR = rdflib.Namespace("urn:dotr:explain:")
@@ -61,6 +62,8 @@ class _Writer:
         self.graph.bind("explain", DOTR)
         self._clock = clock
         self._names: dict[object, rdflib.URIRef] = {}
+        self._sharing = Sharing()
+        self._open: list[tuple[Derived, rdflib.URIRef]] = []
 
     def explanation(self, found: WhyNot | TripleProof | Missing, number: int) -> None:
         match found:
@@ -116,9 +119,23 @@ class _Writer:
         return self._names[key]
 
     def _triple(self, proof: TripleProof) -> rdflib.URIRef:
-        if proof.triple in self._names:
-            return self._names[proof.triple]
-        node = self._names[proof.triple] = DOTR[f"triple{len(self._names)}"]
+        todo = [proof]
+        while todo:
+            one = todo.pop()
+            if self._sharing.number(one) in self._names:
+                continue
+            self._statement(one)
+            todo += reversed(list(parts_of(one)))
+        for one, activity in self._open:
+            for part in parts_of(one):
+                self.graph.add((activity, PROV.used, self._names[self._sharing.number(part)]))
+        self._open.clear()
+        return self._names[self._sharing.number(proof)]
+
+    def _statement(self, proof: TripleProof) -> None:
+        """A triple as an entity, with the step that gave it."""
+        key = self._sharing.number(proof)
+        node = self._names[key] = DOTR[f"triple{len(self._names)}"]
         subject, predicate, object_ = map(self._term, proof.triple)
         self.graph.add((node, RDF.type, RDF.Statement))
         self.graph.add((node, RDF.type, PROV.Entity))
@@ -132,11 +149,8 @@ class _Writer:
         if isinstance(proof, Lasting | InBackground) and proof.until is not None:
             self.graph.add((node, PROV.invalidatedAtTime, self._term(self._clock.term(proof.until))))
         if isinstance(proof, Derived):
-            activity = self._activity(node, str(proof.rule.span or "rule"))
-            counted = [premise for one in proof.totals for row in one.shown for premise in row]
-            for premise in (*proof.premises, *counted):
-                self.graph.add((activity, PROV.used, self._triple(premise)))
-        return node
+            label = proof.name or str(proof.rule.span or "rule")
+            self._open.append((proof, self._activity(node, label)))
 
     def _activity(self, generated: rdflib.URIRef, label: str) -> rdflib.URIRef:
         node = DOTR[f"step{len(self._names)}"]

@@ -21,6 +21,7 @@ from dotr.core.parts import Part
 from dotr.core.pipeline import Pipeline
 from dotr.errors import DotrError
 from dotr.events import Clock, Fact, Message, RawMatch, Time, in_order
+from dotr.explain.proofs import OF_BACKGROUND
 from dotr.explain.statements import RunStatements
 from dotr.ir import Program, Rule
 from dotr.lars.reach import horizon
@@ -28,7 +29,7 @@ from dotr.late import dataclass
 from dotr.rdf.terms import Term, Triple
 from dotr.reference.tesla import fact_key
 from dotr.tesla.detector import Restored
-from dotr.tesla.digest import rule_digests
+from dotr.tesla.digest import rule_digests, timeline_digest
 from dotr.tesla.identity import match_hash
 from dotr.tesla.references import depths, horizons
 from dotr.tesla.silence import ENDLESS
@@ -114,6 +115,12 @@ class Record:
         self.events: list[KeptEvent] = []
         self.begun: dict[str, Time] = {}
         """Rule that a change of rules brought or changed → when: it saw nothing before."""
+        self.held_begun: Time | None = None
+        """When a change of rules changed those of .lars files: what holds began anew then."""
+        self.gone: dict[str, list[Fact]] = {}
+        """Events, as facts, of rules that a change of rules changed, by name: .lars rules may see them."""
+        self.backgrounds: dict[Time, frozenset[Triple]] = {}
+        """Time of a change of rules → the background from then on."""
         self.statements: RunStatements | None = None
         self._earliest: Time | None = None
         self.pipeline: Pipeline | None = None
@@ -223,6 +230,11 @@ class Record:
                 same[before.rule_index(rule.name)] = place
             else:
                 self.begun[rule.name] = time
+        if timeline_digest(before) != timeline_digest(program):
+            self.held_begun, self.gone = time, {}
+        for event in self.events:
+            if event.rule not in same:
+                self.gone.setdefault(before.rules[event.rule].name, []).append(event.fact)
         kept = [event for event in self.events if event.rule in same]
         self.events = [replace(event, rule=same[event.rule]) for event in kept]
 
@@ -235,7 +247,7 @@ class Record:
         for triple in known - now:
             self.statements.delete(triple, time)
         for triple in now - known:
-            self.statements.insert(triple, time, "BACKGROUND")
+            self.statements.insert(triple, time, OF_BACKGROUND)
 
     # -- what is forgotten
 
@@ -249,6 +261,8 @@ class Record:
         for kept in (self._graphs, self._left_out, self.jumps):
             kept.trim(low, pinned)
         start, end = pinned or (low, low)
+        for facts in self.gone.values():
+            facts[:] = [fact for fact in facts if fact[0] >= min(start, low)]
         if len(self.events) > 4096 and self.events[0].time < min(start, low):
             self.events = [e for e in self.events if e.time >= low or start <= e.time <= end]
         if self.statements is not None:
@@ -336,6 +350,10 @@ class RecordedPipeline(Pipeline):
     def accept_run(self, times: Sequence[Time], graphs: Sequence[Part]) -> bool:
         """Never: each is noted by itself."""
         return False
+
+    def replace(self, time: Time, program: Program, background: Collection[Triple]) -> None:
+        super().replace(time, program, background)
+        self.record.backgrounds[time] = frozenset(background)
 
     def restore(self, state: Mapping[str, Any]) -> Restored:
         restored = super().restore(state)

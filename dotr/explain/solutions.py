@@ -16,7 +16,7 @@ from typing import TypeAlias, assert_never, cast
 
 from dotr.explain.derivations import Derivations
 from dotr.explain.path_walks import nodes, walks
-from dotr.explain.proofs import Derived, SolutionProof, TripleProof
+from dotr.explain.proofs import SolutionProof
 from dotr.expressions.evaluate import compile_condition, compile_expression
 from dotr.ir import (
     Aggregate,
@@ -90,7 +90,8 @@ def alternatives(
         return SolutionProof(opaque=str(refused))
     if not found:
         return SolutionProof(opaque="its solution was not found again")
-    found.sort(key=lambda row: (sum(_size(derivations.proof(t)) for t in row.triples), row.triples))
+    size = derivations.sharing.size
+    found.sort(key=lambda row: (sum(size(derivations.proof(t)) for t in row.triples), row.triples))
     made = [
         SolutionProof(
             tuple(derivations.proof(t) for t in dict.fromkeys(row.triples)), tuple(row.absent), row.rows
@@ -180,12 +181,6 @@ def _first_patterns(node: Algebra) -> tuple[Pattern, ...]:
             return _first_patterns(inner)
         case _:
             assert_never(node)
-
-
-def _size(proof: TripleProof) -> int:
-    if isinstance(proof, Derived):
-        return 1 + sum(_size(premise) for premise in proof.premises)
-    return 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -416,7 +411,9 @@ class _Evaluator:
                     env[name] = value
             if all(row.env.get(name, term) == term for name, term in env.items()):
                 triples = tuple(t for r in rows[:10] for t in r.triples)
-                yield SolutionRow({**row.env, **env}, (*row.triples, *triples), row.absent, len(rows))
+                absent = dict.fromkeys(text for r in rows[:10] for text in r.absent)
+                all_triples = (*row.triples, *triples)
+                yield SolutionRow({**row.env, **env}, all_triples, (*row.absent, *absent), len(rows))
 
     def _removed(self, right: Algebra, row: SolutionRow) -> bool:
         """Whether MINUS takes a solution away: one that is compatible and shares a variable."""

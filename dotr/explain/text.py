@@ -8,13 +8,14 @@ Method:  every proof becomes lines with children; a sub-proof that was printed i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import TypeAlias, assert_never
 
+from dotr.datalog.owl_lists import LIST_PREDICATES
 from dotr.events import Clock, Fact, Time
 from dotr.explain.held_proofs import Holding
 from dotr.explain.held_text import HeldRenderer
 from dotr.explain.proofs import (
+    OF_BACKGROUND,
     Blocked,
     Changed,
     Chosen,
@@ -37,6 +38,7 @@ from dotr.explain.proofs import (
     Unopened,
     WhyNot,
 )
+from dotr.explain.sharing import Sharing
 from dotr.explain.tree import Node
 from dotr.ir import (
     Absent,
@@ -52,10 +54,13 @@ from dotr.ir import (
 )
 from dotr.lang.grammar.durations import duration_text
 from dotr.lang.printer import datalog_rule_text
-from dotr.rdf.terms import RDF_TYPE, XSD, Triple
+from dotr.rdf.terms import OWL, RDF, RDF_TYPE, RDFS, XSD, Term, Triple
 from dotr.sparql.printing import Writer
 
-WIDTH = 100
+LEVELS = 24
+"""Derivations that are drawn below one another, unless more are asked for."""
+USUAL: Mapping[str, str] = {"xsd": XSD, "rdf": RDF, "rdfs": RDFS, "owl": OWL}
+"""Prefixes that a program need not declare to see its schema in short."""
 Places: TypeAlias = Callable[[Triple, Time | None], str]
 """(triple, its instant, None for the background) → where it stands, or ""."""
 
@@ -69,17 +74,20 @@ class Renderer:
         clock: Clock,
         places: Places = lambda triple, time: "",
         background: str = "background",
+        levels: int = LEVELS,
     ) -> None:
         self._background = background
         self._prefixes = prefixes
-        self._writer = Writer({"xsd": XSD, **prefixes})
+        self._writer = Writer({**USUAL, **prefixes})
         self._clock = clock
         self._places = places
         self._seen: set[object] = set()
+        self._sharing = Sharing()
+        self._level, self._levels = 0, levels
         self._held = HeldRenderer(self._writer_prefixes(), clock, self._fact)
 
     def _writer_prefixes(self) -> dict[str, str]:
-        return {"xsd": XSD, **self._prefixes}
+        return {**USUAL, **self._prefixes}
 
     def node(self, found: WhyNot | TripleProof | Missing) -> Node:
         """An explanation as a tree of lines."""
@@ -90,7 +98,7 @@ class Renderer:
                 node = Node(f"{self._shown(triple)} does not hold")
                 for attempt in attempts:
                     rule = Node(self.rule_text(attempt.rule), right=str(attempt.rule.span or ""))
-                    lacks = " ".join(map(self._writer.node, attempt.lacks))
+                    lacks = " ".join("a" if n == RDF_TYPE else self._writer.node(n) for n in attempt.lacks)
                     rule.children.append(Node(f"lacks {lacks or 'what a FILTER, a BIND or a NOT wants'}"))
                     node.children.append(rule)
                 if not attempts:
@@ -136,8 +144,9 @@ class Renderer:
                 pass
             case EventProof():
                 node.children.append(self.event_node(proof.why))
-            case EventLeaf(rule=rule, id=name, time=time):
-                node.children.append(Node(f"{rule}  {name}  @ {self._clock.text(time)}", right="not kept"))
+            case EventLeaf(rule=rule, id=name, time=time, kept=kept):
+                right = f"dotr explain … --event {name}" if kept else "not kept"
+                node.children.append(Node(f"{rule}  {name}  @ {self._clock.text(time)}", right=right))
             case SolutionProof():
                 node.children += self._solution(proof.why)
             case Changed():
@@ -154,6 +163,8 @@ class Renderer:
         if why.before is not None and why.after is not None:
             told.right = f"{_counted(why.before, 'such answer')} before, {why.after} from then on"
         told.children += self._solution(why.solution)
+        if why.rules:
+            told.children.append(Node("other rules hold from then on"))
         for proof in why.moved:
             word = "ended" if begins else "begun"
             right = self.lasting(proof) if isinstance(proof, Lasting) else self._deleted(proof)
@@ -167,7 +178,11 @@ class Renderer:
 
     def lasting(self, proof: Lasting) -> str:
         """Since when a statement holds, until when, and why: `moves.jsonl:2   held since 60 until 660`."""
-        return "   ".join(filter(None, (proof.place, period_text(proof, self._clock))))
+        period = period_text(proof, self._clock)
+        if proof.place == OF_BACKGROUND:
+            where = f"{self._background}  {self._places(proof.triple, None)}".rstrip()
+            return f"{where}   {period.removeprefix('inserted ')}"
+        return "   ".join(filter(None, (proof.place, period)))
 
     def _solution(self, why: SolutionProof) -> Iterator[Node]:
         if why.opaque:
@@ -254,10 +269,11 @@ class Renderer:
     def triple_node(self, proof: TripleProof) -> Node:
         """A triple with everything below it."""
         node = Node(self._shown(proof.triple))
-        if proof.triple in self._seen:
+        number = self._sharing.number(proof)
+        if number in self._seen:
             node.right = "(above)"
             return node
-        self._seen.add(proof.triple)
+        self._seen.add(number)
         match proof:
             case InStream(triple=triple, time=time):
                 node.right = self._places(triple, time) or f"stream @ {self._clock.text(time)}"
@@ -267,20 +283,42 @@ class Renderer:
                     node.right += f"   until {self._clock.text(until)}: deleted"
             case Lasting():
                 node.right = self.lasting(proof)
+            case Derived() if self._level >= self._levels:
+                node.right = f"… {_counted(self._sharing.size(proof) - 1, 'step')} below, not shown"
             case Derived(rule=rule, premises=premises, absent=absent, totals=totals):
-                place = str(rule.span).rsplit(":", 1)[0] if rule.span is not None else "rule"
-                node.right = f"{place}   {self.rule_text(rule)}"
-                node.children += [self.triple_node(premise) for premise in premises]
+                self._level += 1
+                node.right = f"{rule_place(proof)}   {self.rule_text(rule)}"
+                node.children += self._premises(premises)
                 for pattern in absent:
                     terms = ["?" if term is None else self._writer.term(term) for term in pattern]
                     text = " ".join([terms[0], "a" if pattern[1] == RDF_TYPE else terms[1], terms[2]])
                     node.children.append(Node(f"NOT {text}", right="no such triple"))
                 node.children += map(self._totalled, totals)
+                self._level -= 1
             case Unopened(reason=reason):
                 node.right = reason
             case _:
                 assert_never(proof)
         return node
+
+    def _premises(self, premises: Sequence[TripleProof]) -> Iterator[Node]:
+        """Premises; the cells of an axiom's list are written as a list, not one by one."""
+        cells = {(p.triple[0], p.triple[1]): p.triple[2] for p in premises if p.triple[1] in LIST_PREDICATES}
+        for premise in premises:
+            subject, predicate, object_ = premise.triple
+            if predicate in LIST_PREDICATES:
+                continue
+            node = self.triple_node(premise)
+            if (object_, LIST_PREDICATES[0]) in cells:
+                members = " ".join(self._members(object_, cells))
+                node.text = f"{self._writer.term(subject)} {self._writer.term(predicate)} ({members})"
+            yield node
+
+    def _members(self, cell: Term, cells: Mapping[tuple[Term, Term], Term]) -> Iterator[str]:
+        first, rest = LIST_PREDICATES
+        while (cell, first) in cells:
+            yield self._writer.term(cells[cell, first])
+            cell = cells[cell, rest]
 
     def _totalled(self, proof: Totalled) -> Node:
         """What an AGGREGATE counted: of one atom its triples, of several a line for each solution."""
@@ -294,7 +332,7 @@ class Renderer:
 
     def rule_text(self, rule: DatalogRule) -> str:
         """A rule in one line, with the program's prefixes."""
-        return datalog_rule_text(rule, self._prefixes)
+        return datalog_rule_text(rule, self._writer_prefixes())
 
     def _shown(self, triple: Triple) -> str:
         subject, predicate, object_ = map(self._writer.term, triple)
@@ -375,6 +413,13 @@ class Renderer:
         return node
 
 
+def rule_place(proof: Derived) -> str:
+    """Where its rule stands, or the name that its rule has in OWL's profile."""
+    if proof.name:
+        return f"OWL 2 RL {proof.name}"
+    return str(proof.rule.span).rsplit(":", 1)[0] if proof.rule.span is not None else "rule"
+
+
 def period_text(proof: Lasting, clock: Clock) -> str:
     """`held since 60 until another value, at most until 660`."""
     since = "before what was kept" if proof.start is None else clock.text(proof.start)
@@ -437,41 +482,3 @@ def window_text(conjunct: Conjunct) -> str:
 
 def _counted(number: int, one: str) -> str:
     return f"{number:,} {one}{'' if number == 1 else 's'}"
-
-
-def pruned(node: Node, depth: int) -> Node:
-    """A tree without what lies deeper than `depth` levels below its root."""
-    if not node.children or depth > 0:
-        return replace(node, children=[pruned(child, depth - 1) for child in node.children])
-    return replace(node, children=[], right="; ".join(filter(None, (node.right, "…"))))
-
-
-def drawn(node: Node, width: int = WIDTH) -> str:
-    """A tree as text, each line with its end."""
-    return "".join(f"{line}\n" for line in _lines(node, "", "", width))
-
-
-def _lines(node: Node, first: str, rest: str, width: int) -> Iterator[str]:
-    text = first + node.text
-    right = len(text) + 3 + len(node.right) <= width
-    bar = "│" if node.children else " "
-    yield from _wrapped(f"{text}   {node.right}" if right and node.right else text, f"{rest}{bar}    ", width)
-    if node.right and not right:
-        margin = f"{rest}{bar}       "
-        yield from _wrapped(margin + node.right, f"{margin}  ", width)
-    for place, child in enumerate(node.children):
-        last = place == len(node.children) - 1
-        yield from _lines(child, rest + ("└─ " if last else "├─ "), rest + ("   " if last else "│  "), width)
-
-
-def _wrapped(line: str, margin: str, width: int) -> Iterator[str]:
-    """A line broken between words; what is longer than a line stands by itself."""
-    while len(line) > width:
-        cut = line.rfind(" ", len(margin) + 1, width + 1)
-        if cut < 0:
-            cut = line.find(" ", width)
-        if cut < 0:
-            break
-        yield line[:cut].rstrip()
-        line = margin + line[cut + 1 :].lstrip()
-    yield line

@@ -96,6 +96,12 @@ def _spelled(term: Term) -> re.Pattern[str]:
     return re.compile(rf"<{re.escape(iri)}>|<[^>\s]*{re.escape(local)}>|[\w.-]*:{re.escape(local)}(?![\w-])")
 
 
+def _alike(triple: Triple, other: Triple) -> bool:
+    """Whether both are the same but for the names of blank nodes."""
+    pairs = zip(triple, other, strict=True)
+    return all(one == two or (one[0] == "_" and two[0] == "_") for one, two in pairs)
+
+
 def places_of(record: Record, background: Sequence[str]) -> Places:
     """Where triples of a run's record stand, looked up when it is asked for; `background`: its files."""
 
@@ -106,6 +112,7 @@ def places_of(record: Record, background: Sequence[str]) -> Places:
         for graph in graphs:
             if graph.place and (triple in graph.triples or len(graphs) == 1):
                 return place_in(triple, graph.place)
-        return ""
+        alike = [graph for graph in graphs if any(_alike(triple, other) for other in graph.triples)]
+        return place_in(triple, alike[0].place) if len(alike) == 1 else ""
 
     return place

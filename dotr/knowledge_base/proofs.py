@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from dotr.events import Clock
 from dotr.explain.formats import PlainProofs
 from dotr.explain.proofs import Missing, TripleProof
-from dotr.explain.text import Renderer, drawn
+from dotr.explain.text import Renderer
+from dotr.explain.tree import drawn
 from dotr.rdf.terms import Triple
 
 if TYPE_CHECKING:

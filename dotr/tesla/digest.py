@@ -44,6 +44,20 @@ def rule_digests(program: Program) -> tuple[str, ...]:
     return tuple(_hash("\n".join(sorted(own[i] for i in rules))) for rules in _own_twice(program))
 
 
+def timeline_digest(program: Program) -> str:
+    """What the state of a timeline belongs to: all LARS rules, and what rules read of it."""
+    lars = program.lars
+    changes: dict[str, None] = {}
+    bare: dict[str, None] = {}
+    for rule in program.rules:
+        for position in rule.positions:
+            if position.held:
+                word, _, name = position.stream.rpartition(" ")
+                (changes if word else bare)[name] = None
+    selects = [repr(program.selects.get(name)) for name in lars.reads]
+    return _hash(repr((lars.rules, lars.step, lars.layers, (list(changes), list(bare)), selects)))
+
+
 def _own_twice(program: Program) -> Iterable[list[int]]:
     """Per rule the indices it depends on; the rule itself twice, which tells members of a cycle apart."""
     for index, rules in enumerate(reachable(program)):

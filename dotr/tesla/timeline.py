@@ -14,7 +14,6 @@ Method:  language.md, "A .lars file". Facts wait for the first point that is not
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from hashlib import blake2b
 from typing import Any, Protocol, TypeAlias
 
 from dotr.budget import UNLIMITED
@@ -23,6 +22,7 @@ from dotr.events import Clock, Fact, Time, Values
 from dotr.ir import Every, LarsProgram, Program, RelationToStream
 from dotr.late import dataclass
 from dotr.tesla.conditions import tells_time
+from dotr.tesla.digest import timeline_digest
 from dotr.tesla.references import depths
 from dotr.tesla.stretches import Stretch
 
@@ -301,12 +301,8 @@ class Timeline:
     # -- state
 
     def digest(self) -> str:
-        """What the state belongs to: all LARS rules, their timeline, and what rules read of it."""
-        lars = self.program.lars
-        used = (list(self._changes), list(self._bare))
-        selects = [repr(self.program.selects.get(name)) for name in self._reads]
-        text = repr((lars.rules, lars.step, lars.layers, used, selects))
-        return blake2b(text.encode(), digest_size=16).hexdigest()
+        """What the state belongs to."""
+        return timeline_digest(self.program)
 
     def snapshot(self) -> dict[str, Any]:
         """Everything that the future depends on, as a value that JSON can hold; between instants."""

@@ -16,7 +16,8 @@ from dotr.explain.matches import Explainer
 from dotr.explain.proofs import Missing, TripleProof, WhyNot
 from dotr.explain.record import Graph, KeptEvent
 from dotr.explain.solutions import Text
-from dotr.explain.text import Renderer, drawn, pruned
+from dotr.explain.text import Renderer
+from dotr.explain.tree import drawn, pruned
 from dotr.rdf.terms import Triple
 from dotr.sparql.printing import Writer
 from dotr.testing.case_runs import Bench, CaseOutcome, Failure, Given, Wanted

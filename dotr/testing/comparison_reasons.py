@@ -13,7 +13,8 @@ from dotr.explain.matches import Explainer
 from dotr.explain.proofs import WhyNot
 from dotr.explain.record import KeptEvent
 from dotr.explain.solutions import Text
-from dotr.explain.text import Renderer, drawn, pruned
+from dotr.explain.text import Renderer
+from dotr.explain.tree import drawn, pruned
 from dotr.io.files.sources import SourceOptions, Sources
 from dotr.sparql.printing import Writer
 from dotr.testing.comparing import Difference, RunComparison, Version

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
-from dotr.core.parts import labelled
-from dotr.events import Fact
+from dotr.events import Clock
+from dotr.explain import verify
 from dotr.explain.checker import Checker
 from dotr.explain.history import History
 from dotr.explain.matches import Explainer
-from dotr.explain.record import Graph, KeptEvent
+from dotr.explain.proofs import EventProof
+from dotr.explain.record import Graph
 from dotr.explain.solutions import Text
 from dotr.io.files.background import read_background
 from dotr.io.files.rule_texts import RuleTexts
 from dotr.io.files.sources import SourceOptions, Sources
 from dotr.lang import load_program
-from dotr.rdf.terms import Triple
-from dotr.reference.lasting import LiteralStatements
 from dotr.sparql.printing import Writer
 
 
@@ -27,12 +27,17 @@ def history_of(
     options: SourceOptions | None = None,
     lateness: int = 0,
     advance: int | None = None,
+    then: Sequence[tuple[int, Path]] = (),
 ) -> History:
-    """A run in which nothing is forgotten."""
+    """A run in which nothing is forgotten. `then`: from which time on which other rules hold."""
     program = load_program([str(rules)], RuleTexts())
     history = History(program, read_background(program.background), lateness=lateness, until=advance)
-    history.reach = 2**62
+    history.reach = verify.EVERYTHING
     reader = Sources([str(source) for source in sources], options or SourceOptions())
+    for time, other in then:
+        changed = load_program([str(other)], RuleTexts())
+        clock = Clock(unit=reader.options.unit)
+        history.replace(time, clock, changed, read_background(changed.background))
     history.run((Graph(g.time, g.triples, g.place) for g in reader), lambda: reader.clock)
     return history
 
@@ -43,42 +48,37 @@ def explainer_of(history: History) -> Explainer:
 
 
 def checker_of(history: History, explainer: Explainer) -> Checker:
-    program = history.program
-    composites = {
-        rule.name: [event.fact for event in history.events if event.rule == index]
-        for index, rule in enumerate(program.rules)
-    }
-    consumed = {
-        (rule.name, name): _consumed(
-            history.events, index, [c.position.name for c in rule.chosen].index(name) + 1
-        )
-        for index, rule in enumerate(program.rules)
-        for name in rule.consuming
-    }
-    if history.statements is not None:
-        return _over_what_lasts(history, composites, consumed)
-    stated = {time: explainer.instants.triples(time) for time in history.times()}
-    return Checker(program, history.background, stated, history.clock, composites, consumed)
+    return verify.checker_of(history, explainer.instants)
 
 
-def _over_what_lasts(
-    history: History,
-    composites: dict[str, list[Fact]],
-    consumed: dict[tuple[str, str], list[tuple[Fact, Fact]]],
-) -> Checker:
-    """With every statement that was ever made, and the graphs, from the messages alone."""
-    program = history.program
-    stated: dict[int, list[Triple]] = {}
-    statements = LiteralStatements.of(history.background)
-    for time in history.times():
-        messages = labelled([graph.part for graph in history.graphs(time)], time)
-        statements, _ = statements.after(time, messages, program.holds)
-        if any(message.graph is not None for message in messages):
-            stated[time] = [triple for message in messages for triple in message.graph or ()]
-    return Checker(
-        program, history.background, stated, history.clock, composites, consumed, statements=statements
-    )
+class Checked(NamedTuple):
+    """The events of a run, each as it was explained, and what does not follow."""
+
+    proofs: list[EventProof]
+    faults: list[str]
 
 
-def _consumed(events: Sequence[KeptEvent], rule: int, place: int) -> list[tuple[Fact, Fact]]:
-    return [(event.facts[0], event.facts[place]) for event in events if event.rule == rule]
+def faults_over_changes(
+    rules: Path,
+    sources: Sequence[Path],
+    then: Sequence[tuple[int, Path]] = (),
+    *,
+    source: SourceOptions | None = None,
+    lateness: int = 0,
+    advance: int | None = None,
+) -> Checked:
+    """Every event, explained by the rules of its time as `dotr explain` does, and checked."""
+    found = Checked([], [])
+    since = -(2**62)
+    for until in [*(time for time, _ in then), None]:
+        ends = [time for time in (advance, None if until is None else until - 1) if time is not None]
+        history = history_of(rules, sources, source, lateness, min(ends, default=None), then)
+        explainer = explainer_of(history)
+        checker = checker_of(history, explainer)
+        for event in history.events:
+            if since <= event.time:
+                found.proofs.append(explainer.event(event))
+                checker.event(found.proofs[-1])
+        found.faults.extend(checker.found)
+        since = until if until is not None else since
+    return found

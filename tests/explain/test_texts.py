@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dotr.explain.text import Renderer, drawn
+from dotr.explain.text import Renderer
+from dotr.explain.tree import drawn
 from dotr.io.files.sources import SourceOptions
 from dotr.io.timestamps import UNITS
 from tests.explain.proving import explainer_of, history_of

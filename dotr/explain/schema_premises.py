@@ -1,0 +1,121 @@
+"""Which schema a rule stands on, and its name in an ontology profile: what was instantiated away of it.
+
+Place:   asked by derivations.py of every rule of a derivation; a proof has these triples as premises, too.
+Method:  rules with variable predicates or classes were instantiated over the schema (datalog/schema.py), and
+         OWL's axioms over lists written out as rules (datalog/owl_lists.py). Both are done again here,
+         remembering over which triples; of several, those that are stated.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Sequence
+
+from dotr.datalog.materialiser import Materialiser
+from dotr.datalog.owl_lists import is_list_triple, list_axioms, list_rules
+from dotr.datalog.schema import instance, instantiable, schema_atoms, schema_triples, solutions
+from dotr.datalog.triple_set import TripleSet
+from dotr.explain.derivations import Derivations
+from dotr.explain.proofs import Origin, TripleProof
+from dotr.ir import Atom, DatalogRule, Var
+from dotr.rdf.terms import Term, Triple
+
+PROFILES = "dotr:rules/"
+"""How the names of shipped rule files begin."""
+
+
+class SchemaPremises:
+    """Owns the origins of the rules that run over one background. `rules`: as written; `lists`: whether
+    axioms over lists are rules; `schema`: all schema triples that rules were instantiated over.
+    """
+
+    def __init__(
+        self,
+        rules: Sequence[DatalogRule],
+        background: Collection[Triple],
+        schema: Collection[Triple],
+        lists: bool,
+    ) -> None:
+        self._rules, self._background, self._lists = rules, background, lists
+        self._schema = schema
+        self._written = set(rules)
+        self._origins: dict[tuple[object, Atom], Origin] | None = None
+        self._closed: Materialiser | None = None
+
+    def of(self, rule: DatalogRule) -> Origin:
+        """The origin of a rule as it runs."""
+        if rule in self._written:
+            return Origin(profile_name(rule))
+        if self._origins is None:
+            self._origins = self._found()
+        found = (self._origins.get((rule.body, head)) for head in rule.heads)
+        return next((one for one in found if one is not None), Origin(profile_name(rule)))
+
+    def leaves(self, leaf: Callable[[Triple], TripleProof | None]) -> Callable[[Triple], TripleProof | None]:
+        """Why a triple is stated, or is schema that rules were instantiated over, which nothing keeps at an
+        instant.
+        """
+        made: list[Derivations] = []
+
+        def found(triple: Triple) -> TripleProof | None:
+            stated = leaf(triple)
+            if stated is not None or triple not in self._schema:
+                return stated
+            if not made:
+                store = self._over_schema()
+                made.append(Derivations(store.store, store.clauses.all, leaf, self.of))
+            return made[0].proof(triple)
+
+        return found
+
+    def _over_schema(self) -> Materialiser:
+        """The schema closed alone."""
+        if self._closed is None:
+            lists = list_rules(self._background) if self._lists else ()
+            schema = set(schema_triples(self._background))
+            schema.update(filter(is_list_triple, self._background))
+            self._closed = Materialiser((*self._rules, *lists), sorted(schema))
+        return self._closed
+
+    def _found(self) -> dict[tuple[object, Atom], Origin]:
+        found: dict[tuple[object, Atom], Origin] = {}
+        if self._lists:
+            for axiom in list_axioms(self._background):
+                for name, rule in axiom.rules:
+                    _keep(found, rule, Origin(name, axiom.stated))
+        stated = set(schema_triples(self._background))
+        first = sorted(stated & set(self._schema))
+        known = TripleSet([*first, *sorted(set(self._schema) - stated)])
+        for rule in self._rules:
+            if not instantiable(rule):
+                continue
+            atoms, name = schema_atoms(rule), profile_name(rule)
+            ranked: list[tuple[int, DatalogRule, tuple[Triple, ...]]] = []
+            for values in solutions(atoms, known):
+                made = instance(rule, atoms, values)
+                if made is not None:
+                    premises = tuple(_ground(atom, values) for atom in atoms)
+                    ranked.append((sum(p not in stated for p in premises), made, premises))
+            for _, made, premises in sorted(ranked, key=lambda one: one[0]):
+                _keep(found, made, Origin(name, premises))
+        return found
+
+
+def profile_name(rule: DatalogRule) -> str:
+    """`cax-sco`, of a rule of a shipped profile that has a name there."""
+    if rule.span is None or not rule.span.source.name.startswith(PROFILES):
+        return ""
+    source = rule.span.source
+    line = source.line(source.position(rule.span.end)[0])
+    found = re.search(r"#\s*([a-z]+-\w+)\s*$", line)
+    return found[1] if found else ""
+
+
+def _keep(found: dict[tuple[object, Atom], Origin], rule: DatalogRule, origin: Origin) -> None:
+    for head in rule.heads:
+        found.setdefault((rule.body, head), origin)
+
+
+def _ground(atom: Atom, values: dict[str, Term]) -> Triple:
+    terms = [values[n.name] if isinstance(n, Var) else n for n in (atom.subject, atom.predicate, atom.object)]
+    return terms[0], terms[1], terms[2]

@@ -1,0 +1,95 @@
+"""A checker over everything that was kept of a run: for tests and `--verify`.
+
+Place:   over record.py and checker.py; what a proof claims is compared with what the messages say.
+Method:  of the run only the messages are taken, the events that it emitted (which are given, as language.md
+         has it: composites are named by what they matched) and the changes of rules. What holds is found by
+         the literal readings. Nothing may have been forgotten: `EVERYTHING` is the reach of such a record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from dotr.core.parts import labelled
+from dotr.errors import Diagnostic, EngineError
+from dotr.events import Fact, Message, Time
+from dotr.explain.checker import Checker
+from dotr.explain.instants import KeptInstants
+from dotr.explain.literal_history import LiteralHistory
+from dotr.explain.proofs import EventProof, Missing, TripleProof, WhyNot
+from dotr.explain.record import KeptEvent, Record
+from dotr.ir import Program
+from dotr.rdf.terms import Triple
+from dotr.reference.lasting import LiteralStatements
+
+EVERYTHING: Final[Time] = 2**62
+"""So far back that nothing is forgotten, in µs."""
+
+
+def checker_of(record: Record, instants: KeptInstants) -> Checker:
+    """A checker of the proofs of a record's program, which forgot nothing."""
+    program = record.program
+    composites = {
+        rule.name: [event.fact for event in record.events if event.rule == index]
+        for index, rule in enumerate(program.rules)
+    }
+    for name, facts in record.gone.items():
+        composites[name] = [*facts, *composites.get(name, ())]
+    consumed = {
+        (rule.name, name): _consumed(
+            record.events, index, [c.position.name for c in rule.chosen].index(name) + 1
+        )
+        for index, rule in enumerate(program.rules)
+        for name in rule.consuming
+    }
+    return Checker(_history(record, instants), composites, consumed)
+
+
+def refuse_wrong(
+    checker: Checker, found: Sequence[WhyNot | TripleProof | Missing], time: Time | None
+) -> None:
+    """Raise EngineError D4090 for a proof that does not follow. `time`: of proofs of triples."""
+    for one in found:
+        if isinstance(one, EventProof):
+            checker.event(one)
+        elif time is not None and isinstance(one, TripleProof):
+            checker.triple(one, time)
+    if checker.found:
+        raise EngineError(
+            Diagnostic(
+                "D4090",
+                "a proof does not follow, literally",
+                notes=tuple(checker.found[:5]),
+                hint="this is a bug of dotr: please report rules and input",
+            )
+        )
+
+
+def _history(record: Record, instants: KeptInstants) -> LiteralHistory:
+    program, clock = record.program, record.clock
+    if record.statements is None:
+        stated = {time: instants.triples(time) for time in record.times()}
+        return LiteralHistory(program, record.background, stated, clock)
+    over: dict[Time, list[Triple]] = {}
+    statements = LiteralStatements.of(record.background)
+    background = record.background
+    changes = [time for time, _ in record.programs]
+    for time in sorted({*record.times(), *changes}):
+        messages = labelled([graph.part for graph in record.graphs(time)], time)
+        new = record.backgrounds.get(time, background) if time in changes else background
+        holds = record.program_at(time).holds
+        statements, _ = statements.after(time, messages, holds, background - new, new - background)
+        background = new
+        if any(message.graph is not None for message in messages):
+            over[time] = _graphs(messages)
+    past: list[tuple[Time, Program]] = record.programs
+    return LiteralHistory(program, record.background, over, clock, statements, past)
+
+
+def _graphs(messages: Sequence[Message]) -> list[Triple]:
+    return [triple for message in messages for triple in message.graph or ()]
+
+
+def _consumed(events: Sequence[KeptEvent], rule: int, place: int) -> list[tuple[Fact, Fact]]:
+    return [(event.facts[0], event.facts[place]) for event in events if event.rule == rule]
