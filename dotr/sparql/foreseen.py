@@ -23,11 +23,8 @@ from dotr.errors import Diagnostic, ProgramError
 from dotr.events import Values as Row
 from dotr.ir import Minus, OptionalGroup, Select, SubSelect, TriplePattern, Union, Values, Var
 from dotr.ir.queries import Alternative, Inverse, NegatedSet, Path, Repeat, Sequence
-from dotr.joins.store import TripleIndex
-from dotr.rdf.background import Background
 from dotr.rdf.terms import Term, to_oxigraph
 from dotr.sparql.full import FullQuery, widened
-from dotr.sparql.interpreter import InterpretedQuery
 
 PATHS = (Inverse, Sequence, Alternative, Repeat, NegatedSet)
 LARGEST = 2 * BUDGET
@@ -58,6 +55,11 @@ class ForeseenQuery:
         return bool(self._interpreted(store, now))
 
     def _interpreted(self, store: ox.Store, now: Term) -> list[Row]:
+        # literal readings stand on no engine: this one is loaded only where they cannot be asked
+        from dotr.joins.store import TripleIndex  # noqa: PLC0415
+        from dotr.rdf.background import Background  # noqa: PLC0415
+        from dotr.sparql.interpreter import InterpretedQuery  # noqa: PLC0415
+
         index = TripleIndex(Background([_terms(quad) for quad in store]))
         index.moment.now = now
         try:
