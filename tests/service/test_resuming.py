@@ -14,7 +14,7 @@ import pytest
 from dotr.datalog import materialiser
 from dotr.errors import EngineError
 from dotr.service.deployment_directory import commit_proposal, deployed_program, propose, undeploy
-from dotr.service.journal import Journal
+from dotr.service.journal import DATABASE, Journal
 from dotr.service.resuming import Added, closed_key, resumed
 from tests.service.deployments import FailingDisk, deploy, feed, stream
 
@@ -256,3 +256,22 @@ def test_a_deployment_of_the_first_format_is_looked_at_as_it_is_and_fed_as_a_new
             assert len(deployed_program(journal.deployed()).rules) == 3
     assert texts[0] == texts[1]
     assert len(texts[0]) > 1000
+
+
+def test_a_deployment_that_cannot_be_opened_is_not_left_locked(tmp_path: Path) -> None:
+    (tmp_path / DATABASE).mkdir()
+    told = []
+    for _ in range(2):
+        with pytest.raises(EngineError) as caught:
+            Journal(str(tmp_path))
+        told.append(caught)  # with its frames, which hold the journal
+    assert [caught.value.diagnostics[0].code for caught in told] == ["D4201", "D4201"]
+
+
+def test_nothing_is_kept_until_it_is_asked_for(state: str) -> None:
+    with Journal(state) as journal:
+        assert journal.keeps() == 0
+        journal.keep(30_000_000)
+        assert journal.keeps() == 30_000_000
+        journal.keep(0)
+        assert journal.keeps() == 0

@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dotr.events import Fact, Match
+from dotr.ir import Expression, Rule
 from dotr.reference.tesla import LiteralDetector
 from dotr.tesla.detector import TeslaDetector
-from tests.tesla.building import CLOCK
+from tests.tesla.building import CLOCK, A, at, call, each, equal, facts, program, rule, within
 from tests.tesla.worlds import World, families, worlds
 
 DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
@@ -58,6 +59,24 @@ def _run(world: World, budget: int, *, shared: bool, cuts: bool) -> tuple[list[M
         last_time = instant.time
     assert detector.dropped == oracle.dropped
     return found, sorted(left_out, key=lambda one: (one[1][0], one[0], repr(one[1])))
+
+
+def test_what_an_instant_leaves_out_is_told_from_its_first_rule_on() -> None:
+    def above(limit: int) -> Expression:
+        return call(">", "A.v", limit)
+
+    def pairs(name: str, condition: Expression) -> Rule:
+        return rule(name, at("T"), each(at("A"), within(9, "T"), condition))
+
+    rules = [pairs("First", above(1)), pairs("Other", equal("T.k", "A.k")), pairs("Third", above(2))]
+    told: list[int] = []
+    detector = TeslaDetector(
+        program(*rules), CLOCK, budget=1, on_refused=lambda number, fact, error: told.append(number)
+    )
+    assert [len(group.plans) for group in detector.network.connected] == [2, 1]
+    detector.at(1, {"A": facts(1, *[(A, size) for size in range(3, 9)])})
+    detector.at(2, {"T": facts(2, (A, 1))})
+    assert told == [0, 2, 1]
 
 
 @given(st.one_of(worlds(), families()), st.integers(1, 150))

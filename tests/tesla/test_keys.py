@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 
 from dotr.rdf.canonical import canonical
 from dotr.rdf.terms import XSD, Term
+from dotr.tesla.conditions import equality
 from dotr.tesla.keys import KeyIndex, equal_terms, equality_class, has_peers
+from tests.tesla.building import attribute, call, equal
 from tests.tesla.worlds import ODD_KEYS
 
 
@@ -102,3 +104,12 @@ def test_an_unbound_part_equals_nothing() -> None:
     assert index.find(None) == []
     assert index.find((TERMS[0], None)) == []
     assert len(index) == 0
+
+
+def test_only_an_equation_with_the_candidate_alone_on_one_side_is_a_key() -> None:
+    sides = attribute("A.k"), attribute("T.k")
+    assert equality(equal("A.k", "T.k"), "A") == sides
+    assert equality(equal("T.k", "A.k"), "A") == sides
+    assert equality(equal("T.k", "U.k"), "A") is None
+    assert equality(equal(call("+", "A.v", "T.v"), "T.k"), "A") is None
+    assert equality(equal("T.k", call("+", "A.v", "T.v")), "A") is None

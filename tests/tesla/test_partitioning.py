@@ -11,10 +11,15 @@ import pytest
 from dotr.batch.runs import COPIES, LEAST, MOST, lay_out
 from dotr.batch.time_slices import Even, balanced_slices
 from dotr.ir import Every, Expression, Program
+from dotr.ir.expressions import Var
+from dotr.ir.lars import LarsProgram, TimeWindow, WindowAggregate
 from dotr.lang import parse_program
 from dotr.rdf.terms import XSD_FLOAT
+from dotr.tesla.held_keys import computed_heads
 from dotr.tesla.partition_keys import bucket, stream_keys
 from dotr.tesla.partitioning import By, describe, plan_batch, sequential
+from tests.lars.building import atom, now
+from tests.lars.building import rule as lars_rule
 from tests.tesla.building import (
     absent,
     at,
@@ -113,6 +118,30 @@ def test_a_float_carries_no_key() -> None:
         each(at("E"), within(SECOND, "D"), equal("E.k", "One.x")),
     )
     assert stream_keys(program(one, two), [0, 1]) is None
+
+
+def test_of_a_head_only_what_comes_from_a_fact_is_not_computed() -> None:
+    seen = now("seen", "?x", "?y")
+    count = WindowAggregate(
+        "COUNT", None, False, Var("n"), atom("seen", "?x", "?o"), TimeWindow(60), (Var("x"),)
+    )
+    heads = LarsProgram(
+        (
+            lars_rule(atom("pair", "?x", "?y"), seen),
+            lars_rule(atom("busy", "?x", "?n"), count),
+            lars_rule(atom("fixed", "?x", "c"), seen),
+        ),
+        1,
+        {"pair": ("x", "y"), "busy": ("x", "n"), "fixed": ("x", "_2")},
+    )
+    whole = replace(program(rule("R", at("seen", variables="k v"))), lars=heads)
+    assert {("busy", "n"), ("fixed", "_2")} == {
+        found for found in computed_heads(whole, frozenset()) if " " not in found[0]
+    }
+    computed = set(computed_heads(whole, {("seen", "v")}))
+    assert ("pair", "y") in computed
+    assert ("DSTREAM pair", "y") in computed
+    assert ("pair", "x") not in computed
 
 
 def test_equal_values_share_a_bucket_whatever_their_texts() -> None:

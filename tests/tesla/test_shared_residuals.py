@@ -48,6 +48,23 @@ def test_a_further_condition_does_not_part_rules(select: str, residual: str, in_
     assert len(detector.network.groups) == 1
 
 
+@pytest.mark.parametrize("residual", RESIDUALS)
+@pytest.mark.parametrize("in_query", [True, False], ids=["filter", "on"])
+def test_each_rule_gets_the_newest_fact_above_its_own_threshold(residual: str, in_query: bool) -> None:
+    pipeline = _pipeline("LAST", residual, in_query)
+
+    def value(number: int) -> str:
+        return f'"{number}"^^<{XSD}integer>'
+
+    for time, hot in [(0, 4), (1, 2)]:
+        triples = [("<urn:x:a>", "<urn:x:hot>", value(hot)), ("<urn:x:a>", "<urn:x:by>", value(0))]
+        assert not list(pipeline.push(time * 1_000_000, triples))
+    smoke = [("<urn:x:a>", "<urn:x:smoke>", value(3))]
+    found = [*pipeline.push(3_000_000, smoke), *pipeline.finish()]
+    values = {event.rule: event.bound[1] for event in found}
+    assert values == {"Fire0": value(4), "Fire1": value(2), "Fire2": value(4), "Fire3": value(2)}
+
+
 number = st.integers(0, 4).map(lambda value: f'"{value}"^^<{XSD}integer>')
 room = st.sampled_from(["<urn:x:a>", "<urn:x:b>"])
 graph = st.one_of(
