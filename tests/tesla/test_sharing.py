@@ -163,6 +163,13 @@ def test_each_rule_takes_the_latest_fact_above_its_own_limit() -> None:
     assert [(m.rule, m.facts[1][0]) for m in found] == [(0, 3), (2, 2), (3, 0)]
 
 
+def test_of_equal_sizes_the_latest_alone_is_kept() -> None:
+    detector = TeslaDetector(program(above(0, 1), above(1, 2)), CLOCK)
+    for time, size in enumerate([9, 5, 5, 5, 9, 7, 7]):
+        detector.at(time, {"Heat": facts(time, (A, size))})
+    assert set(detector.sizes().values()) == {2}
+
+
 def test_absence_above_a_limit_is_told_rule_by_rule() -> None:
     rules = [
         rule(
