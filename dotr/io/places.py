@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
+from dotr.core.parts import labelled
 from dotr.errors import DataError
 from dotr.events import Time
 from dotr.explain.record import Record
@@ -56,7 +57,7 @@ def place_in(triple: Triple, graph: str) -> str:
     path, _, line = graph.rpartition(":")
     if not line.isdigit():
         path, line = graph, "1"
-    if path.endswith((".jsonl", ".parquet", ".nq")) or is_packed(path) or path == "-":
+    if path.endswith((".jsonl", ".parquet", ".nq", ".csv", ".tsv")) or is_packed(path) or path == "-":
         return graph
     found = line_of(triple, lines_of(path), int(line))
     return f"{path}:{found}" if found else graph
@@ -96,23 +97,26 @@ def _spelled(term: Term) -> re.Pattern[str]:
     return re.compile(rf"<{re.escape(iri)}>|<[^>\s]*{re.escape(local)}>|[\w.-]*:{re.escape(local)}(?![\w-])")
 
 
-def _alike(triple: Triple, other: Triple) -> bool:
-    """Whether both are the same but for the names of blank nodes."""
-    pairs = zip(triple, other, strict=True)
-    return all(one == two or (one[0] == "_" and two[0] == "_") for one, two in pairs)
-
-
 def places_of(record: Record, background: Sequence[str]) -> Places:
     """Where triples of a run's record stand, looked up when it is asked for; `background`: its files."""
+
+    @lru_cache(maxsize=64)
+    def stated(time: Time, _graphs: int) -> list[tuple[frozenset[Triple], str]]:
+        """What each graph of an instant states, its blank nodes as in proofs, and its place."""
+        graphs = record.graphs(time)
+        messages = labelled([graph.part for graph in graphs], time)
+        return [
+            (frozenset(message.graph or ()), graph.place)
+            for message, graph in zip(messages, graphs, strict=True)
+        ]
 
     def place(triple: Triple, time: Time | None) -> str:
         if time is None:
             return place_of(triple, background)
         graphs = record.graphs(time)
-        for graph in graphs:
-            if graph.place and (triple in graph.triples or len(graphs) == 1):
-                return place_in(triple, graph.place)
-        alike = [graph for graph in graphs if any(_alike(triple, other) for other in graph.triples)]
-        return place_in(triple, alike[0].place) if len(alike) == 1 else ""
+        for triples, where in stated(time, len(graphs)):
+            if where and (triple in triples or len(graphs) == 1):
+                return place_in(triple, where)
+        return ""
 
     return place
