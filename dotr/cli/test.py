@@ -43,6 +43,9 @@ _PAUSE = 0.5
     metavar="SOURCE",
     help="Print a test file that expects what the RULES given as FILE find in SOURCE now.",
 )
+@click.option(
+    "--map", "mapping", type=file_name, metavar="FILE", help="With --record of tables: their mapping."
+)
 @click.option("--time-unit", type=click.Choice(["s", "ms", "us"]), default="s", help="With --record.")
 def command(
     files: tuple[str, ...],
@@ -51,6 +54,7 @@ def command(
     overwrite: bool,
     watch: bool,
     record: tuple[str, ...],
+    mapping: str | None,
     time_unit: str,
 ) -> int:
     """Run the tests of *.test.yaml files (in a folder: all below it); the exit code is 1 when one fails.
@@ -59,8 +63,10 @@ def command(
     """
     if not files:
         raise click.UsageError("name one or more test files, or a folder of them")
+    if mapping is not None and not record:
+        raise click.UsageError("--map is for --record; in a test file write `{ from: TABLE, map: FILE }`")
     if record:
-        sys.stdout.write(_recorded(files, record, time_unit))
+        sys.stdout.write(_recorded(files, record, mapping, time_unit))
         return 0
     if junit_ is not None and not overwrite and os.path.exists(junit_):
         open_output(junit_, overwrite=False)  # refuses it, before anything runs
@@ -87,12 +93,12 @@ def _all_refused(refused: Mapping[str, DotrError]) -> DotrError:
     return type(errors[0])([one for error in errors for one in error.diagnostics])
 
 
-def _recorded(rules: Sequence[str], sources: Sequence[str], unit: str) -> str:
+def _recorded(rules: Sequence[str], sources: Sequence[str], mapping: str | None, unit: str) -> str:
     source = Source("<record>", "rules: …")
     span = Span(source, 0, 1)
     units = {"s": 1_000_000, "ms": 1_000, "us": 1}
     suite = Suite(source, tuple(Scalar(path, span) for path in rules), unit=units[unit])
-    return recorded(rules, sources, unit, suite, f"recorded from {', '.join(sources)}")
+    return recorded(rules, sources, mapping, unit, suite, f"recorded from {', '.join(sources)}")
 
 
 def _run(

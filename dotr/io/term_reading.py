@@ -31,4 +31,15 @@ def read_triple(text: str, prefixes: Mapping[str, str], what: str) -> Triple:
 
 def read_term(text: str, prefixes: Mapping[str, str], what: str) -> Term:
     """A term in Turtle. Raises UsageError D4174."""
-    return read_triple(f"<urn:s> <urn:p> {text}", prefixes, what)[2]
+    try:
+        return read_triple(f"<urn:s> <urn:p> {text}", prefixes, what)[2]
+    except UsageError:
+        message = f"{what}: `{text}` is not a term in Turtle"
+        raise UsageError(Diagnostic("D4174", message, hint=term_hint(text))) from None
+
+
+def term_hint(text: str) -> str:
+    """How to write what was not read as a term."""
+    if ":" in text or '"' in text or "<" in text:
+        return "write it in Turtle, with the prefixes of the rules"
+    return f'a text has quotes of its own, `"{text}"`; a name has a prefix of the rules, `:{text}`'

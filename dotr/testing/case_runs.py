@@ -28,6 +28,8 @@ from dotr.io.decode.parsing import parse_triples
 from dotr.io.files.background import read_background
 from dotr.io.files.rule_texts import RuleTexts
 from dotr.io.files.sources import SourceOptions, Sources
+from dotr.io.tables.mapping import read_mapping
+from dotr.io.term_reading import term_hint
 from dotr.io.message_parts import message_of
 from dotr.io.timestamps import TimeError, parse_text
 from dotr.ir import Const, GroupPattern, Program, Projection, Select, TriplePattern, Triples, Var
@@ -346,8 +348,8 @@ class CaseReader:
             match step:
                 case MessageStep():
                     stream.append(self._message(step))
-                case FilesStep(path=path):
-                    stream += self._files(path)
+                case FilesStep():
+                    stream += self._files(step)
                 case FactsStep(facts=given):
                     for fact in given:
                         time, values = self._fact(fact)
@@ -378,18 +380,20 @@ class CaseReader:
 
     def term(self, written: Scalar) -> Term:
         """A term in Turtle, with the prefixes of the rules and of the test file."""
-        return self._triples(written, f"<urn:s> <urn:p> {written.text} .", "a term")[0][2]
+        text, hint = f"<urn:s> <urn:p> {written.text} .", term_hint(written.text)
+        return self._triples(written, text, "a term", hint)[0][2]
 
     def triples(self, written: Scalar) -> list[Triple]:
         return self._triples(written, written.text, "a graph")
 
-    def _triples(self, written: Scalar, text: str, what: str) -> list[Triple]:
+    def _triples(self, written: Scalar, text: str, what: str, advice: str = "") -> list[Triple]:
         try:
             found = parse_triples(f"{self._head}{text}", skipped=len(self.bench.prefixes))
         except DataError as error:
             first = error.diagnostics[0]
-            hint = first.hint or "write it in Turtle, with the prefixes of the rules"
-            raise _unread(f"{what} that cannot be read: {first.message}", written.span, hint) from None
+            hint = first.hint or advice or "write it in Turtle, with the prefixes of the rules"
+            message = f"`{written.text}` is not a term in Turtle" if advice else first.message
+            raise _unread(f"{what} that cannot be read: {message}", written.span, hint) from None
         if what == "a term" and len(found) != 1:
             raise _unread(
                 "one term is needed here", written.span, 'write it in Turtle: `:room23`, `61.5`, `"text"`'
@@ -403,9 +407,11 @@ class CaseReader:
         place = str(step.at.span)
         return Timed(self.time(step.at), message_of(graph, insert, delete, place), place)
 
-    def _files(self, path: Scalar) -> list[Timed]:
-        reader = Sources([self.bench.path(path)], SourceOptions(unit=self.unit))
-        self.bench.read_files.append(self.bench.path(path))
+    def _files(self, step: FilesStep) -> list[Timed]:
+        files = [self.bench.path(path) for path in (step.path, step.mapping) if path is not None]
+        self.bench.read_files += files
+        mappings = tuple(map(read_mapping, files[1:]))
+        reader = Sources(files[:1], SourceOptions(unit=self.unit, mappings=mappings))
         found: list[Timed] = []
         latest: Time | None = None
         for graph in reader:
@@ -416,7 +422,7 @@ class CaseReader:
         if reader.clock is not None:
             if self._integer not in (None, reader.clock.integer):
                 hint = "write the times of the test as the file does"
-                raise _unread("integers and dateTimes as times of one test", path.span, hint)
+                raise _unread("integers and dateTimes as times of one test", step.path.span, hint)
             self._integer = reader.clock.integer
         return found
 

@@ -14,8 +14,12 @@ from dotr.testing.case_runs import Bench
 from dotr.testing.suites import Case, FilesStep, Scalar, Suite
 
 
-def recorded(rules: Sequence[str], sources: Sequence[str], unit: str, suite: Suite, name: str) -> str:
+def recorded(
+    rules: Sequence[str], sources: Sequence[str], mapping: str | None, unit: str, suite: Suite, name: str
+) -> str:
     """A test file that expects what the rules find in the sources now, and nothing else.
+
+    `mapping`: the file through which the sources are read, where they are tables.
 
     Events of PRIVATE rules never come out, and are not in it.
 
@@ -23,7 +27,8 @@ def recorded(rules: Sequence[str], sources: Sequence[str], unit: str, suite: Sui
     """
     bench = Bench(suite)
     span = suite.rules[0].span
-    case = Case(name, span, tuple(FilesStep(Scalar(source, span)) for source in sources), only=True)
+    through = None if mapping is None else Scalar(mapping, span)
+    case = Case(name, span, tuple(FilesStep(Scalar(source, span), through) for source in sources), only=True)
     outcome = bench.run(case)
     if outcome.error is not None:
         raise outcome.error
@@ -34,7 +39,8 @@ def recorded(rules: Sequence[str], sources: Sequence[str], unit: str, suite: Sui
     if unit != "s":
         lines.append(f"time_unit: {unit}")
     lines += ["tests:", f"  - name: {_text(name)}", "    stream:"]
-    lines += [f"      - {{ from: {_text(source)} }}" for source in sources]
+    more = "" if mapping is None else f", map: {_text(mapping)}"
+    lines += [f"      - {{ from: {_text(source)}{more} }}" for source in sources]
     lines.append("    only: true")
     lines.append("    expect:" if events else "    expect: []")
     for event in events:

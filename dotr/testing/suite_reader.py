@@ -136,16 +136,20 @@ class _Reader:
         )
 
     def _step(self, node: yaml.Node) -> Step | None:
-        keys = self._mapping(node, "a step of a stream", (*_MESSAGE, "from", "facts"))
+        keys = self._mapping(node, "a step of a stream", (*_MESSAGE, "from", "map", "facts"))
         if keys is None:
             return None
         kinds = [kind for kind in ("from", "facts") if kind in keys]
-        if kinds and len(keys) > 1:
+        if "map" in keys and kinds != ["from"]:
+            self._error(self._span(node), "`map` without a table", "write `{ from: TABLE, map: MAPPING }`")
+            return None
+        if kinds and len(keys) > 1 + ("map" in keys):
             self._error(self._span(node), f"`{kinds[0]}` stands alone in a step", "make it a step of its own")
             return None
         if "from" in keys:
             path = self._text(keys["from"], "from")
-            return None if path is None else FilesStep(path)
+            mapping = self._text(keys["map"], "map") if "map" in keys else None
+            return None if path is None else FilesStep(path, mapping)
         if "facts" in keys:
             return FactsStep(self._facts(keys["facts"]))
         self._needs(node, keys, ("at",), "a step of a stream")

@@ -41,9 +41,10 @@ class MessageStep:
 
 @dataclass(frozen=True, slots=True)
 class FilesStep:
-    """`{ from: PATH }`: everything of a source."""
+    """`{ from: PATH, map: MAPPING }`: everything of a source, a table through a mapping."""
 
     path: Scalar
+    mapping: Scalar | None = None
 
 
 @dataclass(frozen=True, slots=True)

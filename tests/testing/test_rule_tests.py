@@ -160,7 +160,15 @@ def test_a_file_that_is_refused_does_not_keep_others_from_running(folder: Path, 
         (HEAD + "  - { name: a, expect: [ Fier ] }\n", "D4402", "did you mean `Fire`"),
         (HEAD + '  - { name: a, expect: [ { rule: Fire, rom: ":a" } ] }\n', "D4402", "did you mean `room`"),
         (HEAD + "  - { name: a, expect: [ { rule: Fire, room: room23 } ] }\n", "D4403", "cannot be read"),
+        (HEAD + "  - { name: a, expect: [ { rule: Fire, room: room23 } ] }\n", "D4403", '`"room23"`'),
         (HEAD + '  - { name: a, expect: [ { rule: Fire, room: ":a , :b" } ] }\n', "D4403", "one term"),
+        (HEAD + "  - { name: a, stream: [ { map: a.map } ], only: true }\n", "D4401", "without a table"),
+        (HEAD + "  - { name: a, stream: [ { from: a.csv } ], only: true }\n", "D2003", "a.csv"),
+        (
+            HEAD + "  - { name: a, stream: [ { from: fire.dotr, map: no.map } ], only: true }\n",
+            "D2003",
+            "no.map",
+        ),
         (HEAD + '  - { name: a, expect: [ { rule: Fire, room: ":a . :b :c :d" } ] }\n', "D4403", "one term"),
         (HEAD + "  - { name: a, expect: [ { rule: Fire, at: 10:30 } ] }\n", "D4403", "a.test.yaml:3"),
         (HEAD + '  - { name: a, holds: [ { at: 1, triples: "[] :p :o ." } ] }\n', "D4403", "blank node"),
@@ -340,3 +348,24 @@ def test_any_text_is_a_suite_or_is_refused_with_a_place(text: str) -> None:
         assert one.code == "D4401"
         assert one.span is not None
         one.render()
+
+
+def test_a_table_is_tested_through_its_mapping(folder: Path, dotr: Dotr) -> None:
+    (folder / "t.csv").write_text("when,room\n10,a\n20,b\n", encoding="utf-8")
+    (folder / "t.map").write_text("# time: when\n[] <urn:seen> <urn:{room}> .\n", encoding="utf-8")
+    (folder / "seen.dotr").write_text(
+        "PREFIX : <urn:>\nRULE Seen DEFINE { dotr_s a :Seen ; :in ?room }\n"
+        "FROM Look := { SELECT ?room WHERE { ?o :seen ?room } } WITH ?room := Look.?room\n",
+        encoding="utf-8",
+    )
+    written = dotr("test", "--record", "t.csv", "--map", "t.map", "seen.dotr").out
+    assert "- { from: t.csv, map: t.map }" in written
+    (folder / "a.test.yaml").write_text(written, encoding="utf-8")
+    assert dotr("test", "a.test.yaml").code == 0
+    (folder / "t.map").write_text("# time: when\n[] <urn:seen> <urn:c{room}> .\n", encoding="utf-8")
+    ran = dotr("test", "a.test.yaml")
+    assert ran.code == 1
+    assert "expected, and it did not come" in ran.out
+    (folder / "a.test.yaml").write_text(written.replace(", map: t.map", ""), encoding="utf-8")
+    assert "D2407" in dotr("test", "a.test.yaml").out
+    assert "--map is for --record" in dotr("test", "--map", "t.map", "a.test.yaml").err
