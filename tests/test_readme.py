@@ -40,18 +40,14 @@ def test_the_mistake_it_shows_is_told_in_these_words(tmp_path: Path) -> None:
     assert block("output: check") == ran.stdout
 
 
-@pytest.mark.parametrize(
-    ("mark", "question"),
-    [
-        ("output: why", ["--rule", "Fire"]),
-        ("output: why not", ["--why-not", "Fire", "--at", "2026-03-02T08:31:07Z"]),
-    ],
-)
-def test_the_proofs_it_shows_are_what_explain_prints(mark: str, question: list[str]) -> None:
-    example = ["examples/building/building.dotr", "examples/building/morning.ttl"]
-    command = [sys.executable, "-m", "dotr", "explain", *example, *question, "--depth", "1"]
+@pytest.mark.parametrize("mark", ["why", "why not"])
+def test_the_proofs_it_shows_are_what_its_commands_print(mark: str) -> None:
+    line = block(f"command: {mark}").splitlines()[-1]
+    verb, *words = line.split()
+    assert verb == "dotr"
+    command = [sys.executable, "-m", "dotr", *words]
     ran = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
-    assert block(mark) == ran.stdout
+    assert block(f"output: {mark}") == ran.stdout
 
 
 def test_every_verb_it_names_is_one() -> None:

@@ -137,9 +137,10 @@ def _component(
         horizon = _time_cut(program, rules, reaches, reasons)
     keys = stream_keys(program, rules)
     if keys is None:
-        reasons.append((held_reason(program) if holds else None) or _no_key(program, rules))
+        reason = (held_reason(program) if holds else None) or _no_key(program, rules)
         if horizon is None:
             keys = stream_keys(program, rules, copying=True)
+        reasons.append(reason if keys is None else reason.replace("not by key:", "not by key alone:", 1))
     if by is By.TIME and horizon is not None:
         keys = None
     if by is By.KEY and keys is not None:

@@ -42,7 +42,7 @@ _SENSOR = re.compile(
 )
 _STRONG = re.compile(r"sensor|device|station|meter|machine|report_id", re.IGNORECASE)
 _NUMBERED = re.compile(r"(?:^|_)id$|[a-z]I[dD]$|_ID$|^ID$|(?:^|_)(?:no|nr|index|row)$", re.IGNORECASE)
-_MISSING: Final = ("NA", "N/A", "NaN", "nan", "null", "NULL", "None", "-", "?")
+_MISSING: Final = ("NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "-", "?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ def _time(name: str, texts: Sequence[str], zone: str) -> tuple[str, str] | None:
     return f'datetime("{fits[0]}"{named})', "; ".join(notes)
 
 
-_NO_ZONE: Final = 'its times have no zone: say it, as in datetime("…", "Europe/Berlin")'
+_NO_ZONE: Final = 'its times have no zone: name it by --time-zone, or as in datetime("…", "Europe/Berlin")'
 
 
 def _reads(form: str, texts: Sequence[str]) -> bool:

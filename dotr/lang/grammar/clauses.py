@@ -214,6 +214,14 @@ class ClauseParser(TemplateParser):
                     return AbsentSyntax(event, window, on, self.since(start))
                 case key if key in TOTALS:
                     return self._summarise(start)
+                case _ if self.token.kind == "name" and self.peek().key == "(":
+                    self.error(
+                        "D1004",
+                        f"there is no aggregate `{self.token.text}`",
+                        self.span(self.token),
+                        hint=f"the aggregates are {', '.join(TOTALS)}",
+                    )
+                    return self._summarise(start)
                 case _:
                     hint = ""
                     if self.token.kind == "name" and self.key not in KEYWORDS:
@@ -236,15 +244,16 @@ class ClauseParser(TemplateParser):
         return f"say which: `AND EACH {name}`, `AND LAST {name}`, or that there is none: `AND NOT {name}`"
 
     def _summarise(self, start: Token) -> SummariseSyntax:
-        function = self.advance().key
-        self.expect("(", hint=f"write `{function}(…)`")
+        word = self.advance().key
+        function = word if word in TOTALS else "MAX"  # one that there is not has been reported
+        self.expect("(", hint=f"write `{word}(…)`")
         argument: Expression | None = None
         distinct = self.accept("DISTINCT") is not None
         if self.key == "*":
             star = self.advance()
             if function != "COUNT":
                 self.error(
-                    "D1004", f"{function}(*) has no meaning", self.span(star), hint="name a value: Event.?x"
+                    "D1004", f"{word}(*) has no meaning", self.span(star), hint="name a value: Event.?x"
                 )
             if distinct:
                 self.error(
