@@ -28,9 +28,9 @@ from dotr.io.decode.parsing import parse_triples
 from dotr.io.files.background import read_background
 from dotr.io.files.rule_texts import RuleTexts
 from dotr.io.files.sources import SourceOptions, Sources
+from dotr.io.message_parts import message_of
 from dotr.io.tables.mapping import read_mapping
 from dotr.io.term_reading import term_hint
-from dotr.io.message_parts import message_of
 from dotr.io.timestamps import TimeError, parse_text
 from dotr.ir import Const, GroupPattern, Program, Projection, Select, TriplePattern, Triples, Var
 from dotr.lang import load_program
