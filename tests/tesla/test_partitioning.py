@@ -197,8 +197,10 @@ def test_streams_without_the_key_are_copied_where_nothing_else_parts_a_rule() ->
     assert describe(whole, plan) == [
         "`Fire`, `Evacuate`: by key ?k, each part with all of `Drill`, `Entry`",
         "    not by time: all of the past can influence `Fire`, since it reads its own earlier events",
-        "    not by key alone: no one attribute of the trigger reaches every event and every chained rule's "
-        + "WITH",
+        (
+            "    not by key alone: no one attribute of the trigger reaches every event "
+            "and every chained rule's WITH"
+        ),
     ]
     assert sequential(whole, plan) == []
     assert [cut.buckets for cut in lay_out(plan, 8, [0, 9], 9, None).cuts] == [8]
