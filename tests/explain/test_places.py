@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dotr.explain.text import Renderer, drawn
+from dotr.explain.text import Renderer
+from dotr.explain.tree import drawn
 from dotr.io.files.sources import SourceOptions
 from dotr.io.places import places_of
 from dotr.io.tables.mapping import read_mapping
