@@ -105,6 +105,8 @@ class Checker:
             return
         for step in proof.steps:
             self._step(rule, literal, step, row, proof.time)
+        if any(isinstance(step, Counted) and step.inside is None for step in proof.steps):
+            return  # WHERE and WITH may read what was not counted
         if rule.where is not None:
             self._claim(literal.holds(rule.where, row), f"WHERE of {proof.id} is not true")
         values = tuple(literal.value(binding.expression, row) for binding in rule.bindings)
@@ -232,6 +234,14 @@ class Checker:
     def _step(self, rule: Rule, literal: LiteralRule, step: ConjunctProof, row: Row, now: Time) -> None:
         """One conjunct, by enumeration; `row` is continued."""
         conjunct, name = step.conjunct, step.conjunct.position.name
+        if step.inside is None:  # as many points would be gone through here
+            self._claim(conjunct.position.held, f"{name}: its window is not opened, and is not of a head")
+            if isinstance(step, Chosen):
+                self._fact(name, step.fact, rule)
+                row[name] = step.fact.fact
+            elif isinstance(step, Counted) and isinstance(conjunct, Summarise):
+                row["?" + conjunct.variable] = None
+            return
         inside, passing = self._candidates(rule, literal, conjunct, row, now)
         self._claim(
             step.inside == len(inside), f"{name}: {len(inside)} facts are in the window, not {step.inside}"

@@ -15,6 +15,7 @@ from dotr.explain.held_proofs import Holding
 from dotr.explain.held_text import HeldValues
 from dotr.explain.proofs import (
     OF_BACKGROUND,
+    TOO_LONG,
     Blocked,
     Changed,
     Chosen,
@@ -227,6 +228,8 @@ class PlainProofs:
             "window": window_text(conjunct),
             "in_window": step.inside,
         }
+        if step.inside is None:
+            found["unopened"] = TOO_LONG
         match step:
             case Chosen():
                 found |= {"candidates": step.passing, "fact": self._fact(step.fact)}

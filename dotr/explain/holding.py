@@ -168,11 +168,17 @@ class HeldExplainer:
         """The first point that is not before a time."""
         return -(-time // self.step) * self.step
 
-    def facts(self, stream: str, start: Time, end: Time) -> list[Fact]:
-        """The facts of a head, or of its changes, in a stretch, both ends included."""
-        run = self._run(end // self.step * self.step, end - start)
-        found = [] if run is None else run.facts_seen.get(stream, [])
-        return [fact for fact in found if start <= fact[0] <= end]
+    def facts(self, stream: str, start: Time, end: Time) -> list[Fact] | None:
+        """The facts of a head, or of its changes, in a stretch, both ends included; None where that is more
+        points than are gone through.
+        """
+        first, last = self._first(), end // self.step * self.step
+        if first is None or last < self.point(first):
+            return []
+        run = self._run(last, max(0, end - max(start, first)))
+        if run is None:
+            return None
+        return [fact for fact in run.facts_seen.get(stream, []) if start <= fact[0] <= end]
 
     def why(self, stream: str, fact: Fact, depth: int) -> Holding:
         """Why a head, or a stream of its changes, has a fact."""

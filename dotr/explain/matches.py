@@ -16,6 +16,7 @@ from dotr.explain.derivations import Derivations
 from dotr.explain.holding import HeldExplainer
 from dotr.explain.instants import KeptInstants
 from dotr.explain.proofs import (
+    TOO_LONG,
     Blocked,
     Changed,
     Chosen,
@@ -36,10 +37,10 @@ from dotr.explain.proofs import (
 from dotr.explain.record import KeptEvent, Record
 from dotr.explain.sharing import parts_of
 from dotr.explain.solutions import Text, alternatives, count, longest_prefix, solution
+from dotr.explain.windows import Shown, bounds
 from dotr.expressions.aggregates import summarise
 from dotr.ir import (
     Absent,
-    Between,
     Choose,
     Conjunct,
     Every,
@@ -49,9 +50,7 @@ from dotr.ir import (
     Select,
     Selection,
     Summarise,
-    Within,
 )
-from dotr.late import dataclass
 from dotr.rdf.terms import Term
 from dotr.reference.tesla import LiteralRule, Row, fact_key
 from dotr.tesla.conditions import parts
@@ -65,15 +64,6 @@ INSTANTS = 100
 
 MOVED = 10
 """How many statements are named that ended, or began, with an answer."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Window:
-    """The facts of a conjunct's stream around its window. `inside` are in it; `passing` are candidates."""
-
-    inside: tuple[Fact, ...]
-    passing: tuple[Fact, ...]
-    around: tuple[Fact, ...]
 
 
 class Explainer:
@@ -125,15 +115,15 @@ class Explainer:
                 assert chosen is not None
                 row[name] = chosen
                 fact = self._fact(conjunct.position, chosen, depth)
-                return Chosen(conjunct, fact, len(window.inside), len(window.passing))
+                return Chosen(conjunct, fact, window.count, len(window.passing))
             case Absent():
                 nearest = self._nearest(index, conjunct, row, window.inside)
                 failed = () if nearest is None else self._failed(index, conjunct, {**row, name: nearest})
-                return NothingThere(conjunct, len(window.inside), nearest, failed)
+                return NothingThere(conjunct, window.count, nearest, failed)
             case Summarise(variable=variable):
-                value = self._total(index, conjunct, row, window.passing)
+                value = self._total(index, conjunct, row, window.passing) if window.opened else None
                 row["?" + variable] = value
-                return Counted(conjunct, value, window.passing, len(window.inside))
+                return Counted(conjunct, value, window.passing, window.count)
             case _:
                 assert_never(conjunct)
 
@@ -213,11 +203,14 @@ class Explainer:
 
     # -- windows
 
-    def _window(self, index: int, conjunct: Conjunct, row: Row, now: Time) -> _Window:
+    def _window(self, index: int, conjunct: Conjunct, row: Row, now: Time) -> Shown:
         rule, literal = self.history.program.rules[index], self._rules[index]
         position, name = conjunct.position, conjunct.position.name
-        start, end, itself = _bounds(rule, conjunct, row)
-        around = tuple(self._facts(index, position, start, now))
+        start, end, itself = bounds(rule, conjunct, row)
+        found = self._facts(index, position, start, now)
+        if found is None:
+            return Shown((), (), (), opened=False)
+        around = tuple(found)
         inside = tuple(fact for fact in around if start <= fact[0] <= end and fact != itself)
         passing = tuple(
             fact
@@ -225,10 +218,12 @@ class Explainer:
             if (conjunct.on is None or literal.holds(conjunct.on, {**row, name: fact}))
             and self._consumer(index, conjunct, fact, row) is None
         )
-        return _Window(inside, passing, around)
+        return Shown(inside, passing, around)
 
-    def _facts(self, index: int, position: Position, start: Time, end: Time) -> list[Fact]:
-        """The facts of a position's stream, as far as they were kept, and the rule was there."""
+    def _facts(self, index: int, position: Position, start: Time, end: Time) -> list[Fact] | None:
+        """The facts of a position's stream, as far as they were kept, and the rule was there; None where it
+        is a head over more points than are gone through.
+        """
         start = max(start, self.history.begun.get(self.history.program.rules[index].name, start))
         if position.chained:
             place = self.history.program.rule_index(position.stream)
@@ -297,7 +292,7 @@ class Explainer:
         trigger = self.history.program.rules[index].trigger
         if isinstance(trigger, Every):
             return [(time, (), 0, "")] if time % trigger.duration == 0 else []
-        return self._facts(index, trigger, time, time)
+        return self._facts(index, trigger, time, time) or []
 
     def _followed(self, index: int, fact: Fact, time: Time) -> Blocked:
         """The furthest that a match from this trigger fact got."""
@@ -335,6 +330,8 @@ class Explainer:
         self, index: int, conjunct: Conjunct, row: Row, steps: tuple[ConjunctProof, ...], time: Time
     ) -> list[tuple[Row, tuple[ConjunctProof, ...]]]:
         window = self._window(index, conjunct, row, time)
+        if not window.opened:
+            return []
         match conjunct:
             case Choose(selection=selection, k=k):
                 taken = {
@@ -368,6 +365,8 @@ class Explainer:
         row, steps = partial
         window = self._window(index, conjunct, row, time)
         name = conjunct.position.name
+        if not window.opened:
+            return Blocked(rule, trigger, steps, conjunct, TOO_LONG, None)
         if isinstance(conjunct, Absent):
             blocker = self._fact(conjunct.position, window.passing[-1], DEPTH)
             return Blocked(
@@ -390,8 +389,9 @@ class Explainer:
                     )
         nearest, outside = self._nearest(index, conjunct, row, window.inside), False
         if nearest is None:
-            itself = _bounds(rule, conjunct, row)[2]
-            kept = [f for f in self._facts(index, conjunct.position, self._oldest(), time) if f != itself]
+            itself = bounds(rule, conjunct, row)[2]
+            kept = self._facts(index, conjunct.position, self._oldest(), time) or []
+            kept = [fact for fact in kept if fact != itself]
             nearest, outside = self._nearest(index, conjunct, row, kept), True
         missing = () if nearest is None else self._failed(index, conjunct, {**row, name: nearest})
         nowhere = self._nowhere(index, conjunct, row) if nearest is None else None
@@ -416,7 +416,7 @@ class Explainer:
         rule, program, position = self.history.program.rules[index], self.history.program, conjunct.position
         if position.stream not in program.queries or position.stream in program.standing:
             return None
-        start, end, _ = _bounds(rule, conjunct, row)
+        start, end, _ = bounds(rule, conjunct, row)
         times = [time for time in self.history.times() if start <= time <= end and self._graph_came(time)]
         best: NoTrigger | None = None
         for time in reversed(times[-INSTANTS:]):
@@ -440,7 +440,10 @@ class Explainer:
         if rule.trigger.held:
             held = self._held.facts(rule.trigger.stream.rpartition(" ")[2], time, time)
             failed = () if held else self._held.why_not(rule.trigger.stream, time)
-            return NoTrigger(rule, time, seen, left_out=left_out, not_held=failed, held_before=bool(held))
+            unopened: tuple[str, ...] = (TOO_LONG,) if held is None else ()
+            return NoTrigger(
+                rule, time, seen, left_out=left_out, not_held=failed, held_before=bool(held), untrue=unopened
+            )
         standing = program.standing.get(rule.trigger.stream)
         select = program.selects[rule.trigger.stream]
         operator = None if standing is None else standing.operator
@@ -448,21 +451,6 @@ class Explainer:
         with self.instants.open(time, looked) as derivations:
             patterns, found, near, untrue = longest_prefix(select, derivations, self.text)
         return NoTrigger(rule, time, seen, patterns, found, tuple(near), operator, left_out, untrue=untrue)
-
-
-def _bounds(rule: Rule, conjunct: Conjunct, row: Row) -> tuple[Time, Time, Fact | None]:
-    """(first and last time of the window, inclusive, the reference itself where it is not a candidate)."""
-    match conjunct.window:
-        case Within(duration=duration, reference=reference, before=before):
-            end: Time = row[reference][0]
-            stream = next((p.stream for p in rule.positions if p.name == reference), None)
-            same = stream == conjunct.position.stream
-            itself = row[reference] if same and not before and not isinstance(conjunct, Summarise) else None
-            return end - duration, end - 1 if before else end, itself
-        case Between(start=start, end=end_name):
-            return row[start][0] + 1, row[end_name][0] - 1, None
-        case _:
-            assert_never(conjunct.window)
 
 
 def _moves(proof: TripleProof, time: Time, begins: bool) -> bool:

@@ -165,11 +165,14 @@ class FactProof:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What EACH, LAST or FIRST took: one of `passing` candidates, out of `inside` facts in the window."""
+    """What EACH, LAST or FIRST took: one of `passing` candidates, out of `inside` facts in the window.
+
+    Of every conjunct: `inside` is None where its window was not opened (`TOO_LONG`).
+    """
 
     conjunct: Conjunct
     fact: FactProof
-    inside: int
+    inside: int | None
     passing: int
 
 
@@ -178,7 +181,7 @@ class NothingThere:
     """A NOT without a candidate: `inside` facts lay in the window, the nearest of them failed `failed`."""
 
     conjunct: Conjunct
-    inside: int
+    inside: int | None
     nearest: Fact | None = None
     failed: tuple[str, ...] = ()
 
@@ -190,8 +193,11 @@ class Counted:
     conjunct: Conjunct
     value: Term | None
     facts: tuple[Fact, ...]
-    inside: int
+    inside: int | None
 
+
+TOO_LONG = "not opened: a head over more points than are gone through"
+"""Why a conjunct's window, or a trigger, was not opened."""
 
 ConjunctProof: TypeAlias = Chosen | NothingThere | Counted
 
@@ -234,7 +240,7 @@ class Blocked:
     steps: tuple[ConjunctProof, ...]
     failed: Conjunct | None
     reason: str
-    inside: int = 0
+    inside: int | None = 0
     nearest: Fact | None = None
     missing: tuple[str, ...] = ()
     outside: bool = False

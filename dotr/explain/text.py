@@ -16,6 +16,7 @@ from dotr.explain.held_proofs import Holding
 from dotr.explain.held_text import HeldRenderer
 from dotr.explain.proofs import (
     OF_BACKGROUND,
+    TOO_LONG,
     Blocked,
     Changed,
     Chosen,
@@ -204,12 +205,14 @@ class Renderer:
             case Chosen(conjunct=conjunct, fact=fact, inside=inside, passing=passing):
                 how = selection_text(conjunct)
                 note = self._distance(conjunct, fact.fact[0], previous)
-                which = self._which(conjunct, inside, passing)
+                which = TOO_LONG if inside is None else self._which(conjunct, inside, passing)
                 previous[fact.position] = fact.fact[0]
                 return self._fact(how, fact, f"{note}; {which}" if which else note)
             case NothingThere(conjunct=conjunct, inside=inside, nearest=nearest, failed=failed):
                 name = conjunct.position.name
                 text = f"NOT {name} {window_text(conjunct)}"
+                if inside is None:
+                    return Node(text, right=TOO_LONG)
                 if not inside:
                     return Node(text, right=f"no {name} in the window")
                 node = Node(text, right=f"{_counted(inside, 'fact')} in the window, none passes ON")
@@ -225,6 +228,8 @@ class Renderer:
                 text = (
                     f"{conjunct.function}({argument}) AS ?{conjunct.variable} OVER {conjunct.position.name}"
                 )
+                if inside is None:
+                    return Node(f"{text} {window_text(conjunct)}", right=TOO_LONG)
                 node = Node(
                     f"{text} {window_text(conjunct)} = {shown}",
                     right=f"{len(facts)} of {_counted(inside, 'fact')}",
@@ -354,6 +359,8 @@ class Renderer:
             also = ", as it did at the point before" if begins else ""
             node.children.append(Node(f"it holds then{also}"))
         node.children += self._held.failures(found.not_held)
+        if found.untrue == (TOO_LONG,):
+            node.children.append(Node(TOO_LONG))
         if found.operator is not None:
             node.children.append(Node(f"{found.operator}: no answer over what lasts changes then"))
         node.children += self._looked_for(found)
@@ -386,6 +393,10 @@ class Renderer:
         if conjunct.on is not None:
             text += f" ON {self._writer.expression(conjunct.on)}"
         failed = Node(text)
+        if found.inside is None:
+            failed.right = found.reason
+            node.children.append(failed)
+            return node
         if found.blocker is not None:
             failed.children.append(self._fact("blocked by", found.blocker))
         elif found.consumed_by and found.nearest is not None:

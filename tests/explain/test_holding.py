@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from dotr.explain import holding
 from dotr.explain.held_proofs import HeldAtom, Holding
 from dotr.explain.proofs import EventProof
 from tests.cli.conftest import Dotr
@@ -92,6 +93,72 @@ def test_as_json_a_proof_has_the_literals_with_their_support(dotr: Dotr) -> None
     step = holds["body"][0]
     assert (step["literal"], step["points"], step["from"]) == ("held(?x) ALWAYS WITHIN 3 s", 4, "4")
     assert step["support"][0]["body"][0]["support"][0]["because"][0]["stated"] == "stream"
+
+
+LONG = """PREFIX : <urn:>
+LARS <long.lars>
+QUERY a := { SELECT ?x WHERE { ?x a :A } }
+RULE Total DEFINE { dotr_t a :T }
+  FROM a AND COUNT(*) AS ?n OVER B := quiet WITHIN 30000 d FROM a WITH ?m := ?n
+RULE Took DEFINE { dotr_t a :K } FROM a AND LAST B := quiet WITHIN 30000 d FROM a WITH ?x := a.?x
+RULE Never DEFINE { dotr_t a :N } FROM a AND NOT B := never WITHIN 30000 d FROM a WITH ?x := a.?x
+RULE Unmet DEFINE { dotr_t a :U } FROM a AND LAST B := never WITHIN 30000 d FROM a WITH ?x := a.?x
+"""
+
+
+def long_silence(folder: Path, end: int) -> None:
+    """Two graphs far apart; `quiet` holds from 4 s on, `never` does not."""
+    (folder / "h.dotr").write_text(LONG)
+    (folder / "long.lars").write_text("quiet() :- NOT a(?x) WITHIN 3 s .\nnever() :- quiet(), a(?x) .\n")
+    graph = "<urn:x> a <urn:A> ."
+    (folder / "s.jsonl").write_text(
+        "".join(json.dumps({"time": time, "graph": graph}) + "\n" for time in (0, end))
+    )
+
+
+def test_windows_over_more_points_than_are_gone_through_say_that_they_are_not_opened(
+    dotr: Dotr, folder: Path
+) -> None:
+    far = 400_000_000
+    long_silence(folder, far)
+    not_opened = "not opened: a head over more points than are gone through"
+    counted = " ".join(told(dotr, "--rule", "Total", "--at", str(far)).split())
+    assert f"?m {far - 4}" in counted
+    assert f"COUNT(*) AS ?n OVER B within 30000 d from a │ {not_opened}" in counted
+    assert "facts" not in counted
+    step = json.loads(told(dotr, "--rule", "Total", "--at", str(far), "--format", "json"))["steps"][0]
+    assert (step["in_window"], step["value"], step["unopened"]) == (None, None, not_opened)
+    took = told(dotr, "--rule", "Took", "--at", str(far))
+    assert "not opened" in took
+    assert "latest of" not in took
+    never = told(dotr, "--rule", "Never", "--at", str(far))
+    assert not_opened in never
+    assert "no B in the window" not in never
+    unmet = told(dotr, "--why-not", "Unmet", "--at", str(far), code=1)
+    assert not_opened in unmet
+    assert "there is no B" not in unmet
+
+
+def test_the_checker_accepts_windows_of_heads_that_are_not_opened_and_no_others(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long_silence(folder, 40)
+    monkeypatch.setattr(holding, "MOST", 20)
+    history = history_of(folder / "h.dotr", [folder / "s.jsonl"])
+    explainer = explainer_of(history)
+    events = [event for event in history.events if event.time > 0]
+    assert len(events) == 3
+    for event in events:
+        proof, checker = explainer.event(event), checker_of(history, explainer)
+        assert proof.steps[0].inside is None
+        checker.event(proof)
+        assert checker.found == []
+        step = proof.steps[0]
+        other = replace(step.conjunct, position=replace(step.conjunct.position, held=False))
+        rule = replace(proof.rule, conjuncts=(other,))
+        checker = checker_of(history, explainer)
+        checker.event(replace(proof, rule=rule, steps=(replace(step, conjunct=other),)))
+        assert checker.found != []
 
 
 def changed(proof: EventProof, holding: Holding) -> EventProof:

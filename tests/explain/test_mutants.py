@@ -87,7 +87,9 @@ def skip_a_conjunct(proof: EventProof) -> EventProof:
 def count_other_candidates(proof: EventProof) -> EventProof:
     place = _first(proof, Chosen)
     steps = list(proof.steps)
-    steps[place] = replace(steps[place], passing=1)  # type: ignore[call-arg]
+    chosen = steps[place]
+    assert isinstance(chosen, Chosen)
+    steps[place] = replace(chosen, passing=1)
     return replace(proof, steps=tuple(steps))
 
 
