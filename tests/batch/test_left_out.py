@@ -98,7 +98,7 @@ def test_what_is_left_out_is_no_dead_letter_as_its_graphs_were_taken(
     ran = dotr("run", "r.dotr", "log.jsonl", *options)
     assert (ran.code, sorted(ran.out.splitlines()), left_out(ran.err)) == (0, *story)
     assert Path("dead.jsonl").read_text() == ""
-    assert "no dead letter" in ran.err
+    assert "are not dead letters" in ran.err
     again = dotr(
         "run", "r.dotr", "log.jsonl", "--only", "Pairs", "--on-error", "file=dead.jsonl", "--overwrite"
     )
