@@ -78,6 +78,7 @@ class PlainProofs:
                     "graph": found.seen,
                     "patterns": list(found.looked_for),
                     "matched": found.found,
+                    "bound": found.bound,
                     "nearest": [list(triple) for triple in found.near],
                     "untrue": list(found.untrue),
                     "left_out": list(found.left_out),
@@ -266,6 +267,8 @@ class PlainProofs:
                 failed |= {"not_true": list(found.missing), "outside_window": found.outside}
             if found.consumed_by:
                 failed["consumed_by"] = found.consumed_by
+                if found.consumed_at is not None:
+                    failed["consumed_at"] = self._clock.text(found.consumed_at)
             if found.blocker is not None:
                 failed["blocked_by"] = self._fact(found.blocker)
             if (short := found.nowhere) is not None:
@@ -273,6 +276,7 @@ class PlainProofs:
                     "time": self._clock.text(short.time),
                     "patterns": list(short.looked_for),
                     "matched": short.found,
+                    "bound": short.bound,
                     "nearest": [list(triple) for triple in short.near],
                     "untrue": list(short.untrue),
                 }

@@ -386,6 +386,7 @@ class Explainer:
                         len(window.inside),
                         fact,
                         consumed_by=consumer.id,
+                        consumed_at=consumer.time,
                     )
         nearest, outside = self._nearest(index, conjunct, row, window.inside), False
         if nearest is None:
@@ -422,9 +423,9 @@ class Explainer:
         for time in reversed(times[-INSTANTS:]):
             with self.instants.open(time) as derivations:
                 found = longest_prefix(program.queries[position.stream], derivations, self.text)
-            patterns, count_, near, untrue = found
+            patterns, count_, near, untrue, bound = found
             if best is None or count_ > best.found:
-                best = NoTrigger(rule, time, True, patterns, count_, tuple(near), untrue=untrue)
+                best = NoTrigger(rule, time, True, patterns, count_, tuple(near), untrue=untrue, bound=bound)
         return best
 
     def _oldest(self) -> Time:
@@ -449,8 +450,10 @@ class Explainer:
         operator = None if standing is None else standing.operator
         looked = {None: Of.INSTANT, RelationToStream.DSTREAM: Of.BEFORE}.get(operator, Of.LASTING)
         with self.instants.open(time, looked) as derivations:
-            patterns, found, near, untrue = longest_prefix(select, derivations, self.text)
-        return NoTrigger(rule, time, seen, patterns, found, tuple(near), operator, left_out, untrue=untrue)
+            patterns, found, near, untrue, bound = longest_prefix(select, derivations, self.text)
+        return NoTrigger(
+            rule, time, seen, patterns, found, tuple(near), operator, left_out, untrue=untrue, bound=bound
+        )
 
 
 def _moves(proof: TripleProof, time: Time, begins: bool) -> bool:

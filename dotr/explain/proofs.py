@@ -230,7 +230,7 @@ class Blocked:
 
     `failed` is None where it was WHERE or WITH (`reason` says which). `inside`: facts in the window of the
     conjunct that failed; `nearest`: the one that came nearest, with the parts of ON that were not true for
-    it; `outside`: whether it lies outside of the window; `consumed_by`: the event that consumed it.
+    it; `outside`: whether it lies outside of the window; `consumed_by`: the event that consumed it, and when.
     `blocker`: of a NOT the fact that is there. `nowhere`: where there is no fact at all, how far the query's
     patterns come at the instant of the window at which they come furthest.
     """
@@ -245,6 +245,7 @@ class Blocked:
     missing: tuple[str, ...] = ()
     outside: bool = False
     consumed_by: str = ""
+    consumed_at: Time | None = None
     blocker: FactProof | None = None
     nowhere: NoTrigger | None = None
 
@@ -256,7 +257,8 @@ class NoTrigger:
     `operator`: of a stream of changes, whose patterns are looked for in what lasts. `left_out`: places of
     graphs of that time that came too late or were refused. `not_held`: of a head, why each of its rules gives
     nothing; `held_before`: it holds, and did at the point before. `untrue`: where all patterns have a common
-    solution, the filters that are not true for the one that came nearest, with what they saw.
+    solution, the filters that are not true for the one that came nearest, with what they saw. `bound`: values
+    of variables of the first pattern without a solution, from the first solution of those before it.
     """
 
     rule: Rule
@@ -270,6 +272,7 @@ class NoTrigger:
     not_held: tuple[LarsFailure, ...] = ()
     held_before: bool = False
     untrue: tuple[str, ...] = ()
+    bound: str = ""
 
 
 WhyNot: TypeAlias = Blocked | NoTrigger | EventProof

@@ -9,7 +9,7 @@ Why not: through the compiled plans: they keep the projected variables only, and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import TypeAlias, assert_never, cast
@@ -123,28 +123,30 @@ def _rows(
 
 def longest_prefix(
     select: Select, derivations: Derivations, text: Text
-) -> tuple[tuple[str, ...], int, list[Triple], tuple[str, ...]]:
+) -> tuple[tuple[str, ...], int, list[Triple], tuple[str, ...], str]:
     """(the patterns of a query, how many of them from the first have a common solution, triples that are
     nearest to the first pattern that fails; where none does, the filters that are not true for the solution
-    for which most are).
+    for which most are; the values that the first solution gives to variables of the pattern that fails).
     """
     try:
         core = translate(select).core
     except Refused:
-        return (), 0, [], ()
+        return (), 0, [], (), ""
     patterns = _first_patterns(core)
     evaluator = _Evaluator(derivations, text)
     count = 0
-    last: SolutionRow | None = SolutionRow({})
+    last = SolutionRow({})
     for length in range(1, len(patterns) + 1):
         row = next(evaluator.matches(patterns[:length], SolutionRow({})), None)
         if row is None:
             break
         count, last = length, row
-    near = [] if count == len(patterns) or last is None else evaluator.nearest(patterns[count], last.env)
+    fails = count < len(patterns)
+    near = evaluator.nearest(patterns[count], last.env) if fails else []
+    bound = evaluator.bound(patterns[count], last.env) if fails else ""
     filters = _filters(core) if patterns and count == len(patterns) else []
     failed = evaluator.untrue(filters, patterns) if filters else ()
-    return tuple(text.pattern(p) for p in patterns), count, near, failed
+    return tuple(text.pattern(p) for p in patterns), count, near, failed, bound
 
 
 def _filters(node: Algebra) -> list[Expression]:
@@ -319,9 +321,17 @@ class _Evaluator:
         return () if best is None else best[1]
 
     def _condition(self, condition: Expression, env: Env) -> str:
-        names = [name for name in dict.fromkeys(expression_variables(condition)) if name in env]
-        values = " ; ".join(f"?{name} {self._text.term(env[name])}" for name in names)
+        values = self._values(expression_variables(condition), env)
         return f"FILTER({self._text.expression(condition)})" + (f"   {values}" if values else "")
+
+    def _values(self, names: Iterable[str], env: Env) -> str:
+        return " ; ".join(
+            f"?{name} {self._text.term(env[name])}" for name in dict.fromkeys(names) if name in env
+        )
+
+    def bound(self, pattern: Pattern, env: Env) -> str:
+        """The values of a pattern's variables that are known."""
+        return self._values((node.name for node in _nodes(pattern) if isinstance(node, Var)), env)
 
     def nearest(self, pattern: Pattern, env: Env) -> list[Triple]:
         """Triples like a pattern that has no match: all but one of its known nodes agree."""

@@ -372,6 +372,7 @@ class Renderer:
             mark = "found" if place < found.found else "not found" if place == found.found else ""
             node = Node(pattern, right=mark)
             if place == found.found:
+                node.right += f"   {found.bound}" if found.bound else ""
                 node.children += [Node(f"nearest: {self._shown(t)}") for t in found.near]
             yield node
         if found.looked_for and found.found == len(found.looked_for) and found.operator is None:
@@ -400,9 +401,9 @@ class Renderer:
         if found.blocker is not None:
             failed.children.append(self._fact("blocked by", found.blocker))
         elif found.consumed_by and found.nearest is not None:
-            failed.children.append(
-                Node(self._candidate(conjunct, found.nearest), right=f"consumed by {found.consumed_by}")
-            )
+            at = "" if found.consumed_at is None else f"  @ {self._clock.text(found.consumed_at)}"
+            by = f"consumed by {found.consumed_by}{at}"
+            failed.children.append(Node(self._candidate(conjunct, found.nearest), right=by))
         elif found.nearest is None:
             nowhere = Node(f"there is no {conjunct.position.name} in what was kept")
             if found.nowhere is not None:
@@ -418,7 +419,8 @@ class Renderer:
             failed.children.append(Node(inside))
             why = _false(found.missing)
             if found.outside:
-                why = "; ".join(filter(None, ("outside of the window", why)))
+                outside = _outside(conjunct, found.nearest[0], previous)
+                why = "; ".join(filter(None, (outside, why)))
             failed.children.append(Node(f"nearest: {self._candidate(conjunct, found.nearest)}", right=why))
         node.children.append(failed)
         return node
@@ -461,6 +463,17 @@ def _apart(micros: Time) -> str:
             whole = duration_text(micros - micros % unit)
             return f"{whole} {duration_text(rest)}" if rest else whole
     return duration_text(micros)
+
+
+def _outside(conjunct: Conjunct, time: Time, previous: Mapping[str, Time]) -> str:
+    """`outside of the window: 6 min 30 s before Smoke`."""
+    text, window = "outside of the window", conjunct.window
+    if not isinstance(window, Within) or window.reference not in previous:
+        return text
+    apart = previous[window.reference] - time
+    if apart == 0:
+        return f"{text}: with {window.reference}"
+    return f"{text}: {_apart(abs(apart))} {'before' if apart > 0 else 'after'} {window.reference}"
 
 
 def _false(parts: Sequence[str]) -> str:

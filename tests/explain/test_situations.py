@@ -1,6 +1,7 @@
 """Twenty situations and what somebody who asks must be told: the answer a colleague would give.
 
 Each was written before the engine was asked. `told` must stand in the answer, `not_told` must not.
+Whether the whole answer is one was judged by a second reader: SITUATIONS.md.
 """
 
 from __future__ import annotations
@@ -49,6 +50,11 @@ CHAIN = """RULE A DEFINE { dotr_a a :A } FROM X := { SELECT ?x WHERE { ?x a :X }
 RULE B DEFINE { dotr_b a :B } FROM Y := { SELECT ?y WHERE { ?y a :Y } } AND LAST A WITHIN 1 min FROM Y
 WITH ?x := A.?x
 """
+ALARM = """RULES <in.dlog>
+RULE Alarm DEFINE { dotr_a a :Alarm }
+FROM Hot := { SELECT ?r ?c WHERE { ?o :by ?s ; :celsius ?c . ?s :in ?r FILTER(?c > 60) } }
+WITH ?r := Hot.?r
+"""
 SMOKE = "<urn:o2> a <urn:Smoke> ; <urn:by> <urn:s1> ."
 HOT = "<urn:o1> <urn:by> <urn:s1> ; <urn:celsius> 71 ."
 
@@ -92,7 +98,7 @@ SITUATIONS = (
         FIRE,
         ((10, HOT), (400, SMOKE)),
         ("--why-not", "Fire", "--at", "400"),
-        ("no fact in the window", "nearest: Hot  @ 10", "outside of the window"),
+        ("no fact in the window", "nearest: Hot  @ 10", "outside of the window: 6 min 30 s before Smoke"),
         ("not true",),
     ),
     Situation(
@@ -103,7 +109,7 @@ SITUATIONS = (
         ("✗ NOT Drill", "blocked by Drill  @ 5", ":d a :Drill   s.jsonl:1"),
     ),
     Situation(
-        "why no fire: a drill of another room does not hinder one, and is named as the nearest",
+        "why is there a fire though a drill was announced: it was of another room",
         FIRE,
         ((5, "<urn:d> a <urn:Drill> ; <urn:of> <urn:r2> ."), (10, HOT), (70, SMOKE)),
         (),
@@ -114,7 +120,7 @@ SITUATIONS = (
         FIRE,
         ((10, HOT), (70, SMOKE.replace("s1", "s9"))),
         ("--why-not", "Fire", "--at", "70"),
-        ("no Smoke then", "?o :by ?s   found", "?s :in ?r   not found"),
+        ("no Smoke then", "?o :by ?s   found", "?s :in ?r   not found   ?s :s9"),
     ),
     Situation(
         "why no fire: nothing came at that time",
@@ -128,7 +134,7 @@ SITUATIONS = (
         USED,
         ((1, "<urn:o> a <urn:Offer> ."), (2, "<urn:a> a <urn:Pay> ."), (3, "<urn:b> a <urn:Pay> .")),
         ("--why-not", "Sale", "--at", "3"),
-        ("✗ LAST Offer", "consumed by urn:dotr:Sale:"),
+        ("✗ LAST Offer", "consumed by urn:dotr:Sale:wzxc32scxe7lnorj7v5qm657  @ 2"),
     ),
     Situation(
         "which of two offers: the later",
@@ -167,7 +173,7 @@ SITUATIONS = (
         ("✗ NOT B", "blocked by B  @ 15", ":s1 :beat true   s.jsonl:2"),
     ),
     Situation(
-        "why has somebody moved: where they were, since when, and what replaced it",
+        "why has somebody moved: where they were, since when, and until when",
         HELD,
         ((1, "<urn:ann> <urn:in> <urn:r1> ."), (5, "<urn:ann> <urn:in> <urn:r2> .")),
         ("--rule", "Moved"),
@@ -202,11 +208,12 @@ SITUATIONS = (
         (":s9 :in :r1 does not hold", "lacks :s9 :on ?w"),
     ),
     Situation(
-        "why no reading counts as hot: the filter, and the value that it saw",
-        FIRE.replace("FROM Smoke :=", "FROM Other :=").replace("Smoke", "Other"),
-        ((10, HOT),),
-        ("--why-not", "Fire", "--at", "10"),
-        ("Fire did not fire @ 10: no Other then", "?o a :Other   not found"),
+        "why does a reading not count as hot: the filter, and the value that it saw",
+        ALARM,
+        ((10, HOT.replace("71", "41")),),
+        ("--why-not", "Alarm", "--at", "10"),
+        ("Alarm did not fire @ 10: no Hot then", "?s :in ?r   found", "✗ FILTER(?c > 60)   ?c 41"),
+        ("not found",),
     ),
 )
 
