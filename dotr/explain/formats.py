@@ -11,6 +11,7 @@ from html import escape
 from typing import Any, assert_never
 
 from dotr.events import Clock, Fact
+from dotr.explain.clause_text import selection_text, window_text
 from dotr.explain.held_proofs import Holding
 from dotr.explain.held_text import HeldValues
 from dotr.explain.proofs import (
@@ -37,7 +38,7 @@ from dotr.explain.proofs import (
     WhyNot,
 )
 from dotr.explain.sharing import Sharing
-from dotr.explain.text import Places, selection_text, window_text
+from dotr.explain.text import Places
 from dotr.explain.tree import Node
 from dotr.ir import Node as IrNode
 from dotr.ir import Summarise, Var

@@ -12,6 +12,14 @@ from typing import TypeAlias, assert_never
 
 from dotr.datalog.owl_lists import LIST_PREDICATES
 from dotr.events import Clock, Fact, Time
+from dotr.explain.clause_text import (
+    apart_text,
+    counted_text,
+    false_text,
+    outside_text,
+    selection_text,
+    window_text,
+)
 from dotr.explain.held_proofs import Holding
 from dotr.explain.held_text import HeldRenderer
 from dotr.explain.proofs import (
@@ -42,7 +50,6 @@ from dotr.explain.proofs import (
 from dotr.explain.sharing import Sharing
 from dotr.explain.tree import Node
 from dotr.ir import (
-    Absent,
     Between,
     Choose,
     Conjunct,
@@ -162,7 +169,7 @@ class Renderer:
         begins = why.operator is RelationToStream.ISTREAM
         told = Node(f"{why.operator}: the answer {'begins' if begins else 'ends'} @ {self._clock.text(time)}")
         if why.before is not None and why.after is not None:
-            told.right = f"{_counted(why.before, 'such answer')} before, {why.after} from then on"
+            told.right = f"{counted_text(why.before, 'such answer')} before, {why.after} from then on"
         told.children += self._solution(why.solution)
         if why.rules:
             told.children.append(Node("other rules hold from then on"))
@@ -198,7 +205,7 @@ class Renderer:
             yield node
         if why.rows:
             shown = f", the first {min(why.rows, 10)} above" if why.rows > 10 else ""
-            yield Node(f"aggregate of {_counted(why.rows, 'row')}{shown}")
+            yield Node(f"aggregate of {counted_text(why.rows, 'row')}{shown}")
 
     def _step(self, step: ConjunctProof, previous: dict[str, Time]) -> Node:
         match step:
@@ -215,10 +222,10 @@ class Renderer:
                     return Node(text, right=TOO_LONG)
                 if not inside:
                     return Node(text, right=f"no {name} in the window")
-                node = Node(text, right=f"{_counted(inside, 'fact')} in the window, none passes ON")
+                node = Node(text, right=f"{counted_text(inside, 'fact')} in the window, none passes ON")
                 if nearest is not None:
                     node.children.append(
-                        Node(f"nearest: {self._candidate(conjunct, nearest)}", right=_false(failed))
+                        Node(f"nearest: {self._candidate(conjunct, nearest)}", right=false_text(failed))
                     )
                 return node
             case Counted(conjunct=conjunct, value=value, facts=facts, inside=inside):
@@ -232,7 +239,7 @@ class Renderer:
                     return Node(f"{text} {window_text(conjunct)}", right=TOO_LONG)
                 node = Node(
                     f"{text} {window_text(conjunct)} = {shown}",
-                    right=f"{len(facts)} of {_counted(inside, 'fact')}",
+                    right=f"{len(facts)} of {counted_text(inside, 'fact')}",
                 )
                 for counted in facts[:10]:
                     node.children.append(Node(self._candidate(conjunct, counted)))
@@ -256,7 +263,7 @@ class Renderer:
             case Within(duration=duration, reference=reference, before=before):
                 apart = previous[reference] - time
                 word = "before" if before else "from"
-                when = f"{_apart(apart)} before {reference}" if apart else f"with {reference}"
+                when = f"{apart_text(apart)} before {reference}" if apart else f"with {reference}"
                 return f"{when} (within {duration_text(duration)} {word})"
             case Between(start=start, end=end):
                 return f"between {start} and {end}"
@@ -289,7 +296,7 @@ class Renderer:
             case Lasting():
                 node.right = self.lasting(proof)
             case Derived() if self._level >= self._levels:
-                node.right = f"… {_counted(self._sharing.size(proof) - 1, 'step')} below, not shown"
+                node.right = f"… {counted_text(self._sharing.size(proof) - 1, 'step')} below, not shown"
             case Derived(rule=rule, premises=premises, absent=absent, totals=totals):
                 self._level += 1
                 node.right = f"{rule_place(proof)}   {self.rule_text(rule)}"
@@ -327,7 +334,7 @@ class Renderer:
 
     def _totalled(self, proof: Totalled) -> Node:
         """What an AGGREGATE counted: of one atom its triples, of several a line for each solution."""
-        node = Node(f"AGGREGATE of {_counted(proof.rows, 'solution')}")
+        node = Node(f"AGGREGATE of {counted_text(proof.rows, 'solution')}")
         for number, row in enumerate(proof.shown, 1):
             triples = [self.triple_node(premise) for premise in row]
             node.children += triples if len(row) == 1 else [Node(f"solution {number}", triples)]
@@ -414,12 +421,12 @@ class Renderer:
             inside = (
                 "no fact in the window"
                 if found.outside
-                else f"{_counted(found.inside, 'fact')} in the window"
+                else f"{counted_text(found.inside, 'fact')} in the window"
             )
             failed.children.append(Node(inside))
-            why = _false(found.missing)
+            why = false_text(found.missing)
             if found.outside:
-                outside = _outside(conjunct, found.nearest[0], previous)
+                outside = outside_text(conjunct, found.nearest[0], previous)
                 why = "; ".join(filter(None, (outside, why)))
             failed.children.append(Node(f"nearest: {self._candidate(conjunct, found.nearest)}", right=why))
         node.children.append(failed)
@@ -449,60 +456,3 @@ def period_text(proof: Lasting, clock: Clock) -> str:
             return f"{text} {proof.ending.value}"
         case _:
             assert_never(proof.ending)
-
-
-def _apart(micros: Time) -> str:
-    """`1 min 17 s`: a distance in time, in two units at most."""
-    for unit, below in (
-        (86_400_000_000, 3_600_000_000),
-        (3_600_000_000, 60_000_000),
-        (60_000_000, 1_000_000),
-    ):
-        if micros >= unit:
-            rest = micros % unit // below * below
-            whole = duration_text(micros - micros % unit)
-            return f"{whole} {duration_text(rest)}" if rest else whole
-    return duration_text(micros)
-
-
-def _outside(conjunct: Conjunct, time: Time, previous: Mapping[str, Time]) -> str:
-    """`outside of the window: 6 min 30 s before Smoke`."""
-    text, window = "outside of the window", conjunct.window
-    if not isinstance(window, Within) or window.reference not in previous:
-        return text
-    apart = previous[window.reference] - time
-    if apart == 0:
-        return f"{text}: with {window.reference}"
-    return f"{text}: {_apart(abs(apart))} {'before' if apart > 0 else 'after'} {window.reference}"
-
-
-def _false(parts: Sequence[str]) -> str:
-    return f"not true: {' && '.join(parts)}" if parts else ""
-
-
-def selection_text(conjunct: Conjunct) -> str:
-    """`LAST 2`, `NOT`, `AVG OVER`."""
-    match conjunct:
-        case Choose(selection=selection, k=k):
-            return f"{selection} {k}" if k > 1 else str(selection)
-        case Absent():
-            return "NOT"
-        case Summarise(function=function):
-            return f"{function} OVER"
-        case _:
-            assert_never(conjunct)
-
-
-def window_text(conjunct: Conjunct) -> str:
-    """`within 5 min from Smoke`."""
-    match conjunct.window:
-        case Within(duration=duration, reference=reference, before=before):
-            return f"within {duration_text(duration)} {'before' if before else 'from'} {reference}"
-        case Between(start=start, end=end):
-            return f"between {start} and {end}"
-        case _:
-            assert_never(conjunct.window)
-
-
-def _counted(number: int, one: str) -> str:
-    return f"{number:,} {one}{'' if number == 1 else 's'}"
