@@ -72,8 +72,10 @@ class TimedGraph(NamedTuple):
 
     @property
     def place(self) -> str:
-        """Where it stands, for messages."""
-        return f"{self.file}:{self.line}" if self.line else self.file
+        """Where it stands, for messages: `log.jsonl:17`, `log.trig, graph 17` where lines are unknown."""
+        if self.line:
+            return f"{self.file}:{self.line}"
+        return f"{self.file}, graph {self.end}" if self.how == "graph" else self.file
 
 
 class Mark(NamedTuple):

@@ -53,11 +53,13 @@ def place_of(triple: Triple, paths: Iterable[str]) -> str:
 
 
 def place_in(triple: Triple, graph: str) -> str:
-    """Where a triple of a graph of the stream stands, whose own place is `file:line` or `file`."""
+    """Where a triple of a graph of the stream stands, whose place is `file:line`, or `file, graph 17`."""
     path, _, line = graph.rpartition(":")
     if not line.isdigit():
         path, line = graph, "1"
-    if path.endswith((".jsonl", ".parquet", ".nq", ".csv", ".tsv")) or is_packed(path) or path == "-":
+    if path.endswith(".jelly"):  # what was read is its statements as text, one a line
+        return f"{path}, line {line} as text"
+    if path.endswith((".jsonl", ".parquet", ".csv", ".tsv")) or is_packed(path) or path == "-":
         return graph
     found = line_of(triple, lines_of(path), int(line))
     return f"{path}:{found}" if found else graph

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from dotr.cli.main import run
 from dotr.explain.text import Renderer
 from dotr.explain.tree import drawn
 from dotr.io.files.sources import SourceOptions
@@ -55,3 +56,29 @@ def test_blank_nodes_of_graphs_at_one_instant_have_the_line_of_their_graph(
         assert place.startswith(f"{stream}:"), text
         found.append(int(place.rpartition(":")[2]))
     assert found == lines
+
+
+@pytest.mark.parametrize(
+    ("name", "places"),
+    [
+        ("log.trig", {"log.trig, graph 3"}),
+        ("log.nq", {"log.nq:8", "log.nq:9"}),
+        ("log.parquet", {"log.parquet, graph 3"}),
+        ("log.jelly", {"log.jelly, line 7 as text"}),
+    ],
+)
+def test_a_place_is_as_near_as_is_known_and_never_that_of_another_graph(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, places: set[str]
+) -> None:
+    """The first and the last graph look alike, but for labels of blank nodes."""
+    monkeypatch.chdir(tmp_path)
+    Path("r.dotr").write_text(RULES, encoding="utf-8")
+    Path("log.jsonl").write_text(
+        "".join(LINES.splitlines(keepends=True)[:2]) + LINES.splitlines()[0].replace("1", "3", 1) + "\n",
+        encoding="utf-8",
+    )
+    assert run(["convert", "log.jsonl", "-o", name, "-q"]) == 0
+    history = history_of(Path("r.dotr"), [Path(name)], SourceOptions())
+    renderer = Renderer(history.program.prefixes, history.clock, places_of(history, []))
+    text = drawn(renderer.node(explainer_of(history).event(history.events[-1])))
+    assert {line.rpartition("   ")[2] for line in text.splitlines() if "─ _:" in line} == places
