@@ -40,6 +40,11 @@ class Cell:
     column: str
     filters: tuple[ColumnFilter, ...] = ()
 
+    @property
+    def is_iri(self) -> bool:
+        """Whether it is an IRI as it stands."""
+        return bool(self.filters) and self.filters[-1].name == "iri"
+
 
 @dataclass(frozen=True, slots=True)
 class IriSlot:
@@ -139,6 +144,8 @@ class _Words:
         self._stem = next(stem for n in range(len(text) + 1) if (stem := f"cell{n}of") not in text)
         self._cells: list[tuple[Cell, bool]] = []
         self._find = regex(rf"{self._stem}([0-9]+)x")
+        self._absolute = f"{self._stem}iri:"
+        """A scheme before IRIs that begin with a whole one, which are not relative to any base."""
 
     def replaced(self, found: re.Match[str]) -> str:
         """A token of the template with words for its cells."""
@@ -150,7 +157,11 @@ class _Words:
             hint = 'write {column} or {column|filter("argument")}; in a text a brace is {{ or }}'
             raise wrong(f"`{rest}` is not a cell", place, hint)
         if found["iri"] is not None:
-            return _CELLS.sub(lambda cell: self._word(cell[0], place), found[0])
+            iri = _CELLS.sub(lambda cell: self._word(cell[0], place), found[0])
+            first = self._find.match(iri, 1)
+            if first and self._cells[int(first[1])][0].is_iri:
+                return f"<{self._absolute}{iri[1:]}"
+            return iri
         if found["text"] is not None:
             return _IN_TEXT.sub(lambda part: self._in_text(part[0], place), found[0])
         before, after = self._text[: found.start()], self._text[found.end() :]
@@ -171,6 +182,7 @@ class _Words:
 
     def restored(self, text: str) -> str:
         """A message with the columns for the words."""
+        text = text.replace(self._absolute, "")
         return self._find.sub(lambda found: f"{{{self._cells[int(found[1])][0].column}}}", text)
 
     def plain(self, term: Term) -> bool:
@@ -185,7 +197,7 @@ class _Words:
             hint = "a blank node belongs to its row anyway: write [] or _:b"
             raise wrong(f"a cell in the blank node `{self.restored(term)}`", self._name, hint)
         if term[0] == "<":
-            return IriSlot(tuple(self._parts(term[1:-1])))
+            return IriSlot(tuple(self._parts(term[1:-1].removeprefix(self._absolute))))
         lexical, datatype, language = literal_parts(term)
         parts = tuple(self._parts(lexical))
         if self._find.search(datatype):

@@ -106,6 +106,15 @@ def unicode_char(code: int) -> bool:
     return low or (1 <= plane <= 14 and code & 0xFFFF <= 0xFFFD and (plane < 14 or code >= 0xE1000))
 
 
+@pytest.mark.parametrize("cell", ["http://example.org/x", "A:", "urn:a:b"])
+def test_a_whole_iri_in_angle_brackets_is_not_relative_to_the_base(cell: str) -> None:
+    found = graph("<{a|iri}> :at {a|iri} ; :in <{a|iri}#{b}> .", cell, "1", "1")
+    assert found == [
+        (f"<{cell}>", "<http://example.org/at>", f"<{cell}>"),
+        (f"<{cell}>", "<http://example.org/in>", f"<{cell}#1>"),
+    ]
+
+
 @given(cells)
 def test_an_iri_is_taken_as_it_is_or_refused(cell: str) -> None:
     text = ":s :at {a|iri} ; :in <{a|iri}> ."
