@@ -58,8 +58,8 @@ def never_quiet(names: Collection[str], at: str, most: int) -> ProgramError:
             MUCH_WORK,
             f"what holds has to be looked at at more than {most:,} points{heads} though no graph came",
             notes=(f"it had come to {at}",),
-            hint="mend the clock of the source (--max-jump refuses such graphs), choose a longer STEP, let "
-            "the rule read ISTREAM in place of every point, or raise --budget",
+            hint="correct the clock of the source (--max-jump refuses such graphs), choose a longer STEP, "
+            "let the rule read ISTREAM in place of every point, or raise --budget",
             place=f"@ {at}",
         )
     )

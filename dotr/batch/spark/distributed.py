@@ -196,7 +196,11 @@ class DistributedStream(Running):
         noted = self._folder.noted
         if noted["clock"] != [clock.integer, clock.unit]:
             raise DataError(
-                Diagnostic("D2102", "this stream writes time otherwise than before", hint="--time-unit")
+                Diagnostic(
+                    "D2102",
+                    "this stream writes time otherwise than before",
+                    hint="give the --time-unit it was started with, or another --checkpoint and --out",
+                )
             )
         self._id, self._cores = noted["id"], noted["cores"]
         layout = stream_layout(deployment, self._cores)

@@ -3,7 +3,7 @@
 Place:   streams.py and distributed.py, where `out` is `kafka:SERVERS/TOPIC`.
 Method:  a batch's events are one write, in order, by one task: the key is the event's id, the value its JSON
          line. A batch that comes again is sent again, and its ids are the same: who reads takes each once.
-Bad input: D4312 a place that is no topic · D4303 what the connector says.
+Bad input: D4312 a place that is not a topic · D4303 what the connector says.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def sender(spark: SparkSession, place: str, format_: str) -> Send | None:
         raise UsageError(
             Diagnostic(
                 "D4312",
-                f"`{place}` is no topic that events can go to"
+                f"`{place}` is not a topic that events can go to"
                 if format_ == "jsonl"
                 else f"events go to Kafka as JSON lines, not as {format_}",
                 hint="kafka:HOST:9092/TOPIC, or kafka:HOST:9092,HOST:9092/TOPIC; --format jsonl",

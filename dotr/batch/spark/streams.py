@@ -76,7 +76,7 @@ def start(
 
 
 def check(frame: DataFrame, out: str, checkpoint: str) -> None:
-    """Raise UsageError D4129 for a frame that is no stream, D4309 over Connect, D4127 for a remote folder."""
+    """Raise UsageError D4129: the frame is not a stream; D4309: over Connect; D4127: a remote folder."""
     if not frame.isStreaming:
         raise not_streaming()
     if type(frame).__module__.startswith("pyspark.sql.connect"):
