@@ -62,7 +62,7 @@ class Extracting:
             self._oracle = FactOracle(deployment.program, deployment.background, clock)
 
     def tell_states(self, on_state: OnState | None) -> None:
-        """From now on every instant that is not in error is told with what holds at it."""
+        """From now on every instant that is not in error is reported with what holds at it."""
         self._instants.on_state = on_state
 
     def facts(self, time: Time, graphs: Sequence[list[Triple]] | None) -> Mapping[str, Sequence[Fact]]:

@@ -234,11 +234,11 @@ def fact_line(stream: int, facts: Sequence[Fact]) -> str:
     id.
     """
     if any(map(_ORDINAL, facts)) or not facts[0][1]:
-        told = [f"{stream}!"]
+        marked = [f"{stream}!"]
         for fact in facts:
-            told.append(str(fact[2]))
-            told += [value or "" for value in fact[1]]
-        return "\t".join(told)
+            marked.append(str(fact[2]))
+            marked += [value or "" for value in fact[1]]
+        return "\t".join(marked)
     return "\t".join([str(stream), *[value or "" for fact in facts for value in fact[1]]])
 
 
@@ -247,9 +247,9 @@ class FactReader:
 
     def __init__(self, program: Program) -> None:
         self._streams = {
-            f"{number}{told}": (name, len(query.variables) + bool(told), bool(told))
+            f"{number}{marked}": (name, len(query.variables) + bool(marked), bool(marked))
             for number, (name, query) in enumerate(program.queries.items())
-            for told in ("", "!")
+            for marked in ("", "!")
         }
 
     def read(self, text: str, time: Time) -> dict[str, list[Fact]]:
@@ -259,13 +259,13 @@ class FactReader:
             return facts
         for line in text.split("\n"):
             values: list[str | None] = line.split("\t")  # type: ignore[assignment]  # unbound ones come below
-            name, width, told = self._streams[values[0] or ""]
+            name, width, marked = self._streams[values[0] or ""]
             if "" in values:
                 values = [value or None for value in values]
             rest = iter(values)
             next(rest)
             rows = zip(*[rest] * width, strict=True)
-            if told:
+            if marked:
                 facts[name] = [(time, row[1:], int(row[0] or 0), "") for row in rows]
             else:
                 facts[name] = [(time, row, 0, "") for row in rows]

@@ -143,7 +143,7 @@ class LivePart:
 
 
 def _unsaid(_finding: Diagnostic) -> None:
-    """What the engine would warn of is told by nobody here."""
+    """What the engine would warn of is not reported here."""
 
 
 @dataclass(slots=True)

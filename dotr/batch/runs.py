@@ -102,8 +102,8 @@ class Report:
         streams, passed = json.loads(text)
         for name, count in streams.items():
             self.streams[name] = self.streams.get(name, 0) + count
-        told = {rule: [(step, count) for step, count in steps] for rule, steps in passed.items()}
-        self.passed = summed(self.passed, told)
+        added = {rule: [(step, count) for step, count in steps] for rule, steps in passed.items()}
+        self.passed = summed(self.passed, added)
 
     def funnel(self, program: Program) -> dict[str, Funnel]:
         """Rule → how far it came; the same as that of `dotr run`."""

@@ -23,7 +23,7 @@ LEAST = 5_000
 """Rows of one part below which nobody waits."""
 
 HEAVY = 4
-"""A part is told of that has so many times the rows of the others on average."""
+"""A part is reported that has so many times the rows of the others on average."""
 
 _EVERY = 16
 _KEYS = 1_000
@@ -73,11 +73,11 @@ def skewed(program: Program, layout: Layout, weights: Iterable[Weight]) -> list[
         others = (total - heaviest[1]) / max(1, layout.cuts[number].buckets - 1)
         if heaviest[1] >= LEAST and heaviest[1] > HEAVY * others:
             rules = [program.rules[i].name for i in layout.plan.groups[number].rules]
-            found.append(_told(rules, heaviest, total))
+            found.append(_diagnosed(rules, heaviest, total))
     return found
 
 
-def _told(rules: list[str], weight: Weight, total: int) -> Diagnostic:
+def _diagnosed(rules: list[str], weight: Weight, total: int) -> Diagnostic:
     _part, rows, key, share = weight
     return Diagnostic(
         "D4136",

@@ -204,24 +204,24 @@ def _compare(known: dict[str, Any], meta: dict[str, Any], place: str) -> None:
     if known.get("version") != VERSION:
         raise damaged(place, f"version {known.get('version')!r}")
     rules, before = meta["rules"], known["rules"]
-    told = [
+    differences = [
         *(f"rule `{name}` is new" for name in rules if name not in before),
         *(f"rule `{name}` is gone" for name in before if name not in rules),
         *(f"rule `{name}` is another" for name in rules if name in before and rules[name] != before[name]),
     ]
-    told += [
+    differences += [
         f"the {what} is another" for what in ("background", "format", "lateness") if known[what] != meta[what]
     ]
     mode = known.get("mode", ORDERED)
     if mode != meta["mode"]:
-        told.append(f"the mode is {mode}, not {meta['mode']}")
-    if told:
+        differences.append(f"the mode is {mode}, not {meta['mode']}")
+    if differences:
         raise RefusedError(
             Diagnostic(
                 "D5220",
                 "the checkpoint belongs to other rules or options",
                 place=place,
-                notes=tuple(told),
+                notes=tuple(differences),
                 hint="start anew with another --checkpoint and --out; rules that change while state stays "
                 "are what `dotr deploy` and `dotr feed` are for",
             )

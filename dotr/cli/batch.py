@@ -289,10 +289,10 @@ def _run(
     try:
         report = runner.run(request, part, progress.stage)
         extra = {**_versions(), **_about(request, runner, begun, monotonic() - start)}
-        told = run_file(request, report, extra)
+        summary = run_file(request, report, extra)
         if states is not None:
-            states.finish(report.states, told)
-        folder.finish(report.files, told)
+            states.finish(report.states, summary)
+        folder.finish(report.files, summary)
     except BaseException:
         progress.clear()
         folder.abandon()
@@ -340,7 +340,7 @@ def _first_graphs(log: LogListing) -> Sample:
     for file in dict.fromkeys(piece.file for split in log.splits for piece in split.pieces):
         if is_remote(file):
             continue
-        with suppress(DataError):  # what is wrong with it the run has told
+        with suppress(DataError):  # what is wrong with it the run has reported
             ladder, policy = log.options.extractor(), ErrorPolicy(fail=False)
             for graph in FileReader(file, log.options, ladder, policy).graphs():
                 sample.add(graph.time, graph.triples)

@@ -137,11 +137,11 @@ _FOLLOWS = {"D1325": ("D2511",), "D2517": ("D1220", "D2501")}
 def told_once(found: Sequence[Diagnostic]) -> list[Diagnostic]:
     """The findings without those whose place has one that says more."""
 
-    def is_told(one: Diagnostic) -> bool:
+    def is_reported(one: Diagnostic) -> bool:
         better = (other for other in found if other.code in _FOLLOWS.get(one.code, ()))
         return any(_covers(other, one) for other in better)
 
-    return [one for one in found if not is_told(one)]
+    return [one for one in found if not is_reported(one)]
 
 
 def _covers(other: Diagnostic, one: Diagnostic) -> bool:

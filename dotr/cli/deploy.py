@@ -90,7 +90,7 @@ def command(
         finally:
             progress.clear()
         render.say_all(proposal.warnings)
-        for line in told(proposal, dry_run):
+        for line in summary_lines(proposal, dry_run):
             click.echo(line)
         if not dry_run and since is not None:
             render.note(f"planned from {plan_proposal(journal, proposal, since)} on in {folder}")
@@ -131,7 +131,7 @@ def plan_proposal(journal: Journal, proposal: Proposal, since: str) -> str:
     return written.text(time)
 
 
-def told(proposal: Proposal, dry_run: bool) -> list[str]:
+def summary_lines(proposal: Proposal, dry_run: bool) -> list[str]:
     """What a deploy says: one line a rule, and one for the background if it changed."""
     width = max((len(difference.rule) for difference in proposal.differences), default=0)
     lines = [_line(difference, width, dry_run) for difference in proposal.differences]

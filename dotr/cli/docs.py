@@ -131,7 +131,7 @@ def _members(class_: type) -> Iterator[tuple[str, object]]:
 
 def _documented(thing: object, name: str) -> Iterator[str]:
     try:
-        signature = str(inspect.signature(thing))  # type: ignore[arg-type]  # what has none is told by the error
+        signature = str(inspect.signature(thing))  # type: ignore[arg-type]  # the error says what has none
     except (TypeError, ValueError):
         signature = ""
     yield from ("```python", f"{name}{signature}", "```", "")

@@ -68,11 +68,11 @@ def _lacking(rule: Rule, streams: Mapping[str, int], why: Sequence[Diagnostic]) 
     needed += [choice.position for choice in rule.chosen]
     found = []
     for stream in dict.fromkeys(p.stream for p in needed if not p.chained):
-        told = [_short(one) for one in why if f"query `{stream}`" in one.message]
+        reasons = [_short(one) for one in why if f"query `{stream}`" in one.message]
         if streams.get(stream) == 0:
-            found.append(f"query {stream}: 0 facts" + "".join(f"; {text}" for text in told))
-        elif told:
-            found.append(f"query {stream}: " + "; ".join(told))
+            found.append(f"query {stream}: 0 facts" + "".join(f"; {text}" for text in reasons))
+        elif reasons:
+            found.append(f"query {stream}: " + "; ".join(reasons))
     return found + [_short(one) for one in why if f"rule `{rule.name}`" in one.message]
 
 

@@ -46,7 +46,7 @@ class Progress:
     ) -> None:
         """Show how far a run is, `done` of the bytes of its sources behind it; at most five times a second.
 
-        `events` -1: there are none to tell of. `remembered`: facts that rules remember, where that is told.
+        `events` -1: there are none to show. `remembered`: facts that rules remember, where that is known.
         """
         if not self._due():
             return
@@ -71,7 +71,7 @@ class Progress:
         self._draw(" · ".join(parts), name, done, of or None)
 
     def clear(self) -> None:
-        """Take the bar away: something else is told. It comes again with the next update."""
+        """Take the bar away: something else is shown. It comes again with the next update."""
         if self._bar is not None:
             with suppress(OSError, ValueError):
                 self._bar.stop()

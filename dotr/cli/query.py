@@ -264,11 +264,11 @@ def _stated(
 ) -> list[Triple]:
     """L(t): what the messages up to `time` leave stated; those of an instant in error never came."""
 
-    def told(when: Time, parts: Sequence[Part], error: DotrError) -> DotrError | None:
+    def on_refused(when: Time, parts: Sequence[Part], error: DotrError) -> DotrError | None:
         refusals.count += len(parts)
         return error if refusals.fail else None
 
-    instants = LastingInstants(Jumps(program, background, clock, budget=budget), told, None)
+    instants = LastingInstants(Jumps(program, background, clock, budget=budget), on_refused, None)
     for _, _, failed in instants.instants(sorted(came.items()), time + 1, lambda _: None, lambda _: False):
         if failed is not None:
             raise failed

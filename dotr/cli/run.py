@@ -156,8 +156,8 @@ def command(
             again = load_program([later, *more_rules], texts)
             if only_ or except_:
                 again = events_wanted(again, only_, except_)
-            told = read_background([*again.background, *background], base, max_document, named=again.named)
-            replay.replace(when, clock, again, told)
+            facts = read_background([*again.background, *background], base, max_document, named=again.named)
+            replay.replace(when, clock, again, facts)
         replay.run(open_sink(format_, output, overwrite, program, write), output)
 
 
@@ -372,7 +372,7 @@ class Replay:
                         time, events = pipeline.clock.text(graph.time), pipeline.events_so_far()  # type: ignore[arg-type]  # a graph has one
                         progress.update(count, events, time, behind.done, behind.total)
         except DataError:
-            if not self._running:  # an error of the sources: what was closed before is told
+            if not self._running:  # an error of the sources: what was closed before is detected
                 self._write(sink)
             raise
         pipeline.close_all()

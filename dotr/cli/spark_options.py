@@ -70,7 +70,7 @@ def asked_of_spark(
     asked = SparkOptions(
         master, settings, _listed(packages), _listed(py_files), _listed(archives), parallelism
     )
-    asked.settings()  # what is wrong with them is told before anything is read
+    asked.settings()  # what is wrong with them is reported before anything is read
     return asked
 
 

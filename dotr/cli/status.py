@@ -122,8 +122,8 @@ def shown(report: dict[str, Any]) -> str:
     ]
     if kept := report.get("kept"):
         since = "from the first on" if kept["since"] is None else f"behind {kept['since']}"
-        told = f"{kept['graphs']:,} messages {since}, {kept['bytes']:,} bytes"
-        lines.append(f"kept        {told}   (for {duration(kept['for'])})")
+        amount = f"{kept['graphs']:,} messages {since}, {kept['bytes']:,} bytes"
+        lines.append(f"kept        {amount}   (for {duration(kept['for'])})")
     head = ("rule", "events", "last event", "remembers", "at most from the last")
     rows = [
         (

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from dotr.batch.spark.stream_sources import StreamSource
 
 _RULES = 10
-"""Rules whose memory is told at the end, at most."""
+"""Rules whose memory is shown at the end, at most."""
 
 _PLACES = {"files": ("DIR",), "kafka": ("SERVERS", "TOPIC"), "rate": ()}
 
@@ -257,8 +257,8 @@ def _remembered(query: Running) -> None:
     """How many facts each rule remembers."""
     sizes = {rule: count for rule, count in query.state().sizes.items() if count}
     if sizes:
-        told = [f"{rule} {count:,}" for rule, count in sizes.items()]
-        render.note(f"remembered facts: {', '.join(told[:_RULES])}{', …' if told[_RULES:] else ''}")
+        shown = [f"{rule} {count:,}" for rule, count in sizes.items()]
+        render.note(f"remembered facts: {', '.join(shown[:_RULES])}{', …' if shown[_RULES:] else ''}")
 
 
 def _summary(totals: Taken) -> str:

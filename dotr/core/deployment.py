@@ -144,7 +144,7 @@ class Deployment:
         return Emitter(self.program)
 
     def detector(self, clock: Clock, on_refused: RefusedTrigger = fail, parts: int = 1) -> Detector:
-        """A detector that remembers nothing yet, of the facts that `instants` finds. `on_refused` is told of
+        """A detector that remembers nothing yet, of the facts that `instants` finds. `on_refused` gets
         trigger facts that take a rule more than the budget. `parts`: it has the keys of one of so many.
         """
         settings = self.settings

@@ -69,7 +69,7 @@ Open: TypeAlias = Callable[
     Detector,
 ]
 """(program, clock, stream → the one whose facts it has, stream → its base and the comparison it passes, units
-of work of a rule at one trigger fact, who is told of facts that take more, (units of work of what holds at
+of work of a rule at one trigger fact, who gets facts that take more, (units of work of what holds at
 one point, among how many parts of keys they are shared))."""
 
 

@@ -2,7 +2,7 @@
 
 Place:   between instant.py, which meets findings instant by instant, and whoever shows them.
 Method:  a finding is known by its message and label, not by its time. Where instants come in any order, as in
-         the tasks of a batch, it is said again for an earlier one, so that the first can be told from all.
+         the tasks of a batch, it is said again for an earlier one, so that the first can be found among all.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 Place:   the pipeline counts facts with it, a batch where it extracts; both make funnels of what detection
          counted (tesla/stages.py). Summaries, `dotr status` and `engine.counters` show them.
 Method:  trigger facts are counted by query at instants at which a graph came (streams of ISTREAM and DSTREAM
-         at all), ticks are told from the first and the last time, facts of a chained rule are its matches.
+         at all), ticks are computed from the first and the last time, facts of a chained rule are its
+         matches.
 """
 
 from __future__ import annotations

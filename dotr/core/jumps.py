@@ -52,7 +52,7 @@ class Jump(NamedTuple):
 
 class Jumps:
     """Owns what is stated, what follows from it, and the programs that are still to come. `states`: what
-    holds at instants is told; everything must be materialised.
+    holds at instants is reported; everything must be materialised.
     """
 
     def __init__(

@@ -34,7 +34,7 @@ class LastingKnowledge(Protocol):
         """Open the change from M(t⁻) to M(t); the facts of all ISTREAM and DSTREAM streams that have some.
 
         They are the bag difference of a query's answers, ordinals counted within it, against the answers
-        that were kept last. `stated` may be empty: that M contradicts itself is then told all the same.
+        that were kept last. `stated` may be empty: that M contradicts itself is then reported all the same.
         `program`: its rules hold from `time` on, and its queries are the ones that are asked, of M(t⁻) under
         the rules before as well.
         Raises DataError or ProgramError when M(t) contradicts itself, explodes, or has a schema over which
@@ -76,7 +76,7 @@ class LastingKnowledge(Protocol):
 Open: TypeAlias = Callable[[Program, Periods, Clock, bool, int], LastingKnowledge]
 """(program, what is stated and until when, clock, whether everything is materialised, units of work) → the
 engine. What is stated is closed when the first change is opened; that it contradicts itself is no error here.
-The periods go on with every change, before the engine is told of it, and are taken back after it is."""
+The periods go on with every change, before the engine gets it, and are taken back after it is."""
 
 ENGINES: Mapping[str, Open] = {"maintenance": Maintenance, "recomputation": Recomputation}
 """Engines of what lasts by name."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dotr.core.jumps import Jump, Jumps
     from dotr.reference.oracle import Oracle
 
-Told: TypeAlias = Callable[[Time, Sequence[Part], DotrError], DotrError | None]
+OnRefused: TypeAlias = Callable[[Time, Sequence[Part], DotrError], DotrError | None]
 """What to do about an instant in error: what is to be raised behind it, None to go on."""
 
 Leap: TypeAlias = "tuple[Time, Jump, DotrError | None]"
@@ -34,9 +34,9 @@ Leap: TypeAlias = "tuple[Time, Jump, DotrError | None]"
 class LastingInstants:
     """Owns what lasts in a run, and has the literal reading follow where there is one."""
 
-    def __init__(self, jumps: Jumps, told: Told, oracle: Oracle | None) -> None:
+    def __init__(self, jumps: Jumps, on_refused: OnRefused, oracle: Oracle | None) -> None:
         self._jumps = jumps
-        self._told = told
+        self._on_refused = on_refused
         self._oracle = oracle
         if oracle is not None:
             oracle.last_from_now()
@@ -96,7 +96,7 @@ class LastingInstants:
     ) -> tuple[Jump, DotrError | None]:
         """What happens at an instant whose messages are refused."""
         jumps, oracle = self._jumps, self._oracle
-        failed = self._told(time, parts, error) if parts or jumps.consistent else None
+        failed = self._on_refused(time, parts, error) if parts or jumps.consistent else None
         if oracle is not None:
             oracle.refuse(time, labelled(parts, time), error)
         if parts:
@@ -104,7 +104,7 @@ class LastingInstants:
                 return jumps.go(time, (), tick), failed
             except (DataError, ProgramError) as again:
                 if jumps.consistent:
-                    failed = failed or self._told(time, (), self._placed(again, time))
+                    failed = failed or self._on_refused(time, (), self._placed(again, time))
         if oracle is not None:
             oracle.overlook(time)
         return jumps.overlook(time, tick), failed

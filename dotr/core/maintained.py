@@ -1,7 +1,7 @@
 """What lasts, maintained: M changes by what changes, and standing answers by signed deltas.
 
 Place:   one of the engines of lasting.py, over lasting_model.py.
-Method:  language.md, "What lasts". A change is committed when it is told, and taken back when it is
+Method:  language.md, "What lasts". A change is committed when it is stated, and taken back when it is
          abandoned. Other rules, schema over which rules were instantiated, and the end of most of what is
          stated have M closed anew. While M contradicts itself its answers change unseen: by how much is
          remembered for the next that does not.
@@ -142,7 +142,7 @@ class Maintenance:
         return True
 
     def _matters(self, stated: StatedChange) -> bool:
-        """Whether M is to be told of the change."""
+        """Whether M is to be given the change."""
         model = self._now.model
         return bool(stated) or (bool(stated.moved) and model is not None and model.kept.expires)
 

@@ -2,7 +2,7 @@
 
 Place:   core/pipeline.py and batch/detecting.py hold one beside their detector.
 Method:  the detector goes on without the matches of such a fact, and nothing is consumed. Once the instant is
-         over each is told: that is raised, and ends the run, or the fact is counted under its rule, and the
+         over each is known: it is raised, and ends the run, or the fact is counted under its rule, and the
          first of every rule is said.
 """
 
@@ -26,11 +26,11 @@ _KEPT = "its graphs were taken and are not dead letters: fed again, they would g
 class LeftOut:
     """Owns the facts left out at the instant in progress, and how many there were by rule.
 
-    Without `told` the error is raised. `say` is called with the first of every rule that is not.
+    Without `on_overwork` the error is raised. `say` is called with the first of every rule that is not.
     """
 
-    def __init__(self, told: Overworked | None = None, say: Finding | None = None) -> None:
-        self._told = told
+    def __init__(self, on_overwork: Overworked | None = None, say: Finding | None = None) -> None:
+        self._on_overwork = on_overwork
         self._findings = None if say is None else Findings(say)
         self._errors: list[ProgramError] = []
         self.facts: list[tuple[int, Fact]] = []
@@ -50,20 +50,20 @@ class LeftOut:
             self.counts[name] = self.counts.get(name, 0) + 1
             try:
                 self._tell(name, error, time, clock)
-            except DotrError as told:
-                failed = failed or told
+            except DotrError as raised:
+                failed = failed or raised
         self.forget()
         return failed
 
     def forget(self) -> None:
-        """Nobody is told: what was left out at this instant is somebody else's to tell."""
+        """Nothing is reported: what was left out at this instant is somebody else's to report."""
         self.facts.clear()
         self._errors.clear()
 
     def _tell(self, name: str, error: ProgramError, time: Time, clock: Clock) -> None:
-        if self._told is None:
+        if self._on_overwork is None:
             raise error
-        self._told(name, error)
+        self._on_overwork(name, error)
         if self._findings is not None:
             found = error.diagnostics[0]
             notes = (

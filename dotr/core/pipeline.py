@@ -286,8 +286,8 @@ class Pipeline:
                     try:
                         refused(instant[0], instant[1], error)
                         failed = None
-                    except DotrError as told:  # what was extracted before is detected before it is raised
-                        failed = told
+                    except DotrError as raised:  # what was extracted before is detected before it is raised
+                        failed = raised
                 if failed is not None:
                     break
             if len(known) == TOGETHER:
@@ -365,7 +365,7 @@ class Pipeline:
         if self.clock is not None:
             refuse_closed(time, self.watermark, self.clock)
             check_units(program, self.clock)
-        Deployment(program, background, self.deployment.settings).compile()  # what cannot run is told now
+        Deployment(program, background, self.deployment.settings).compile()  # what cannot run is reported now
         self._planned.append((time, program, background))
         if self._lasting is None and self.clock is not None:
             self._last_from_now()
@@ -376,7 +376,7 @@ class Pipeline:
         """From now on every instant is one of what lasts."""
         assert self.clock is not None, "begin() comes first"
         jumps = self.deployment.jumps(self.program, self.clock, states=self._on_state is not None)
-        self._lasting = LastingInstants(jumps, self._told, self._oracle)
+        self._lasting = LastingInstants(jumps, self._raised, self._oracle)
         if self._detect is not None:
             self._renew(self.program)
         self._schedule()
@@ -433,14 +433,14 @@ class Pipeline:
         """Whether rules may see an instant though nothing came."""
         return bool(self.program.lars.rules) or any(time % duration == 0 for duration in self._every)
 
-    def _told(self, time: Time, parts: Sequence[Part], error: DotrError) -> DotrError | None:
+    def _raised(self, time: Time, parts: Sequence[Part], error: DotrError) -> DotrError | None:
         """Tell of an instant of what lasts that is in error; what is to be raised, if anything."""
         if self._on_refused is None or not is_refusable(error):
             return error
         try:
             self._on_refused(time, parts, error)
-        except DotrError as told:
-            return told
+        except DotrError as raised:
+            return raised
         if not parts:
             self._tally.counts.overlooked += 1
         return None

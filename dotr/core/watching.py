@@ -2,7 +2,7 @@
 
 Place:   asked by `dotr watch`; what it makes is run by core/pipeline.py as any other program.
 Method:  language.md, "What lasts": DSTREAM and ISTREAM of the query, each with a rule of its own, so that
-         what ends at an instant is told before what begins (signed answers of a continuous query over a
+         what ends at an instant is reported before what begins (signed answers of a continuous query over a
          dynamic graph: Gergatsoulis, Damigos 2021). What nothing declares is held until it is deleted.
 """
 

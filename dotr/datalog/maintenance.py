@@ -204,12 +204,12 @@ class Maintained:
         heads = {head.pattern.relation for clause in clauses.all for head in clause.heads}
         if not heads:
             return
-        told = stated if isinstance(stated, set | frozenset) else set(stated)
+        explicit = stated if isinstance(stated, set | frozenset) else set(stated)
         everything = ALL in heads
         for triple in self.index:
             relation, key = place_of(triple)
             derivable = everything or relation in heads or (is_class(relation) and RDF_TYPE in heads)
-            if derivable and triple not in told:
+            if derivable and triple not in explicit:
                 self._of(relation).derived.add(key)
 
     # -- what holds

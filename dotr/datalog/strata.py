@@ -122,12 +122,12 @@ def _levels(rules: Sequence[DatalogRule], found: Diagnostics) -> dict[str, int]:
     for component in components(graph):
         members = set(component)
         level = 0
-        told = False
+        reported = False
         for node in component:
             for edge in by_head.get(node, ()):
                 if edge.body in members:
-                    if edge.strict and not told:
-                        told = True
+                    if edge.strict and not reported:
+                        reported = True
                         _report(edge, rules, graph, members, found)
                 else:
                     level = max(level, levels[edge.body] + bool(edge.strict))

@@ -35,10 +35,10 @@ def check_termination(rules: Sequence[DatalogRule], found: Diagnostics) -> None:
     component_of: dict[_Place, int] = {}
     for number, component in enumerate(components(flow)):
         component_of.update(dict.fromkeys(component, number))
-    told: set[int] = set()
+    reported: set[int] = set()
     for source, target, index, bind in made:
-        if component_of[source] == component_of[target] and index not in told:
-            told.add(index)
+        if component_of[source] == component_of[target] and index not in reported:
+            reported.add(index)
             relation = relation_name(target[0].removeprefix(_WRITE))
             found.error(
                 "D3004",

@@ -179,11 +179,11 @@ class Checker:
         """A stream of changes has the fact, and there are so many answers on both sides of it."""
         standing, (time, values, _, _) = self.program.standing[stream], proof.fact
         self._claim(change.operator is standing.operator, f"{proof.position} is of another stream")
-        for of, told in ((Of.BEFORE, change.before), (Of.LASTING, change.after)):
+        for of, count in ((Of.BEFORE, change.before), (Of.LASTING, change.after)):
             answers = self.history.ask(standing.select, self.history.state(time, of), time)
             there = [fact for fact in answers if fact[1] == values]
             self._claim(
-                told is None or told == len(there), f"{proof.position}: {len(there)} answers, not {told}"
+                count is None or count == len(there), f"{proof.position}: {len(there)} answers, not {count}"
             )
         side = Of.LASTING if change.operator is RelationToStream.ISTREAM else Of.BEFORE
         self._solution(stream, proof, change.solution, side)
@@ -213,8 +213,8 @@ class Checker:
             answers = [fact[1] for fact in self.history.ask(whole, triples, time)]
             self._claim(proof.fact[1] in answers, f"{proof.position} does not follow from its premises")
         left_out = excluded(select)
-        told = sum(one.startswith(("MINUS: no ", "no ")) for one in why.absent)
-        self._claim(told >= left_out, f"{proof.position}: something is left out that must be absent")
+        named = sum(one.startswith(("MINUS: no ", "no ")) for one in why.absent)
+        self._claim(named >= left_out, f"{proof.position}: something is left out that must be absent")
 
     def _rows(
         self, proof: FactProof, why: SolutionProof, select: Select, triples: Collection[Triple], of: Of

@@ -94,7 +94,7 @@ class Explaining:
         self._instants.forget(low)
         return Explainer(self._record, Text(writer.term, writer.expression, writer.path), self._instants)
 
-    def _told(self, found: Sequence[WhyNot]) -> Explanation:
+    def _explanation(self, found: Sequence[WhyNot]) -> Explanation:
         return Explanation(found, self._record.program.prefixes, self._record.clock, self._places)
 
     def event(self, name: str) -> Explanation:
@@ -113,7 +113,7 @@ class Explaining:
         found = self._explainer().event(event)
         if self._verify:
             refuse_wrong(checker_of(self._record, self._instants), [found], None)
-        return self._told([found])
+        return self._explanation([found])
 
     def why_not(self, rule: str, time: Time, where: Mapping[str, Term]) -> Explanation:
         """How far a rule came at an instant. Raises UsageError D4172."""
@@ -122,7 +122,7 @@ class Explaining:
             raise UsageError(
                 Diagnostic("D4172", f"there is no rule `{rule}`", hint=f"its rules are {', '.join(rules)}")
             )
-        return self._told(self._explainer().why_not(rule, time, where))
+        return self._explanation(self._explainer().why_not(rule, time, where))
 
     def because(self, name: str) -> dict[str, Any]:
         """The proof of an event as plain values: its trigger, and a step for each conjunct."""

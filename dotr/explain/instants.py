@@ -60,7 +60,7 @@ class KeptInstants:
 
     @contextmanager
     def open(self, time: Time, of: Of = Of.INSTANT, now: Time | None = None) -> Iterator[Derivations]:
-        """An instant, to be looked into; ends of statements are told as they were known at `now`."""
+        """An instant, to be looked into; ends of statements are given as they were known at `now`."""
         record = self._record
         graph = self.triples(time) if of is Of.INSTANT else []
         moment = time - 1 if of is Of.BEFORE else time

@@ -167,17 +167,17 @@ class Renderer:
 
     def _changed(self, why: Changed, time: Time) -> Iterator[Node]:
         begins = why.operator is RelationToStream.ISTREAM
-        told = Node(f"{why.operator}: the answer {'begins' if begins else 'ends'} @ {self._clock.text(time)}")
+        turn = Node(f"{why.operator}: the answer {'begins' if begins else 'ends'} @ {self._clock.text(time)}")
         if why.before is not None and why.after is not None:
-            told.right = f"{counted_text(why.before, 'such answer')} before, {why.after} from then on"
-        told.children += self._solution(why.solution)
+            turn.right = f"{counted_text(why.before, 'such answer')} before, {why.after} from then on"
+        turn.children += self._solution(why.solution)
         if why.rules:
-            told.children.append(Node("other rules hold from then on"))
+            turn.children.append(Node("other rules hold from then on"))
         for proof in why.moved:
             word = "ended" if begins else "begun"
             right = self.lasting(proof) if isinstance(proof, Lasting) else self._deleted(proof)
-            told.children.append(Node(f"{word} then: {self._shown(proof.triple)}", right=right))
-        yield told
+            turn.children.append(Node(f"{word} then: {self._shown(proof.triple)}", right=right))
+        yield turn
 
     def _deleted(self, proof: InBackground) -> str:
         """Where a triple of the background stands, and until when it holds, where that is known."""

@@ -134,8 +134,8 @@ class TripleChecker:
                     self._totalled(proof, item, time, of)
         claim(sorted(map(repr, absent)) == sorted(map(repr, proof.absent)), f"{triple}: a NOT is left out")
         aggregates = [item for item in proof.rule.body if isinstance(item, AggregateAtom)]
-        told = [one.atom for one in proof.totals]
-        claim(told == aggregates, f"{triple} does not have its rule's AGGREGATE")
+        opened = [one.atom for one in proof.totals]
+        claim(opened == aggregates, f"{triple} does not have its rule's AGGREGATE")
 
     def _totalled(self, proof: Derived, item: AggregateAtom, time: Time, of: Of) -> None:
         """One AGGREGATE: counted again, literally."""

@@ -152,7 +152,7 @@ class Conversion:
             raise UsageError(
                 Diagnostic(
                     "D4140",
-                    f"what to write cannot be told from the name `{path}`",
+                    f"what to write cannot be inferred from the name `{path}`",
                     hint=f"a file's name ends in one of {' '.join(TARGETS)}, of text formats also with .gz; "
                     "that of a folder of Parquet files has no ending, or a slash",
                 )

@@ -93,7 +93,7 @@ def _fitting(time: Time, at: object) -> Time:
 
 
 class EngineErrors(ErrorPolicy):
-    """The policy of an engine for documents and instants in error; `on_error` may be who is told."""
+    """The policy of an engine for documents and instants in error; `on_error` may be a function to call."""
 
     def __init__(self, on_error: str | Callable[[DotrError], None]) -> None:
         if not callable(on_error) and on_error not in ("fail", "skip"):
@@ -103,7 +103,7 @@ class EngineErrors(ErrorPolicy):
                 )
             )
         ErrorPolicy.__init__(self, on_error == "fail")
-        self._told = on_error if callable(on_error) else None
+        self._given = on_error if callable(on_error) else None
 
     def take(self, error: DataError, content: bytes) -> None:
         """As `ErrorPolicy.take`."""
@@ -114,8 +114,8 @@ class EngineErrors(ErrorPolicy):
     def tell(self, error: DotrError, count: int) -> None:
         """So many graphs are left out because of an error."""
         self.count += count
-        if self._told is not None:
-            self._told(error)
+        if self._given is not None:
+            self._given(error)
 
 
 def absolute_iri(iri: str) -> str:
@@ -161,12 +161,14 @@ def late_policy(late: str | LateGraph, clock: Callable[[], Clock | None]) -> Lat
         begun = clock()
         assert begun is not None, "only a closed instant has late graphs"
         parts = part._asdict() if isinstance(part, Message) else {"graph": part}
-        told = [f"{len(triples)} triples to {name}" for name, triples in parts.items() if triples is not None]
+        counts = [
+            f"{len(triples)} triples to {name}" for name, triples in parts.items() if triples is not None
+        ]
         raise DataError(
             Diagnostic(
                 "D2301",
                 f"this graph is for {begun.text(time)}, an instant that is already closed",
-                notes=(f"it has {', '.join(told).replace(' to graph', '')}",),
+                notes=(f"it has {', '.join(counts).replace(' to graph', '')}",),
                 hint="allow for disorder with a lateness, or sort the input",
             )
         )

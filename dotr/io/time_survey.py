@@ -29,7 +29,7 @@ from dotr.late import dataclass
 from dotr.rdf.terms import Triple
 
 GAPS = 3
-"""So many of the longest gaps are told."""
+"""So many of the longest gaps are shown."""
 
 _LOOKED = 50
 """Refused documents, and graphs, that are looked through for values that could be a time."""

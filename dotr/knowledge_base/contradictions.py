@@ -1,6 +1,6 @@
 """Contradictions: what inconsistency rules find, each with its proof, and literals that are none.
 
-Place:   raised by model.py, told by knowledge_base.py.
+Place:   raised by model.py, reported by knowledge_base.py.
 Method:  a clash is a row of a relation that belongs to no state (datalog/); its proof is that of any triple.
          dt-not-type (OWL 2 Profiles, table 8) needs no rule: of every triple that comes, its literal is
          looked at, and of every one that goes.

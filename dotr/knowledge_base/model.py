@@ -43,7 +43,7 @@ _GROWTH = 8
 """Plans are made anew when there are so many times the triples that they were made for."""
 _LEAST = 1000
 _TOLD = 10
-"""Contradictions that are told, with their proofs, where one is refused."""
+"""Contradictions that are reported, with their proofs, where one is refused."""
 
 _WORTH = 2
 """A change of so many times fewer statements than hold is maintained where rules or schema change, too."""

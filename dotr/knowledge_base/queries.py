@@ -68,7 +68,7 @@ class Solution(tuple[Any, ...]):
 
 class Answers(Sequence[Solution]):
     """The answers of a query, in canonical order unless it has one. `rows` has canonical terms; iterating
-    gives what the knowledge base was told to give.
+    gives what the knowledge base is configured to give.
     """
 
     def __init__(self, variables: tuple[str, ...], rows: list[Row], as_rdflib: bool) -> None:

@@ -125,11 +125,11 @@ class Loader:
     def unused_prefixes(self) -> None:
         """Warn about prefixes that their text declares and never uses; silent about texts with errors."""
         broken = {d.span.source.name for d in self._found.errors if d.span is not None}
-        told: set[str] = set()
+        reported: set[str] = set()
         for parser in self._parsers:
             name = parser.source.name
-            if name not in broken and name not in told:
-                told.add(name)
+            if name not in broken and name not in reported:
+                reported.add(name)
                 parser.report_unused()
 
     # -- texts ------------------------------------------------------------
@@ -416,7 +416,7 @@ class Loader:
         return good
 
     def _told_once(self, before: int) -> None:
-        """A library imported twice has its mistakes told once."""
+        """A library imported twice has its mistakes reported once."""
         known = {(d.code, d.message, str(d.span)) for d in self._found.found[:before]}
         self._found.found[before:] = [
             d

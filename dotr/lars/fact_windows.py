@@ -69,7 +69,7 @@ class PointLog:
         return [self.beginning, [[point, place, list(values)] for point, place, values in self._last]]
 
     def load(self, state: Any) -> None:
-        """Before views are loaded, which are told anew."""
+        """Before views are loaded, which are filled again."""
         self.beginning, atoms = state
         for point, place, values in atoms:
             self._last.append((point, place, tuple(values)))

@@ -1,6 +1,6 @@
 """A name and everything that is remembered of its atoms.
 
-Place:   rules.py puts derived atoms here, engine.py facts; the views of the name are told.
+Place:   rules.py puts derived atoms here, engine.py facts; the views of the name are notified.
 """
 
 from __future__ import annotations

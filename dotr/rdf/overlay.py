@@ -43,7 +43,7 @@ class Changes:
     def index(self, columns: tuple[int, ...]) -> Index:
         """The index on these columns, ascending and not all of them; made on the first call.
 
-        Rows there are already are entered, and `extended` is told: code that adds rows must know of it.
+        Rows there are already are entered, and `extended` is called: code that adds rows must know of it.
         """
         found = self.indexes.get(columns)
         if found is None:

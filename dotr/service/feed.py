@@ -330,7 +330,7 @@ class Feed:
             changes = self._offsets.changes(self._sources)
             kept = None if self.keeping is None else self.keeping.changes(adopted)
             self.journal.commit(
-                Commit(snapshot, self._told(number), changes, lengths, stated, given, adopted, kept)
+                Commit(snapshot, self._status_at(number), changes, lengths, stated, given, adopted, kept)
             )
             if self.keeping is not None:
                 self.keeping.committed()
@@ -343,7 +343,7 @@ class Feed:
         self.totals.commits += 1
         self.totals.saving += self.pace.done(begun)
 
-    def _told(self, commit: int) -> dict[str, Any]:
+    def _status_at(self, commit: int) -> dict[str, Any]:
         """What `dotr status` shows."""
         pipeline = self.pipeline
         clock = pipeline.clock

@@ -78,7 +78,7 @@ class Journal:
             self._connection = sqlite3.connect(path, isolation_level=None, timeout=10)
         except (OSError, sqlite3.Error) as error:
             self._release()
-            raise self._told(error) from None
+            raise self._failure(error) from None
         try:
             with self._guarded():
                 try:
@@ -213,9 +213,9 @@ class Journal:
         try:
             yield
         except (sqlite3.Error, OSError) as error:
-            raise self._told(error) from None
+            raise self._failure(error) from None
 
-    def _told(self, error: Exception) -> EngineError:
+    def _failure(self, error: Exception) -> EngineError:
         """An error of SQLite or the operating system, as a diagnostic."""
         text = str(error)
         if any(word in text for word in _DAMAGED):

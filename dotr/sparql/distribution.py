@@ -54,14 +54,14 @@ where not. Of two terms the one that measures more passes all that the other pas
 
 
 class ShapeGroup:
-    """Streams that get the same facts: same shape, same constants. `told`: those they are given under."""
+    """Streams that get the same facts: same shape, same constants. `fed`: those they are given under."""
 
-    __slots__ = ("constants", "rows", "streams", "told")
+    __slots__ = ("constants", "fed", "rows", "streams")
 
     def __init__(self, constants: tuple[Term, ...], streams: Sequence[str], shared: bool) -> None:
         self.constants = constants
         self.streams = tuple(streams)
-        self.told = self.streams[:1] if shared else self.streams
+        self.fed = self.streams[:1] if shared else self.streams
         self.rows: list[Row] = []
 
 
@@ -108,7 +108,7 @@ class Distribution:
 
     def _address(self) -> None:
         """Say who gets every row as it is, if no row must be looked at for that: `everybody`."""
-        self._everybody = tuple(stream for group in self.groups for stream in group.told)
+        self._everybody = tuple(stream for group in self.groups for stream in group.fed)
         self.everybody = self._everybody if self.index is None else ()
 
     def part(self) -> None:
@@ -119,13 +119,13 @@ class Distribution:
         """The streams that get a row with this value at the compared place, if nothing else is compared."""
         if self.index is None:
             return self._everybody
-        return tuple(s for member in self.index.passing(term) for s in self.groups[member].told)
+        return tuple(s for member in self.index.passing(term) for s in self.groups[member].fed)
 
     def same(self) -> Iterator[tuple[str, str]]:
         """(stream, the one under which its facts are given) of streams that get none under their own name."""
         for group in self.groups:
-            for stream in group.streams[len(group.told) :]:
-                yield stream, group.told[0]
+            for stream in group.streams[len(group.fed) :]:
+                yield stream, group.fed[0]
 
     def filters(self) -> Iterator[tuple[str, str, Term]]:
         """With a base: (stream, operator, constant) of each member."""
@@ -173,7 +173,7 @@ class Distribution:
     def split(self, rows: Iterable[Row]) -> Iterator[tuple[tuple[str, ...], list[Row]]]:
         """Lists of rows as attributes and the streams that get them; no list is empty. Without a base."""
         for group, own in self.share(rows):
-            yield group.told, list(map(attributes, dict.fromkeys(own) if self._distinct else own))
+            yield group.fed, list(map(attributes, dict.fromkeys(own) if self._distinct else own))
 
     def facts(self, rows: Sequence[Row], time: Time, result: dict[str, list[Fact]]) -> None:
         """Put the facts of every member that has some into `result`; with a base, the base's alone.
@@ -189,7 +189,7 @@ class Distribution:
         else:
             for group, own in self.share(rows):
                 facts = facts_of(map(attributes, dict.fromkeys(own) if self._distinct else own), time)
-                for stream in group.told:
+                for stream in group.fed:
                     result[stream] = facts
 
     def _sized(self, rows: Sequence[Row], time: Time, size_of: Sizes) -> list[Fact]:

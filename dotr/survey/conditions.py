@@ -52,12 +52,12 @@ def judge(
 
 
 def tell_kinds(table: SolutionTable, expression: Expression, where: str, found: Diagnostics) -> bool:
-    """Whether a comparison or sum inside is of kinds that never go together; then it is told."""
+    """Whether a comparison or sum inside is of kinds that never go together; then it is reported."""
     return any(_tell_kinds(table, call, where, found) for call in _calls(expression))
 
 
 def _varies(condition: Expression) -> bool:
-    """Whether it looks at anything: what is constant is told without data."""
+    """Whether it looks at anything: what is constant is reported without data."""
     return any(True for _ in operands(condition))
 
 
@@ -111,7 +111,7 @@ def _calls(expression: Expression) -> Iterator[Call]:
 
 
 def _tell_kinds(table: SolutionTable, call: Call, where: str, found: Diagnostics) -> bool:
-    """Whether the sides of a call are never of kinds that go together; then it is told."""
+    """Whether the sides of a call are never of kinds that go together; then it is reported."""
     left, right = (table.values(argument) for argument in call.arguments)
     both = [(a, b) for a, b in zip(left, right, strict=True) if a is not None and b is not None]
     if not both or any(_agree(call.function, a, b) for a, b in both):

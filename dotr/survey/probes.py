@@ -1,4 +1,4 @@
-"""A program run beside probes of itself: rules of one event each whose matches are looked at, not told.
+"""A program run beside probes of itself: rules of one event each whose matches are looked at, not reported.
 
 Place:   queries.py, conditions.py and pairs.py say what to probe; the pipeline does the rest, so that what
          lasts, what is derived and what is refused are as in a run.

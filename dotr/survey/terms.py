@@ -1,6 +1,6 @@
 """Terms of a program that occur nowhere in a sample, in no position, and the nearest that do.
 
-Place:   report.py; predicates and classes of queries are told by lang/checks/vocabulary.py (D1220).
+Place:   report.py; predicates and classes of queries are reported by lang/checks/vocabulary.py (D1220).
 Method:  every IRI of the background, the sample and the Datalog heads is known. An unknown one is compared
          with them: the same name in another namespace, in other letters, or spelled almost so.
 """
@@ -28,11 +28,11 @@ Use = tuple[Term, Span | None]
 def check_terms(program: Program, vocabulary: Vocabulary, found: Diagnostics) -> None:
     """Warn about each IRI that nothing has, D2501, once for each place in the program's text."""
     writer = Writer(program.prefixes)
-    told: set[str] = set()
+    reported: set[str] = set()
     for term, span in _uses(program):
-        if term in vocabulary.terms or term.startswith((*_BUILT_IN, STAND_IN)) or str(span) in told:
+        if term in vocabulary.terms or term.startswith((*_BUILT_IN, STAND_IN)) or str(span) in reported:
             continue
-        told.add(str(span))
+        reported.add(str(span))
         likely = near(term, vocabulary.terms)
         found.warning(
             "D2501",

@@ -40,7 +40,7 @@ class Column(Generic[B]):
     """Owns the facts that one or several rules may still ask for at a position.
 
     `insert(facts)`: take an instant's facts, in canonical order; times never decrease. `filled` says that
-    `on_fill` was told; the engine sets it back when it finds the column empty.
+    `on_fill` was called; the engine sets it back when it finds the column empty.
     """
 
     def __init__(

@@ -74,7 +74,7 @@ def compile_group(
 ) -> Run:
     """The function of rules of one shape (sharing.py), most often of one.
 
-    `columns` serve their conjuncts; `drop` is told the rules of matches that have no graph. What several
+    `columns` serve their conjuncts; `drop` gets the rules of matches that have no graph. What several
     rules match alike is one entry. A trigger fact that takes more than `budget` units of work leaves no match
     here; `exceeded` is called instead. `stages`: what counts how far trigger facts come.
     """

@@ -47,7 +47,7 @@ class TeslaDetector:
     """Owns the columns of a program's rules and the time.
 
     `budget`: units of work (budget.py) of a rule at one trigger fact. Past it the fact has no match of the
-    rule and nothing is consumed; `on_refused` is told the rule, the fact, and ProgramError D4010. If that is
+    rule and nothing is consumed; `on_refused` gets the rule, the fact, and ProgramError D4010. If that is
     raised, as it is without `on_refused`, the detector is in no state to go on from. `same`: streams that
     always have the facts of another (equal queries) → that other, under which alone `detect` gets them.
     `filtered`: streams whose facts are those of a base that pass a comparison with a constant; `detect` is

@@ -46,7 +46,7 @@ class Lars(Protocol):
 OpenLars: TypeAlias = Callable[
     [LarsProgram, Sequence[Sequence[int]], Time, Time, Clock, Collection[str] | None], Lars
 ]
-"""(program, numbers of rules by layer, first point, step, clock, heads whose changes are told)."""
+"""(program, numbers of rules by layer, first point, step, clock, heads whose changes are reported)."""
 
 
 @dataclass(slots=True)

@@ -65,7 +65,7 @@ class ReadTimes:
     log: LogListing
 
     def __call__(self, batches: Batches) -> Batches:
-        return failures.told(lambda: self._times(batches))
+        return failures.crossing_to_driver(lambda: self._times(batches))
 
     def _times(self, batches: Batches) -> Batches:
         counts = pc.value_counts(_times(self.log, pieces_of(batches)))
@@ -85,7 +85,7 @@ class ExtractArchives:
     counted: bool
 
     def __call__(self, batches: Batches) -> Batches:
-        return failures.told(lambda: fact_batches(self._facts(batches)))
+        return failures.crossing_to_driver(lambda: fact_batches(self._facts(batches)))
 
     def _facts(self, batches: Batches) -> Iterator[FactRow]:
         count = 0
@@ -127,7 +127,7 @@ class ReadGraphs:
     again: frozenset[Time]
 
     def __call__(self, batches: Batches) -> Batches:
-        return failures.told(lambda: self._graphs(batches))
+        return failures.crossing_to_driver(lambda: self._graphs(batches))
 
     def _graphs(self, batches: Batches) -> Batches:
         times: list[Time] = []

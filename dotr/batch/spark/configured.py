@@ -1,4 +1,4 @@
-"""What Spark is told before dotr is asked: by spark-submit, by its files of defaults, by the environment.
+"""How Spark is configured before dotr runs: by spark-submit, by its files of defaults, by the environment.
 
 Place:   sessions.py, which sets nothing that is set there already, but for what dotr cannot do without.
 Method:  under spark-submit the JVM runs and knows; else what its launcher will read is read here, since

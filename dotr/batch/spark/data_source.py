@@ -170,7 +170,7 @@ class LogReader(DataSourceReader):
         return [LogPartition(split) for split in spread(self._log.splits, _TASKS)]
 
     def read(self, partition: LogPartition) -> Iterator[pa.RecordBatch]:  # type: ignore[override]  # our own partitions come back
-        return failures.told(lambda: self._batches(partition.split))
+        return failures.crossing_to_driver(lambda: self._batches(partition.split))
 
     def _batches(self, split: Split) -> Iterator[pa.RecordBatch]:
         clock = self._log.clock or Clock()

@@ -71,7 +71,7 @@ def detect(
     as N-Triples; match: JSON as in a JSON line; graph: sorted N-Triples), letters (time, letter: a JSON
     line).
     Raises ProgramError, DataError (background; D2106 and D2107 for times too far ahead), UsageError D4122
-    (columns), D4123 (arguments). What is wrong with a graph is told when the result is read, as dotr's
+    (columns), D4123 (arguments). What is wrong with a graph is reported when the result is read, as dotr's
     own exception, too.
     """
     failures.install()

@@ -30,7 +30,7 @@ from dotr.batch.job import Shipped, make_job, ship
 from dotr.batch.live_parts import marks_of, merged
 from dotr.batch.locations import plain_path
 from dotr.batch.spark import failures
-from dotr.batch.spark.failures import Batches, crossing, shipped, told
+from dotr.batch.spark.failures import Batches, crossing, crossing_to_driver, shipped
 from dotr.batch.spark.kafka_out import Send, sender
 from dotr.batch.spark.part_processor import OUT_COLUMNS, EventTime, PartProcessor, Task
 from dotr.batch.spark.placing import parallelism
@@ -97,7 +97,7 @@ class _Extract:
     slots: Mapping[int, int]
 
     def __call__(self, batches: Batches) -> Batches:
-        return told(lambda: self._batches(batches))
+        return crossing_to_driver(lambda: self._batches(batches))
 
     def _batches(self, batches: Batches) -> Batches:
         times: list[int] = []
@@ -315,7 +315,7 @@ class DistributedStream(Running):
         self._add(Taken(number, events=len(events), refused=refused))
 
     def state(self) -> State:
-        """As the parts told it."""
+        """As the parts reported it."""
         clock, text = self._graphs.clock, ""
         if self._watermark:
             text = clock.text(
@@ -326,13 +326,13 @@ class DistributedStream(Running):
     def _looked(self) -> None:
         """Add what Spark counted in the batches that have ended."""
         for progress in self.query.recentProgress:
-            told: Any = progress
-            name = str(told["runId"]), int(told["batchId"])
-            observed = (told["observedMetrics"] or {}).get(INPUT)
+            reported: Any = progress
+            name = str(reported["runId"]), int(reported["batchId"])
+            observed = (reported["observedMetrics"] or {}).get(INPUT)
             if name in self._counted or observed is None:
                 continue
             self._counted.add(name)
-            late = sum(int(o["numRowsDroppedByWatermark"]) for o in told["stateOperators"])
+            late = sum(int(o["numRowsDroppedByWatermark"]) for o in reported["stateOperators"])
             if observed["graphs"] or observed["refused"] or late:
                 refused = int(observed["refused"] or 0)
                 self._add(Taken(name[1], graphs=int(observed["graphs"] or 0), late=late, refused=refused))

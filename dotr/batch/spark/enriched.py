@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from dotr.batch.arrow_batches import extract
 from dotr.batch.job import Shipped
-from dotr.batch.spark.failures import Batches, shipped, told
+from dotr.batch.spark.failures import Batches, crossing_to_driver, shipped
 from dotr.batch.spark.stages import trusted_instants
 from dotr.events import Clock
 from dotr.io.arrow_columns import texts
@@ -39,7 +39,7 @@ class _Write:
     folder: str
 
     def __call__(self, batches: Batches) -> Batches:
-        return told(lambda: self._written(batches))
+        return crossing_to_driver(lambda: self._written(batches))
 
     def _written(self, batches: Batches) -> Batches:
         worker = self.shipped.worker()

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from dotr.batch.spark import failures
-from dotr.batch.spark.failures import Batches, shipped, told
+from dotr.batch.spark.failures import Batches, crossing_to_driver, shipped
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -51,7 +51,7 @@ class SparkExecutor(Executor):
 
 def called(batches: Batches) -> Batches:
     """Batches of functions as batches of what they give."""
-    return told(lambda: _called(batches))
+    return crossing_to_driver(lambda: _called(batches))
 
 
 def _called(batches: Batches) -> Batches:

@@ -1,4 +1,4 @@
-"""What went wrong in a worker, told to whoever asked for the result: dotr's own exceptions, with their code.
+"""What went wrong in a worker, reported to who asked for the result: dotr's own exceptions, with their code.
 
 Place:   every function that Spark runs for dotr goes through `shipped`; `install` is called by all that hand
          a frame to a user.
@@ -52,7 +52,7 @@ _CONVERTERS = ("pyspark.errors.exceptions.captured", "pyspark.sql.connect.client
 """Modules whose `convert_exception` is called: with a JVM of one's own, and over Connect."""
 
 
-def told(work: Callable[[], Batches]) -> Batches:
+def crossing_to_driver(work: Callable[[], Batches]) -> Batches:
     """The batches of `work`; an error a user can mend crosses to the driver as text that `own` reads.
 
     Meanwhile the worker's collector of cycles looks rarely: facts and events are many, and have none.
@@ -106,7 +106,7 @@ def shipped(work: Work, version: str = __version__) -> Work:
 
 
 def own(text: str) -> DotrError | None:
-    """The error that a worker told, out of the text of an exception of Spark's; None if there is none."""
+    """The error that a worker reported, out of the text of an exception of Spark's; None if there is none."""
     parts = text.split(_MARK)
     if len(parts) >= 3:
         kind, found = json.loads(parts[1])
@@ -135,7 +135,7 @@ def _other_worker(wanted: str, found: str, host: str, python: str) -> EngineErro
 
 
 def mended(error: Exception) -> DotrError:
-    """What a worker told, out of the exception that Spark made of it; D4303 for everything else."""
+    """What a worker reported, out of the exception that Spark made of it; D4303 for everything else."""
     if isinstance(error, DotrError):
         return error
     text = str(error)
@@ -154,7 +154,7 @@ def mended(error: Exception) -> DotrError:
 
 
 def install() -> None:
-    """From now on an action on any frame raises dotr's own error where a worker told one."""
+    """From now on an action on any frame raises dotr's own error where a worker reported one."""
     for name in _CONVERTERS:
         if name == _CONVERTERS[1] and name not in sys.modules:
             continue  # no Connect session, and maybe none of the libraries that it needs

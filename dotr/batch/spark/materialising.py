@@ -129,7 +129,7 @@ class Close:
     content: bytes = field(repr=False)
 
     def __call__(self, batches: Batches) -> Batches:
-        return failures.told(lambda: self._closed(batches))
+        return failures.crossing_to_driver(lambda: self._closed(batches))
 
     def _closed(self, batches: Batches) -> Batches:
         materialiser = _materialiser(self.content)

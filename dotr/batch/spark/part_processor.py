@@ -3,7 +3,7 @@
 Place:   distributed.py puts it behind the extraction; live_parts.py does the work.
 Method:  a batch calls every part once with its rows (every task of the extraction sends each a mark), and
          at a timer for the next tick that matters. The part is taken alive where this process holds it in
-         the state that Spark has, told by a random token; else it is restored. State is two values: the
+         the state that Spark has, recognised by a random token; else it is restored. State is two values: the
          token and the bytes. An attempt that Spark gives up leaves a token that is nowhere else.
 Bad input: what live_parts.py raises crosses to the driver as in failures.py.
 """
@@ -50,7 +50,7 @@ class EventTime:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What the operator is told. `slots`: what Spark groups by → part. `closing`: the stream ends with this
+    """What the operator gets. `slots`: what Spark groups by → part. `closing`: the stream ends with this
     run, and no tick behind its last instant is run.
     """
 

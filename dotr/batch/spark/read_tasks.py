@@ -70,7 +70,9 @@ class ReadSplits:
     log: LogListing
 
     def __call__(self, batches: Batches) -> Batches:
-        return failures.told(lambda: _noted(self.log, lambda reading: self._rows(reading, batches)))
+        return failures.crossing_to_driver(
+            lambda: _noted(self.log, lambda reading: self._rows(reading, batches))
+        )
 
     def _rows(self, reading: Reading, batches: Batches) -> Rows:
         for piece in pieces_of(batches):
@@ -84,7 +86,9 @@ class ReadContents:
     log: LogListing
 
     def __call__(self, batches: Batches) -> Batches:
-        return failures.told(lambda: _noted(self.log, lambda reading: self._rows(reading, batches)))
+        return failures.crossing_to_driver(
+            lambda: _noted(self.log, lambda reading: self._rows(reading, batches))
+        )
 
     def _rows(self, reading: Reading, batches: Batches) -> Rows:
         for batch in batches:
@@ -103,7 +107,9 @@ class ReadLines:
     log: LogListing
 
     def __call__(self, batches: Batches) -> Batches:
-        return failures.told(lambda: _noted(self.log, lambda reading: self._rows(reading, batches)))
+        return failures.crossing_to_driver(
+            lambda: _noted(self.log, lambda reading: self._rows(reading, batches))
+        )
 
     def _rows(self, reading: Reading, batches: Batches) -> Rows:
         block, number = ("", 0), 0
@@ -145,7 +151,9 @@ class ReadRows:
     file: str
 
     def __call__(self, batches: Batches) -> Batches:
-        return failures.told(lambda: _noted(self.log, lambda reading: self._rows(reading, batches)))
+        return failures.crossing_to_driver(
+            lambda: _noted(self.log, lambda reading: self._rows(reading, batches))
+        )
 
     def _rows(self, reading: Reading, batches: Batches) -> Rows:
         clock = self.log.clock or Clock()

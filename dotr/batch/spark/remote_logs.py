@@ -190,7 +190,7 @@ class FindClocks:
     fail: bool
 
     def __call__(self, batches: Batches) -> Batches:
-        return failures.told(lambda: self._found(batches))
+        return failures.crossing_to_driver(lambda: self._found(batches))
 
     def _found(self, batches: Batches) -> Batches:
         for batch in batches:

@@ -45,7 +45,7 @@ class State:
 
 
 Tell = Callable[[Taken, State], None]
-"""Is told of what came since the last time."""
+"""Gets what came since the last time."""
 
 
 def untold(_taken: Taken, _state: State) -> None:
@@ -62,7 +62,7 @@ class Running:
 
     def __init__(self, tell: Tell, pace: Pace) -> None:
         self.totals = Taken(-1)
-        self._told, self._pace = tell, pace
+        self._tell, self._pace = tell, pace
         self._error: DotrError | None = None
 
     def state(self) -> State:
@@ -83,7 +83,7 @@ class Running:
         totals.events += taken.events
         totals.late += taken.late
         totals.refused += taken.refused
-        self._told(taken, self.state())
+        self._tell(taken, self.state())
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait for the end of the query; whether it came. A query that runs once closes its last instant

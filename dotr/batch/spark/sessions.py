@@ -127,7 +127,7 @@ def start(options: SparkOptions) -> SparkSession:
 
 
 def _refuse_late(options: SparkOptions, master: str | None, why: str) -> None:
-    """Raise UsageError D4308 for what only a Spark that is not there yet can be told."""
+    """Raise UsageError D4308 for what only a Spark that is not started yet can be configured with."""
     given = {
         "master": options.master if options.master != master else None,
         "packages": options.packages,

@@ -21,7 +21,7 @@ from dotr.batch.arrow_batches import Instant, extract, fact_batches, fact_rows
 from dotr.batch.fact_rows import LETTER, REFUSED, FactRow
 from dotr.batch.job import Job, Shipped, split_lines
 from dotr.batch.output_parts import batched, write_events
-from dotr.batch.spark.failures import Batches, shipped, told
+from dotr.batch.spark.failures import Batches, crossing_to_driver, shipped
 from dotr.batch.spark.placing import FACT_COLUMNS
 from dotr.batch.time_gaps import Gap
 from dotr.errors import DataError, Diagnostic
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 FEW = 100_000
-"""Times that come more than once, up to which they are told to every worker instead of shuffling all
+"""Times that come more than once, up to which they are sent to every worker instead of shuffling all
 graphs.
 """
 
@@ -188,9 +188,9 @@ def undated(frame: DataFrame, clock: Clock) -> DataFrame:
 
     letter = dead_letter(missing("a row of the log", "time"), None)
     graph = f.expr("substring(to_json(named_struct('document', coalesce(graph, ''))), 2)")
-    told = f.concat(f.lit(f"{letter[:-1]},"), graph)
+    letter_text = f.concat(f.lit(f"{letter[:-1]},"), graph)
     time = f.lit(None).cast("bigint" if clock.integer else "timestamp")
-    return frame.where("time IS NULL").select(time.alias("time"), told.alias("letter"))
+    return frame.where("time IS NULL").select(time.alias("time"), letter_text.alias("letter"))
 
 
 def events(placed: DataFrame, job: Shipped, clock: Clock) -> DataFrame:
@@ -237,10 +237,10 @@ class Extract:
     base: str | None
 
     def __call__(self, batches: Batches) -> Batches:
-        return told(lambda: fact_batches(self.rows(batches)))
+        return crossing_to_driver(lambda: fact_batches(self.rows(batches)))
 
     def rows(self, batches: Batches) -> Iterator[FactRow]:
-        """Rows of facts, and what else is to be told."""
+        """Rows of facts, and what else is to be reported."""
         worker = self.shipped.worker()
         letters: list[FactRow] = []
         instants = self._instants(batches)
@@ -310,7 +310,7 @@ class _Detect:
     shipped: Shipped
 
     def __call__(self, batches: Batches) -> Batches:
-        return told(lambda: self._events(batches))
+        return crossing_to_driver(lambda: self._events(batches))
 
     def _events(self, batches: Batches) -> Batches:
         worker = self.shipped.worker()
@@ -331,7 +331,7 @@ class _Write:
     format_: str
 
     def __call__(self, batches: Batches) -> Batches:
-        return told(lambda: self._report(batches))
+        return crossing_to_driver(lambda: self._report(batches))
 
     def _report(self, batches: Batches) -> Batches:
         worker = self.shipped.worker()
@@ -359,7 +359,7 @@ class _Note:
     format_: str
 
     def __call__(self, batches: Batches) -> Batches:
-        return told(lambda: self._rows(batches))
+        return crossing_to_driver(lambda: self._rows(batches))
 
     def _rows(self, batches: Batches) -> Batches:
         worker = self.shipped.worker()

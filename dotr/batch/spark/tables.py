@@ -4,7 +4,7 @@ Place:   before detect, stream and write, which take what this gives.
 Method:  the template is compiled once in every task and run over Arrow batches (mapInArrow), so rows never
          become Python objects of Spark's, and no parser runs. The kind of time is decided here, by the type
          of the column and its filters: a frame's columns have types before anything runs.
-Bad input: D2401, D2402 the mapping, told when it is called; D2404 and what times say, when rows are read.
+Bad input: D2401, D2402 the mapping, reported when it is called; D2404 and what times say, when rows are read.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class ReadTable:
     fail: bool
 
     def __call__(self, batches: Batches) -> Batches:
-        return failures.told(lambda: self._read(batches))
+        return failures.crossing_to_driver(lambda: self._read(batches))
 
     def _read(self, batches: Batches) -> Batches:
         compiled = compile_mapping(self.mapping, self.columns, self.clock.unit, self.zone, _PLACE)
@@ -182,7 +182,7 @@ class ReadTable:
 
     def _refused(self, error: CellError, row: Row) -> str:
         content = json.dumps(dict(zip(self.columns, row, strict=True)), ensure_ascii=False)
-        told: DataError = cell_error(error, _PLACE, content)
+        refused: DataError = cell_error(error, _PLACE, content)
         if self.fail:
-            raise told
-        return dead_letter(told, content.encode())
+            raise refused
+        return dead_letter(refused, content.encode())

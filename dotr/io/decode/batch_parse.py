@@ -6,7 +6,7 @@ Method:  the documents are joined with a statement between them that parts the r
          for whole by this: inside a statement at most two terms can follow one another, and the statement
          between has three. Strings of several lines could swallow it, declarations would reach the next
          document: such documents are left to be parsed one by one, as is all that has an error, which is
-         then told where it is.
+         then reported with its place.
 """
 
 from __future__ import annotations
@@ -87,6 +87,6 @@ class BatchParser:
             if len(parts) == len(texts):
                 return [distinct_triples(part, "") for part in parts]
         except (SyntaxError, AttributeError, MemoryError, Overgrown, DataError):
-            pass  # told when they are parsed one by one
+            pass  # reported when they are parsed one by one
         self._wait = _WAIT
         return None

@@ -79,7 +79,7 @@ def unknown_format(path: str) -> DataError:
     return DataError(
         Diagnostic(
             "D2008",
-            f"what is written in `{path}` cannot be told from its name",
+            f"what is written in `{path}` cannot be inferred from its name",
             place=path,
             hint=f"the name ends in one of {' '.join(SUFFIXES)}, each also with {' '.join(ENDINGS)}",
         )
@@ -143,7 +143,7 @@ def read_bytes(path: str, limit: int = MAX_DOCUMENT) -> bytes:
 
 
 def read_some(file: Readable, size: int, path: str) -> bytes:
-    """`file.read(size)`, with a damaged archive or disk told as DataError."""
+    """`file.read(size)`, with a damaged archive or disk reported as DataError."""
     try:
         return file.read(size)
     except EOFError as error:

@@ -92,7 +92,7 @@ def _refuse_contexts(text: str, name: str) -> None:
     try:
         value = json.loads(text)
     except ValueError:
-        return  # told by the parser
+        return  # reported by the parser
     if _copied_terms(value) > MAX_CONTEXT_TERMS:
         raise DataError(
             Diagnostic(
@@ -226,7 +226,7 @@ def may_grow_to(size: int) -> int:
     return max(min(_GROWN + _GROWTH * size, _AT_MOST), _ALWAYS * size)
 
 
-class Overgrown(Exception):  # noqa: N818  # not an error by itself: told by who knows the document's name
+class Overgrown(Exception):  # noqa: N818  # not an error by itself: reported by who knows the document's name
     """The statements of a document are larger than they may be."""
 
 

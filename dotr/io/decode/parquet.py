@@ -110,9 +110,9 @@ class ArchiveFile:
                 source, coerce_int96_timestamp_unit="us", page_checksum_verification=True
             )
             schema, utc, rows = self._file.schema_arrow, self._is_int96(), self._file.metadata
-            told = sum(rows.row_group(group).num_rows for group in range(rows.num_row_groups))
-            if told != rows.num_rows:
-                raise OSError(f"{told} of {rows.num_rows} rows are there")
+            stated = sum(rows.row_group(group).num_rows for group in range(rows.num_row_groups))
+            if stated != rows.num_rows:
+                raise OSError(f"{stated} of {rows.num_rows} rows are there")
         except pa.ArrowInvalid as error:
             raise no_archive(path, str(error).splitlines()[0]) from None
         except _DAMAGE as error:
@@ -207,9 +207,9 @@ class ArchiveFile:
 
     def _complete(self, group: int, rows: int) -> None:
         """Raise OSError unless a row group had the rows that the file says it has."""
-        told = self.count(group)
-        if rows != told:
-            raise OSError(f"{rows} of {told} rows of row group {group} are there")
+        stated = self.count(group)
+        if rows != stated:
+            raise OSError(f"{rows} of {stated} rows of row group {group} are there")
 
     def graphs(self, first: int = 0, end: int | None = None) -> Iterator[tuple[Time, Part, str]]:
         """As `messages`, parsed. Raises DataError."""

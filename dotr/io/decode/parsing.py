@@ -90,7 +90,7 @@ def parse_triples(
         return found[0] if len(found) == 1 else list(dict.fromkeys(chain.from_iterable(found)))
     try:  # the hot path: one graph of a stream after the other
         lines = serialize(parse(text, _TURTLE), None, _N_TRIPLES).decode()  # type: ignore[union-attr]
-    except (SyntaxError, AttributeError):  # an IRI may be relative; else it is told what there is
+    except (SyntaxError, AttributeError):  # an IRI may be relative; else the message says what there is
         lines = "".join(_written(text, format_, name, base, skipped, _N_TRIPLES))
     terms = lines.split(" ", 4)
     if len(terms) == 4:  # one triple, without a blank in its object

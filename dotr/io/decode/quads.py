@@ -269,7 +269,7 @@ def group_adjacent(items: Iterable[PlacedRun], name: str) -> Iterator[QuadBlock]
 
 @dataclass(slots=True)
 class _Unreadable:
-    """Owns the unreadable lines that are not told yet, and the names of the graphs that they spoil."""
+    """Owns the unreadable lines that are not reported yet, and the names of the graphs that they spoil."""
 
     lines: list[tuple[str, int]] = field(default_factory=list)
     end: int = 0
@@ -283,11 +283,11 @@ class _Unreadable:
             self.spoiled.setdefault(before, [])
 
     def next(self, after: Term) -> None:
-        """The next line that can be read is of the graph `after`: that one tells them."""
+        """The next line that can be read is of the graph `after`: that one reports them."""
         self.spoiled.setdefault(after, []).extend(self.lines)
         self.lines.clear()
 
-    def told(self, block: QuadBlock) -> QuadBlock:
+    def completed(self, block: QuadBlock) -> QuadBlock:
         """A block that is complete, marked if it is spoiled."""
         lost = self.spoiled.pop(block.name, None)
         if lost is not None:
@@ -320,10 +320,10 @@ def _distributed(
         else:
             others.setdefault(triple[0], []).append(row)
     if before is not None:
-        yield bad.told(before)
+        yield bad.completed(before)
     for subject, rows in others.items():
         about = [row[0] for row in rows]
-        empty = bad.told(QuadBlock(subject, about=about, line=rows[0][1], end=rows[-1][2]))
+        empty = bad.completed(QuadBlock(subject, about=about, line=rows[0][1], end=rows[-1][2]))
         if not _stamped(about) and not empty.spoiled:
             raise _stray(about[0], name, rows[0][1])
         yield empty

@@ -54,7 +54,7 @@ def read_background(
 ) -> list[Triple]:
     """The triples of all files below `paths`, canonical, without repeats, in the order of the files.
 
-    `named`: where a program names some of the paths; one that leads nowhere is told there.
+    `named`: where a program names some of the paths; one that leads nowhere is reported there.
 
     Raises DataError: D2003, D2008, D2009, D2010 for a stream where a background is wanted, and what parsing
     says.

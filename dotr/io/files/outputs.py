@@ -72,7 +72,7 @@ class StreamOutput:
 
     def abandon(self) -> None:
         if not self._stream.closed:
-            with suppress(EngineError, BrokenPipeError):  # what ends the run is told already
+            with suppress(EngineError, BrokenPipeError):  # what ends the run is reported already
                 self.flush()
 
 

@@ -78,7 +78,7 @@ def _would_be_read(output: str, path: str) -> bool:
 
 def _files(inputs: Sequence[str]) -> Iterator[str]:
     for path in inputs:
-        with suppress(DataError):  # told by whoever reads it
+        with suppress(DataError):  # reported by whoever reads it
             yield from resolve([path])
 
 

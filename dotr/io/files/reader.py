@@ -2,7 +2,7 @@
 
 Place:   under sources.py, which orders what readers deliver; formats are in documents.py, quads.py,
          json_lines.py, message_logs.py and parquet.py, the time of a graph in timestamps.py.
-Bad input: what cannot be read is raised, or told by a mark in its place, and reading goes on behind it.
+Bad input: what cannot be read is raised, or reported by a mark in its place, and reading goes on behind it.
 """
 
 from __future__ import annotations

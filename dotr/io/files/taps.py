@@ -104,7 +104,7 @@ class Originals:
             self._tape.passed(block.end)
 
     def of(self, block: QuadBlock) -> bytes | None:
-        """The bytes of a block, None if they cannot be told from others, or the document is too long."""
+        """The bytes of a block, None if they cannot be separated from others, or the document is too long."""
         if not block.whole:
             return self._tape.between(self._before, block.end)
         if self._pieces is None and self._tap.ended:

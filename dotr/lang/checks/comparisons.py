@@ -24,11 +24,11 @@ _TIME: Final = regex(r"\s*[0-9]{4}-[0-9]{2}-[0-9]{2}(?:T[0-9]{2}:[0-9]{2}.*)?\s*
 
 def check_comparisons(program: Program, found: Diagnostics) -> None:
     """Warn about every such comparison in queries, rules and Datalog."""
-    told = {str(d.span) for d in found.found if d.code == "D1219"}
+    reported = {str(d.span) for d in found.found if d.code == "D1219"}
     for condition in conditions(program):
         for comparison in _comparisons(condition):
-            if str(comparison.span) not in told:
-                told.add(str(comparison.span))
+            if str(comparison.span) not in reported:
+                reported.add(str(comparison.span))
                 _check(comparison, found)
 
 

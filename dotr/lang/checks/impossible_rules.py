@@ -42,22 +42,22 @@ class _Reason(NamedTuple):
     """Why something can never happen; whether another check tells that at its place."""
 
     text: str
-    told: bool = False
+    known: bool = False
 
 
 def check_possible(program: Program, found: Diagnostics) -> None:
-    """Warn about each rule that can never have an event, D1328, unless its reason is told in the rule."""
+    """Warn about each rule that can never have an event, D1328, unless its reason is reported in the rule."""
     never = {name: why for name, select in program.selects.items() if (why := _never_a_fact(select))}
     sorts = {name: attribute_sorts(select) for name, select in program.selects.items()}
     own = {rule.name: why for rule in program.rules if (why := _false_for_all(rule, sorts))}
-    if any(d.code == "D1307" for d in found.errors):  # rules in a circle: told as that
+    if any(d.code == "D1307" for d in found.errors):  # rules in a circle: reported as that
         return
     possible = _possible(program, never, own)
     for rule in program.rules:
         if rule.name in possible:
             continue
         why = own.get(rule.name) or _missing(rule, never, possible)
-        if why is not None and not why.told:
+        if why is not None and not why.known:
             found.warning(
                 "D1328",
                 f"`{rule.name}` can never have an event",
@@ -117,7 +117,7 @@ def _missing(rule: Rule, never: Mapping[str, _Reason], possible: set[str]) -> _R
             return _Reason(f"it needs an event of `{stream}`, which can never have one before")
         if not position.chained and stream in never:
             inline = stream.startswith(f"{rule.name}.")
-            return _Reason(f"`{name}` never has a fact: {never[stream].text}", inline and never[stream].told)
+            return _Reason(f"`{name}` never has a fact: {never[stream].text}", inline and never[stream].known)
     return None
 
 
@@ -132,11 +132,11 @@ def _false_for_all(rule: Rule, sorts: Mapping[str, Mapping[str, Sort]]) -> _Reas
     for choice in rule.chosen:
         window = choice.window
         if isinstance(window, Within) and window.before and not window.duration:
-            return _Reason("its window is empty", told=True)
+            return _Reason("its window is empty", known=True)
         if why := _falsehood(parts(choice.on), sort_of):
-            return _Reason(f"no `{choice.position.name}` matches: {why.text}", why.told)
+            return _Reason(f"no `{choice.position.name}` matches: {why.text}", why.known)
     why = _falsehood(parts(rule.where), sort_of)
-    return why and _Reason(f"WHERE is never true: {why.text}", why.told)
+    return why and _Reason(f"WHERE is never true: {why.text}", why.known)
 
 
 def _never_a_fact(select: Select) -> _Reason | None:
@@ -160,9 +160,9 @@ def _falsehood(conditions: Sequence[Expression], leaves: Leaves) -> _Reason | No
     """Why conditions are never all true: one is false by itself, or two of them contradict each other."""
     for condition in conditions:
         if isinstance(condition, Call) and mismatch(condition, leaves):
-            return _Reason(f"`{_text(condition)}` never holds", told=True)
+            return _Reason(f"`{_text(condition)}` never holds", known=True)
         if _is_false(condition):
-            return _Reason(f"`{_text(condition)}` is false", told=_compares(condition))
+            return _Reason(f"`{_text(condition)}` is false", known=_compares(condition))
     return _contradiction(conditions)
 
 

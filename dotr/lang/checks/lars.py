@@ -86,7 +86,7 @@ class LarsResolver:
         used: Callable[[str], None],
         attributes: Mapping[str, tuple[str, ...]],
     ) -> LarsProgram:
-        """The checked rules, `layers` still empty; findings are recorded. `used` is told the queries read."""
+        """The checked rules, `layers` still empty; findings are recorded. `used` gets the queries read."""
         step, place = self._step()
         rules: list[LarsRule] = []
         for unit, file in self.files:
@@ -144,7 +144,7 @@ class LarsResolver:
         if step is None:
             return
         for duration, span in rule.durations:
-            if duration % step and not self._is_told(span):
+            if duration % step and not self._is_reported(span):
                 below = duration // step * step
                 near = [duration_text(value) for value in (below, below + step) if value]
                 self._found.error(
@@ -155,7 +155,7 @@ class LarsResolver:
                     notes=(f"the STEP stands at {place}",) if place is not None else (),
                 )
 
-    def _is_told(self, span: Span | None) -> bool:
+    def _is_reported(self, span: Span | None) -> bool:
         """Whether a length of time could not be read."""
         errors = (error.span for error in self._found.errors)
         return span is not None and any(
@@ -180,14 +180,14 @@ class _RuleNames:
     broken: bool = False
 
     def resolved(self, rule: LarsRule) -> LarsRule | None:
-        """The rule with the deployment's names; None when it cannot be, which is told."""
+        """The rule with the deployment's names; None when it cannot be, which is reported."""
         head = replace(rule.head, atom=self._head(rule.head.atom))
         body = tuple(map(self._literal, rule.body))
         return None if self.broken else replace(rule, head=head, body=body)
 
     def _head(self, atom: NamedAtom) -> NamedAtom:
         stream = self.look_up(self.unit, atom.name)
-        if stream is None or not stream.head:  # defined otherwise, too: told already
+        if stream is None or not stream.head:  # defined otherwise, too: reported already
             self.broken = True
             return atom
         self._check_arity(atom, stream)
@@ -217,7 +217,7 @@ class _RuleNames:
         if stream is None:
             self.broken = True
             if any(name in file.unread for _, file in self.resolver.files):
-                return None  # its rule could not be read, which is told
+                return None  # its rule could not be read, which is reported
             if span is not None:
                 span = Span(span.source, span.start, span.start + len(name))
             hint = nearest(name, self.names(self.unit))

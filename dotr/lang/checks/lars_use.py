@@ -26,12 +26,12 @@ def unread_heads(
     for rule in lars.rules:
         own = rule.head.atom.name
         used.update(name for name, _, _ in lars_reads(rule) if name != own)
-    told: set[str] = set()
+    reported: set[str] = set()
     for unit, file in files:
         for written in file.rules:
             name = unit.prefix + written.head.atom.name
-            if unit.parent is None and name in lars.attributes and name not in used and name not in told:
-                told.add(name)
+            if unit.parent is None and name in lars.attributes and name not in used and name not in reported:
+                reported.add(name)
                 found.warning(
                     "D1617",
                     f"no rule reads `{name}`",

@@ -117,7 +117,7 @@ def _check_component(
     found: Diagnostics,
 ) -> None:
     if members <= rules:
-        return  # chaining.py has told of it
+        return  # chaining.py has reported it
     if members & rules:
         edge = next(e for e in inside if e.user in rules and e.needed not in rules)
         found.error(

@@ -2,7 +2,7 @@
 
 Place:   called by resolve.py, a rule at a time.
 Method:  language.md, sec. 3. A position is known from its conjunct on; a name that could not be read or
-         looked up is `wild`: nothing more is said about it, so that one mistake is told once.
+         looked up is `wild`: nothing more is said about it, so that one mistake is reported once.
 """
 
 from __future__ import annotations
@@ -344,7 +344,7 @@ class RuleResolver:
             variable_span = Span(span.source, middle + 1, span.end)
         if not self._readable(position, own, name_span, span):
             return
-        if position in self._hiding:  # told already
+        if position in self._hiding:  # reported already
             return
         if self._known.roles.get(position) == "tick" and position != own:
             self._found.error("D1308", f"`{position}` is a tick and has no attributes", variable_span,
@@ -439,11 +439,11 @@ class RuleResolver:
 
     def _template(self) -> None:
         bound = {b.variable.text for b in self._syntax.bindings}
-        told: set[str] = set()
+        reported: set[str] = set()
         for name in self._syntax.template_names:
-            if name.text in bound or name.text in told or (not self._syntax.whole and not bound):
+            if name.text in bound or name.text in reported or (not self._syntax.whole and not bound):
                 continue
-            told.add(name.text)
+            reported.add(name.text)
             self._broken = True
             carriers = [p.name for p in self._known.positions.values() if name.text in p.variables]
             hint = nearest(name.text, bound, "?")
@@ -459,14 +459,14 @@ class RuleResolver:
             )
 
     def _consuming(self) -> None:
-        told: set[str] = set()
+        reported: set[str] = set()
         for name in self._syntax.consuming:
             role = self._known.roles.get(name.text)
-            if name.text in told:
+            if name.text in reported:
                 self._found.warning(
                     "D1306", f"`{name.text}` is consumed twice", name.span, hint="delete one of them"
                 )
-            told.add(name.text)
+            reported.add(name.text)
             if role == "chosen" or (role is None and name.text in self._known.wild):
                 continue
             self._broken = True

@@ -2,8 +2,8 @@
 
 Place:   a static check; no data.
 Method:  the rule of silence, written wrong: `AND LAST Beat … AND NOT Later := Beat … ON Later.?s = Beat.?s`
-         looks at one beat of all sensors, the last, which is seldom the silent one's. It is told where the
-         choice is related to nothing before it, and every later conjunct that looks at it equates an
+         looks at one beat of all sensors, the last, which is seldom the silent one's. It is reported where
+         the choice is related to nothing before it, and every later conjunct that looks at it equates an
          attribute, a NOT over the same facts among them.
 """
 
@@ -18,12 +18,12 @@ from dotr.tesla.conditions import names, parts
 
 
 def check_choices(program: Program, found: Diagnostics) -> None:
-    """Warn where EACH is meant, D1327; not where it is told already that nothing relates the choice."""
-    told = {d.span for d in found.found if d.code == "D1321"}
+    """Warn where EACH is meant, D1327; not where it is reported already that nothing relates the choice."""
+    reported = {d.span for d in found.found if d.code == "D1321"}
     for rule in program.rules:
         for number, conjunct in enumerate(rule.conjuncts):
-            told_already = conjunct.position.span in told
-            if _takes_one(conjunct) and not told_already:
+            already = conjunct.position.span in reported
+            if _takes_one(conjunct) and not already:
                 variable = _treated_as_each(rule, conjunct, rule.conjuncts[number + 1 :])
                 if variable:
                     _tell(conjunct, variable, found)

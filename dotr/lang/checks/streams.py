@@ -148,7 +148,7 @@ class Streams:
             self._streams[name] = replace(changes, span=definition.name.span, definition=name)
 
     def changes(self, unit: LoadedFile, operator: RelationToStream, of: Name) -> StreamNames | None:
-        """The stream `ISTREAM of`, one wherever it is written. None: it cannot be, and that is told."""
+        """The stream `ISTREAM of`, one wherever it is written. None: it cannot be, and that is reported."""
         stream = self.look_up(unit, of.text)
         if stream is None:
             self._found.error(

@@ -3,7 +3,7 @@
 Place:   below expressions.py, sparql.py, dlog.py and dotr.py.
 Method:  recursive descent. A syntax error is recorded and raised as `Skip`, which the nearest construct that
          knows where it ends catches: a clause, an embedded query, a rule. What parses but means nothing (an
-         undeclared prefix, a forbidden function) is recorded only: everything wrong is told in one run.
+         undeclared prefix, a forbidden function) is recorded only: everything wrong is reported in one run.
 """
 
 from __future__ import annotations
@@ -214,7 +214,7 @@ class Cursor:
         raise self.fail("an IRI")
 
     def expand(self, token: Token) -> str:
-        """`prefix:local` as an IRI. An undeclared prefix is told once per text."""
+        """`prefix:local` as an IRI. An undeclared prefix is reported once per text."""
         prefix, local = token.text.split(":", 1)
         if "\\" in prefix:
             prefix = unescape(prefix, token, self.source, self.found)

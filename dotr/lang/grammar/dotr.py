@@ -77,7 +77,7 @@ class DotrParser(ClauseParser):
         """Read every PREFIX and PARAMETER beforehand: they hold in the whole file."""
         silent = self.found
         for keys in (("PREFIX", "BASE"), ("BASE", "PARAMETER")):
-            self.found = Diagnostics()  # what is wrong is told when the statement is read in its turn
+            self.found = Diagnostics()  # what is wrong is reported when the statement is read in its turn
             depth = 0
             for at, token in enumerate(self.tokens):
                 key = token.key

@@ -70,7 +70,7 @@ PAGES: Final = (
     _page(
         "D2008",
         "a file of unknown kind",
-        "What is written in a file is told from the ending of its name.",
+        "What is written in a file is inferred from the ending of its name.",
         "dotr run fire.dotr events.txt",
         "dotr run fire.dotr events.ttl",
     ),

@@ -239,7 +239,7 @@ PAGES: Final = (
     _page(
         "D4140",
         "a target of unknown kind",
-        "What to write is told from the ending of the name.",
+        "What to write is inferred from the ending of the name.",
         "dotr convert events/ -o events.out",
         "dotr convert events/ -o events.jsonl",
     ),
