@@ -50,7 +50,7 @@ def source_of(function: Callable[..., Any]) -> str:
 
 
 class Names:
-    """Owns the namespace of one generated function: every object that is no local comes in through it."""
+    """Owns the namespace of one generated function: every object that is not a local comes in through it."""
 
     def __init__(self) -> None:
         self.namespace: dict[str, object] = {

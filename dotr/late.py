@@ -33,7 +33,7 @@ def _late(*, slots: bool, frozen: bool = False, eq: bool = True) -> Callable[[ty
 
 
 def _laid_out(cls: type[Any], frozen: bool, eq: bool) -> type[Any]:
-    """`cls` anew: a class cannot be given slots after it was made."""
+    """`cls` again: a class cannot be given slots after it was made."""
     if any(hasattr(base, "__dataclass_fields__") for base in cls.__bases__):
         raise TypeError(f"{cls.__name__} has a dataclass among its bases: it takes the standard decorator")
     names = tuple(

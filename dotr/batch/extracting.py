@@ -25,7 +25,7 @@ class Treatment:
     """What is done beside the work: `--verify`, `--on-error`.
 
     `forgiving`: an instant that is in error is set aside, as `Pipeline` does it, instead of ending the run.
-    `shared`: parts of keys share the budget of what holds, and who runs them begins anew in one task where a
+    `shared`: parts of keys share the budget of what holds, and who runs them begins again in one task where a
     part needs more than its share; otherwise each part has all of it.
     """
 
@@ -53,7 +53,7 @@ class Extracting:
         self.findings: list[Diagnostic] = []
         """What is to be said of instants that are not in error; who passes it on empties it."""
         self.counts = FactCounts()
-        """The facts of instants at which graphs came; who passes them on begins anew."""
+        """The facts of instants at which graphs came; who passes them on begins again."""
         self._instants = deployment.instants
         self._instants.begin(clock, self.findings.append)
         self._clock, self._cutoff = clock, cutoff

@@ -4,7 +4,7 @@ Place:   extracting.py writes rows, the shuffle (Spark's or local.py's) sorts th
 Method:  a row is (part, time, text). The text has a line a stream: its number, then the values of all its
          facts, parted by tabs, unbound as nothing; no N-Triples term holds a raw tab or newline, or is
          empty. Facts have as many values as their stream has variables; where an ordinal is not 0, or there
-         are no variables, the ordinal comes before the values of each, and `!` behind the number says so.
+         are not variables, the ordinal comes before the values of each, and `!` behind the number says so.
          All facts that a part must see of an instant are one row, since a row costs the shuffle more
          than its facts do. A part is one number for (group, bucket of keys, slice of time), so that one
          column is shuffled on. Time needs sorting within a part only; facts stand in canonical order

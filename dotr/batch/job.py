@@ -5,7 +5,7 @@ Place:   the driver makes a Job and ships it as bytes; stages.py runs it inside 
 Method:  a job is known by the hash of its content (program, background, clock, layout). A process keeps the
          worker of the last few jobs it met, so that tasks, which come by the thousand, find the closed
          background and the compiled queries ready.
-Why not: a closure over the compiled program. It is unpickled anew for every task.
+Why not: a closure over the compiled program. It is unpickled again for every task.
 """
 
 from __future__ import annotations

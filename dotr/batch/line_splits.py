@@ -5,7 +5,7 @@ Method:  JSON lines are cut at any line. N-Quads are cut where one graph ends an
          neighbouring lines belong together when they are about one graph, as its quads or, in the default
          graph, as its stamp. Only a file whose beginning has its graphs in one piece each is cut at all. A
          table is cut at any line if every line is a row: cells with line ends are looked for in all of it.
-Why not: cut at any line and mend in a shuffle. Graphs would be the largest thing shuffled.
+Why not: cut at any line and repair in a shuffle. Graphs would be the largest thing shuffled.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ _MARSHAL = 4
 """Of the codec: every Python since 3.4 reads it."""
 
 _NEVER: Time = 2**61
-"""Ticks from here on are none."""
+"""From here on there are no ticks."""
 
 KEPT = 256
 """Parts that a process keeps alive, at most."""

@@ -222,7 +222,7 @@ def _compare(known: dict[str, Any], meta: dict[str, Any], place: str) -> None:
                 "the checkpoint belongs to other rules or options",
                 place=place,
                 notes=tuple(differences),
-                hint="start anew with another --checkpoint and --out; rules that change while state stays "
+                hint="start again with another --checkpoint and --out; rules that change while state stays "
                 "are what `dotr deploy` and `dotr feed` are for",
             )
         )
@@ -236,6 +236,6 @@ def damaged(place: str, what: str) -> EngineError:
             "the state of the stream cannot be read",
             place=place,
             label=what,
-            hint="start anew with another --checkpoint and --out",
+            hint="start again with another --checkpoint and --out",
         )
     )

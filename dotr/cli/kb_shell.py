@@ -49,7 +49,7 @@ class Shell:
         self._made = 0
 
     def run(self, lines: Iterable[str], forgiving: bool) -> None:
-        """Do what lines say until they end or one is quit. `forgiving`: errors are reported and it goes on."""
+        """Do what lines say until they end or quit. `forgiving`: errors are reported and it goes on."""
         whole = ""
         for line in lines:
             whole += line

@@ -80,7 +80,7 @@ def policy(*words: str) -> Callable[[str], str]:
 
     def parse(value: str) -> str:
         if value not in words and not (value.startswith("file=") and len(value) > 5):
-            raise click.BadParameter(f"`{value}` is none of {', '.join(words)}, file=PATH")
+            raise click.BadParameter(f"`{value}` is not one of {', '.join(words)}, file=PATH")
         return value
 
     return parse

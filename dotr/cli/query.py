@@ -168,7 +168,7 @@ def _to_parquet(output: str, overwrite: bool, variables: Sequence[str], rows: Se
 
 
 _INLINE = re.compile(r"[\s{]")
-"""What a text of SPARQL has, and names of files seldom."""
+"""What a text of SPARQL has, and names of files rarely."""
 
 
 def _named(program: Program, name: str) -> Select:

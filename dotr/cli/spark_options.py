@@ -56,7 +56,7 @@ def asked_of_spark(
     archives: Sequence[str],
     parallelism: int | None = None,
 ) -> SparkOptions:
-    """The options as a value. Raises UsageError D4128 for a setting that is none of Spark's."""
+    """The options as a value. Raises UsageError D4128 for a setting that Spark does not have."""
     settings: dict[str, str] = {}
     for given in conf:
         name, equals, value = given.partition("=")

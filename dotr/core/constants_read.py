@@ -89,7 +89,7 @@ def _narrows(pattern: Pattern, found: dict[Term, _Constants]) -> bool:
         return False
     constants = found.setdefault(predicate, _Constants())
     if isinstance(subject, Var):
-        constants.objects.add(object_)  # type: ignore[arg-type]  # one of them is no variable
+        constants.objects.add(object_)  # type: ignore[arg-type]  # one of them is not a variable
     elif isinstance(object_, Var):
         constants.subjects[subject] = None
     else:

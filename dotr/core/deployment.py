@@ -89,7 +89,7 @@ class Deployment:
 
     @property
     def background(self) -> Collection[Triple]:
-        """What holds at every instant, as stated; maybe read anew."""
+        """What holds at every instant, as stated; maybe read again."""
         return self._stated() if callable(self._stated) else self._stated
 
     def compile(self) -> None:

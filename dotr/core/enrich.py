@@ -3,7 +3,7 @@
 Place:   called by pipeline.py once per instant; what it opens, extract.py reads; knows no other time.
 Method:  paper, sec. 4, "knowledge inference", without its deletions: the background is closed and indexed
          once, an instant is an overlay over it that is thrown away (datalog/materialiser.py). The literal
-         reading beside it closes the rules over everything that holds at t, anew at each t.
+         reading beside it closes the rules over everything that holds at t, again at each t.
 """
 
 from __future__ import annotations

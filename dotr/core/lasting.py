@@ -38,7 +38,7 @@ class LastingKnowledge(Protocol):
         `program`: its rules hold from `time` on, and its queries are the ones that are asked, of M(t⁻) under
         the rules before as well.
         Raises DataError or ProgramError when M(t) contradicts itself, explodes, or has a schema over which
-        the rules are no program; nothing is open then, and the program is the one before.
+        the rules are not a program; nothing is open then, and the program is the one before.
         """
 
     def facts(self, time: Time, graph: Sequence[Triple] | None) -> Facts:
@@ -75,8 +75,8 @@ class LastingKnowledge(Protocol):
 
 Open: TypeAlias = Callable[[Program, Periods, Clock, bool, int], LastingKnowledge]
 """(program, what is stated and until when, clock, whether everything is materialised, units of work) → the
-engine. What is stated is closed when the first change is opened; that it contradicts itself is no error here.
-The periods go on with every change, before the engine gets it, and are taken back after it is."""
+engine. What is stated is closed when the first change is opened; that it contradicts itself is not an
+error here. The periods go on with every change, before the engine gets it, and are taken back after it is."""
 
 ENGINES: Mapping[str, Open] = {"maintenance": Maintenance, "recomputation": Recomputation}
 """Engines of what lasts by name."""

@@ -4,7 +4,7 @@ Place:   under maintained.py, which says what is stated; over datalog/maintenanc
 Method:  language.md, "What lasts". A change is opened over the index, the standing queries give their signed
          deltas, and it is committed with them; an instant is an overlay over the index as it is then, thrown
          away. Relations of which nothing is declared have code that assumes they never change, until
-         something of theirs is inserted or deleted: then plans are made anew over the same index.
+         something of theirs is inserted or deleted: then plans are remade over the same index.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Differences = Mapping[Select, Sequence[Change]]
 """Standing query → how its answers change, where they do."""
 
 _EPOCHS = 8
-"""So often plans are made anew for relations nobody declared, before all are taken to change."""
+"""So often plans are remade for relations nobody declared, before all are taken to change."""
 
 
 class Settled(NamedTuple):
@@ -56,15 +56,15 @@ def _nothing() -> None:
 _NOTHING_MOVED = Settled(MappingProxyType({}), _nothing)
 
 
-class SchemaChange(Exception):  # noqa: N818  # not an error: the model is to be made anew
-    """A change is of what rules were instantiated over: M is to be closed anew."""
+class SchemaChange(Exception):  # noqa: N818  # not an error: the model is to be remade
+    """A change is of what rules were instantiated over: M is to be recomputed."""
 
 
 class LastingModel:
     """Owns the index of M for one program, and the overlays over it.
 
     `stated`: all triples that are stated; `ends`: when those end that end by time alone. Raises ProgramError,
-    DataError for rules that are no program over it; that it contradicts itself is no error here.
+    DataError for rules that are not a program over it; that it contradicts itself is not an error here.
     """
 
     def __init__(
@@ -163,7 +163,7 @@ class LastingModel:
             raise DataError([clash_found(clash) for clash in clashes])
 
     def mostly_ends(self, begun: Collection[Triple], ended: Collection[Triple]) -> bool:
-        """Whether M is closed anew with less work than `move` takes."""
+        """Whether M is recomputed with less work than `move` takes."""
         kept = self.kept
         if not kept.mostly_ends(len(ended), 0):
             return False
@@ -181,7 +181,7 @@ class LastingModel:
         check: bool = True,
     ) -> Settled:
         """Commit a change of what is stated, as StatedChange has it. Raises DataError, ProgramError where M
-        contradicts itself or explodes, SchemaChange where it is to be closed anew; nothing has changed then.
+        contradicts itself or explodes, SchemaChange where it is to be recomputed; nothing has changed then.
         """
         mattering = self._mattering
         if mattering is not None:

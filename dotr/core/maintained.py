@@ -3,7 +3,7 @@
 Place:   one of the engines of lasting.py, over lasting_model.py.
 Method:  language.md, "What lasts". A change is committed when it is stated, and taken back when it is
          abandoned. Other rules, schema over which rules were instantiated, and the end of most of what is
-         stated have M closed anew. While M contradicts itself its answers change unseen: by how much is
+         stated have M recomputed. While M contradicts itself its answers change unseen: by how much is
          remembered for the next that does not.
 """
 

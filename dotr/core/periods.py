@@ -181,7 +181,7 @@ class Periods:
         self._undo = []
 
     def _forget_new(self, triple: Triple) -> None:
-        """What came and went since `changed` was asked is no change."""
+        """What came and went since `changed` was asked is not a change."""
         if not self._changed.get(triple, True) and self._entry(triple) is None:
             del self._changed[triple]
 

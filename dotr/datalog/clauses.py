@@ -157,7 +157,7 @@ def _aggregation(item: AggregateAtom, number: int, strata: Strata) -> AggregateC
 
 
 def _safe_variables(items: Sequence[Item]) -> tuple[set[str], set[str]]:
-    """Variables that a subject column, a predicate column binds: these are no literals, these IRIs."""
+    """Variables that a subject column, a predicate column binds: these are not literals, these are IRIs."""
     subjects: set[str] = set()
     predicates: set[str] = set()
     for item in items:

@@ -180,7 +180,7 @@ def narrowed(closed: Closed, needed: Iterable[Relation]) -> Closed:
 
 
 def content(aggregation: AggregateClause) -> AggregateClause:
-    """An aggregate but for its relation, which is numbered anew in every program."""
+    """An aggregate but for its relation, which is numbered again in every program."""
     return replace(aggregation, relation="", stratum=0)
 
 
@@ -477,7 +477,7 @@ def _relation(triple: Triple) -> Relation:
 
 
 def triples_of(changes: Changes, rows: Iterable[object]) -> list[Triple]:
-    """Rows of a relation as triples of the state: aggregates and clashes are none."""
+    """Rows of a relation as triples of the state: aggregates and clashes are not."""
     return [] if is_aggregate(changes.relation) or is_clash(changes.relation) else rows_of(changes, rows)
 
 

@@ -67,7 +67,7 @@ class CommittedRows:
             undo.steps.append(Step(relation, added, removed))
             return
         unmarked = set(changes.removed).intersection(derived)
-        marked = set(changes.added).difference(begun)  # of dicts: no key is hashed anew
+        marked = set(changes.added).difference(begun)  # of dicts: no key is hashed again
         self._move(relation, added, removed)
         derived.difference_update(unmarked)
         derived.update(marked)

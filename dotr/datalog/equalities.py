@@ -2,7 +2,7 @@
 
 Place:   between equality.py, which has the rules, and materialiser.py, which runs them.
 Method:  every owl:sameAs that an instant adds, stated or derived, is checked as it is added. Dormant rules
-         join when the first is stated; they are written out for known relations, and join anew when a stream
+         join when the first is stated; they are written out for known relations, and join again when a stream
          brings one that nobody knew, if anything reads it.
 """
 

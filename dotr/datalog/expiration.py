@@ -6,7 +6,7 @@ Method:  IMaRS (Barbieri et al. 2010, sec. 3) with lower bounds (bounds.py): row
          with nothing joined; only where some premise was stated again since, each of them is looked at, and
          stays with the latest of its derivations' bounds. A deletion lowers bounds: the rows that may stand
          on it are found by joins, as in delete and rederive, but for those whose bound is later than its own,
-         and get theirs anew.
+         and get theirs again.
 """
 
 from __future__ import annotations

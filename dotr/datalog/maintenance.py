@@ -176,7 +176,7 @@ class Maintained:
         return found
 
     def widen(self, relations: Iterable[Relation] | None) -> None:
-        """From now on rows of these may come and go, too; None: of all. Whoever has plans makes them anew."""
+        """From now on rows of these may come and go, too; None: of all. Whoever has plans remakes them."""
         if relations is None or self._changing is None:
             self._changing = None
         else:
@@ -184,14 +184,14 @@ class Maintained:
         self._make()
 
     def unite(self, relations: Iterable[Relation]) -> None:
-        """From now on these of ALL and RDF_TYPE are kept in the overlay, too. Whoever has plans makes them
-        anew.
+        """From now on these of ALL and RDF_TYPE are kept in the overlay, too. Whoever has plans remakes
+        them.
         """
         self._unions |= frozenset(relations)
         self._make()
 
     def plan_anew(self) -> None:
-        """Make plans for the sizes of now. Whoever has plans makes them anew."""
+        """Make plans for the sizes of now. Whoever has plans remakes them."""
         self._make()
 
     def saved(self) -> tuple[Closed, dict[Relation, bytes]]:

@@ -1,4 +1,4 @@
-"""Whether proofs of what holds follow: each step against the definition, computed anew.
+"""Whether proofs of what holds follow: each step against the definition, recomputed.
 
 Place:   asked by checker.py with every fact of a head; knows nothing of how proofs are found.
 Method:  the literal reading is run once over all facts that were stated, and asked as of any of its points.

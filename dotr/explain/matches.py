@@ -412,7 +412,7 @@ class Explainer:
 
     def _nowhere(self, index: int, conjunct: Conjunct, row: Row) -> NoTrigger | None:
         """How far the patterns of a conjunct's query come in its window, where they come furthest; of several
-        instants the last. None where it is no plain query.
+        instants the last. None where it is not a plain query.
         """
         rule, program, position = self.history.program.rules[index], self.history.program, conjunct.position
         if position.stream not in program.queries or position.stream in program.standing:

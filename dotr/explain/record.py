@@ -116,7 +116,7 @@ class Record:
         self.begun: dict[str, Time] = {}
         """Rule that a change of rules brought or changed → when: it saw nothing before."""
         self.held_begun: Time | None = None
-        """When a change of rules changed those of .lars files: what holds began anew then."""
+        """When a change of rules changed those of .lars files: what holds began again then."""
         self.gone: dict[str, list[Fact]] = {}
         """Events, as facts, of rules that a change of rules changed, by name: .lars rules may see them."""
         self.backgrounds: dict[Time, frozenset[Triple]] = {}

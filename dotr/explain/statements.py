@@ -137,7 +137,7 @@ class RunStatements:
     # -- what holds
 
     def basic(self, time: Time) -> frozenset[Triple]:
-        """What the background and insertions state at a time: what changes seldom."""
+        """What the background and insertions state at a time: what changes rarely."""
         gone = {triple for triple, over in self._deleted.items() if over <= time}
         inserted = {
             s.triple for made in self._made.values() for s in made if s.hold is None and s.holds(time)

@@ -112,7 +112,7 @@ class TripleChecker:
         """One instance of a rule."""
         env, claim, triple = dict(proof.bindings), self.claim, proof.triple
         premises = {premise.triple for premise in proof.premises}
-        claim(self._is_rule(proof.rule, premises, time, of), f"{triple}: its rule is none of the program")
+        claim(self._is_rule(proof.rule, premises, time, of), f"{triple}: its rule is not one of the program")
         heads = [_instance(head, env) for head in proof.rule.heads]
         claim(triple in heads, f"{triple} is not a head of its rule")
         absent: list[tuple[Term | None, ...]] = []

@@ -147,7 +147,7 @@ def quotient(numerator: int, denominator: int) -> Decimal | None:
     """The decimal quotient of two numbers of 10⁻¹⁸, cut (towards zero) after 18 fractional digits.
 
     None for a zero denominator, and where the engine's 128 bits end: it shifts the numerator left
-    as far as it goes (a zero not at all), drops the denominator's zeros, and can mend a shift of 18 to 56
+    as far as it goes (a zero not at all), drops the denominator's zeros, and can correct a shift of 18 to 56
     digits in all. So 0 / 0.5 is an error, against SPARQL 1.1.
     """
     if denominator == 0:

@@ -1,7 +1,7 @@
 """What happens to documents that cannot be read: `--on-error fail|skip|file=PATH`.
 
 Place:   beside sources.py, which hands every refused document here; the command line chooses the policy.
-Method:  a dead letter has all that is needed to mend it and feed it again: the place, the diagnostic, and the
+Method:  a dead letter has all that is needed to fix it and feed it again: the place, the diagnostic, and the
          original bytes, as one JSON line (bytes as text where they are UTF-8, else as base64).
 """
 

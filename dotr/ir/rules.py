@@ -154,7 +154,7 @@ class TemplateTriple:
 class Rule:
     """One composite event rule. `bindings` are its attributes under chaining, in WITH order.
 
-    `private`: its events are facts of other rules and never leave. That is no part of what its state belongs
+    `private`: its events are facts of other rules and never leave. That is not part of what its state belongs
     to (tesla/digest.py), so it is not printed.
     """
 

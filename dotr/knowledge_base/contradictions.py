@@ -1,4 +1,4 @@
-"""Contradictions: what inconsistency rules find, each with its proof, and literals that are none.
+"""Contradictions: what inconsistency rules find, each with its proof, and literals that are not well formed.
 
 Place:   raised by model.py, reported by knowledge_base.py.
 Method:  a clash is a row of a relation that belongs to no state (datalog/); its proof is that of any triple.

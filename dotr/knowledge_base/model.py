@@ -40,7 +40,7 @@ from dotr.sparql.operators import Row
 from dotr.sparql.standing import MaintainedQuery, as_it_is, standing_query
 
 _GROWTH = 8
-"""Plans are made anew when there are so many times the triples that they were made for."""
+"""Plans are remade when there are so many times the triples that they were made for."""
 _LEAST = 1000
 _TOLD = 10
 """Contradictions that are reported, with their proofs, where one is refused."""
@@ -72,7 +72,7 @@ class Model:
 
     `kept`: an index that is closed already. `strict`: what contradicts itself is refused. `prefixes`: for
     proofs. Raises ProgramError for rules that are unsafe, not stratifiable or explode, DataError for a list
-    that is none, ContradictionError.
+    that is not one, ContradictionError.
     """
 
     def __init__(
@@ -211,7 +211,7 @@ class Model:
         except ProgramError as error:
             if not all(diagnostic.code in (MANY_FACTS, MUCH_DATALOG) for diagnostic in error.diagnostics):
                 raise
-            outcome = None  # closing anew has other limits, and the last word
+            outcome = None  # recomputation has other limits, and the last word
         return self._close_anew(insert, delete, rules) if outcome is None else outcome
 
     def _mostly_ends(self, insert: Sequence[Triple], delete: Sequence[Triple]) -> bool:

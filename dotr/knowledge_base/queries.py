@@ -31,7 +31,7 @@ from dotr.sparql.translate import Refused, translate
 
 _GROWTH = 4
 _LEAST = 1000
-"""A query is planned anew for so many times the triples, and more."""
+"""A query is replanned for so many times the triples, and more."""
 
 
 _NO_VALUES: Mapping[str, Term] = {}

@@ -32,7 +32,7 @@ class RuleSet:
     datatypes: bool = False
 
     def over(self, stated: Collection[Triple]) -> tuple[DatalogRule, ...]:
-        """All rules that hold over what is stated. Raises DataError D3102 for a list that is none."""
+        """All rules that hold over what is stated. Raises DataError D3102 for a list that is malformed."""
         found = (*self.own, *shipped_rules(self.entailment.value))
         if self.entailment is Entailment.OWL2RL:
             found += list_rules(stated)
@@ -63,7 +63,7 @@ def form(rule: DatalogRule) -> str:
 
 @cache
 def shipped_rules(name: str) -> tuple[DatalogRule, ...]:
-    """The rules of a file that dotr ships; of `none` there are none."""
+    """The rules of a file that dotr ships; `none` has none."""
     if name == Entailment.NONE.value:
         return ()
     path = f"dotr:rules/{name}.dlog"

@@ -51,7 +51,7 @@ class Scopes:
             self.calls += 1
 
     def named(self, triples: Sequence[Triple], is_text: bool) -> list[Triple]:
-        """Triples to be deleted. Raises DataError D2202 for blank nodes that are none of ours."""
+        """Triples to be deleted. Raises DataError D2202 for blank nodes that are not ours."""
         if not self.exact:
             ours = set() if is_text else self.known
             refuse_blank(

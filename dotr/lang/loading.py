@@ -1,7 +1,7 @@
 """From paths to syntax: files read, libraries brought in, parameters given their values.
 
 Place:   between the parsers and resolve.py. Files come through a function that is passed in.
-Method:  language.md, sec. 2, "pattern libraries". A library is parsed anew for every IMPORT with the values
+Method:  language.md, sec. 2, "pattern libraries". A library is parsed again for every IMPORT with the values
          of that import, so that a parameter is put in as a term by the parser itself, never as text.
 """
 

@@ -117,7 +117,7 @@ def _assert_same_comments(source: Source, text: str) -> None:
 
 
 def program_text(source: Source, file: FileSyntax) -> str:
-    """A .dotr file printed anew: PREFIX lines first, then the statements as they come."""
+    """A .dotr file printed again: PREFIX lines first, then the statements as they come."""
     printer = _Printer(file.prefixes)
     prefixes: dict[str, LayoutUnit] = {}
     units: list[LayoutUnit] = []
@@ -142,7 +142,7 @@ def program_text(source: Source, file: FileSyntax) -> str:
 
 
 def datalog_text(source: Source, rules: Sequence[DatalogRule], parser: DatalogParser) -> str:
-    """A .dlog file printed anew: PREFIX lines first, then the rules as they come."""
+    """A .dlog file printed again: PREFIX lines first, then the rules as they come."""
     printer = _Printer(parser.prefixes)
     units: list[LayoutUnit] = []
     for prefix, span in parser.prologue:

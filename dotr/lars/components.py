@@ -179,7 +179,7 @@ class Recursive:
             left = self.meter.left[0]
             self._derive()
             self.cost = left - self.meter.left[0]
-            # what stands on atoms that are put at this point alone has to be found anew at the next
+            # what stands on atoms that are put at this point alone has to be found again at the next
             self.evaluated = not any(relation.put_now for relation in self.heads)
             if not self.evaluated:
                 self.agenda.add(now + 1)

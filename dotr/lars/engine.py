@@ -8,7 +8,7 @@ Method:  annotated evaluation (Laser, sec. 3). A stratum whose rules only length
          (semi-naive), and what ends does so from a bucket. Any other stratum is *standing*: its heads stand
          until one of the tables it reads has changed; then what is new is joined from what changed, and the
          heads that agree with what is gone are looked at again (differences.py). If it is recursive all of it
-         is derived anew. So nothing is ever guessed about what may come, and silence costs nothing in either.
+         is derived again. Nothing is guessed about what may come, and silence costs nothing in either.
          Recursion through `WITHIN n` is standing, too: its last points would grow without end.
 Why not: one table of annotated formulae, as Laser has it: what ALWAYS, NOT and tuple windows hold through
          depends on what comes. Laser's Algorithm 1 taken literally differs from the definition.

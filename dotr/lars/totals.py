@@ -4,7 +4,7 @@ Place:   the table of an aggregate is read like that of a window atom: rows are 
          total.
 Method:  the source is the table of the same window under AT: one row a pair. It notes what begins and ends;
          a group takes that in and out again. Sums are exact, so that taking out leaves no dust; the least and
-         greatest value is looked for again when it leaves. Other aggregates are computed of all values anew.
+         greatest value is looked for again when it leaves. Other aggregates are recomputed from all values.
 """
 
 from __future__ import annotations

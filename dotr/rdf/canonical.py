@@ -81,7 +81,7 @@ _NOT_FINITE = {"inf": "INF", "-inf": "-INF", "nan": "NaN"}
 
 
 def canonical_literal(term: Term) -> Term:
-    """`canonical` for a literal with a language or datatype, worked out anew."""
+    """`canonical` for a literal with a language or datatype, recomputed."""
     if term.endswith(_INTEGER_TAIL):  # what streams have most of
         digits = term[1 : -len(_INTEGER_TAIL)]
         if digits.isdigit() and digits[0] != "0" and len(digits) < 19 and digits.isascii():

@@ -18,7 +18,7 @@ V = TypeVar("V")
 class Memo(dict[K, V]):
     """Owns at most `limit` results of `function`; `memo[key]` computes what is missing.
 
-    Keys longer than `longest` characters (terms), or, for other keys, results of more bytes are computed anew
+    Keys longer than `longest` characters (terms), or, for other keys, results of more bytes are recomputed
     each time and not kept, so that the table is bounded in bytes, too.
     """
 

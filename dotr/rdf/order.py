@@ -3,7 +3,7 @@
 Place:   MIN, MAX, ORDER BY, the order of facts and the selections LAST and FIRST all use it, in every engine.
 Method:  a term's key is (class, what orders the class …, text); Python compares int, Decimal and float by
          exact value, so keys of numbers of mixed types need no conversion (language.md, sec. 1).
-Why not: SPARQL's `<` completed by text, which is no order: 9 < 10 < "5" < 9.
+Why not: SPARQL's `<` completed by text, which is not an order: 9 < 10 < "5" < 9.
 """
 
 from __future__ import annotations

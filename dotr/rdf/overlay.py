@@ -55,7 +55,7 @@ class Changes:
         return found
 
     def fill(self, columns: tuple[int, ...]) -> None:
-        """Make an index anew from the rows added."""
+        """Rebuild an index from the rows added."""
         index = self.indexes[columns]
         index.clear()
         for row in self.added:

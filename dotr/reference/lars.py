@@ -1,4 +1,4 @@
-"""What holds over windows, literally: M(t) computed anew at every point of the timeline.
+"""What holds over windows, literally: M(t) recomputed at every point of the timeline.
 
 Place:   beside dotr/lars/engine.py, for tests and `--verify`. The same interface as LarsEngine.
 Method:  the definition (Beck, Dao-Tran, Eiter 2018, for plain LARS with stratified negation; language.md):

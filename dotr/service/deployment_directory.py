@@ -114,7 +114,7 @@ def propose(
         return fresh(path)
 
     stored = old.texts or {}
-    Loader(fresh, Diagnostics()).paths(given)  # the files given, and all that these name, are read anew
+    Loader(fresh, Diagnostics()).paths(given)  # the files given, and all that these name, are read again
     removed = frozenset((file, rule) for file, rule in old.removed if file not in given)
     program, found = check_program(files, read, removed)
     errors = [d for d in found if d.severity is Severity.ERROR]

@@ -37,12 +37,12 @@ class Keeping:
     _rows: list[KeptRow] = field(default_factory=list)
     _came: list[tuple[Time, Part, str, bool]] = field(default_factory=list)
     _count: int = 0
-    _anew: bool = False
+    _replaces: bool = False
 
     def begin(self) -> None:
         """A feed begins; its state is the first to be kept where none is."""
         if not self.begun:
-            self._anew = True
+            self._replaces = True
             self._keep_state(self.pipeline.settled)
 
     def came(self, time: Time, part: Part, place: str) -> None:
@@ -68,7 +68,7 @@ class Keeping:
         old = [n for n, row in enumerate(self._rows) if row.state is not None and _before(row, low)]
         if old and old[-1]:
             del self._rows[: old[-1]]
-            self._anew = True  # whatever the journal has is older
+            self._replaces = True  # whatever the journal has is older
 
     def _keep_state(self, settled: Time | None) -> None:
         self._rows.append(KeptRow(settled, self.pipeline.snapshot()))
@@ -84,14 +84,16 @@ class Keeping:
         """What the next commit changes. `adopted`: other rules hold now, and what came before goes."""
         settled = self.pipeline.settled
         if adopted:
-            self._rows, self._came, self._anew = [], [], True
+            self._rows, self._came, self._replaces = [], [], True
             self._keep_state(settled)
         self._keep_messages(settled)
-        return KeptChange(self._anew, list(self._rows), None if settled is None else settled - self.length)
+        return KeptChange(
+            self._replaces, list(self._rows), None if settled is None else settled - self.length
+        )
 
     def committed(self) -> None:
         """The changes are in the journal."""
-        self._rows, self._anew, self.begun = [], False, True
+        self._rows, self._replaces, self.begun = [], False, True
 
 
 def _before(row: KeptRow, low: Time) -> bool:

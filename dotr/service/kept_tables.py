@@ -53,18 +53,18 @@ class KeptSummary(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class KeptChange:
-    """What one commit changes: `anew`: what was kept before goes. Then rows, and what is no more needed for
+    """What one commit changes: `replaces`: what was kept goes. Then rows, and what is no more needed for
     times from `low` on goes.
     """
 
-    anew: bool = False
+    replaces: bool = False
     rows: Sequence[KeptRow] = field(default_factory=tuple)
     low: Time | None = None
 
 
 def write_kept(execute: Execute, query: Query, change: KeptChange, limit: int = LIMIT) -> None:
     """Take over what a commit changes."""
-    if change.anew:
+    if change.replaces:
         execute("DELETE FROM kept", ())
     for row in change.rows:
         content = row.state if row.state is not None else row.messages

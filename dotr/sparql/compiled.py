@@ -71,7 +71,7 @@ class CompiledQuery:
         self._static = self._changes = self._outputs = None
 
     def looked_up(self, values: Mapping[str, Term]) -> list[Row] | None:
-        """`solutions` of the background alone that have these values; None where that is no look-up."""
+        """`solutions` of the background alone that have these values; None where that is not a look-up."""
         root = self._root
         if self._late is not None or not isinstance(root, Leaf) or not root.binds(values):
             return None

@@ -6,7 +6,7 @@ Method:  language.md, sec. 1. Aggregates become custom aggregate functions over 
          `NOW()` becomes a mark; ORDER BY, LIMIT and OFFSET are taken off, keys come as further columns;
          paths are spelled out, blank nodes become variables; an alias used in HAVING or in a later SELECT
          expression of a grouped query is put in.
-Why not: ordering and cutting there: SPARQL's `<` completed by text is no order, and ties would be arbitrary.
+Why not: ordering and cutting there: `<` completed by text is not an order, and ties would be arbitrary.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ class LastValueKind:
 
 
 class JoinedLog(list[Fact]):
-    """Facts of several keys that `=` equates, sorted anew for one look."""
+    """Facts of several keys that `=` equates, sorted again for one look."""
 
 
 class LogKind:

@@ -1,7 +1,7 @@
 """Keys of columns: which terms `=` can equate, and how to find them.
 
 Place:   columns.py, for keys that are typed literals; all others are their own key.
-Method:  `=` is no identity (1 = 1.0, and times with different zones) and across numeric types not even
+Method:  `=` is not an identity (1 = 1.0, and times with different zones) and across numeric types not even
          transitive: two decimals can each equal the same double and not each other (language.md, section 1).
          So facts are kept under their exact terms, exact terms under a class that whatever is equal shares
          (for numbers the nearest double), and `=` itself has the last word.

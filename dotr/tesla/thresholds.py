@@ -128,7 +128,7 @@ _FAILS: Mapping[str, Callable[[Any, Any], bool]] = {
 
 
 def threshold_of(part: Expression) -> Threshold | None:
-    """A condition on the own fact (see conditions.OWN) as a threshold, None where it is none."""
+    """A condition on the own fact (see conditions.OWN) as a threshold, None where it is not one."""
     if not (isinstance(part, Call) and len(part.arguments) == 2 and part.function in _MIRRORED):
         return None
     operator, (left, right) = part.function, part.arguments

@@ -319,7 +319,7 @@ class Timeline:
         }
 
     def restore(self, state: Mapping[str, Any] | None) -> None:
-        """Go on from a snapshot of the same LARS rules; with another one, or none, it begins anew."""
+        """Go on from a snapshot of the same LARS rules; with another one, or none, it begins again."""
         if state is None or state["digest"] != self.digest() or state["lars"] is None:
             return
         self._start(state["beginning"])

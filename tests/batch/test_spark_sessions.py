@@ -16,7 +16,7 @@ from dotr import __version__
 from dotr.batch.fact_rows import Cut, Layout
 from dotr.batch.log_splits import Piece, Split, packed
 from dotr.batch.spark.configured import configured
-from dotr.batch.spark.failures import crossing, mended, own, shipped
+from dotr.batch.spark.failures import as_own_error, crossing, own, shipped
 from dotr.batch.spark.sessions import SparkOptions, settings_for
 from dotr.batch.time_slices import Even, Uneven
 from dotr.cli.main import run
@@ -110,7 +110,7 @@ def test_a_task_runs_only_where_dotr_is_the_same() -> None:
     other = shipped_there(shipped(twice, version="0.0.7"))
     with pytest.raises(RuntimeError) as raised:
         list(other(iter([1])))
-    error = mended(raised.value)
+    error = as_own_error(raised.value)
     assert isinstance(error, EngineError)
     assert f"has dotr {__version__}, the driver 0.0.7" in str(error)
     assert error.diagnostics[0].code == "D4307"
@@ -135,7 +135,7 @@ def test_an_error_of_a_worker_is_found_in_whatever_spark_says() -> None:
     assert isinstance(found, DataError)
     assert found.diagnostics == error.diagnostics
     assert own("Job aborted") is None
-    assert mended(ValueError("executor lost")).diagnostics[0].code == "D4303"
+    assert as_own_error(ValueError("executor lost")).diagnostics[0].code == "D4303"
 
 
 def row_groups(count: int, size: int, file: str = "a.parquet") -> list[Split]:

@@ -1,4 +1,4 @@
-"""Jelly in and out: the same graphs as in other formats, and what is told of files that are none."""
+"""Jelly in and out: the same graphs as in other formats, and what is reported of files that are not Jelly."""
 
 from __future__ import annotations
 

@@ -175,7 +175,7 @@ def _run(twin: Twin, steps: Sequence[tuple[object, ...]]) -> None:
 
 @pytest.fixture(scope="module", params=["maintained", "as it is worth"])
 def small(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Whether changes of rules and schema are maintained where closing anew is cheap, too."""
+    """Whether changes of rules and schema are maintained where recomputation is cheap, too."""
     maintained = request.param == "maintained"
     with (
         patch.object(model, "_WORTH", 0 if maintained else model._WORTH),

@@ -57,7 +57,7 @@ class Samples:
 
     seen: list[tuple[int, float, int]] = field(default_factory=list)
     log: int = 0
-    """The most bytes of the write-ahead log, which SQLite begins anew after some 1000 pages."""
+    """The most bytes of the write-ahead log, which SQLite begins again after some 1000 pages."""
 
     def take(self, process: int, source: Path, state: Path) -> None:
         try:

@@ -112,7 +112,7 @@ class SparkRunner:
         except Exception as error:  # Py4J and gRPC raise what they like
             if _interrupted(error):
                 raise KeyboardInterrupt from None
-            raise failures.mended(error) from None
+            raise failures.as_own_error(error) from None
         return report
 
     def _in_slices(self, request: Request, folder: str, tell: Tell) -> Report:
@@ -307,7 +307,7 @@ class _Run:
         return kept.where("time IS NOT NULL").select("time", "graph"), kept
 
     def _notes(self, kept: DataFrame) -> None:
-        """Dead letters and how times were found, from the rows that are no graphs."""
+        """Dead letters and how times were found, from the rows that are not graphs."""
         for row in kept.where("note IS NOT NULL").select("note").collect():
             note = json.loads(row.note)
             self.report.letters += note["letters"]

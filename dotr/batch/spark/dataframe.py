@@ -108,7 +108,7 @@ def detect(
     except DotrError:
         raise
     except Exception as error:  # Py4J and gRPC raise what they like
-        raise failures.mended(error) from error
+        raise failures.as_own_error(error) from error
     if look.first is None or look.last is None:
         return Found(frames.no_events(log.sparkSession, clock), undated)
     cores = placing.parallelism(log.sparkSession, parallelism)  # by now all that come have come

@@ -44,7 +44,7 @@ class SparkExecutor(Executor):
         try:
             [row] = frame.mapInArrow(shipped(called), "result binary").collect()
         except Exception as error:  # Py4J and gRPC raise what they like
-            raise failures.mended(error) from None
+            raise failures.as_own_error(error) from None
         result: T = pickle.loads(row.result)  # noqa: S301  # our own worker's bytes
         return result
 

@@ -2,7 +2,7 @@
 
 Place:   every function that Spark runs for dotr goes through `shipped`; `install` is called by all that hand
          a frame to a user.
-Method:  an error that a user can mend crosses to the driver as text between two marks; `convert_exception`,
+Method:  an error that a user can fix crosses to the driver as text between two marks; `convert_exception`,
          where PySpark makes exceptions of what the JVM or the Connect server said, makes dotr's error of it.
          A function is shipped by value: first thing in every task it compares dotr's version there with the
          driver's, before anything of dotr is imported or unpickled.
@@ -53,7 +53,7 @@ _CONVERTERS = ("pyspark.errors.exceptions.captured", "pyspark.sql.connect.client
 
 
 def crossing_to_driver(work: Callable[[], Batches]) -> Batches:
-    """The batches of `work`; an error a user can mend crosses to the driver as text that `own` reads.
+    """The batches of `work`; an error a user can correct crosses to the driver as text that `own` reads.
 
     Meanwhile the worker's collector of cycles looks rarely: facts and events are many, and have none.
     """
@@ -134,7 +134,7 @@ def _other_worker(wanted: str, found: str, host: str, python: str) -> EngineErro
     )
 
 
-def mended(error: Exception) -> DotrError:
+def as_own_error(error: Exception) -> DotrError:
     """What a worker reported, out of the exception that Spark made of it; D4303 for everything else."""
     if isinstance(error, DotrError):
         return error

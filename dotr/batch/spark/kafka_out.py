@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from dotr.batch.spark.failures import mended
+from dotr.batch.spark.failures import as_own_error
 from dotr.errors import Diagnostic, UsageError
 
 if TYPE_CHECKING:
@@ -48,6 +48,6 @@ def sender(spark: SparkSession, place: str, format_: str) -> Send | None:
             writer = frame.write.format("kafka").option("kafka.bootstrap.servers", servers)
             writer.option("topic", topic).option("kafka.enable.idempotence", "true").save()
         except Exception as error:  # Py4J raises what it likes
-            raise mended(error) from None
+            raise as_own_error(error) from None
 
     return send

@@ -71,7 +71,7 @@ def materialize(
     except DotrError:
         raise
     except Exception as error:  # Py4J and gRPC raise what they like
-        raise failures.mended(error) from None
+        raise failures.as_own_error(error) from None
     schema = schema_triples([(row[0], row[1], canonical(row[2])) for row in rows])
     work, known = closing(deployment.program, [*deployment.background, *sorted(schema)])
     found = table.mapInArrow(failures.shipped(work), _TRIPLES)

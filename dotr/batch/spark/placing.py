@@ -76,7 +76,7 @@ def by_part(facts: DataFrame, marks: Sequence[FactRow], layout: Layout, first: T
 
 
 def _slot(added: Sequence[int], tasks: int) -> Column:
-    """The partition of a part; what is no part goes to the first."""
+    """The partition of a part; what is not a part goes to the first."""
     from pyspark.sql import functions as f  # noqa: PLC0415  # start-up
 
     groups = len(added)

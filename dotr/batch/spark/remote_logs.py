@@ -172,7 +172,7 @@ def _clocks(
             look = FindClocks(options, fail)
             rows = union(heads).mapInArrow(shipped(look), "file string, unit bigint").collect()
         except Exception as error:  # Py4J and gRPC raise what they like
-            raise failures.mended(error) from None
+            raise failures.as_own_error(error) from None
         yield from ((row.file, Clock(bool(row.unit), row.unit or 1)) for row in rows)
     for file in kinds.archives:
         try:

@@ -4,7 +4,7 @@ Place:   beside parts.py, which does the same with folders of this machine; the 
          Spark's writers fill it.
 Method:  a run grows in `DIR.part`. Spark writes to a folder of its own there, whose committer names only the
          files of tasks that ended; then they get our names, the folder gets its name, the run file is
-         written, and last the mark of an unfinished run goes. Where renaming a folder is no single step
+         written, and last the mark of an unfinished run goes. Where renaming a folder is not a single step
          (object stores), whatever is there on the way still has the mark.
 Why not: write to `DIR` at once. A reader could not tell a run that failed half-way.
 Bad input: D4306 a session without a JVM of its own (Spark Connect): nobody could name the files.

@@ -106,7 +106,7 @@ class Running:
         except DotrError:
             raise
         except Exception as error:  # Py4J raises what it likes
-            raise self._error or failures.mended(error) from None
+            raise self._error or failures.as_own_error(error) from None
         self._looked()
         return True
 

@@ -48,7 +48,7 @@ class SparkOptions:
     parallelism: int | None = None
 
     def settings(self) -> dict[str, str]:
-        """As settings of Spark. Raises UsageError D4128 for one that is none."""
+        """As settings of Spark. Raises UsageError D4128 for one that is not a setting."""
         for name in self.conf:
             if not name.startswith("spark."):
                 raise UsageError(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from dotr.batch.locations import is_remote, plain_path
 from dotr.batch.log_splits import LogListing
 from dotr.batch.spark.distributed import Graphs
-from dotr.batch.spark.failures import Work, mended, shipped
+from dotr.batch.spark.failures import Work, as_own_error, shipped
 from dotr.batch.spark.read_tasks import READ_COLUMNS, ReadContents, ReadLines
 from dotr.batch.spark.remote_logs import FindClocks
 from dotr.batch.spark.streams import Batch, Reader, graph_reader, read_rows
@@ -164,7 +164,7 @@ def _documents(
     except DotrError:
         raise
     except Exception as error:  # Py4J raises what it likes
-        raise mended(error) from None
+        raise as_own_error(error) from None
 
 
 def _first_clock(frame: DataFrame, options: SourceOptions, fails: bool) -> Clock | None:
@@ -177,7 +177,7 @@ def _first_clock(frame: DataFrame, options: SourceOptions, fails: bool) -> Clock
 
 
 def _no_kafka(error: Exception) -> DotrError:
-    found = mended(error)
+    found = as_own_error(error)
     if "kafka" not in str(error).lower():
         return found
     return type(found)(

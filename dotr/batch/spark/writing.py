@@ -56,7 +56,7 @@ def write(frame: DataFrame, path: str | PathLike[str], mode: str, form: str, tim
     try:
         writer.mode("overwrite" if mode == "overwrite" else "append").save(place)
     except Exception as error:  # Py4J and gRPC raise what they like
-        raise failures.mended(error) from None
+        raise failures.as_own_error(error) from None
     return True
 
 

@@ -117,7 +117,7 @@ def _opened(path: str) -> io.BytesIO | io.BufferedReader[Any]:
         if content is not None and len(content) == found.st_size:
             file.close()
             return io.BytesIO(content)
-        file.seek(0)  # it grows, or is none of a disk
+        file.seek(0)  # it grows, or is not on a disk
     return io.BufferedReader(file)
 
 

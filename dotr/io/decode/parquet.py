@@ -83,7 +83,7 @@ def archive_clock(schema: pa.Schema, place: str, unit: int, utc: bool = False) -
 
 
 def no_archive(place: str, found: str) -> DataError:
-    """A file, or the columns `found` in it, that are no log."""
+    """A file, or the columns `found` in it, that are not a log."""
     return DataError(
         Diagnostic(
             "D2017",
@@ -96,7 +96,7 @@ def no_archive(place: str, found: str) -> DataError:
 
 
 class ArchiveFile:
-    """One open Parquet file. Raises DataError D2017 when it is none, D2003 when it cannot be read.
+    """One open Parquet file. Raises DataError D2017 when it is not one, D2003 when it cannot be read.
 
     `content`: all of it, where it is in memory already; `path` is then only its name.
     """

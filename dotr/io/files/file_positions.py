@@ -71,7 +71,7 @@ class FilePositions:
     """Other files being read → size and hash of all of it, as it was when reading began."""
 
     def plan(self, files: Sequence[str], position_of: PositionOf) -> ResumePlan:
-        """What to read of `files`. Hashes the consumed bytes of each anew. Raises DataError."""
+        """What to read of `files`. Hashes the consumed bytes of each again. Raises DataError."""
         plan = ResumePlan()
         for file in files:
             position = self._position(file, position_of) if os.path.isfile(file) else None

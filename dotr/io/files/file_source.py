@@ -52,7 +52,7 @@ class FileSource:
         return self._watch is None or self._watch.over
 
     def items(self, position_of: PositionOf) -> Iterator[Item | None]:
-        """See `GraphSource`. Hashes what was consumed of each file anew."""
+        """See `GraphSource`. Hashes what was consumed of each file again."""
         watch = self._watch
         files = resolve(self._paths, self._options.mappings) if watch is None else watch.ready()
         plan = self._positions.plan(files, position_of)

@@ -37,7 +37,7 @@ RUNG = "the mapping's time"
 
 _BLOCK = 1 << 18
 _TOGETHER = 1 << 9
-"""Rows that are made together; more are no cheaper."""
+"""Rows that are made together; more are not cheaper."""
 _tuple = tuple.__new__  # of a named tuple's parts: its own `__new__` is a Python function
 
 

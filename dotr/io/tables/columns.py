@@ -136,7 +136,7 @@ def _numbers(whole: int, fraction: int) -> Lines:
 
 
 def _shortened(text: str) -> str:
-    """A decimal without the zeros at its end, and what is none as it is."""
+    """A decimal without the zeros at its end, and what is not one as it is."""
     whole, point, fraction = text.partition(".")
     if not point or not whole or not fraction.isdigit():
         return text

@@ -85,7 +85,7 @@ def _all(kind: str, texts: Sequence[str]) -> bool:
 
 
 def _time(name: str, texts: Sequence[str], zone: str) -> tuple[str, str] | None:
-    """(the filter, a note) that read texts as times; None where they are none."""
+    """(the filter, a note) that read texts as times; None where they are not times."""
     named = f', "{zone}"' if zone else ""
     likely = likely_time(name, texts)
     if likely is not None and likely.kind == "epoch":

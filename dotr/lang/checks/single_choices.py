@@ -2,7 +2,7 @@
 
 Place:   a static check; no data.
 Method:  the rule of silence, written wrong: `AND LAST Beat … AND NOT Later := Beat … ON Later.?s = Beat.?s`
-         looks at one beat of all sensors, the last, which is seldom the silent one's. It is reported where
+         looks at one beat of all sensors, the last, which is rarely the silent one's. It is reported where
          the choice is related to nothing before it, and every later conjunct that looks at it equates an
          attribute, a NOT over the same facts among them.
 """

@@ -2,7 +2,7 @@
 
 Place:   a static check; no data.
 Method:  a conjunct is related if a part of its ON looks at its own event and at something known before it.
-         Without one, and with a variable of the same name on both sides, every pair matches, which is seldom
+         Without one, and with a variable of the same name on both sides, every pair matches, which is rarely
          meant. `ON true` says that it is.
 """
 

@@ -232,7 +232,7 @@ class ExpressionParser(Cursor):
         return found
 
     def _named(self, token: Token) -> Expression:
-        """A keyword function, an aggregate, EXISTS; or a word that is none."""
+        """A keyword function, an aggregate, EXISTS; or a word that is not one of them."""
         key = token.key
         if key == "EXISTS" or (key == "NOT" and self.peek().key == "EXISTS"):
             return self._exists(token)

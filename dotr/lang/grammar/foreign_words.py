@@ -1,6 +1,6 @@
 """Words of other stream languages, and how what they mean is written here.
 
-Place:   asked by the parsers where a word stands that is none of ours.
+Place:   asked by the parsers where a word stands that is not ours.
 Method:  Esper's EPL, Flink SQL and its MATCH_RECOGNIZE, C-SPARQL and CQELS, and SQL's own words.
 """
 
@@ -37,7 +37,7 @@ _BEHIND: Final = ("(", "[", "iri", "pname", "name")
 
 
 def foreign_word(token: Token) -> str:
-    """The hint for a word that is none of ours, where no name may stand; empty for others."""
+    """The hint for a word that is not ours, where no name may stand; empty for others."""
     return HINTS.get(token.key, "") if token.kind == "name" else ""
 
 

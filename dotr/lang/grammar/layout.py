@@ -1,4 +1,4 @@
-"""Where comments go when a text is printed anew.
+"""Where comments go when a text is printed again.
 
 Place:   under printer.py; knows places in the old text and lines of the new one, no grammar.
 Method:  a text is a row of units (a prologue line, a query, a clause, a Datalog rule), each with its place. A

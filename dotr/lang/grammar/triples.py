@@ -48,7 +48,7 @@ class TriplesParser:
         )
 
     def block(self) -> Triples:
-        """Triples up to the first token that is none; dots stand between subjects."""
+        """Triples up to the first token that is not part of one; dots stand between subjects."""
         found: list[TriplePattern] = []
         while True:
             start = self._at.token

@@ -1,4 +1,4 @@
-"""Pages of D132x: what is no mistake of form and hardly meant.
+"""Pages of D132x: what is well formed but hardly meant.
 
 Place:   read by explain.py.
 """

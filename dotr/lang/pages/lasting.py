@@ -204,7 +204,7 @@ PAGES: Final = (
     ),
     _page(
         "D4187",
-        "an argument that is none of the possible ones",
+        "an argument that is not one of the possible ones",
         "Some arguments of a knowledge base are one of a few words; the message has them.",
         'KnowledgeBase(terms="text")',
         'KnowledgeBase(terms="canonical")',
