@@ -25,7 +25,7 @@ from dotr.errors import DataError, Diagnostic, DotrError, EngineError, UsageErro
 from dotr.events import Clock, Composite, Time
 from dotr.io.decode.documents import Format
 from dotr.io.decode.parsing import parse_triples
-from dotr.io.files.background import BackgroundFiles, read_background
+from dotr.io.files.background_documents import BackgroundFiles, read_background
 from dotr.io.files.frames import FrameSource
 from dotr.io.files.rule_texts import read_rules_text
 from dotr.io.files.sources import SourceOptions, Sources, live, resolve

@@ -160,7 +160,7 @@ def graphs(
     that reads it; under `on_error="skip"` it is left out, under "keep" there are two frames: the log, and the
     dead letters, (letter). Raises DataError D2401, D2402, UsageError D4123.
     """
-    from dotr.batch.spark.tables import graphs as run  # noqa: PLC0415  # start-up
+    from dotr.batch.spark.mapped_frames import graphs as run  # noqa: PLC0415  # start-up
 
     log, letters = run(
         frame,

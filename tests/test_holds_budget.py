@@ -17,7 +17,7 @@ from dotr.batch.runs import Request
 from dotr.cli.main import run
 from dotr.core.deployment import Deployment, Settings
 from dotr.errors import DotrError
-from dotr.io.files.background import read_background
+from dotr.io.files.background_documents import read_background
 from dotr.io.files.rule_texts import read_rules_text
 from dotr.io.files.sources import SourceOptions
 from dotr.io.timestamps import UNITS

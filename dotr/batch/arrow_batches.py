@@ -15,7 +15,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from dotr.batch.fact_rows import COUNTED, FINDING, REFUSED, FactRow
-from dotr.batch.findings import packed
+from dotr.batch.findings_as_json import packed
 from dotr.batch.job import Worker, split_lines
 from dotr.core.funnel import FactCounts
 from dotr.core.instant import REFUSABLE
@@ -24,7 +24,7 @@ from dotr.errors import DataError, Diagnostic, DotrError, ProgramError, Unsuppor
 from dotr.events import Clock, Composite, Message, Time
 from dotr.io.arrow_columns import column
 from dotr.io.error_policy import dead_letter
-from dotr.io.sinks import late_line
+from dotr.io.event_formats import late_line
 from dotr.rdf.terms import Triple
 
 FACTS = pa.schema([("part", pa.int64()), ("time", pa.int64()), ("facts", pa.string())])

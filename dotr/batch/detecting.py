@@ -17,7 +17,7 @@ from operator import itemgetter
 
 from dotr.batch.extracting import PLAIN, Treatment
 from dotr.batch.fact_rows import COUNTED, FINDING, LETTER, MARK, REFUSED, FactReader, FactRow, Layout
-from dotr.batch.findings import packed
+from dotr.batch.findings_as_json import packed
 from dotr.batch.skew import Weighing, Weight
 from dotr.batch.verifying import MatchOracle
 from dotr.core.deployment import Deployment
@@ -26,10 +26,10 @@ from dotr.core.overwork import LeftOut
 from dotr.errors import Diagnostic, ProgramError
 from dotr.events import Clock, Composite, Fact, RawMatch, Time
 from dotr.late import dataclass
+from dotr.tesla.detection_stages import Passed, summed
 from dotr.tesla.partition_keys import bucket
 from dotr.tesla.partitioning import RuleComponentGroup
 from dotr.tesla.silence import silence
-from dotr.tesla.stages import Passed, summed
 
 TickFacts = Callable[[Time], Mapping[str, Sequence[Fact]]]
 """What the background alone answers at an instant without a graph."""

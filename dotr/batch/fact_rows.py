@@ -48,7 +48,7 @@ LETTER = REFUSED + 3
 """The part of rows that carry the dead letter of a graph that could not be read, at an instant of others."""
 
 FINDING = REFUSED + 1
-"""The part of rows that carry no facts but what is to be said of an instant (findings.py)."""
+"""The part of rows that carry no facts but what is to be said of an instant (findings_as_json.py)."""
 
 COUNTED = REFUSED + 2
 """The part of rows that carry no facts but how many a task found, by query (JSON)."""

@@ -1,7 +1,7 @@
 """What a worker needs to know, and the worker itself, built once per process.
 
-Place:   the driver makes a Job and ships it as bytes; stages.py runs it inside Spark's Python workers and
-         local.py's processes.
+Place:   the driver makes a Job and ships it as bytes; spark/frame_stages.py runs it inside Spark's Python
+         workers and local.py's processes.
 Method:  a job is known by the hash of its content (program, background, clock, layout). A process keeps the
          worker of the last few jobs it met, so that tasks, which come by the thousand, find the closed
          background and the compiled queries ready.

@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 
 from dotr.batch.arrow_batches import FACTS, extract, fact_rows, instants
 from dotr.batch.fact_rows import COUNTED, FINDING, REFUSED, FactRow, marks
-from dotr.batch.findings import first_of_each
+from dotr.batch.findings_as_json import first_of_each
 from dotr.batch.job import Shipped, make_job, ship
 from dotr.batch.line_splits import file_size
 from dotr.batch.local_lasting import run_slices
@@ -36,7 +36,7 @@ from dotr.batch.skew import Weight, skewed
 from dotr.batch.time_gaps import Span, cutoff, gaps, spans_for
 from dotr.core.ahead import Ahead
 from dotr.core.collecting import RARELY
-from dotr.core.units import check_units
+from dotr.core.time_units import check_units
 from dotr.errors import Diagnostic, EngineError, UnsupportedError
 from dotr.events import Time
 from dotr.io.decode.compression import is_packed
@@ -110,7 +110,7 @@ class LocalRunner:
             processes = self._processes or min(os.cpu_count() or 1, 1 + weight // ALONE)
             with self._executor(processes) as pool:
                 try:
-                    run = _Run(request, report, pool, processes, folder, scratch, tell)
+                    run = _LocalRun(request, report, pool, processes, folder, scratch, tell)
                     try:
                         run.run(request.program.lasting)
                     except UnsupportedError as error:
@@ -146,7 +146,7 @@ def _pool(processes: int) -> Executor:
 
 
 @dataclass(slots=True)
-class _Run:
+class _LocalRun:
     """Owns one run's rounds."""
 
     request: Request

@@ -1,6 +1,6 @@
 """`--engine local` where something lasts: slices of time, each a run that begins with what was stated before.
 
-Place:   called by local.py, whose processes and rounds it uses; lasting.py says what a slice is.
+Place:   called by local.py, whose processes and rounds it uses; lasting_slices.py says what a slice is.
 Method:  the log is read and sent to buckets, so that the messages of one instant meet and their blank nodes
          get labels; bucket by bucket its messages go to the slices that see them, and what they say of
          statements to the driver, which follows these. Memory: one slice's messages, and in the driver what
@@ -17,8 +17,8 @@ from operator import itemgetter
 from typing import Any, TypeVar
 
 from dotr.batch.arrow_batches import message_of, message_text
-from dotr.batch.findings import first_of_each
-from dotr.batch.lasting import (
+from dotr.batch.findings_as_json import first_of_each
+from dotr.batch.lasting_slices import (
     LastingContent,
     LastingJob,
     Slice,
@@ -40,7 +40,7 @@ from dotr.events import Message, Time
 from dotr.io.enriched_graphs import StatePart
 from dotr.ir import Hold
 from dotr.late import dataclass
-from dotr.tesla.stages import summed
+from dotr.tesla.detection_stages import summed
 
 T = TypeVar("T")
 
@@ -48,7 +48,7 @@ Round = Callable[[str, Callable[[Any], T], Sequence[Any]], list[T]]
 
 
 @dataclass(slots=True)
-class _Part:
+class _SlicePart:
     """A slice with the numbers of the slices of the first cut that it is made of, and how it ran last."""
 
     slice: Slice
@@ -89,7 +89,7 @@ def run_slices(
         report.first,
         report.last,
     )
-    parts = [_Part(one, [number]) for number, one in enumerate(cut)]
+    parts = [_SlicePart(one, [number]) for number, one in enumerate(cut)]
     waiting = parts
     while waiting:
         refused = {time for part in parts if part.done is not None for time in part.done.refused}
@@ -107,7 +107,7 @@ def run_slices(
     _sum_up(report, parts)
 
 
-def _is_stale(parts: Sequence[_Part], content: LastingContent, said: Sequence[tuple[Time, str]]) -> bool:
+def _is_stale(parts: Sequence[_SlicePart], content: LastingContent, said: Sequence[tuple[Time, str]]) -> bool:
     """Whether instants that were set aside change what some slice begins with."""
     refused = {time for part in parts if part.done is not None for time in part.done.refused}
     if not refused:
@@ -116,9 +116,9 @@ def _is_stale(parts: Sequence[_Part], content: LastingContent, said: Sequence[tu
     return any(state != part.state for part, state in zip(parts, begins, strict=True))
 
 
-def _merged(parts: Sequence[_Part]) -> list[_Part]:
+def _merged(parts: Sequence[_SlicePart]) -> list[_SlicePart]:
     """Slices that begin with a contradiction joined to the one before them, to run again."""
-    found: list[_Part] = []
+    found: list[_SlicePart] = []
     for part in parts:
         if part.done is not None and part.done.inconsistent and found:
             before = found[-1]
@@ -130,7 +130,7 @@ def _merged(parts: Sequence[_Part]) -> list[_Part]:
     return found
 
 
-def _sum_up(report: Report, parts: Sequence[_Part]) -> None:
+def _sum_up(report: Report, parts: Sequence[_SlicePart]) -> None:
     findings: list[tuple[Time, str]] = []
     refused: set[Time] = set()
     for part in parts:
@@ -153,7 +153,7 @@ def _sum_up(report: Report, parts: Sequence[_Part]) -> None:
     _count(report, parts)
 
 
-def _count(report: Report, parts: Sequence[_Part]) -> None:
+def _count(report: Report, parts: Sequence[_SlicePart]) -> None:
     """How far rules came. Every group of rules asks the queries that it shares with others: each is counted
     in the slices of one group.
     """

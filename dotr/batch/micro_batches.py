@@ -28,7 +28,7 @@ from dotr.core.pipeline import Pipeline
 from dotr.errors import DataError, Diagnostic, DotrError
 from dotr.events import Clock, Time
 from dotr.io.error_policy import dead_letter
-from dotr.io.sinks import formatter, late_line
+from dotr.io.event_formats import formatter, late_line
 from dotr.late import dataclass
 from dotr.rdf.terms import Triple
 

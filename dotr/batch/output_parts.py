@@ -21,10 +21,10 @@ from uuid import uuid4
 from dotr.batch.skew import Weight
 from dotr.errors import Diagnostic, RefusedError
 from dotr.events import Clock, Composite, Time
+from dotr.io.event_formats import formatter
 from dotr.io.event_table import ROWS, EventTableWriter
 from dotr.io.files.outputs import unwritable
 from dotr.io.output_formats import ENDINGS, EVENT_FORMATS
-from dotr.io.sinks import formatter
 from dotr.ir import Program
 from dotr.late import dataclass
 

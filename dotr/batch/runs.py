@@ -16,13 +16,13 @@ from dotr.batch.log_splits import LogListing
 from dotr.batch.time_slices import Even, Slices, balanced_slices
 from dotr.core.deployment import Deployment
 from dotr.core.funnel import Funnel, funnels, joined
-from dotr.core.units import check_units
+from dotr.core.time_units import check_units
 from dotr.errors import Diagnostic, ProgramError, Severity, UnsupportedError
 from dotr.events import Clock, Time
 from dotr.ir import Program
 from dotr.late import dataclass
+from dotr.tesla.detection_stages import Passed, summed
 from dotr.tesla.partitioning import By, Partitioning, RuleComponentGroup, describe, sequential
-from dotr.tesla.stages import Passed, summed
 
 PARTS = 6
 """Parts for each core: enough to even out parts of different weight, few enough to be cheap."""
@@ -118,7 +118,7 @@ def run_again(request: Request, once: Callable[[Request], Report]) -> Report:
     try:
         return once(request)
     except ProgramError as error:
-        from dotr.lars.refusals import MUCH_WORK  # noqa: PLC0415  # start-up
+        from dotr.lars.overworked_rules import MUCH_WORK  # noqa: PLC0415  # start-up
 
         parted = any(group.holds and group.keys is not None for group in request.plan().groups)
         if not parted or all(found.code != MUCH_WORK for found in error.diagnostics):

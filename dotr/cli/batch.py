@@ -50,7 +50,7 @@ from dotr.core.deployment import Deployment, Settings
 from dotr.errors import DataError, Diagnostic, UsageError
 from dotr.events import Clock
 from dotr.io.error_policy import ErrorPolicy
-from dotr.io.files.background import read_background
+from dotr.io.files.background_documents import read_background
 from dotr.io.files.reader import FileReader
 from dotr.io.files.rule_texts import RuleTexts
 from dotr.io.files.sources import SourceOptions

@@ -18,9 +18,9 @@ from dotr.events import Clock, Composite
 from dotr.explain.explanation import Explaining
 from dotr.explain.record import Record, RecordedPipeline
 from dotr.explain.verify import EVERYTHING
+from dotr.io.event_formats import format_jsonl
 from dotr.io.files.sources import resolve
 from dotr.io.places import places_of
-from dotr.io.sinks import format_jsonl
 
 
 def refuse_format(format_: str) -> None:

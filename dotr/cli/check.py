@@ -111,8 +111,8 @@ def _summary(found: Sequence[Diagnostic], files: int) -> str:
 
 def _data_checks(program: Program, reader: Sources | None, graphs: int) -> list[Diagnostic]:
     """What background and sample say about the program."""
-    from dotr.io.files.background import read_background  # noqa: PLC0415  # start-up: many programs have none
-    from dotr.survey.terms import check_terms  # noqa: PLC0415  # start-up
+    from dotr.io.files.background_documents import read_background  # noqa: PLC0415  # start-up: many programs have none
+    from dotr.survey.missing_terms import check_terms  # noqa: PLC0415  # start-up
 
     found = Diagnostics()
     vocabulary = Vocabulary()
@@ -160,7 +160,7 @@ def _look_at_sample(
     """Run the program over the first graphs of the sources."""
     from dotr.core.parts import all_triples  # noqa: PLC0415  # start-up
     from dotr.survey.report import survey  # noqa: PLC0415  # start-up
-    from dotr.survey.times import check_times  # noqa: PLC0415  # start-up
+    from dotr.survey.sample_times import check_times  # noqa: PLC0415  # start-up
 
     sample = Sample(limit=graphs)
     for graph in reader:

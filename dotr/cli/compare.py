@@ -20,7 +20,7 @@ from dotr.cli.options import lateness_options, reading, source_options
 from dotr.core.deployment import Deployment
 from dotr.errors import Diagnostic, UsageError
 from dotr.events import Clock
-from dotr.io.files.background import read_background
+from dotr.io.files.background_documents import read_background
 from dotr.io.files.outputs import StreamOutput, open_output
 from dotr.io.files.rule_texts import read_rules_text
 from dotr.io.files.sources import SourceOptions, Sources

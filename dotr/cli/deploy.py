@@ -14,7 +14,7 @@ from dotr.cli.given import given_time
 from dotr.cli.options import budget_option, deployment_option, iri, micros, size
 from dotr.cli.progress import Progress
 from dotr.core.replacing import refuse_closed
-from dotr.core.units import check_units
+from dotr.core.time_units import check_units
 from dotr.errors import DataError, Diagnostic
 from dotr.events import Clock
 from dotr.explain.record import reach_of

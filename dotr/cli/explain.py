@@ -28,7 +28,7 @@ from dotr.explain.solutions import Text
 from dotr.explain.text import LEVELS, Places, Renderer
 from dotr.explain.tree import drawn, pruned
 from dotr.explain.verify import checker_of, refuse_wrong
-from dotr.io.files.background import read_background
+from dotr.io.files.background_documents import read_background
 from dotr.io.files.outputs import StreamOutput, open_output
 from dotr.io.files.rule_texts import RuleTexts
 from dotr.io.files.sources import SourceOptions, Sources, resolve

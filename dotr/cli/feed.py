@@ -39,13 +39,13 @@ from dotr.core.pipeline import Pipeline
 from dotr.errors import Diagnostic, UsageError
 from dotr.events import Clock
 from dotr.io.decode.ntriples import split_triples
+from dotr.io.event_formats import formatter
 from dotr.io.files.event_sinks import JellySink, TextSink
 from dotr.io.files.file_source import FileSource
 from dotr.io.files.outputs import Output, StreamOutput, is_device, open_output
 from dotr.io.files.rule_texts import read_rules_text
 from dotr.io.files.sources import SourceOptions
 from dotr.io.output_formats import EVENT_FORMATS
-from dotr.io.sinks import formatter
 from dotr.io.timestamps import UNITS
 from dotr.ir import Program
 from dotr.lang import load_program

@@ -19,9 +19,9 @@ from dotr.events import Clock, Message
 from dotr.io.conversion import numbered
 from dotr.io.decode.documents import MAX_DOCUMENT, decode, read_bytes
 from dotr.io.error_policy import ErrorPolicy
+from dotr.io.event_formats import turtle
 from dotr.io.files.reader import FileReader
 from dotr.io.graphs import SourceOptions, TimedGraph
-from dotr.io.sinks import turtle
 from dotr.io.tables.mapping import FORMATS, parse_mapping
 from dotr.io.tables.proposal import SAMPLE, propose
 from dotr.io.tables.samples import sample

@@ -16,7 +16,7 @@ from dotr.cli.planning import Shown, overview
 from dotr.cli.planning_lars import holding_lines
 from dotr.cli.render import visible
 from dotr.core.deployment import Deployment, Settings
-from dotr.io.files.background import read_background
+from dotr.io.files.background_documents import read_background
 from dotr.io.files.rule_texts import read_rules_text
 from dotr.lang import load_program
 

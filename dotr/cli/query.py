@@ -27,10 +27,10 @@ from dotr.core.parts import Part, labelled
 from dotr.datalog.owl_lists import rules_over
 from dotr.errors import DataError, Diagnostic, DotrError, EngineError, UsageError
 from dotr.events import Clock, Message, Time, Values
-from dotr.io.csv_rows import csv_solutions
 from dotr.io.decode.documents import format_of, unreadable
 from dotr.io.error_policy import ErrorPolicy
-from dotr.io.files.background import read_background
+from dotr.io.event_rows import csv_solutions
+from dotr.io.files.background_documents import read_background
 from dotr.io.files.outputs import FileOutput, StreamOutput, open_output, unwritable
 from dotr.io.files.rule_texts import RuleTexts, read_rules_text, read_standard_input
 from dotr.io.files.sources import SourceOptions, Sources

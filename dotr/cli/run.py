@@ -37,7 +37,8 @@ from dotr.core.pipeline import Pipeline
 from dotr.errors import DataError, Diagnostic, DotrError, ProgramError, UsageError
 from dotr.events import Clock, Time
 from dotr.io.enriched_graphs import StateFile, refuse_name
-from dotr.io.files.background import BackgroundFiles, read_background
+from dotr.io.event_formats import Formatter, formatter, late_line
+from dotr.io.files.background_documents import BackgroundFiles, read_background
 from dotr.io.files.event_sinks import EventSink, JellySink, ParquetSink, TextSink
 from dotr.io.files.outputs import FileOutput, StreamOutput, is_device, open_output
 from dotr.io.files.overlap import refuse_overlap
@@ -47,7 +48,6 @@ from dotr.io.files.sources import Mark, Sources, TimedGraph, live, resolve
 from dotr.io.graphs import GraphRun
 from dotr.io.lineage import Lineage, told_of
 from dotr.io.output_formats import EVENT_FORMATS, format_of_name, refused
-from dotr.io.sinks import Formatter, formatter, late_line
 from dotr.ir import Program
 from dotr.ir.private_rules import needed
 from dotr.lang import load_program

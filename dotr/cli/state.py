@@ -16,7 +16,7 @@ from dotr.errors import Diagnostic, UsageError
 from dotr.events import Time
 from dotr.explain.history import History
 from dotr.explain.instants import KeptInstants
-from dotr.io.files.background import read_background
+from dotr.io.files.background_documents import read_background
 from dotr.io.files.outputs import StreamOutput, open_output
 from dotr.io.files.rule_texts import RuleTexts
 from dotr.io.term_formatting import TermFormatter

@@ -32,7 +32,7 @@ from dotr.cli.spark_options import asked_of_spark, spark_options
 from dotr.core.deployment import Deployment, Settings
 from dotr.events import Clock
 from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE
-from dotr.io.files.background import read_background
+from dotr.io.files.background_documents import read_background
 from dotr.io.files.rule_texts import RuleTexts
 from dotr.io.files.sources import SourceOptions
 from dotr.io.timestamps import UNITS

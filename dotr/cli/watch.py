@@ -20,7 +20,7 @@ from dotr.core.pipeline import Pipeline
 from dotr.core.watching import SignedAnswer, signed, watched, watching
 from dotr.errors import Diagnostic, ProgramError
 from dotr.events import Clock, Composite
-from dotr.io.files.background import BackgroundFiles
+from dotr.io.files.background_documents import BackgroundFiles
 from dotr.io.files.event_sinks import TextSink
 from dotr.io.files.outputs import StreamOutput, open_output
 from dotr.io.files.rule_texts import RuleTexts

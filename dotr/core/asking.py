@@ -23,10 +23,10 @@ from dotr.rdf.background import Background
 from dotr.rdf.canonical import canonical
 from dotr.rdf.terms import Triple, literal
 from dotr.reference.enrich import quad
-from dotr.sparql.building import Builder
-from dotr.sparql.compiled import CompiledQuery
+from dotr.sparql.compiled_query import CompiledQuery
 from dotr.sparql.foreseen import ForeseenQuery
 from dotr.sparql.interpreter import InterpretedQuery
+from dotr.sparql.operator_building import Builder
 from dotr.sparql.translate import Refused, translate
 
 _NO_WORDS: Final = re.compile(

@@ -14,10 +14,10 @@ from typing import TypeAlias
 
 from dotr.datalog.dependency import reads
 from dotr.ir import DatalogRule, Select, Var
-from dotr.joins.relations import ALL
+from dotr.joins.graph_relations import ALL
 from dotr.rdf.terms import RDF_TYPE, Term, Triple
 from dotr.sparql.algebra import Pattern, patterns_of
-from dotr.sparql.relations_read import read_by, relations_of
+from dotr.sparql.queried_relations import read_by, relations_of
 from dotr.sparql.translate import Refused, translate
 
 Reader: TypeAlias = Callable[[Iterable[Triple]], list[Triple]]

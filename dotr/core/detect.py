@@ -15,10 +15,10 @@ from dotr.events import Clock, Fact, RawMatch, Time
 from dotr.ir import Program
 from dotr.late import dataclass
 from dotr.sparql.distribution import Shares
+from dotr.tesla.detection_stages import Passed
 from dotr.tesla.detector import Filtered, Restored, TeslaDetector
 from dotr.tesla.plan import RulePlan
 from dotr.tesla.refusals import RefusedTrigger
-from dotr.tesla.stages import Passed
 from dotr.tesla.thresholds import sizes
 from dotr.tesla.timeline import opened
 

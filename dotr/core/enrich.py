@@ -17,7 +17,7 @@ from dotr.datalog.materialiser import Limits, Materialiser
 from dotr.datalog.owl_lists import rules_over
 from dotr.errors import DataError
 from dotr.ir import Program
-from dotr.joins.relations import ALL, Relation
+from dotr.joins.graph_relations import ALL, Relation
 from dotr.rdf.terms import Triple
 
 

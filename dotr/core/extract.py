@@ -1,9 +1,9 @@
 """All queries of a deployment over one store: the facts of an instant.
 
 Place:   the pipeline's second step asks it between the closing of an instant and its forgetting.
-Method:  queries of one shape are one unit (shapes.py, units.py). Units register with the relations that can
-         change their answers; an instant calls those of the relations it touched and nothing else, but for
-         units with answers of the background, whose facts come at every instant a rule sees.
+Method:  queries of one shape are one unit (sparql/shapes.py, units.py). Units register with the relations
+         that can change their answers; an instant calls those of the relations it touched and nothing else,
+         but for units with answers of the background, whose facts come at every instant a rule sees.
 Why not: asking every query at every instant: a graph would cost the number of rules.
 """
 
@@ -19,15 +19,15 @@ from dotr.core.query_units import SharedQuery, UnitMaker, shared_queries
 from dotr.events import Fact, Time
 from dotr.ir import Select
 from dotr.joins.describe import Shorten, describe
-from dotr.joins.emit import compile_plan
-from dotr.joins.relations import Relation
+from dotr.joins.graph_relations import Relation
+from dotr.joins.join_code import compile_plan
 from dotr.joins.store import TripleIndex
 from dotr.late import dataclass
 from dotr.rdf.terms import Term
 from dotr.sparql.algebra import patterns_of
 from dotr.sparql.distribution import Distribution, Shares
 from dotr.sparql.full import Explosion
-from dotr.sparql.relations_read import read_by, relations_of
+from dotr.sparql.queried_relations import read_by, relations_of
 from dotr.sparql.translate import Refused, translate
 from dotr.sparql.units import Alone, Interpreted, MonotoneDelta, QueryUnit, UnitReader
 
@@ -78,7 +78,7 @@ class Extractor:
     over the background. `limit`: answers of one query at one instant beyond which ProgramError D4130 is
     raised (those of a pattern alone are as few as the graph's triples, and not counted). `budget`: units of
     work of one query; past a part of it (budget.py), or `patience`, ProgramError D4132 is raised, and
-    canonical.py decides. With `shares`, streams of one shape that differ in a comparison it takes have
+    query_by_query.py decides. With `shares`, streams of one shape that differ in a comparison it takes have
     their facts under one name, each with what it measures: `filtered` says for each the name, operator and
     constant; and streams of equal queries have them under one of their names: see `same`. `filtered` has
     the last word. `kept`: the background changes through the overlay of this store (datalog/maintenance.py).

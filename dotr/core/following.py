@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from dotr.core.query_units import UnitMaker
-from dotr.joins.relations import Relation
+from dotr.joins.graph_relations import Relation
 from dotr.joins.store import TripleIndex
 from dotr.late import dataclass
-from dotr.sparql.compiled import CompiledQuery
-from dotr.sparql.operators import Change
+from dotr.sparql.compiled_query import CompiledQuery
+from dotr.sparql.solution_operators import Change
 from dotr.sparql.units import IncrementalView, Interpreted, QueryUnit
 
 

@@ -15,10 +15,10 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from dotr.budget import BUDGET, OVERLONG, SLACK
-from dotr.core.canonical import CanonicalExtractor
 from dotr.core.enrich import wanted
 from dotr.core.extract import ANSWER_LIMIT, Extractor
 from dotr.core.findings import Finding, Findings
+from dotr.core.query_by_query import CanonicalExtractor
 from dotr.core.query_units import MANY_ANSWERS, MUCH_WORK
 from dotr.datalog.closing import MANY_FACTS, MUCH_DATALOG, narrowed
 from dotr.datalog.materialiser import Limits, Materialiser

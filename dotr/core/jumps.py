@@ -3,8 +3,8 @@
 Place:   what core/pipeline.py holds for a program that says something lasts, asks for changes of it, or gets
          messages that insert or delete; instead of enriching and extracting each instant by itself.
 Method:  language.md, "What lasts". An instant is all or nothing: what is stated (periods.py) goes on, what
-         follows is brought up to it (lasting.py), the queries are asked; and where one of these is an error,
-         everything is as it was before.
+         follows is brought up to it (lasting_knowledge.py), the queries are asked; and where one of these is
+         an error, everything is as it was before.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from dotr.budget import BUDGET
 from dotr.core.enrich import wanted
-from dotr.core.lasting import ENGINES, Facts, LastingKnowledge
+from dotr.core.lasting_knowledge import ENGINES, Facts, LastingKnowledge
 from dotr.core.parts import Part, labelled
 from dotr.core.periods import Entry, Periods, StatedChange
 from dotr.datalog.materialiser import Materialiser

@@ -28,10 +28,10 @@ from dotr.datalog.schema import SAME_AS, is_schema, schema_triples
 from dotr.errors import DataError, ProgramError
 from dotr.events import Clock, Fact, Time
 from dotr.ir import Entailment, Program, Select
-from dotr.joins.relations import ALL, Relation, class_relation, holding, relation_of
+from dotr.joins.graph_relations import ALL, Relation, class_relation, holding, relation_of
 from dotr.joins.store import EVERYTHING
 from dotr.rdf.terms import RDF_TYPE, Triple
-from dotr.sparql.operators import Change, Row
+from dotr.sparql.solution_operators import Change, Row
 from dotr.sparql.standing import MaintainedQuery, standing_query
 from dotr.sparql.units import QueryUnit
 

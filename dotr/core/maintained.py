@@ -1,6 +1,6 @@
 """What lasts, maintained: M changes by what changes, and standing answers by signed deltas.
 
-Place:   one of the engines of lasting.py, over lasting_model.py.
+Place:   one of the engines of lasting_knowledge.py, over lasting_model.py.
 Method:  language.md, "What lasts". A change is committed when it is stated, and taken back when it is
          abandoned. Other rules, schema over which rules were instantiated, and the end of most of what is
          stated have M recomputed. While M contradicts itself its answers change unseen: by how much is
@@ -22,10 +22,10 @@ from dotr.datalog.schema import is_schema, stream_schema
 from dotr.errors import DataError, DotrError
 from dotr.events import Clock, Fact, Time
 from dotr.ir import Program, RelationToStream, Select
-from dotr.joins.relations import relation_of
+from dotr.joins.graph_relations import relation_of
 from dotr.rdf.terms import Triple
 from dotr.sparql.distribution import facts_of
-from dotr.sparql.operators import Row
+from dotr.sparql.solution_operators import Row
 
 Bags = Mapping[Select, Counter[Row]]
 """Standing query → a bag of rows, or of signed changes."""
@@ -63,7 +63,7 @@ class Maintenance:
         self._begun = False
         self._undo: Callable[[], None] | None = None
 
-    # -- the protocol of lasting.py
+    # -- the protocol of lasting_knowledge.py
 
     def change(
         self, time: Time, stated: StatedChange, program: Program | None = None

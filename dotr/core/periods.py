@@ -1,7 +1,7 @@
 """Which triples are stated at a time: statements with periods, begun and ended by messages and by time.
 
 Place:   core/pipeline.py takes every message and every end through it; what follows from what is stated is a
-         LastingKnowledge's (lasting.py). Knows terms and times, no rules and no queries.
+         LastingKnowledge's (lasting_knowledge.py). Knows terms and times, no rules and no queries.
 Method:  language.md, "What lasts". A statement holds over `[from, until)` (half open, as periods of SQL:2011)
          and keeps the terms of its time. Of statements of one triple that end by time alone the last to end
          stands for all, so at most two are kept: one until it is replaced, one not. Ends wait in a heap,

@@ -29,14 +29,14 @@ from dotr.core.periods import Entry
 from dotr.core.replacing import refuse_closed
 from dotr.core.snapshots import VERSION, refuse_version
 from dotr.core.tally import Tally
-from dotr.core.units import check_units
+from dotr.core.time_units import check_units
 from dotr.errors import DataError, DotrError, ProgramError
 from dotr.events import Clock, Composite, RawMatch, Time
 from dotr.ir import Every, Program
 from dotr.rdf.terms import Triple
+from dotr.tesla.detection_stages import Passed
 from dotr.tesla.detector import Restored
 from dotr.tesla.silence import silence
-from dotr.tesla.stages import Passed
 
 if TYPE_CHECKING:
     from dotr.core.jumps import Jump
@@ -177,7 +177,7 @@ class Pipeline:
         return self._tally.total()
 
     def passed(self) -> dict[str, Passed]:
-        """Rule → how far its trigger facts came, since this detector was made (tesla/stages.py)."""
+        """Rule → how far its trigger facts came, since this detector was made (tesla/detection_stages.py)."""
         return {} if self._detect is None else dict(self._detect.passed())
 
     def push(self, time: Time, triples: Iterable[Triple]) -> Sequence[Composite]:

@@ -1,10 +1,10 @@
 """From queries to units: what queries of one shape share, made executable over one store.
 
-Place:   under extract.py, which asks all units of an instant together, and canonical.py, which asks one after
-         the other.
+Place:   under extract.py, which asks all units of an instant together, and query_by_query.py, which asks one
+         after the other.
 Method:  queries of one shape are one (shapes.py). A unit is the quickest kind that the query and the
-         background allow (units.py). Its meter has the limit of deployment while it is made, since what the
-         background alone answers is looked for then, and afterwards that of an instant.
+         background allow (sparql/units.py). Its meter has the limit of deployment while it is made, since
+         what the background alone answers is looked for then, and afterwards that of an instant.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from dotr.joins.store import TripleIndex
 from dotr.late import dataclass
 from dotr.rdf.terms import Term
 from dotr.sparql.algebra import BasicGraphPattern, branches_of, pattern_names
-from dotr.sparql.building import Builder
-from dotr.sparql.compiled import CompiledQuery
+from dotr.sparql.compiled_query import CompiledQuery
 from dotr.sparql.distribution import Distribution, Shares
 from dotr.sparql.interpreter import InterpretedQuery
 from dotr.sparql.leaves import Leaf
-from dotr.sparql.relations_read import relations_of
+from dotr.sparql.operator_building import Builder
+from dotr.sparql.queried_relations import relations_of
 from dotr.sparql.shapes import Comparison, Shape, shape_of
 from dotr.sparql.translate import Refused, Translated, translate
 from dotr.sparql.units import IncrementalView, Interpreted, MonotoneDelta, QueryUnit

@@ -1,7 +1,7 @@
 """What lasts, recomputed: whenever it changes, M is closed over what is stated, and the standing queries are
 asked again.
 
-Place:   one of the engines of lasting.py.
+Place:   one of the engines of lasting_knowledge.py.
 Method:  what is stated is parted: a base that is closed and indexed, and an overlay that is opened over it
          for every question, as a stream's graph is. What graphs and insertions state goes to the overlay, so
          that an end of a period costs what holds; what is schema, or leaves the base, has it closed again.
@@ -24,7 +24,7 @@ from dotr.datalog.schema import SAME_AS, is_schema
 from dotr.errors import DataError
 from dotr.events import Clock, Fact, Time, Values
 from dotr.ir import Entailment, Program, RelationToStream, Select
-from dotr.joins.relations import relation_of
+from dotr.joins.graph_relations import relation_of
 from dotr.rdf.terms import Triple
 from dotr.sparql.distribution import facts_of
 
@@ -32,7 +32,7 @@ Answers = dict[Select, Counter[Values]]
 """Standing query → the bag of its answers."""
 
 
-class _Kept(NamedTuple):
+class _KeptInstant(NamedTuple):
     """What an open change is taken back to. `answers` None: they were not asked yet."""
 
     program: Program
@@ -116,12 +116,12 @@ class Recomputation:
         budget: int = BUDGET,
     ) -> None:
         self._clock, self._all, self._budget = clock, materialize_all, budget
-        self._kept = self._now = _Kept(program, frozenset(periods), frozenset(), None)
+        self._kept = self._now = _KeptInstant(program, frozenset(periods), frozenset(), None)
         self._model: _Model | None = None
         self._consistent = True
         self._was_consistent = True
 
-    # -- the protocol of lasting.py
+    # -- the protocol of lasting_knowledge.py
 
     def change(
         self, time: Time, stated: StatedChange, program: Program | None = None
@@ -193,13 +193,13 @@ class Recomputation:
         mixed = replace(program, datalog=old.datalog, entailment=old.entailment)
         return answers | self._asked(kept._replace(program=mixed), time)
 
-    def _changed(self, stated: StatedChange, program: Program | None) -> _Kept:
+    def _changed(self, stated: StatedChange, program: Program | None) -> _KeptInstant:
         kept = self._kept
         new = (kept.stated - set(stated.ended)) | stated.begun.keys()
         held = (kept.held - set(stated.ended)) | set(stated.held)
-        return _Kept(program or kept.program, frozenset(new), frozenset(held), None)
+        return _KeptInstant(program or kept.program, frozenset(new), frozenset(held), None)
 
-    def _asked(self, kept: _Kept, time: Time) -> Answers:
+    def _asked(self, kept: _KeptInstant, time: Time) -> Answers:
         """Answers over M, which is made for that where the last one does not fit."""
         try:
             model = self._modelled(kept)
@@ -211,20 +211,20 @@ class Recomputation:
         self._model = self._made(kept)  # schema follows
         return self._model.answers(self._overlay(self._model, kept), time)
 
-    def _modelled(self, kept: _Kept) -> _Model:
+    def _modelled(self, kept: _KeptInstant) -> _Model:
         model = self._model
         if model is None or model.program is not kept.program or not self._fits(model, kept):
             model = self._model = self._made(kept)
         return model
 
-    def _made(self, kept: _Kept) -> _Model:
+    def _made(self, kept: _KeptInstant) -> _Model:
         return _Model(kept.program, kept.stated - kept.held, self._clock, self._all, self._budget)
 
-    def _fits(self, model: _Model, kept: _Kept) -> bool:
+    def _fits(self, model: _Model, kept: _KeptInstant) -> bool:
         """Whether what is stated and not in the base can be opened over it."""
         return model.base <= kept.stated and not any(map(_is_basic, kept.stated - model.base - kept.held))
 
-    def _overlay(self, model: _Model, kept: _Kept) -> list[Triple]:
+    def _overlay(self, model: _Model, kept: _KeptInstant) -> list[Triple]:
         return sorted(kept.stated - model.base)
 
 

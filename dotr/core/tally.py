@@ -14,7 +14,7 @@ from dotr.core.counters import Counters
 from dotr.core.funnel import FactCounts, Funnel, funnels, joined
 from dotr.events import Time
 from dotr.ir import Program
-from dotr.tesla.stages import Passed
+from dotr.tesla.detection_stages import Passed
 
 _RUNS: Final = 1_000  # sets of rules that fired alike, before they are counted rule by rule
 _NONE: Final[Mapping[str, int]] = MappingProxyType({})

@@ -17,8 +17,8 @@ from heapq import heapify, heappop, heappush
 from typing import TypeAlias
 
 from dotr.events import FOREVER, Time
-from dotr.joins.emit import Annotation
-from dotr.joins.relations import Relation
+from dotr.joins.graph_relations import Relation
+from dotr.joins.join_code import Annotation
 from dotr.rdf.overlay import Row
 
 Ends: TypeAlias = dict[Row, Time]

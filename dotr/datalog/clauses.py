@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dotr.datalog.strata import Strata
 from dotr.ir import AggregateAtom, AggregateTerm, DatalogRule, Node, Var
 from dotr.joins.body import AbsentPattern, BodyPattern, Item, from_atom, from_body
-from dotr.joins.relations import ALL, Relation, is_aggregate
+from dotr.joins.graph_relations import ALL, Relation, is_aggregate
 from dotr.joins.variables import expression_variables
 from dotr.late import dataclass
 from dotr.rdf.terms import is_literal

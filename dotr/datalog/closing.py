@@ -35,7 +35,7 @@ from dotr.datalog.stratum_evaluation import StratumEvaluator
 from dotr.errors import Diagnostic, EngineError, ProgramError, Severity
 from dotr.ir import AggregateAtom, Atom, DatalogRule, NotAtom
 from dotr.joins.body import AbsentPattern, BodyPattern
-from dotr.joins.relations import (
+from dotr.joins.graph_relations import (
     ALL,
     Relation,
     class_relation,

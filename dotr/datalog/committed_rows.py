@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from dotr.datalog.expiration import Expiration
 from dotr.datalog.statements import Marks, Statements, Step, Undo, row_of
-from dotr.joins.relations import Relation, is_class
+from dotr.joins.graph_relations import Relation, is_class
 from dotr.joins.store import Table
 from dotr.rdf.background import Background
 from dotr.rdf.overlay import Changes, Row

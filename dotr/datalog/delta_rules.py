@@ -13,9 +13,9 @@ from dotr.datalog.clauses import Clause
 from dotr.datalog.restrictions import Adder
 from dotr.datalog.triggers import Trigger
 from dotr.ir import Node
-from dotr.joins.emit import CodeBlock, Value
+from dotr.joins.graph_relations import Relation
+from dotr.joins.join_code import CodeBlock, Value
 from dotr.joins.planner import JoinPlan, plan
-from dotr.joins.relations import Relation
 from dotr.joins.store import TripleIndex
 from dotr.late import dataclass
 from dotr.rdf.terms import Term

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import TypeVar
 
 from dotr.ir import AggregateAtom, Atom, DatalogRule, NotAtom
-from dotr.joins.relations import ALL, Relation, is_class, relation_of
+from dotr.joins.graph_relations import ALL, Relation, is_class, relation_of
 from dotr.late import dataclass
 from dotr.rdf.terms import RDF_TYPE
 

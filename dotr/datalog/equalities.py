@@ -22,7 +22,7 @@ from dotr.datalog.equality import (
 )
 from dotr.datalog.schema import SAME_AS
 from dotr.errors import DataError, Diagnostic
-from dotr.joins.relations import Relation
+from dotr.joins.graph_relations import Relation
 from dotr.joins.store import TripleIndex
 from dotr.rdf.terms import Term
 

@@ -29,7 +29,7 @@ from dotr.datalog.schema import (
 from dotr.datalog.triple_set import TripleSet
 from dotr.errors import Diagnostic, Severity
 from dotr.ir import Atom, DatalogRule, Var
-from dotr.joins.relations import ALL, Relation, is_aggregate, is_clash, is_class
+from dotr.joins.graph_relations import ALL, Relation, is_aggregate, is_clash, is_class
 from dotr.joins.variables import atom_variables
 from dotr.rdf.terms import RDF_TYPE, RDFS, Term, is_iri
 

@@ -20,7 +20,7 @@ from dotr.datalog.statements import place_of
 from dotr.datalog.suspects import Suspect
 from dotr.events import FOREVER, Time
 from dotr.joins.body import AbsentPattern, BodyPattern
-from dotr.joins.relations import ALL, Relation, is_aggregate, is_clash, is_path
+from dotr.joins.graph_relations import ALL, Relation, is_aggregate, is_clash, is_path
 from dotr.late import dataclass
 from dotr.rdf.overlay import Changes, Row
 from dotr.rdf.terms import RDF_TYPE, Triple

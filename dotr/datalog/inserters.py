@@ -22,8 +22,8 @@ from dotr.datalog.restrictions import UNRESTRICTED, Adder, Restrictions, checked
 from dotr.datalog.row_code import RowCode
 from dotr.datalog.triggers import DirectTrigger, Trigger, Triggers
 from dotr.events import FOREVER
-from dotr.joins.emit import CodeBlock
-from dotr.joins.relations import ALL, Relation, class_relation, is_aggregate, is_clash, is_class
+from dotr.joins.graph_relations import ALL, Relation, class_relation, is_aggregate, is_clash, is_class
+from dotr.joins.join_code import CodeBlock
 from dotr.joins.store import TripleIndex
 from dotr.rdf.overlay import Changes
 from dotr.rdf.terms import RDF_TYPE, Term

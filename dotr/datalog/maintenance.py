@@ -28,17 +28,25 @@ from dotr.datalog.closing import (
     triples_of,
 )
 from dotr.datalog.committed_rows import CommittedRows
-from dotr.datalog.components import affected, relations_read
 from dotr.datalog.expiration import Expiration, may_expire
 from dotr.datalog.materialiser import Ground, Limits, clashes_of
 from dotr.datalog.open_statements import OpenStatements
+from dotr.datalog.recursive_components import affected, relations_read
 from dotr.datalog.schema import is_schema
 from dotr.datalog.statements import Marks, Statements, Undo, place_of, triples_in
 from dotr.datalog.stratum_evaluation import StratumEvaluator
 from dotr.errors import ProgramError
 from dotr.events import FOREVER, Time
 from dotr.ir import DatalogRule
-from dotr.joins.relations import ALL, Relation, class_relation, is_aggregate, is_clash, is_class, is_path
+from dotr.joins.graph_relations import (
+    ALL,
+    Relation,
+    class_relation,
+    is_aggregate,
+    is_clash,
+    is_class,
+    is_path,
+)
 from dotr.joins.store import EVERYTHING, Table, TripleIndex
 from dotr.late import dataclass
 from dotr.rdf.overlay import Changes, Row

@@ -32,8 +32,8 @@ from dotr.errors import DataError, Diagnostic, ProgramError
 from dotr.ir import DatalogRule
 from dotr.joins.body import AbsentPattern, BodyPattern, View
 from dotr.joins.describe import describe
+from dotr.joins.graph_relations import ALL, CLASH, Relation, class_relation, is_clash, is_class
 from dotr.joins.planner import plan
-from dotr.joins.relations import ALL, CLASH, Relation, class_relation, is_clash, is_class
 from dotr.joins.store import Table, TripleIndex
 from dotr.late import dataclass
 from dotr.rdf.overlay import Row
@@ -80,8 +80,9 @@ class Materialiser:
     """Owns the closed background and the overlay of the open instant.
 
     `rules`: all rules, entailment included. `background`: canonical triples. `needed`: relations that queries
-    read (joins/relations.py); None keeps everything (`--materialize all`). `closed`: a background closed
-    under the same rules and needs (closing.py), instead of closing one. `ground`: that background changes.
+    read (joins/graph_relations.py); None keeps everything (`--materialize all`). `closed`: a background
+    closed under the same rules and needs (closing.py), instead of closing one. `ground`: that background
+    changes.
 
     Raises ProgramError for rules that are unsafe, not stratifiable, need not end, derive too much (D4001) or
     work too much (D4003).

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 
 from dotr.datalog.statements import Marks, Statements, place_of
 from dotr.datalog.stratum_evaluation import StratumEvaluator
-from dotr.joins.relations import Relation, class_relation, is_class
+from dotr.joins.graph_relations import Relation, class_relation, is_class
 from dotr.rdf.background import Background, has
 from dotr.rdf.overlay import Row
 from dotr.rdf.terms import RDF_TYPE, Triple

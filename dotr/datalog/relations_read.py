@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from dotr.datalog.dependency import atom_relation, reads
 from dotr.ir import DatalogRule
-from dotr.joins.relations import ALL, Relation, class_relation, is_class
+from dotr.joins.graph_relations import ALL, Relation, class_relation, is_class
 from dotr.late import dataclass
 from dotr.rdf.terms import RDF_TYPE, Triple
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import TypeAlias
 
-from dotr.joins.relations import Relation
+from dotr.joins.graph_relations import Relation
 from dotr.late import dataclass
 from dotr.rdf.terms import Term
 

@@ -17,11 +17,11 @@ from collections.abc import Callable, Collection, Iterable
 from heapq import heappop, heappush
 
 from dotr.datalog.clauses import Clause
-from dotr.datalog.components import Component
 from dotr.datalog.inserters import Inserters
+from dotr.datalog.recursive_components import Component
 from dotr.datalog.suspects import Clauses, Stated, Suspect, Suspects
 from dotr.datalog.triggers import Trigger, Triggers
-from dotr.joins.relations import Relation
+from dotr.joins.graph_relations import Relation
 from dotr.joins.store import TripleIndex
 from dotr.rdf.overlay import Row
 from dotr.rdf.terms import Term

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dotr.codegen import Names
 from dotr.datalog.bounds import Bounds
 from dotr.events import FOREVER
-from dotr.joins.relations import ALL, Relation, is_clash, is_class
+from dotr.joins.graph_relations import ALL, Relation, is_clash, is_class
 from dotr.joins.store import TripleIndex
 from dotr.rdf.background import has
 from dotr.rdf.overlay import Changes

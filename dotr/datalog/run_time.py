@@ -18,7 +18,7 @@ from dotr.datalog.schema import SAME_AS, Instantiated
 from dotr.datalog.strata import stratify
 from dotr.datalog.triple_set import TripleSet
 from dotr.ir import DatalogRule
-from dotr.joins.relations import ALL, Relation, class_relation
+from dotr.joins.graph_relations import ALL, Relation, class_relation
 from dotr.rdf.background import Background, many
 from dotr.rdf.terms import RDF_TYPE, Triple
 

@@ -22,7 +22,7 @@ from dotr.events import Clock
 from dotr.expressions.evaluate import compile_condition
 from dotr.expressions.functions import makes_text
 from dotr.ir import AggregateAtom, Atom, BodyAtom, DatalogRule, FilterAtom, NotAtom, Var
-from dotr.joins.relations import (
+from dotr.joins.graph_relations import (
     ALL,
     Relation,
     class_relation,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, NamedTuple
 
-from dotr.joins.relations import Relation, class_relation, is_class
+from dotr.joins.graph_relations import Relation, class_relation, is_class
 from dotr.late import dataclass
 from dotr.rdf.background import Background, many
 from dotr.rdf.overlay import Row

@@ -28,7 +28,7 @@ from dotr.datalog.schema import instantiable, reads_equality
 from dotr.datalog.termination import check_termination
 from dotr.errors import Diagnostic, Diagnostics
 from dotr.ir import AggregateAtom, DatalogRule, NotAtom
-from dotr.joins.relations import Relation, is_class, relation_name
+from dotr.joins.graph_relations import Relation, is_class, relation_name
 from dotr.late import dataclass
 
 _HUBS = {READ_ALL, READ_TYPE, WRITE_ALL, WRITE_TYPE}

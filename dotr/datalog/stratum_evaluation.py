@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from dotr.budget import KEPT, Factor
-from dotr.datalog.aggregates import GroupTotals
+from dotr.datalog.aggregate_tables import GroupTotals
 from dotr.datalog.bounds import Bounds
 from dotr.datalog.clauses import Clause, Clauses
 from dotr.datalog.inserters import Inserters, Work
@@ -24,8 +24,8 @@ from dotr.datalog.retraction import Retraction
 from dotr.datalog.suspects import Stated
 from dotr.datalog.triggers import Trigger, Triggers
 from dotr.joins.body import BodyPattern, Item
+from dotr.joins.graph_relations import ALL, Relation, class_relation, relation_name
 from dotr.joins.planner import plan
-from dotr.joins.relations import ALL, Relation, class_relation, relation_name
 from dotr.joins.store import TripleIndex
 from dotr.rdf.overlay import Changes
 from dotr.rdf.terms import RDF_TYPE, Term

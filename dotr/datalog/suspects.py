@@ -15,15 +15,15 @@ from typing import Any, TypeAlias
 
 from dotr.codegen import Names, make
 from dotr.datalog.clauses import Clause
-from dotr.datalog.components import Component, Components, unions_of
 from dotr.datalog.inserters import Inserters
+from dotr.datalog.recursive_components import Component, Components, unions_of
 from dotr.datalog.triggers import Trigger, Triggers
 from dotr.events import FOREVER
 from dotr.ir import Node
 from dotr.joins.body import BodyPattern, Item, View
-from dotr.joins.emit import AnySolution, CodeBlock, RowSink, Value, compile_plan
+from dotr.joins.graph_relations import ALL, Relation, class_relation, is_class
+from dotr.joins.join_code import AnySolution, CodeBlock, RowSink, Value, compile_plan
 from dotr.joins.planner import plan
-from dotr.joins.relations import ALL, Relation, class_relation, is_class
 from dotr.joins.store import TripleIndex
 from dotr.late import dataclass
 from dotr.rdf.overlay import Changes, Row

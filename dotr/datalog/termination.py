@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dotr.datalog.dependency import atom_relation, components
 from dotr.errors import Diagnostics
 from dotr.ir import Atom, BindAtom, Const, DatalogRule, Expression, Var
-from dotr.joins.relations import ALL, Relation, columns_of, is_class, relation_name
+from dotr.joins.graph_relations import ALL, Relation, columns_of, is_class, relation_name
 from dotr.joins.variables import expression_variables
 from dotr.rdf.terms import RDF_TYPE
 

@@ -13,7 +13,7 @@ from dotr.datalog.clauses import Clause
 from dotr.datalog.dependency import components
 from dotr.ir import Var
 from dotr.joins.body import AbsentPattern, BodyPattern, Item, bound_by
-from dotr.joins.relations import ALL, Relation, is_class
+from dotr.joins.graph_relations import ALL, Relation, is_class
 from dotr.late import dataclass
 from dotr.rdf.terms import RDF_TYPE
 

@@ -1,7 +1,7 @@
 """Proofs: why an event happened, why a triple holds, and how far a rule came that did not fire.
 
 proofs.py      what an explanation is made of: values
-record.py      what is kept of a run: the horizon's graphs and composites, statements.py what lasts
+record.py      what is kept of a run: the horizon's graphs and composites, held_statements.py what lasts
 history.py     a run up to what is explained
 instants.py    any instant that is kept, opened again
 derivations.py the smallest proof of a triple at an instant, backwards through the rules

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 
 from dotr.datalog.clauses import Clause, Head
+from dotr.explain.equal_proofs import Sharing, parts_of
 from dotr.explain.proofs import Attempt, Derived, Missing, Origin, Totalled, TripleProof, Unopened
-from dotr.explain.sharing import Sharing, parts_of
 from dotr.expressions.evaluate import compile_condition, compile_expression
 from dotr.ir import (
     AggregateAtom,
@@ -31,9 +31,9 @@ from dotr.ir import (
     Var,
 )
 from dotr.joins.body import AbsentPattern, BodyPattern, View, bound_by, triple_pattern
-from dotr.joins.interpreter import walk
+from dotr.joins.graph_relations import ALL, Relation, holding, is_aggregate, is_class
+from dotr.joins.plan_interpreter import walk
 from dotr.joins.planner import JoinPlan, plan
-from dotr.joins.relations import ALL, Relation, holding, is_aggregate, is_class
 from dotr.joins.store import TripleIndex
 from dotr.late import dataclass
 from dotr.rdf.order import values_key
@@ -47,7 +47,7 @@ BUDGET = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Edge:
+class _ProofEdge:
     """One way to derive a triple."""
 
     head: Triple
@@ -147,7 +147,7 @@ class Derivations:
         found = self._leaf(triple)
         return 1 if found is None else self.sharing.size(found)
 
-    def _build(self, goal: Triple, edges: list[_Edge], by: dict[Triple, int]) -> None:
+    def _build(self, goal: Triple, edges: list[_ProofEdge], by: dict[Triple, int]) -> None:
         """Make the proofs below a goal, premises first."""
         todo = [goal]
         while todo:
@@ -166,9 +166,9 @@ class Derivations:
                 continue
             self._proofs[triple] = self._derived(edge, tuple(self._proofs[p] for p in edge.premises))
 
-    def _cone(self, goal: Triple) -> tuple[list[_Edge], list[Triple]]:
+    def _cone(self, goal: Triple) -> tuple[list[_ProofEdge], list[Triple]]:
         """All derivations below a triple, breadth first, and the stated triples among them."""
-        edges: list[_Edge] = []
+        edges: list[_ProofEdge] = []
         leaves: list[Triple] = []
         seen = {goal}
         todo = [goal]
@@ -186,14 +186,14 @@ class Derivations:
                         todo.append(premise)
         return edges, leaves
 
-    def _derivations(self, triple: Triple) -> Iterator[_Edge]:
+    def _derivations(self, triple: Triple) -> Iterator[_ProofEdge]:
         for relation in holding(triple):
             for number, head in self._heads.get(relation, ()):
                 given = _unified(head.pattern.columns, _row(relation, triple))
                 if given is not None:
                     yield from self._of_clause(triple, number, given)
 
-    def _of_clause(self, triple: Triple, number: int, given: dict[str, Term]) -> Iterator[_Edge]:
+    def _of_clause(self, triple: Triple, number: int, given: dict[str, Term]) -> Iterator[_ProofEdge]:
         """The ways in which one rule gives a triple."""
         clause = self._clauses[number]
         names = tuple(sorted(given))
@@ -210,9 +210,9 @@ class Derivations:
                 if isinstance(item, BodyPattern) and not is_aggregate(item.relation)
             )
             schema = self._origin(clause.rule).premises
-            yield _Edge(triple, clause, tuple(sorted(bindings.items())), premises + schema)
+            yield _ProofEdge(triple, clause, tuple(sorted(bindings.items())), premises + schema)
 
-    def _derived(self, edge: _Edge, premises: tuple[TripleProof, ...]) -> Derived:
+    def _derived(self, edge: _ProofEdge, premises: tuple[TripleProof, ...]) -> Derived:
         atoms = [atom for atom in edge.clause.rule.body if isinstance(atom, AggregateAtom)]
         totals = tuple(self._totalled(atom, dict(edge.bindings)) for atom in atoms)
         rule = edge.clause.rule
@@ -340,7 +340,7 @@ def _unified(columns: tuple[Node, ...], row: tuple[Term, ...]) -> dict[str, Term
     return values
 
 
-def _absences(edge: _Edge) -> tuple[tuple[Term | None, ...], ...]:
+def _absences(edge: _ProofEdge) -> tuple[tuple[Term | None, ...], ...]:
     """What NOT looked for, as patterns."""
     bindings = dict(edge.bindings)
     return tuple(

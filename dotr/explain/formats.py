@@ -12,6 +12,7 @@ from typing import Any, assert_never
 
 from dotr.events import Clock, Fact
 from dotr.explain.clause_text import selection_text, window_text
+from dotr.explain.equal_proofs import Sharing
 from dotr.explain.held_proofs import Holding
 from dotr.explain.held_text import HeldValues
 from dotr.explain.proofs import (
@@ -37,7 +38,6 @@ from dotr.explain.proofs import (
     Unopened,
     WhyNot,
 )
-from dotr.explain.sharing import Sharing
 from dotr.explain.text import Places
 from dotr.explain.tree import Node
 from dotr.ir import Node as IrNode

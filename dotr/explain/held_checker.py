@@ -57,7 +57,7 @@ def facts_below(holding: Holding) -> Iterator[tuple[PlacedAtom, FactProof]]:
                 yield placed, placed.why
 
 
-class _Run(LiteralLars):
+class _LiteralRun(LiteralLars):
     """The literal reading, which knows when heads put atoms at points that had passed."""
 
     _late: dict[tuple[str, Time], dict[Values, Time]]
@@ -76,7 +76,7 @@ class _Run(LiteralLars):
         return past
 
 
-class _Past(_Run):
+class _Past(_LiteralRun):
     """A look at a run, which it shares, as of one of its points; open to questions about that point."""
 
     def _at(self, name: str, point: Time) -> set[Values]:
@@ -143,7 +143,7 @@ class HeldChecker:
     clock: Clock
     first: Time
     given: Given
-    _run: _Run | None = None
+    _run: _LiteralRun | None = None
     _facts: dict[Time, list[tuple[str, Time, Values]]] = field(default_factory=dict)
     _held: dict[Time, dict[str, set[Values]]] = field(default_factory=dict)
 
@@ -202,11 +202,11 @@ class HeldChecker:
         before = self._held.get(point - self._step, {}).get(name, set())
         return {"ISTREAM": now - before, "DSTREAM": before - now}.get(word, now)
 
-    def _up_to(self, until: Time) -> _Run:
+    def _up_to(self, until: Time) -> _LiteralRun:
         """The run, which has passed every point up to a time."""
         lars, step, run = self.program.lars, self._step, self._run
         if run is None:
-            run = self._run = _Run(
+            run = self._run = _LiteralRun(
                 lars, [layer.rules for layer in lars.layers], self._beginning, step, self.clock
             )
             run._late = {}

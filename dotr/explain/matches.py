@@ -13,6 +13,7 @@ from typing import assert_never
 
 from dotr.events import Fact, Time, Values
 from dotr.explain.derivations import Derivations
+from dotr.explain.equal_proofs import parts_of
 from dotr.explain.holding import HeldExplainer
 from dotr.explain.instants import KeptInstants
 from dotr.explain.proofs import (
@@ -35,7 +36,6 @@ from dotr.explain.proofs import (
     WhyNot,
 )
 from dotr.explain.record import KeptEvent, Record
-from dotr.explain.sharing import parts_of
 from dotr.explain.solutions import Text, alternatives, count, longest_prefix, solution
 from dotr.explain.windows import Shown, bounds
 from dotr.expressions.aggregates import summarise

@@ -13,7 +13,7 @@ from typing import TypeAlias, assert_never
 from dotr.ir import Alternative, Inverse, NegatedSet, Path, Repeat, Var
 from dotr.ir import Sequence as SequencePath
 from dotr.joins.body import View, triple_pattern
-from dotr.joins.relations import ALL
+from dotr.joins.graph_relations import ALL
 from dotr.joins.store import TripleIndex
 from dotr.rdf.terms import Term, Triple
 

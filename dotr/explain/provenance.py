@@ -14,6 +14,7 @@ from rdflib.namespace import PROV, RDF, RDFS, XSD
 from rdflib.util import from_n3
 
 from dotr.events import Clock
+from dotr.explain.equal_proofs import Sharing, parts_of
 from dotr.explain.held_checker import facts_below
 from dotr.explain.held_proofs import Holding
 from dotr.explain.proofs import (
@@ -34,7 +35,6 @@ from dotr.explain.proofs import (
     Unopened,
     WhyNot,
 )
-from dotr.explain.sharing import Sharing, parts_of
 from dotr.rdf.terms import Term
 
 DOTR = rdflib.Namespace("urn:dotr:explain:")
@@ -47,13 +47,13 @@ def provenance(found: Sequence[WhyNot | TripleProof | Missing], clock: Clock) ->
 
 def to_rdf(found: Sequence[WhyNot | TripleProof | Missing], clock: Clock) -> rdflib.Graph:
     """Explanations as a graph. What did not happen has no provenance: only its reason is said."""
-    writer = _Writer(clock)
+    writer = _ProvenanceWriter(clock)
     for number, one in enumerate(found):
         writer.explanation(one, number)
     return writer.graph
 
 
-class _Writer:
+class _ProvenanceWriter:
     """Owns the graph under construction; entities are named in the order in which they are met."""
 
     def __init__(self, clock: Clock) -> None:

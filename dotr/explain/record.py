@@ -21,8 +21,8 @@ from dotr.core.parts import Part
 from dotr.core.pipeline import Pipeline
 from dotr.errors import DotrError
 from dotr.events import Clock, Fact, Message, RawMatch, Time, in_order
+from dotr.explain.held_statements import RunStatements
 from dotr.explain.proofs import OF_BACKGROUND
-from dotr.explain.statements import RunStatements
 from dotr.ir import Program, Rule
 from dotr.lars.reach import horizon
 from dotr.late import dataclass
@@ -80,7 +80,7 @@ class KeptEvent:
         return self.fact[0]
 
 
-class _Kept(dict[Time, Item]):
+class _KeptItems(dict[Time, Item]):
     """What is kept by time, in the order in which it came; and what is older and pinned."""
 
     def __init__(self) -> None:
@@ -127,11 +127,11 @@ class Record:
         self.reach = reach if reach is not None else reach_of(program)
         self.pinned: tuple[Time, Time] | None = None
         """What lies between these times, both inclusive, is not forgotten, however old."""
-        self.jumps: _Kept[Jump] = _Kept()
+        self.jumps: _KeptItems[Jump] = _KeptItems()
         self._arrived: deque[tuple[Time, Part, str | Arrival]] = deque()
         """What came and was not looked for yet: most graphs come and are forgotten."""
-        self._graphs: _Kept[list[Graph]] = _Kept()
-        self._left_out: _Kept[list[Graph]] = _Kept()
+        self._graphs: _KeptItems[list[Graph]] = _KeptItems()
+        self._left_out: _KeptItems[list[Graph]] = _KeptItems()
         self.note = self._arrived.append
         """A graph came: its time, what came, and its place, or what can say it."""
 

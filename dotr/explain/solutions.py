@@ -33,13 +33,12 @@ from dotr.ir import (
     Var,
 )
 from dotr.joins.body import triple_pattern
-from dotr.joins.interpreter import walk
+from dotr.joins.plan_interpreter import walk
 from dotr.joins.planner import plan
 from dotr.joins.variables import expression_variables
 from dotr.late import dataclass
 from dotr.rdf.order import values_key
 from dotr.rdf.terms import RDF_TYPE, Term, Triple, integer
-from dotr.sparql.aggregates import total
 from dotr.sparql.algebra import (
     Aggregation,
     Algebra,
@@ -55,6 +54,7 @@ from dotr.sparql.algebra import (
     possible,
 )
 from dotr.sparql.distribution import attributes
+from dotr.sparql.solution_aggregates import total
 from dotr.sparql.translate import Refused, Translated, translate
 
 MOST = 200

@@ -20,6 +20,7 @@ from dotr.explain.clause_text import (
     selection_text,
     window_text,
 )
+from dotr.explain.equal_proofs import Sharing
 from dotr.explain.held_proofs import Holding
 from dotr.explain.held_text import HeldRenderer
 from dotr.explain.proofs import (
@@ -47,7 +48,6 @@ from dotr.explain.proofs import (
     Unopened,
     WhyNot,
 )
-from dotr.explain.sharing import Sharing
 from dotr.explain.tree import Node
 from dotr.ir import (
     Between,

@@ -42,7 +42,7 @@ from dotr.ir import (
     TimeOf,
     Var,
 )
-from dotr.joins.relations import holding
+from dotr.joins.graph_relations import holding
 from dotr.late import dataclass
 from dotr.rdf.terms import Term, Triple
 from dotr.reference.datalog import compute, counted

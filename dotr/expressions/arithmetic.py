@@ -1,7 +1,7 @@
 """Arithmetic and comparison of numbers as the full engine does them.
 
-Place:   below operators.py and functions.py; works on decoded values (rdf/values.py) of any kind, and gives
-         None where one is not a number.
+Place:   below value_operators.py and functions.py; works on decoded values (rdf/values.py) of any kind, and
+         gives None where one is not a number.
 Method:  SPARQL 1.1, sec. 17.3: operands are promoted to the wider type, integer < decimal < float < double.
          Integers have 64 bits and decimals 128 bits with 18 fractional digits: an operation whose result does
          not fit, or a division by an exact zero, is an error (None). A quotient of integers is a decimal.

@@ -15,7 +15,7 @@ from types import NoneType
 from dotr.expressions.arithmetic import to_single
 from dotr.expressions.dialect import ask
 from dotr.expressions.functions import text_of
-from dotr.expressions.operators import value_of
+from dotr.expressions.value_operators import value_of
 from dotr.rdf.terms import XSD, Term, literal
 from dotr.rdf.values import (
     EXACT,

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Final, TypeAlias
 
-from dotr.expressions.operators import COMPARISONS, Truth, effective, equal
+from dotr.expressions.value_operators import COMPARISONS, Truth, effective, equal
 from dotr.rdf.terms import FALSE, TRUE, Term
 from dotr.rdf.values import DateTime, Value, encode, to_double, values
 

@@ -1,6 +1,6 @@
 """The full engine's answer to one function of constants, for what is rare or has a dialect of its own.
 
-Place:   below functions.py and operators.py; the only module of expressions/ that asks pyoxigraph.
+Place:   below functions.py and value_operators.py; the only module of expressions/ that asks pyoxigraph.
 Method:  REGEX and REPLACE mean what the full engine says (language.md, sec. 1), and so do casts, comparison
          and arithmetic of dates and durations. A fixed query text is asked with the arguments in its VALUES;
          they are written from their parts, so no text of a user can become query text.

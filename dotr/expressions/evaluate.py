@@ -21,7 +21,7 @@ from dotr.expressions import closures as make
 from dotr.expressions.casts import CASTS
 from dotr.expressions.closures import MIRRORED, Condition, Getter, Row, Tester, Valuer
 from dotr.expressions.functions import FUNCTIONS
-from dotr.expressions.operators import ARITHMETIC, COMPARISONS
+from dotr.expressions.value_operators import ARITHMETIC, COMPARISONS
 from dotr.ir import Aggregate, Attribute, Call, Const, Exists, Expression, TimeOf, Var
 from dotr.rdf.terms import Term
 from dotr.rdf.values import EXACT, DateTime, Value, number

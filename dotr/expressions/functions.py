@@ -20,7 +20,7 @@ from dotr.budget import text_of as make_text
 from dotr.expressions import arithmetic
 from dotr.expressions.arithmetic import is_number
 from dotr.expressions.dialect import ask
-from dotr.expressions.operators import value_of
+from dotr.expressions.value_operators import value_of
 from dotr.ir import Call, Expression
 from dotr.late import dataclass, regex
 from dotr.rdf.terms import RDF, Term, literal, literal_parts

@@ -1,6 +1,6 @@
 """Graphs of documents that a transport delivers: decoded, stamped, each with a position behind it.
 
-Place:   makes a source (source.py) of any transport; formats are those of files, by decode/.
+Place:   makes a source (graph_source.py) of any transport; formats are those of files, by decode/.
 Method:  partitions in turn, a batch of each. A document may have several graphs: what is stored is the mark
          of the last whole document and how many graphs of the next are consumed: commits may fall anywhere.
 Bad input: as in files: raised, or a mark in its place, and reading goes on with the next document.
@@ -14,8 +14,8 @@ from typing import NamedTuple
 from dotr.io.decode.documents import Format
 from dotr.io.error_policy import ErrorPolicy
 from dotr.io.files.reader import FileReader
+from dotr.io.graph_source import Document, Position, PositionOf, Transport
 from dotr.io.graphs import Bookmark, Item, Mark, SourceOptions, TimedGraph
-from dotr.io.source import Document, Position, PositionOf, Transport
 
 
 class Reached(NamedTuple):

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from dotr.events import Clock, Composite
 from dotr.io.arrow_columns import column
-from dotr.io.sinks import format_graph, format_match
+from dotr.io.event_formats import format_graph, format_match
 
 ROWS = 4096
 """Events that are written together."""

@@ -17,7 +17,7 @@ import pyoxigraph as ox
 
 from dotr.errors import Diagnostic, UsageError
 from dotr.events import Clock, Composite
-from dotr.io.sinks import nquads
+from dotr.io.event_formats import nquads
 
 NEEDS = "Jelly needs a package that is not installed"
 

@@ -1,7 +1,7 @@
 """JSON lines of events by a generated function for each rule.
 
-Place:   behind `format_jsonl` of sinks.py, which says what a line is and writes what is unusual: a chosen
-         event of a chained rule, an attribute without a value.
+Place:   behind `format_jsonl` of event_formats.py, which says what a line is and writes what is unusual: a
+         chosen event of a chained rule, an attribute without a value.
 Method:  one f-string from ready parts: terms, times and escaped terms come from tables, and the order of the
          graph's lines is known beforehand where all are about the event and no property stands twice.
 Why not: names and keys put together again for each event: 3 times the price.

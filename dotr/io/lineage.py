@@ -24,8 +24,8 @@ from dotr.events import Clock, Time
 from dotr.io.decode.compression import is_packed
 from dotr.io.decode.documents import content_hash, open_document, read_bytes
 from dotr.io.error_policy import dead_letter
+from dotr.io.event_formats import late_line
 from dotr.io.graphs import Bookmark, GraphRun, Item, TimedGraph
-from dotr.io.sinks import late_line
 from dotr.late import dataclass
 
 Origin: TypeAlias = tuple[Time, str, int, str, int, int, str]

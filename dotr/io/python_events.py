@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, overload
 from dotr.core.emit import Emission
 from dotr.errors import Diagnostic, UsageError
 from dotr.events import Clock, Composite, Time
+from dotr.io.event_formats import format_jsonl, nquads
 from dotr.io.python_graphs import rdflib_term
-from dotr.io.sinks import format_jsonl, nquads
 from dotr.io.term_formatting import TermFormatter
 from dotr.rdf.terms import Term
 

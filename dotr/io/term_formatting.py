@@ -1,6 +1,7 @@
 """Terms as a reader wants them: prefixed names, bare numbers; and as JSON wants them.
 
-Place:   below sinks.py; also the tables of `dotr query` and every message that shows a term to a human.
+Place:   below event_formats.py; also the tables of `dotr query` and every message that shows a term to a
+         human.
 Method:  the longest namespace of the program's prefixes wins; a name is shortened only when the short form is
          Turtle without escapes, so that TriG output written this way reads back to the same terms.
 """

@@ -1,6 +1,6 @@
 """Whose events leave: PRIVATE rules, and those that a run leaves out.
 
-Place:   between a checked program and who runs it (`--only`, `--except`); emit.py drops the events.
+Place:   between a checked program and who runs it (`--only`, `--except`); core/emit.py drops the events.
 Method:  a rule that is not asked for becomes private, and what no other rule then needs is taken out, with
          its queries. What is left finds the same events: a rule sees nothing of those that it does not read.
 """

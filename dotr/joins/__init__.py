@@ -27,16 +27,16 @@ How to use it
     lists what the instant touched; `readers` is a list for the caller's own use. `store.moment.now` is NOW().
 
 What is where
-    relations.py  names of relations: predicate, class of rdf:type, unions
+    graph_relations.py  names of relations: predicate, class of rdf:type, unions
     variables.py  variables of expressions and atoms
     body.py       Pattern Absent Guard Assign Check, View
     planner.py    items in order: Plan
     store.py      background + overlay + tables, generic lookup
-    interpreter.py  plan → rows, plainly
-    emit.py       plan → generated function (codegen.py); sinks; Annotation (the seam)
+    plan_interpreter.py  plan → rows, plainly
+    join_code.py       plan → generated function (codegen.py); sinks; Annotation (the seam)
     access.py     code for one pattern
     filters.py    expressions over rows
-    paths.py      property paths, over automaton.py and components.py
+    path_relations.py      property paths, over automaton.py and strong_components.py
     charging.py   what generated code charges for its loops
     describe.py   plan → text
 
@@ -47,10 +47,10 @@ patterns (variables), and equality by value (joins compare terms, filters compar
 from dotr.codegen import source_of
 from dotr.joins.body import AbsentPattern, Assign, BodyPattern, Check, Item, RowFilter, View, triple_pattern
 from dotr.joins.describe import describe
-from dotr.joins.emit import Annotation, AnySolution, Rows, RowSink, compile_plan
-from dotr.joins.interpreter import walk
+from dotr.joins.graph_relations import ALL, Relation, class_relation, relation_of
+from dotr.joins.join_code import Annotation, AnySolution, Rows, RowSink, compile_plan
+from dotr.joins.plan_interpreter import walk
 from dotr.joins.planner import JoinPlan, Sizes, delta_views, plan, withdrawn_views
-from dotr.joins.relations import ALL, Relation, class_relation, relation_of
 from dotr.joins.store import TripleIndex
 
 __all__ = [

@@ -1,6 +1,7 @@
 """How generated code finds the rows of one pattern: an access path per arity, bound columns, and view.
 
-Place:   called by emit.py for every probe and absence; store.py is the generic lookup that means the same.
+Place:   called by join_code.py for every probe and absence; store.py is the generic lookup that means the
+         same.
 Method:  names in the source: `t` what the background has for a key (None, one term, or a tuple), `u` what the
          overlay has (None or a list). A relation without background, or with one value per key, gets shorter
          code; one that may lose rows at an instant gets a look at what was removed.
@@ -13,7 +14,7 @@ from typing import Protocol
 
 from dotr.ir import Node, Var
 from dotr.joins.body import BodyPattern, View
-from dotr.joins.relations import ALL, Relation, is_aggregate, is_path
+from dotr.joins.graph_relations import ALL, Relation, is_aggregate, is_path
 from dotr.joins.store import TripleIndex
 from dotr.rdf.background import Many
 from dotr.rdf.overlay import Changes, Row

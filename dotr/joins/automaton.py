@@ -1,6 +1,6 @@
 """Property paths as automata over edges.
 
-Place:   read by paths.py, which walks the product of a graph and an automaton.
+Place:   read by path_relations.py, which walks the product of a graph and an automaton.
 Method:  position automaton (Glushkov 1961): a state for every place of an edge in the path, entered by that
          edge, and no empty moves; places that are left alike are one state. `p*`, `p+` and `p?`, nested as
          they may be, are loops of the automaton, so that `(((p*)*)*)*` is walked like `p*`.
@@ -62,7 +62,7 @@ class Automaton:
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _SubAutomaton:
     """Of a path: the places it may begin at, and end at, and whether it may be empty."""
 
     first: tuple[int, ...]
@@ -70,7 +70,7 @@ class _Part:
     nullable: bool
 
 
-_EMPTY = _Part((), (), True)
+_EMPTY = _SubAutomaton((), (), True)
 
 
 class _Places:
@@ -80,7 +80,7 @@ class _Places:
         self.edges: list[Transition] = []
         self.follow: list[dict[int, tuple[int, ...]]] = []
 
-    def part(self, path: Path, forward: bool) -> _Part:
+    def part(self, path: Path, forward: bool) -> _SubAutomaton:
         match path:
             case str():
                 return self._edge(Transition(path, forward))
@@ -97,7 +97,7 @@ class _Places:
                 found = self.part(inner, forward)
                 if unbounded:
                     self._join(found.last, found.first)
-                return _Part(found.first, found.last, found.nullable or minimum == 0)
+                return _SubAutomaton(found.first, found.last, found.nullable or minimum == 0)
             case NegatedSet(ahead, back):
                 sets = [(ahead, forward)] if ahead or not back else []
                 sets += [(back, not forward)] if back else []
@@ -105,15 +105,15 @@ class _Places:
             case _:
                 assert_never(path)
 
-    def _edge(self, edge: Transition) -> _Part:
+    def _edge(self, edge: Transition) -> _SubAutomaton:
         self.edges.append(edge)
         self.follow.append({})
         place = (len(self.edges) - 1,)
-        return _Part(place, place, False)
+        return _SubAutomaton(place, place, False)
 
-    def _behind(self, a: _Part, b: _Part) -> _Part:
+    def _behind(self, a: _SubAutomaton, b: _SubAutomaton) -> _SubAutomaton:
         self._join(a.last, b.first)
-        return _Part(
+        return _SubAutomaton(
             a.first + b.first if a.nullable else a.first,
             a.last + b.last if b.nullable else b.last,
             a.nullable and b.nullable,
@@ -124,8 +124,8 @@ class _Places:
             self.follow[place][id(following)] = following
 
 
-def _either(parts: list[_Part]) -> _Part:
-    return _Part(
+def _either(parts: list[_SubAutomaton]) -> _SubAutomaton:
+    return _SubAutomaton(
         tuple(place for part in parts for place in part.first),
         tuple(place for part in parts for place in part.last),
         any(part.nullable for part in parts),

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import TypeAlias, assert_never
 
 from dotr.ir import Atom, BindAtom, Expression, FilterAtom, Node, NotAtom, Var
-from dotr.joins.relations import Relation, columns_of, relation_of
+from dotr.joins.graph_relations import Relation, columns_of, relation_of
 from dotr.joins.variables import expression_variables, nodes_variables
 from dotr.late import dataclass
 from dotr.rdf.terms import Term

@@ -1,6 +1,6 @@
 """Work charged by generated code: the lengths of the loops it enters, and the expressions inside them.
 
-Place:   beside emit.py, whose blocks say where loops begin and expressions are evaluated.
+Place:   beside join_code.py, whose blocks say where loops begin and expressions are evaluated.
 Method:  units add up in the local `n`, which is taken off the meter when it is large, and once behind the
          outermost loop. The expressions inside a loop are charged with its rows, so a charge is a line kept
          free until the next loop begins.

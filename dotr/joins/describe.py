@@ -7,8 +7,8 @@ from typing import assert_never
 
 from dotr.ir import Call, Const, Expression, Node, Var
 from dotr.joins.body import Assign, BodyPattern, Check, RowFilter, View, node_text
+from dotr.joins.graph_relations import ALL, is_aggregate, is_class, is_path, relation_name
 from dotr.joins.planner import AntiJoin, JoinPlan, Probe, Step
-from dotr.joins.relations import ALL, is_aggregate, is_class, is_path, relation_name
 from dotr.rdf.terms import Term
 
 Shorten = Callable[[Term], str]

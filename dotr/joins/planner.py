@@ -1,6 +1,7 @@
 """Order the items of a body: which pattern is looked up first, and how.
 
-Place:   between body.py and the two executors (emit.py, interpreter.py), which run the very same `JoinPlan`.
+Place:   between body.py and the two executors (join_code.py, plan_interpreter.py), which run the very same
+         `JoinPlan`.
 Method:  greedy: the triggering row first, then always the pattern with the fewest expected rows given what is
          bound by now, from the sizes of the closed background; guards, assignments and absences as soon as
          their variables are bound. Semi-naive by the old/all split (Bancilhon 1986): `delta_views`.
@@ -25,7 +26,7 @@ from dotr.joins.body import (
     bound_by,
     item_variables,
 )
-from dotr.joins.relations import Relation
+from dotr.joins.graph_relations import Relation
 from dotr.joins.variables import nodes_variables
 from dotr.late import dataclass
 

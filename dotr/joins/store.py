@@ -1,6 +1,7 @@
 """What plans run over: a closed background, the overlay of an instant, and tables of aggregates.
 
-Place:   one per materialiser; plans are compiled against it (emit.py) or walked over it (interpreter.py).
+Place:   one per materialiser; plans are compiled against it (join_code.py) or walked over it
+         (plan_interpreter.py).
 Method:  a relation is found in the background by predicate, for classes through rdf:type, and for the union
          of everything by whichever index the bound columns allow.
 """
@@ -13,9 +14,9 @@ from dotr.budget import Meter
 from dotr.joins.automaton import Automaton
 from dotr.joins.body import View
 from dotr.joins.filters import Moment
-from dotr.joins.paths import PathRelation
+from dotr.joins.graph_relations import ALL, Relation, is_aggregate, is_clash, is_class, is_path, path_relation
+from dotr.joins.path_relations import PathRelation
 from dotr.joins.planner import AntiJoin, JoinPlan, Probe
-from dotr.joins.relations import ALL, Relation, is_aggregate, is_clash, is_class, is_path, path_relation
 from dotr.rdf.background import Background, Column, many
 from dotr.rdf.overlay import Changes, Overlay
 from dotr.rdf.terms import RDF_TYPE, Term

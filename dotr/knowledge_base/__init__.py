@@ -4,8 +4,8 @@ from dotr.knowledge_base.changes import Change, Watch
 from dotr.knowledge_base.contradictions import Contradiction, ContradictionError
 from dotr.knowledge_base.knowledge_base import KnowledgeBase
 from dotr.knowledge_base.prepared import PreparedQuery
-from dotr.knowledge_base.proofs import Proof
-from dotr.knowledge_base.queries import Answers, Solution
+from dotr.knowledge_base.prepared_queries import Answers, Solution
+from dotr.knowledge_base.triple_proofs import Proof
 
 __all__ = [
     "Answers",

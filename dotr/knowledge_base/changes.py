@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from dotr.io.python_graphs import rdflib_term
 from dotr.ir import Select
 from dotr.knowledge_base.model import Outcome
-from dotr.knowledge_base.queries import Answers, Solution, shown
+from dotr.knowledge_base.prepared_queries import Answers, Solution, shown
 from dotr.rdf.order import values_key
 from dotr.rdf.terms import Triple
-from dotr.sparql.operators import Row
+from dotr.sparql.solution_operators import Row
 
 if TYPE_CHECKING:
     from dotr.knowledge_base.knowledge_base import KnowledgeBase

@@ -12,14 +12,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dotr.errors import DataError, Diagnostic
-from dotr.joins.relations import CLASH
+from dotr.joins.graph_relations import CLASH
 from dotr.late import dataclass
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import Term, Triple
 from dotr.rdf.well_typed import is_well_typed
 
 if TYPE_CHECKING:
-    from dotr.knowledge_base.proofs import Proof
+    from dotr.knowledge_base.triple_proofs import Proof
 
 NOT_TYPE: Term = f"{CLASH}dt-not-type>"
 

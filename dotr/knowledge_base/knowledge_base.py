@@ -1,7 +1,7 @@
 """`dotr.KnowledgeBase`: an incremental RDF reasoner for Python.
 
-Place:   the public surface of this room. Reads what callers give (given.py), labels blank nodes (scopes.py),
-         lets one writer or many readers in (locks.py), and has the model do the rest (model.py).
+Place:   the public surface of this room. Reads what callers give (caller_input.py), labels blank nodes
+         (blank_scopes.py), lets one writer or many readers in (locks.py); model.py does the rest.
 Method:  language.md, "What lasts", without streams: everything that follows is materialised and maintained.
          A transaction reads all it was given before it changes anything, and then does all of it or nothing.
 """
@@ -27,12 +27,10 @@ from dotr.io.python_graphs import GraphLike, own_term, own_triple, rdflib_term
 from dotr.io.timestamps import UNITS
 from dotr.ir import Entailment
 from dotr.joins.body import View
-from dotr.joins.relations import ALL
+from dotr.joins.graph_relations import ALL
 from dotr.knowledge_base import saving
-from dotr.knowledge_base.changes import Change, Watch, as_user_has
-from dotr.knowledge_base.contradictions import Contradiction
-from dotr.knowledge_base.expiry import Expiry
-from dotr.knowledge_base.given import (
+from dotr.knowledge_base.blank_scopes import Scopes
+from dotr.knowledge_base.caller_input import (
     Part,
     Paths,
     background_parts,
@@ -42,14 +40,16 @@ from dotr.knowledge_base.given import (
     rules_of_files,
     rules_of_text,
 )
+from dotr.knowledge_base.caller_times import read_time, same_kind
+from dotr.knowledge_base.changes import Change, Watch, as_user_has
+from dotr.knowledge_base.contradictions import Contradiction
+from dotr.knowledge_base.expiry import Expiry
 from dotr.knowledge_base.locks import ReadWriteLock
 from dotr.knowledge_base.model import Model
 from dotr.knowledge_base.prepared import PreparedQuery
-from dotr.knowledge_base.proofs import Proof
-from dotr.knowledge_base.queries import Answers, Query, as_select
+from dotr.knowledge_base.prepared_queries import Answers, Query, as_select
 from dotr.knowledge_base.rule_sets import RuleSet
-from dotr.knowledge_base.scopes import Scopes
-from dotr.knowledge_base.times import read_time, same_kind
+from dotr.knowledge_base.triple_proofs import Proof
 from dotr.lang import parse_datalog, parse_query
 from dotr.lang.printer import datalog_rule_text
 from dotr.rdf.order import values_key

@@ -22,7 +22,7 @@ from dotr.errors import ProgramError
 from dotr.explain.derivations import Derivations
 from dotr.explain.proofs import InBackground, TripleProof
 from dotr.ir import Entailment, Select
-from dotr.joins.relations import ALL, Relation, relation_of
+from dotr.joins.graph_relations import ALL, Relation, relation_of
 from dotr.joins.store import EVERYTHING, TripleIndex
 from dotr.knowledge_base.contradictions import (
     NOT_TYPE,
@@ -31,12 +31,12 @@ from dotr.knowledge_base.contradictions import (
     is_ill_typed,
     rule_name,
 )
-from dotr.knowledge_base.proofs import Proof
 from dotr.knowledge_base.rule_sets import RuleSet
+from dotr.knowledge_base.triple_proofs import Proof
 from dotr.late import dataclass
 from dotr.rdf.terms import RDF_TYPE, Triple
-from dotr.sparql.operators import Change as RowChange
-from dotr.sparql.operators import Row
+from dotr.sparql.solution_operators import Change as RowChange
+from dotr.sparql.solution_operators import Row
 from dotr.sparql.standing import MaintainedQuery, as_it_is, standing_query
 
 _GROWTH = 8

@@ -1,6 +1,6 @@
 """A query that is planned once and asked often.
 
-Place:   made by knowledge_base.py, which answers; plans are in queries.py.
+Place:   made by knowledge_base.py, which answers; plans are in prepared_queries.py.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dotr.errors import Diagnostic, UsageError
-from dotr.knowledge_base.queries import Answers, Query
+from dotr.knowledge_base.prepared_queries import Answers, Query
 
 if TYPE_CHECKING:
     from dotr.knowledge_base.knowledge_base import KnowledgeBase

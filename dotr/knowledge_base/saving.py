@@ -18,7 +18,7 @@ from typing import Any
 from dotr.errors import Diagnostic, EngineError
 from dotr.io.decode.documents import unreadable
 from dotr.io.files.outputs import unwritable
-from dotr.joins.relations import Relation
+from dotr.joins.graph_relations import Relation
 from dotr.late import dataclass
 from dotr.rdf.terms import Term
 

@@ -1,6 +1,6 @@
 """What a rule gains and may lose when the tables that it reads change: only that is looked at again.
 
-Place:   building.py makes these for rules of standing components that are not recursive.
+Place:   table_building.py makes these for rules of standing components that are not recursive.
 Method:  a solution that is new has a row that began under a positive atom, or one that ended under NOT: the
          body is joined from there over what holds now. A head that is lost had a row that ended under a
          positive atom, or meets one that began under NOT: the heads that stand and agree with it in the
@@ -19,7 +19,7 @@ from dotr.ir.datalog import BindAtom
 from dotr.ir.expressions import Var
 from dotr.ir.lars import Argument
 from dotr.joins.filters import Moment
-from dotr.lars.emit import (
+from dotr.lars.body_code import (
     HeadSink,
     Item,
     TableProbe,
@@ -29,9 +29,9 @@ from dotr.lars.emit import (
     is_selective,
     pattern,
 )
-from dotr.lars.relations import Relation
-from dotr.lars.sinks import Pile
-from dotr.lars.tables import AtomTable, Index, Row
+from dotr.lars.remembered_atoms import Relation
+from dotr.lars.solution_sinks import Pile
+from dotr.lars.window_tables import AtomTable, Index, Row
 from dotr.late import dataclass
 
 

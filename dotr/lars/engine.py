@@ -24,9 +24,9 @@ from dotr.errors import Diagnostic, EngineError
 from dotr.events import Clock, Time, Values
 from dotr.ir.lars import LarsProgram
 from dotr.joins.filters import Moment
-from dotr.lars.building import ComponentBuilder
+from dotr.lars.overworked_rules import overworked
 from dotr.lars.reach import horizon
-from dotr.lars.refusals import overworked
+from dotr.lars.table_building import ComponentBuilder
 from dotr.rdf.order import values_key
 
 VERSION = 1

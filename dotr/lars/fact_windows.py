@@ -15,7 +15,7 @@ from typing import Any
 
 from dotr.events import Time, Values
 from dotr.ir.lars import FactWindow, Modality
-from dotr.lars.tables import FOREVER, Agenda, AtomTable, Row
+from dotr.lars.window_tables import FOREVER, Agenda, AtomTable, Row
 from dotr.rdf.order import values_key
 from dotr.rdf.terms import Term
 

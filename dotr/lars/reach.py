@@ -22,7 +22,7 @@ from dotr.ir.lars import (
     WindowAggregate,
     WindowAtom,
 )
-from dotr.lars.strata import components, reads
+from dotr.lars.evaluation_order import components, reads
 
 Depths: TypeAlias = Mapping[str, Time | None]
 """Stream → how long after a fact of it, in µs, an atom may still depend on it; None: for ever."""

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dotr.budget import EXPRESSION, Meter
 from dotr.expressions.aggregates import summarise
 from dotr.ir.lars import WindowAggregate
-from dotr.lars.tables import FOREVER, Agenda, AtomTable, Row
+from dotr.lars.window_tables import FOREVER, Agenda, AtomTable, Row
 from dotr.rdf.order import term_key
 from dotr.rdf.sums import ExactSum
 from dotr.rdf.terms import Term, integer

@@ -323,7 +323,7 @@ class Background:
         count, size = map(int, bytes(body[:line]).split())
         text = str(body[line + 1 : line + 1 + size], "utf-8")
         terms = text.split("\n") if count else []
-        reader = _Reader(body[line + 1 + size :], terms)
+        reader = _SavedReader(body[line + 1 + size :], terms)
         found = cls()
         for _ in range(reader.numbers(1)[0]):
             predicate = terms[reader.numbers(1)[0]]
@@ -414,7 +414,7 @@ def _save_column(column: Column, numbers: Mapping[Term, int]) -> list[bytes]:
     ]
 
 
-class _Reader:
+class _SavedReader:
     """Owns a place in the saved bytes."""
 
     def __init__(self, data: memoryview, terms: list[Term]) -> None:

@@ -1,4 +1,4 @@
-"""dotr for programs that use rdflib: `rdflib.Graph(store="dotr")` reasons. See store.py.
+"""dotr for programs that use rdflib: `rdflib.Graph(store="dotr")` reasons. See rdflib_store.py.
 
 rdflib finds the store through an entry point of the installed package; where dotr runs without having been
 installed, importing this makes it known.
@@ -7,8 +7,8 @@ installed, importing this makes it known.
 from rdflib import plugin
 from rdflib.store import Store as _RdflibStore
 
-from dotr.rdflib.store import Store
+from dotr.rdflib.rdflib_store import Store
 
 __all__ = ["Store"]
 
-plugin.register("dotr", _RdflibStore, "dotr.rdflib.store", "Store")
+plugin.register("dotr", _RdflibStore, "dotr.rdflib.rdflib_store", "Store")

@@ -32,7 +32,7 @@ from dotr.ir import (
     TimeOf,
     Var,
 )
-from dotr.joins.relations import holding, is_clash
+from dotr.joins.graph_relations import holding, is_clash
 from dotr.joins.variables import expression_variables
 from dotr.rdf.terms import Term, Triple, is_iri, is_literal
 

@@ -1,6 +1,7 @@
 """What lasts, literally: a list of statements; M and K closed from nothing; whole answers compared.
 
-Place:   the measure of core/periods.py and of every engine of core/lasting.py, for tests and `--verify`.
+Place:   the measure of core/periods.py and of every engine of core/lasting_knowledge.py, for tests and
+         `--verify`.
 Method:  language.md, "What lasts", sentence by sentence. Every statement ever made is in a list, with its
          period; at each instant M(t) and K(t) are closed from nothing over what holds, every query is asked
          of the full SPARQL engine, and ISTREAM and DSTREAM are differences of bags of whole answers. When M
@@ -27,7 +28,7 @@ from dotr.datalog.schema import (
 from dotr.errors import DataError, Diagnostic
 from dotr.events import Clock, Fact, Message, Time, Values
 from dotr.ir import DatalogRule, Entailment, Hold, Program, RelationToStream, Select
-from dotr.joins.relations import relation_of
+from dotr.joins.graph_relations import relation_of
 from dotr.late import dataclass
 from dotr.rdf.terms import RDF_TYPE, Triple
 from dotr.reference.datalog import closure, contradictions, plain_closure

@@ -22,7 +22,7 @@ from dotr.errors import DataError, Diagnostic, Diagnostics, ProgramError, Refuse
 from dotr.events import Clock, Time
 from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE
 from dotr.io.decode.ntriples import split_triples
-from dotr.io.files.background import read_background
+from dotr.io.files.background_documents import read_background
 from dotr.io.files.rule_texts import read_rules_text
 from dotr.ir import Program, Rule
 from dotr.lang import check_program, load_program, warnings_of

@@ -1,6 +1,6 @@
 """Feed sources into a deployment: graphs in, events out, everything committed together.
 
-Place:   what `dotr feed` runs; drives one Pipeline, reads any source (io/source.py), writes to any sink
+Place:   what `dotr feed` runs; drives one Pipeline, reads any source (io/graph_source.py), writes to any sink
          (sink.py), commits through journal.py.
 Method:  a graph's position, the engine's state behind it and the length of every output are one commit. Bad
          documents and late graphs go to files that the journal keeps like any other output.
@@ -21,10 +21,10 @@ from dotr.core.pipeline import Pipeline
 from dotr.errors import DataError, Diagnostic, DotrError, ProgramError, RefusedError
 from dotr.events import Clock, Time
 from dotr.io.error_policy import dead_letter
+from dotr.io.event_formats import late_line
+from dotr.io.graph_source import GraphSource
 from dotr.io.graphs import Item, Mark, TimedGraph
 from dotr.io.lineage import Lineage, told_of
-from dotr.io.sinks import late_line
-from dotr.io.source import GraphSource
 from dotr.ir import Program
 from dotr.late import dataclass
 from dotr.rdf.terms import Triple

@@ -24,7 +24,7 @@ from typing import Any
 
 from dotr.errors import DataError, Diagnostic, EngineError, RefusedError
 from dotr.events import Time
-from dotr.io.source import Position
+from dotr.io.graph_source import Position
 from dotr.service.disk import Disk
 from dotr.service.journal_tables import FORMAT, TABLES, UPDATES
 from dotr.service.kept_tables import KeptRow, KeptSummary, read_kept, read_kept_summary, write_kept

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dotr.io.source import GraphSource, Position, PositionOf
+from dotr.io.graph_source import GraphSource, Position, PositionOf
 from dotr.late import dataclass
 from dotr.service.journal import Journal
 

@@ -12,7 +12,7 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from dotr.core.periods import Entry
-from dotr.io.source import Position
+from dotr.io.graph_source import Position
 from dotr.late import dataclass
 from dotr.rdf.terms import Triple
 from dotr.service.kept_tables import KeptChange

@@ -22,7 +22,7 @@ from dotr.core.pipeline import Pipeline
 from dotr.errors import EngineError
 from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE, content_hash, read_bytes
 from dotr.io.decode.ntriples import split_triples
-from dotr.io.files.background import read_background
+from dotr.io.files.background_documents import read_background
 from dotr.io.files.sources import resolve
 from dotr.ir import Program
 from dotr.late import dataclass

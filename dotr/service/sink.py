@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from dotr.events import Clock, Composite
+from dotr.io.event_formats import Formatter
 from dotr.io.files.event_sinks import EventSink
-from dotr.io.sinks import Formatter
 from dotr.late import dataclass
 from dotr.service.appending_files import AppendingFile
 from dotr.service.records import OutputLength

@@ -30,8 +30,8 @@ from dotr.ir import (
 )
 from dotr.late import dataclass
 from dotr.rdf.terms import Term
-from dotr.sparql.paths import may_be_empty
-from dotr.sparql.scope import subexpressions
+from dotr.sparql.bound_variables import subexpressions
+from dotr.sparql.path_expansion import may_be_empty
 
 MOST_BRANCHES: Final = 64
 """Conjunctions that one union is multiplied out into, at most."""

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from typing import Final
 
-from dotr.expressions.operators import Truth, at_most, equal, less
+from dotr.expressions.value_operators import Truth, at_most, equal, less
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import Term
 from dotr.rdf.values import DateTime, LanguageString, Opaque, Resource, Single, Value, decode, single

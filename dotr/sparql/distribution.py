@@ -12,15 +12,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from dotr.events import Fact, Time
-from dotr.expressions.operators import Truth
+from dotr.expressions.value_operators import Truth
 from dotr.rdf.memo import Memo
 from dotr.rdf.order import values_key
 from dotr.rdf.terms import XSD_FLOAT, Term
 from dotr.rdf.values import Value, decode
 from dotr.sparql.comparison_index import HOLDS, ComparisonIndex
 from dotr.sparql.full import widened
-from dotr.sparql.operators import Row
 from dotr.sparql.shapes import Comparison
+from dotr.sparql.solution_operators import Row
 
 _FLOAT = f'"^^<{XSD_FLOAT}>'
 

@@ -3,9 +3,9 @@
 Place:   units.py and standing.py ask it for what translate.py refuses; `dotr query` too.
 Method:  SPARQL 1.1, sec. 18.2 and 18.5: elements of a group from left to right, a group, a subquery and the
          sides of OPTIONAL, MINUS and UNION each by itself, joined by the variables that all their rows have.
-         Triples are looked up with what is bound, the most bound pattern first; paths by joins/paths.py.
-         An EXISTS is asked with the values of the row (sec. 18.6), wherever in it they stand.
-         Every row and every expression is charged where the loop begins.
+         Triples are looked up with what is bound, the most bound pattern first; paths by
+         joins/path_relations.py. An EXISTS is asked with the values of the row (sec. 18.6), wherever in it
+         they stand. Every row and every expression is charged where the loop begins.
 Why not: the full engine: it cannot be interrupted, and one path of it fills any memory.
 """
 
@@ -44,13 +44,13 @@ from dotr.joins.body import BodyPattern, View
 from dotr.joins.store import TripleIndex
 from dotr.late import dataclass
 from dotr.rdf.terms import Term, integer
-from dotr.sparql import aggregates
+from dotr.sparql import solution_aggregates as aggregates
 from dotr.sparql.algebra import Pattern
+from dotr.sparql.bound_variables import is_grouped, visible
 from dotr.sparql.full import Explosion, ordered
 from dotr.sparql.leaves import NO_LIMIT, body_pattern
 from dotr.sparql.oxigraph import Prepared, without_paths
 from dotr.sparql.rewriting import Rewriter, spell_out, with_known_functions
-from dotr.sparql.scope import is_grouped, visible
 
 Row: TypeAlias = dict[str, Term]
 """A solution: variable → value, of those that are bound."""

@@ -18,9 +18,9 @@ from dotr.expressions.evaluate import compile_condition, compile_expression
 from dotr.ir import Attribute, Bind, Call, Expression, Node, TimeOf, Var
 from dotr.joins.automaton import automaton
 from dotr.joins.body import BodyPattern, Check, Item, RowFilter, View, triple_pattern
-from dotr.joins.emit import AnySolution, RowSink, compile_plan
+from dotr.joins.graph_relations import ALL, Relation, is_class, is_path
+from dotr.joins.join_code import AnySolution, RowSink, compile_plan
 from dotr.joins.planner import JoinPlan, Probe, delta_views, plan, withdrawn_views
-from dotr.joins.relations import ALL, Relation, is_class, is_path
 from dotr.joins.store import TripleIndex
 from dotr.joins.variables import substitute_expression
 from dotr.rdf.terms import Term
@@ -34,7 +34,9 @@ from dotr.sparql.algebra import (
     possible,
 )
 from dotr.sparql.full import Explosion
-from dotr.sparql.operators import (
+from dotr.sparql.printing import Writer
+from dotr.sparql.rewriting import Rewriter
+from dotr.sparql.solution_operators import (
     Change,
     Compute,
     Lookup,
@@ -46,8 +48,6 @@ from dotr.sparql.operators import (
     picker,
     seeded,
 )
-from dotr.sparql.printing import Writer
-from dotr.sparql.rewriting import Rewriter
 
 _UNBOUND = Call("COALESCE", ())
 

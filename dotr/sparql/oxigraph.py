@@ -42,11 +42,11 @@ from dotr.ir import (
 from dotr.joins.automaton import automaton
 from dotr.late import dataclass
 from dotr.rdf.terms import TRUE, Term, to_oxigraph
-from dotr.sparql.aggregates import total
-from dotr.sparql.paths import may_be_empty, spelled_out
+from dotr.sparql.bound_variables import is_grouped, names, visible
+from dotr.sparql.path_expansion import may_be_empty, spelled_out
 from dotr.sparql.printing import NOW_MARK
 from dotr.sparql.rewriting import Rewriter, spell_out, with_known_functions
-from dotr.sparql.scope import is_grouped, names, visible
+from dotr.sparql.solution_aggregates import total
 
 _SPACE = "urn:dotr:sparql:"
 _NO_VALUE: Term = f"<{_SPACE}no-value>"

@@ -28,8 +28,8 @@ from dotr.ir import (
 from dotr.late import dataclass
 from dotr.rdf.terms import Term
 from dotr.sparql.algebra import conjuncts
+from dotr.sparql.bound_variables import is_grouped, visible
 from dotr.sparql.rewriting import Rewriter
-from dotr.sparql.scope import is_grouped, visible
 
 _MIRRORED: Final = {"=": "=", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 

@@ -17,15 +17,15 @@ from typing import Protocol, TypeAlias
 from dotr.budget import Meter
 from dotr.ir import Select
 from dotr.joins.body import View
-from dotr.joins.relations import Relation
+from dotr.joins.graph_relations import Relation
 from dotr.joins.store import TripleIndex
-from dotr.sparql.building import Builder
-from dotr.sparql.compiled import CompiledQuery
+from dotr.sparql.compiled_query import CompiledQuery
 from dotr.sparql.distribution import attributes
 from dotr.sparql.interpreter import InterpretedQuery
 from dotr.sparql.leaves import NO_LIMIT
-from dotr.sparql.operators import Change, Row, consolidated
-from dotr.sparql.relations_read import relations_of
+from dotr.sparql.operator_building import Builder
+from dotr.sparql.queried_relations import relations_of
+from dotr.sparql.solution_operators import Change, Row, consolidated
 from dotr.sparql.translate import Refused, Translated, translate
 
 Shown: TypeAlias = Callable[[Row], Row]

@@ -51,10 +51,10 @@ from dotr.sparql.algebra import (
     select,
     union,
 )
+from dotr.sparql.bound_variables import is_grouped, names_of_group, visible
 from dotr.sparql.oxigraph import base_of
-from dotr.sparql.paths import spelled_out
+from dotr.sparql.path_expansion import spelled_out
 from dotr.sparql.rewriting import Rewriter, spell_out, with_known_functions
-from dotr.sparql.scope import is_grouped, names_of_group, visible
 
 
 class Refused(Exception):  # noqa: N818  # not an error: the interpreter takes the query

@@ -1,6 +1,6 @@
 """Operators of one input, and UNION: filters, binds, groups.
 
-Place:   beside operators.py, which has their protocol and those that look things up.
+Place:   beside solution_operators.py, which has their protocol and those that look things up.
 Method:  a change of the input becomes a change of the output, row by row; a group that a change touches is
          added up again, before and after, unless the background has none of it.
 """
@@ -13,8 +13,8 @@ from dotr.budget import EXPRESSION, KEPT, Meter
 from dotr.joins.body import View
 from dotr.late import dataclass
 from dotr.rdf.terms import Term, integer
-from dotr.sparql import aggregates as totals
-from dotr.sparql.operators import (
+from dotr.sparql import solution_aggregates as totals
+from dotr.sparql.solution_operators import (
     C,
     Change,
     Compute,

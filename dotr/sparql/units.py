@@ -16,19 +16,19 @@ from dotr.budget import Exhausted, Meter
 from dotr.events import Fact, Time
 from dotr.ir import Select
 from dotr.joins.body import BodyPattern, View
-from dotr.joins.emit import Collect, compile_plan
-from dotr.joins.paths import PathRelation
+from dotr.joins.graph_relations import Relation
+from dotr.joins.join_code import Collect, compile_plan
+from dotr.joins.path_relations import PathRelation
 from dotr.joins.planner import plan
-from dotr.joins.relations import Relation
 from dotr.late import dataclass
 from dotr.rdf.order import TermKey, values_key
 from dotr.rdf.terms import Term
-from dotr.sparql.compiled import CompiledQuery
+from dotr.sparql.compiled_query import CompiledQuery
 from dotr.sparql.distribution import Distribution, attributes, facts_of
 from dotr.sparql.full import Explosion
 from dotr.sparql.interpreter import InterpretedQuery
 from dotr.sparql.leaves import Delta, Lazy, Leaf, bounded
-from dotr.sparql.operators import Change, Row, consolidated, gained
+from dotr.sparql.solution_operators import Change, Row, consolidated, gained
 
 
 class UnitReader(Protocol):

@@ -1,6 +1,6 @@
 """Rules conjunct by conjunct on a sample: how many matches each leaves, and what its ON was asked about.
 
-Place:   probed by report.py; conditions.py judges the tables.
+Place:   probed by report.py; decided_conditions.py judges the tables.
 Method:  a probe for each prefix of a rule, without WHERE, with the values of its aggregates. What a
          conjunct's ON is asked about are pairs: matches of the prefix before it with the facts that its
          window holds.

@@ -1,7 +1,7 @@
 """A program run beside probes of itself: rules of one event each whose matches are looked at, not reported.
 
-Place:   queries.py, conditions.py and pairs.py say what to probe; the pipeline does the rest, so that what
-         lasts, what is derived and what is refused are as in a run.
+Place:   query_survey.py, decided_conditions.py and pairs.py say what to probe; the pipeline does the rest, so
+         that what lasts, what is derived and what is refused are as in a run.
 Method:  a probe is a rule without a template; its matches come to an observer. Names begin with `_`, which
          no name of a program does. A look is an aside: it has budgets of its own, smaller than those of a
          run, and ends once it took more than WORK in all.
@@ -100,7 +100,7 @@ class Probes:
         )
         seen = self._seen
 
-        look = _Look(seen, first)
+        look = _ProbeLook(seen, first)
         settings = Settings(budget=_INSTANT, trigger_budget=_TRIGGER, holding_budget=_HOLDING)
         try:
             pipeline = Pipeline(
@@ -128,7 +128,7 @@ class Probes:
 
 
 @dataclass(slots=True)
-class _Look:
+class _ProbeLook:
     """What happens while probes run. `spent`: units of work so far, about. `first`: number of the first
     probe's rule.
     """

@@ -16,11 +16,11 @@ from dotr.events import Time
 from dotr.ir import Choose, Position, Program, Select, Triples, Var
 from dotr.late import dataclass
 from dotr.source import Span
-from dotr.survey.conditions import ENOUGH, judge, mixed, tell_kinds
+from dotr.survey.decided_conditions import ENOUGH, judge, mixed, tell_kinds
 from dotr.survey.kinds import Kinds, kinds_of, listed
 from dotr.survey.pairs import RuleProbe, probe_rule
 from dotr.survey.probes import Observed, Probes
-from dotr.survey.queries import QueryPiece, filters, probe_pieces, unfiltered
+from dotr.survey.query_survey import QueryPiece, filters, probe_pieces, unfiltered
 from dotr.survey.rows import SolutionTable
 from dotr.survey.sample import Sample
 from dotr.tesla.conditions import parts

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from dotr.events import Clock, Time
 from dotr.expressions.evaluate import compile_expression
-from dotr.expressions.operators import truth_of
+from dotr.expressions.value_operators import truth_of
 from dotr.ir import Aggregate, Attribute, Call, Exists, Expression, TimeOf, Var
 from dotr.late import dataclass
 from dotr.rdf.terms import Term

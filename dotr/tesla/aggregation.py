@@ -17,8 +17,8 @@ from dotr.ir.rules import Summarise
 from dotr.rdf.terms import Term, integer
 from dotr.tesla import selection
 from dotr.tesla.columns import Column
+from dotr.tesla.fact_scope import Scope
 from dotr.tesla.plan import PlanStep, RunningTotal
-from dotr.tesla.scope import Scope
 from dotr.tesla.work import computed
 
 

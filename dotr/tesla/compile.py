@@ -27,10 +27,10 @@ from dotr.rdf.terms import Term
 from dotr.tesla import aggregation, negation, selection
 from dotr.tesla.columns import Column
 from dotr.tesla.conditions import NOW, names, parts
+from dotr.tesla.detection_stages import StageCounts, StageWriter, label
+from dotr.tesla.fact_scope import Scope
 from dotr.tesla.plan import LastValue, MonotonicStack, PlanStep, Ranked, RulePlan, RunningTotal
-from dotr.tesla.scope import Scope
-from dotr.tesla.stages import StageCounts, StageWriter, label
-from dotr.tesla.template import faults
+from dotr.tesla.template_faults import faults
 from dotr.tesla.thresholds import write_size
 from dotr.tesla.work import RuleWork, computed
 
@@ -78,10 +78,10 @@ def compile_group(
     rules match alike is one entry. A trigger fact that takes more than `budget` units of work leaves no match
     here; `exceeded` is called instead. `stages`: what counts how far trigger facts come.
     """
-    return _Writer(plans, columns, clock, budget, drop, exceeded, stages).function()
+    return _RuleWriter(plans, columns, clock, budget, drop, exceeded, stages).function()
 
 
-class _Writer:
+class _RuleWriter:
     """Owns one function under construction. `plan` stands for all members."""
 
     def __init__(

@@ -25,12 +25,12 @@ from dotr.late import dataclass
 from dotr.rdf.order import values_key
 from dotr.rdf.terms import Term
 from dotr.tesla import state as states
+from dotr.tesla.detection_stages import Passed
 from dotr.tesla.digest import rule_digests
 from dotr.tesla.identity import match_hash
 from dotr.tesla.network import Fill, Network, Options, RuleGroup, StreamWiring
 from dotr.tesla.references import Occasion, due, next_tick
 from dotr.tesla.refusals import RefusedTrigger, fail
-from dotr.tesla.stages import Passed
 from dotr.tesla.state import Restored
 from dotr.tesla.thresholds import Filtered
 from dotr.tesla.timeline import Timeline

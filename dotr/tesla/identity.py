@@ -1,6 +1,6 @@
 """Names of composite events: equal matches get equal names, wherever and whenever they are found.
 
-Place:   tesla/ names the composites that rules chain on, emit.py those that leave.
+Place:   tesla/ names the composites that rules chain on, core/emit.py those that leave.
 Method:  BLAKE2b over an injective text of what was matched; 15 bytes are 24 base32 letters without padding.
 Why not: random names (the paper's). A replay, a restart and a Spark worker would each name the same event
          differently, and no sink could be idempotent.

@@ -15,7 +15,7 @@ from collections.abc import Collection
 from decimal import Decimal
 from typing import Generic, TypeAlias, TypeGuard, TypeVar
 
-from dotr.expressions.operators import equal
+from dotr.expressions.value_operators import equal
 from dotr.late import regex
 from dotr.rdf.terms import XSD, Term
 from dotr.rdf.values import DateTime, Opaque, Single, decode

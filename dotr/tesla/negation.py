@@ -13,8 +13,8 @@ from typing import Any
 from dotr.codegen import CodeSource
 from dotr.tesla import selection
 from dotr.tesla.columns import Column
+from dotr.tesla.fact_scope import Scope
 from dotr.tesla.plan import LastValue, MonotonicStack, PlanStep
-from dotr.tesla.scope import Scope
 from dotr.tesla.thresholds import none_above
 
 

@@ -22,12 +22,12 @@ from dotr.late import dataclass
 from dotr.tesla.alone import run_alone
 from dotr.tesla.columns import Column, open_column
 from dotr.tesla.compile import Exceeded, Run, compile_group
+from dotr.tesla.detection_stages import Passed, StageCounts
 from dotr.tesla.plan import ColumnSpec, MonotonicStack, Ranked, RulePlan, plan_rule
 from dotr.tesla.references import Occasion, evaluation_order, occasions_seen
 from dotr.tesla.refusals import RefusedTrigger, overworked
 from dotr.tesla.roots import classes, roots
 from dotr.tesla.sharing import groups
-from dotr.tesla.stages import Passed, StageCounts
 from dotr.tesla.thresholds import CARRIED, Filtered
 
 NEVER: Time = 2**127

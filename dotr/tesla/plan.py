@@ -27,7 +27,7 @@ from dotr.ir.rules import Absent, Between, Choose, Conjunct, Every, Rule, Select
 from dotr.late import dataclass
 from dotr.tesla.conditions import as_own, conjunction, equality, looks_at_time, names, parts
 from dotr.tesla.references import Occasion, depths
-from dotr.tesla.template import faults
+from dotr.tesla.template_faults import faults
 from dotr.tesla.thresholds import CARRIED, Filtered, Measure, Threshold, threshold_of
 
 

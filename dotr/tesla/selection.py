@@ -18,9 +18,9 @@ from dotr.codegen import CodeSource
 from dotr.ir.rules import Between, Choose, Selection, Within
 from dotr.tesla.buckets import JoinedLog
 from dotr.tesla.columns import Column
+from dotr.tesla.fact_scope import Scope
 from dotr.tesla.plan import LastValue, MonotonicStack, PlanStep, Ranked
 from dotr.tesla.running_aggregates import JoinedTotal
-from dotr.tesla.scope import Scope
 from dotr.tesla.thresholds import CARRIED, Measure, latest_above, table_of
 from dotr.tesla.work import computed
 

@@ -17,7 +17,7 @@ from dataclasses import replace
 from dotr.ir.expressions import Attribute, Call, Const, Expression, TimeOf, Var
 from dotr.ir.rules import Absent, Between, Choose, Conjunct, Every, Summarise
 from dotr.tesla.plan import RulePlan
-from dotr.tesla.template import faults
+from dotr.tesla.template_faults import faults
 
 
 def groups(plans: Sequence[RulePlan]) -> list[list[RulePlan]]:

@@ -23,7 +23,7 @@ from typing import Any
 
 from dotr.codegen import CodeSource
 from dotr.events import Fact, Time
-from dotr.expressions.operators import at_most, less
+from dotr.expressions.value_operators import at_most, less
 from dotr.ir.expressions import Attribute, Call, Const, Expression
 from dotr.late import dataclass
 from dotr.rdf.memo import Memo

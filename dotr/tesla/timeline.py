@@ -202,7 +202,7 @@ class Timeline:
                 self._waiting.setdefault(name, []).extend((fact[0], fact[1]) for fact in new)
 
     def _never_quiet(self, time: Time) -> ProgramError:
-        from dotr.lars.refusals import never_quiet  # noqa: PLC0415  # start-up: it is rare
+        from dotr.lars.overworked_rules import never_quiet  # noqa: PLC0415  # start-up: it is rare
 
         heads = [name for name in self.triggers if self._holding.get(name)]
         return never_quiet(heads, self._clock.text(time), self._most)

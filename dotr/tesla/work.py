@@ -17,7 +17,7 @@ from dotr.ir.expressions import Attribute, Const, Expression, Var
 from dotr.late import dataclass
 
 
-class _Spent:
+class _SpentUnits:
     """What generated code calls when nothing is left: (the length of each loop it is in)."""
 
     __slots__ = ("_meter", "_whats")
@@ -74,7 +74,7 @@ class RuleWork:
 
     def count_matches(self) -> None:
         """There are `len(out) - start` matches of the trigger fact by now."""
-        many = self._source.name("many", _Spent(self._meter, ["matches"]))
+        many = self._source.name("many", _SpentUnits(self._meter, ["matches"]))
         most = self._source.name("most", self.matches)
         self._source.line(f"if len(out) - start > {most}: {many}(len(out) - start)")
 
@@ -92,7 +92,7 @@ class RuleWork:
         """A call that says which loops it was in."""
         whats = [*(loop.what for loop in self._loops), what]
         sizes = [*(f"len({loop.length})" for loop in self._loops), length]
-        return f"{self._source.name('spent', _Spent(self._meter, whats))}({', '.join(sizes)})"
+        return f"{self._source.name('spent', _SpentUnits(self._meter, whats))}({', '.join(sizes)})"
 
 
 def computed(expression: Expression) -> bool:

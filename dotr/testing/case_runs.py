@@ -1,6 +1,6 @@
 """A test run: its stream through the rules of its suite, and how what came differs from what was expected.
 
-Place:   driven by `dotr test` and the pytest plugin; because.py says why and why not.
+Place:   driven by `dotr test` and the pytest plugin; failure_reasons.py says why and why not.
 Method:  the pipeline that every runner drives. Rules that are PRIVATE are seen by tests, which may expect
          their events; since they never come out, `only` is not about them. Facts that are given
          take the place of graphs: the temporal part alone is tested then. What K(t) must have is asked for by
@@ -23,9 +23,9 @@ from dotr.core.parts import Part
 from dotr.core.pipeline import FactsAt, Pipeline
 from dotr.errors import DataError, Diagnostic, DotrError
 from dotr.events import Clock, Composite, Fact, Time
-from dotr.expressions.operators import equal
+from dotr.expressions.value_operators import equal
 from dotr.io.decode.parsing import parse_triples
-from dotr.io.files.background import read_background
+from dotr.io.files.background_documents import read_background
 from dotr.io.files.rule_texts import RuleTexts
 from dotr.io.files.sources import SourceOptions, Sources
 from dotr.io.message_parts import message_of

@@ -1,6 +1,6 @@
 """What `dotr test` prints: failures with their reasons, coverage, JUnit.
 
-Place:   over case_runs.py, because.py and coverage.py; nothing here depends on the clock.
+Place:   over case_runs.py, failure_reasons.py and coverage.py; nothing here depends on the clock.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from dotr.errors import DotrError
 from dotr.events import Composite
 from dotr.io.term_formatting import TermFormatter
 from dotr.late import dataclass
-from dotr.testing.because import because
 from dotr.testing.case_runs import Bench, CaseOutcome, Failure, Wanted, paired
 from dotr.testing.coverage import Item, coverage, covered
+from dotr.testing.failure_reasons import because
 
 _EXPLAINED = 3
 """Failures of a case that are explained; the others are said."""

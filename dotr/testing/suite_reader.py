@@ -43,14 +43,14 @@ _DEEPEST = 50
 
 def read_suite(source: Source) -> Suite:
     """A test file. Raises DataError with everything that is wrong with it."""
-    reader = _Reader(source)
+    reader = _SuiteReader(source)
     suite = reader.suite()
     if reader.found.errors:
         raise DataError(reader.found.errors)
     return suite
 
 
-class _Reader:
+class _SuiteReader:
     """Owns the findings about one file."""
 
     def __init__(self, source: Source) -> None:

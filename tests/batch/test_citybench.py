@@ -12,7 +12,7 @@ from dotr.batch.log_splits import open_log
 from dotr.batch.runs import Request
 from dotr.batch.spark.cluster import SparkRunner
 from dotr.core.deployment import Deployment
-from dotr.io.files.background import read_background
+from dotr.io.files.background_documents import read_background
 from dotr.io.files.rule_texts import read_rules_text
 from dotr.io.files.sources import SourceOptions
 from dotr.io.timestamps import UNITS

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from dotr.batch.detecting import Detecting
 from dotr.batch.fact_rows import Cut, FactRow, Layout, Router, marks
 from dotr.core.deployment import Deployment, Settings
+from dotr.tesla.detection_stages import Passed, summed
 from dotr.tesla.partitioning import Partitioning
 from dotr.tesla.silence import silence
-from dotr.tesla.stages import Passed, summed
 from tests.batch.programs import Story
 from tests.batch.test_simulation import cut_stories
 from tests.tesla.building import CLOCK

@@ -24,8 +24,8 @@ from dotr.core.parts import Part
 from dotr.core.pipeline import Pipeline
 from dotr.errors import DotrError
 from dotr.events import Clock, Message, Time
+from dotr.io.event_formats import format_jsonl, late_line
 from dotr.io.files.sources import SourceOptions
-from dotr.io.sinks import format_jsonl, late_line
 from dotr.ir import Program
 from dotr.lang import parse_program
 from dotr.rdf.terms import Triple

@@ -17,7 +17,7 @@ from dotr.batch.stream_modes import choose, obstacles, parts_of, slots, stream_l
 from dotr.core.deployment import Deployment
 from dotr.errors import EngineError, UsageError
 from dotr.events import Clock, Composite, Time
-from dotr.io.sinks import format_jsonl
+from dotr.io.event_formats import format_jsonl
 from dotr.lang import parse_program
 from tests.batch.test_micro_batches import RULES, SECOND, graphs, in_one_go
 

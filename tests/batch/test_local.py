@@ -19,10 +19,10 @@ from dotr.batch.runs import Report, Request
 from dotr.core.deployment import Deployment
 from dotr.core.funnel import Funnel
 from dotr.core.pipeline import Pipeline
-from dotr.io.files.background import read_background
+from dotr.io.event_formats import format_jsonl
+from dotr.io.files.background_documents import read_background
 from dotr.io.files.rule_texts import read_rules_text
 from dotr.io.files.sources import SourceOptions, Sources, TimedGraph
-from dotr.io.sinks import format_jsonl
 from dotr.io.timestamps import UNITS
 from dotr.ir import Program
 from dotr.lang import load_program

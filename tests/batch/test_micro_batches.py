@@ -16,7 +16,7 @@ from dotr.core.deployment import Deployment
 from dotr.core.pipeline import Pipeline
 from dotr.errors import DataError, EngineError, RefusedError
 from dotr.events import Clock, Time
-from dotr.io.sinks import format_jsonl
+from dotr.io.event_formats import format_jsonl
 from dotr.lang import parse_program
 from dotr.rdf.terms import Triple
 

@@ -138,10 +138,10 @@ def test_archives_are_read_by_the_tasks_themselves(
     story: Path, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int, rows: int
 ) -> None:
     """Ten row groups that share times, few or many of them; and one, whose times nobody looks at before."""
-    monkeypatch.setattr("dotr.batch.spark.stages.FEW", few)
+    monkeypatch.setattr("dotr.batch.spark.frame_stages.FEW", few)
     monkeypatch.setattr("dotr.io.decode.parquet.ROWS", rows)
     if rows > 240:
-        monkeypatch.setattr("dotr.batch.spark.stages.look", None)
+        monkeypatch.setattr("dotr.batch.spark.frame_stages.look", None)
     archive = ArchiveWriter(str(tmp_path / "log.parquet"), Clock())
     for graph in Sources([str(story / "log")]):
         archive.add(graph.time, graph.triples)
@@ -262,7 +262,7 @@ def test_what_breaks_while_ctrl_c_is_answered_is_ctrl_c(
 
     program = load_program([str(story / "rules.dotr")], read_rules_text)
     request = Request(Deployment(program), open_log([str(story / "log")], SourceOptions()))
-    monkeypatch.setattr("dotr.batch.spark.stages.look", stopped)
+    monkeypatch.setattr("dotr.batch.spark.frame_stages.look", stopped)
     with pytest.raises(KeyboardInterrupt):
         SparkRunner().run(request, str(tmp_path), quiet)
 

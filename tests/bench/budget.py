@@ -16,7 +16,9 @@ from unittest.mock import patch
 
 from dotr.budget import Meter
 from dotr.joins.charging import Charges, _Entry
-from dotr.sparql import compiled, operators, unary_operators
+from dotr.sparql import compiled_query as compiled
+from dotr.sparql import solution_operators as operators
+from dotr.sparql import unary_operators
 from dotr.tesla.work import RuleWork
 
 from . import citybench, runners, workloads

@@ -22,7 +22,7 @@ from dotr.ir.datalog import FilterAtom
 from dotr.ir.expressions import Call, Const, Expression, Var
 from dotr.ir.lars import LarsProgram, LarsRule, Modality, TimeWindow
 from dotr.lars.engine import LarsEngine
-from dotr.lars.strata import strata
+from dotr.lars.evaluation_order import strata
 from dotr.rdf.terms import XSD, integer, iri, literal
 from tests.lars.building import atom, now, rule, window
 

@@ -26,7 +26,7 @@ from dotr.datalog.maintenance import Maintained
 from dotr.datalog.materialiser import Materialiser
 from dotr.events import FOREVER, Clock
 from dotr.ir import Program
-from dotr.joins.relations import relation_of
+from dotr.joins.graph_relations import relation_of
 from dotr.lang import parse_datalog, parse_query
 from dotr.rdf.terms import RDF_TYPE, Triple
 from dotr.reference.enrich import quad

@@ -36,7 +36,7 @@ from dotr.batch.spark.sessions import session
 from dotr.core.deployment import Deployment
 from dotr.events import Clock
 from dotr.io.decode.parquet import ArchiveWriter
-from dotr.io.files.background import read_background
+from dotr.io.files.background_documents import read_background
 from dotr.io.files.rule_texts import read_rules_text
 from dotr.io.files.sources import SourceOptions
 from dotr.lang import load_program

@@ -29,7 +29,7 @@ import dotr.spark
 from dotr.core.deployment import Deployment
 from dotr.core.pipeline import Pipeline
 from dotr.events import Clock
-from dotr.io.sinks import format_jsonl
+from dotr.io.event_formats import format_jsonl
 from dotr.io.timestamps import UNITS
 from dotr.lang import parse_program
 from dotr.rdf.terms import Triple

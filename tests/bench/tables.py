@@ -21,7 +21,7 @@ import pyoxigraph as ox
 
 from dotr.io.files.sources import Sources
 from dotr.io.graphs import SourceOptions
-from dotr.io.tables.compiled import compile_mapping
+from dotr.io.tables.compiled_mapping import compile_mapping
 from dotr.io.tables.mapping import TableMapping, parse_mapping
 from dotr.rdf.canonical import canonical
 

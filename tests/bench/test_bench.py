@@ -16,7 +16,7 @@ from dotr.errors import ProgramError
 from dotr.events import Clock
 from dotr.lang import parse_datalog
 from dotr.lars.engine import LarsEngine
-from dotr.lars.strata import strata
+from dotr.lars.evaluation_order import strata
 from dotr.reference.lars import LiteralLars
 
 from . import (

@@ -20,7 +20,7 @@ from dotr.explain.history import History
 from dotr.explain.matches import Explainer
 from dotr.explain.proofs import EventProof, SolutionProof
 from dotr.explain.record import Graph, KeptEvent
-from dotr.io.files.background import read_background
+from dotr.io.files.background_documents import read_background
 from dotr.io.files.rule_texts import RuleTexts
 from dotr.io.files.sources import SourceOptions, Sources
 from dotr.ir import Program

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dotr.core.jumps import Jumps
-from dotr.core.lasting import ENGINES
+from dotr.core.lasting_knowledge import ENGINES
 from dotr.datalog import maintenance
 from dotr.datalog.owl_lists import rules_over
 from dotr.datalog.strata import check_rules

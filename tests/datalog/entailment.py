@@ -12,7 +12,7 @@ from dotr.datalog.materialiser import Materialiser
 from dotr.datalog.owl_lists import list_rules
 from dotr.datalog.schema import is_schema_predicate
 from dotr.ir import DatalogRule
-from dotr.joins.relations import Relation
+from dotr.joins.graph_relations import Relation
 from dotr.lang import parse_datalog
 from dotr.rdf.terms import OWL, RDF, RDFS, XSD, XSD_STRING, Term, Triple, is_literal, literal, literal_parts
 

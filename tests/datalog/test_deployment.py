@@ -10,7 +10,7 @@ from dotr.datalog.owl_lists import list_rules
 from dotr.datalog.relations_read import reach
 from dotr.errors import DataError, EngineError, ProgramError
 from dotr.ir import BindAtom, FilterAtom, Var
-from dotr.joins.relations import ALL
+from dotr.joins.graph_relations import ALL
 from dotr.rdf.terms import RDF_TYPE, Triple, integer
 from tests.datalog import entailment
 from tests.datalog.programs import aggregate, call, no, rule, term, triples

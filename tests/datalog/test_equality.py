@@ -10,7 +10,7 @@ from dotr.datalog.materialiser import Materialiser
 from dotr.datalog.schema import is_schema
 from dotr.errors import DataError, ProgramError, Severity
 from dotr.ir import DatalogRule
-from dotr.joins.relations import ALL, Relation, class_relation, holding, relation_of
+from dotr.joins.graph_relations import ALL, Relation, class_relation, holding, relation_of
 from dotr.rdf.terms import RDF_TYPE, Triple
 from dotr.reference.datalog import LiteralStates
 from tests.datalog import entailment as e

@@ -12,7 +12,7 @@ from dotr.datalog.maintenance import Maintained
 from dotr.datalog.materialiser import Limits, Materialiser
 from dotr.errors import ProgramError
 from dotr.ir import Atom, DatalogRule, Var
-from dotr.joins.relations import holding, is_clash
+from dotr.joins.graph_relations import holding, is_clash
 from dotr.rdf.terms import RDF_TYPE, Triple
 from dotr.reference.datalog import closure
 from tests.datalog.programs import aggregate, no, rule, term, triples

@@ -11,7 +11,7 @@ from dotr.datalog.materialiser import Materialiser
 from dotr.datalog.strata import check_rules
 from dotr.errors import Severity
 from dotr.ir import AggregateAtom, Atom, BindAtom, BodyAtom, DatalogRule, FilterAtom, NotAtom, Var
-from dotr.joins.relations import holding
+from dotr.joins.graph_relations import holding
 from dotr.joins.variables import atom_variables
 from dotr.rdf.terms import RDF_TYPE, Triple
 from dotr.reference.datalog import closure

@@ -14,7 +14,7 @@ from dotr.explain.matches import Explainer
 from dotr.explain.proofs import EventProof
 from dotr.explain.record import Graph
 from dotr.explain.solutions import Text
-from dotr.io.files.background import read_background
+from dotr.io.files.background_documents import read_background
 from dotr.io.files.rule_texts import RuleTexts
 from dotr.io.files.sources import SourceOptions, Sources
 from dotr.lang import load_program

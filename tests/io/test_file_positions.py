@@ -14,8 +14,8 @@ from dotr.errors import DataError, Diagnostic
 from dotr.io.decode.documents import parts_of
 from dotr.io.files import file_positions as module
 from dotr.io.files.file_positions import FilePosition, FilePositions
+from dotr.io.graph_source import Position
 from dotr.io.graphs import Bookmark, Mark, TimedGraph
-from dotr.io.source import Position
 
 LINES = b"".join(b'{"time": %d, "graph": ""}\n' % number for number in range(9))
 OTHER = LINES.replace(b"0", b"1")

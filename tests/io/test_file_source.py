@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from dotr.io.files.file_source import FileSource
+from dotr.io.graph_source import Position
 from dotr.io.graphs import SourceOptions, TimedGraph
-from dotr.io.source import Position
 
 
 def trig(*times: int) -> str:

@@ -322,7 +322,7 @@ def test_a_growing_patch_leaves_an_open_transaction_for_the_next_look(tmp_path: 
 
 
 def test_a_patch_is_no_background(tmp_path: Path) -> None:
-    from dotr.io.files.background import read_background  # noqa: PLC0415  # this test's alone
+    from dotr.io.files.background_documents import read_background  # noqa: PLC0415  # this test's alone
 
     (tmp_path / "in.rdfp").write_text(patch("TX", f"A {T}", "TC"))
     with pytest.raises(DataError, match="D2010"):

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dotr.events import Clock, Composite, Fact
+from dotr.io.event_formats import format_jsonl, formatter
 from dotr.io.files.sources import SourceOptions, Sources
-from dotr.io.sinks import format_jsonl, formatter
 from dotr.io.term_formatting import TermFormatter, json_terms
 from dotr.rdf.canonical import canonical
 from dotr.rdf.terms import XSD, Term, Triple, iri, is_literal, literal, literal_parts

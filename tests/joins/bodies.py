@@ -17,8 +17,8 @@ from dotr.joins.body import (
     bound_by,
     triple_pattern,
 )
+from dotr.joins.graph_relations import ALL, is_class
 from dotr.joins.planner import Sizes
-from dotr.joins.relations import ALL, is_class
 from dotr.joins.store import TripleIndex
 from dotr.rdf.background import Background
 from dotr.rdf.terms import RDF_TYPE, Term, Triple

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dotr.codegen import source_of
 from dotr.ir import Var
 from dotr.joins.body import BodyPattern, Item, triple_pattern
-from dotr.joins.emit import Annotation, compile_plan
+from dotr.joins.join_code import Annotation, compile_plan
 from dotr.joins.planner import plan
 from dotr.joins.store import TripleIndex
 from dotr.rdf.background import Background

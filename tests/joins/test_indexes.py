@@ -8,8 +8,8 @@ from dotr.ir import Repeat, Var
 from dotr.joins.automaton import automaton
 from dotr.joins.body import AbsentPattern, BodyPattern, View, triple_pattern
 from dotr.joins.describe import describe
+from dotr.joins.graph_relations import ALL
 from dotr.joins.planner import plan
-from dotr.joins.relations import ALL
 from dotr.joins.store import TripleIndex
 from dotr.rdf.background import Background
 

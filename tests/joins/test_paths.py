@@ -12,12 +12,12 @@ from dotr.budget import Exhausted
 from dotr.ir import Alternative, Inverse, NegatedSet, Path, Repeat, Sequence
 from dotr.joins.automaton import automaton
 from dotr.joins.body import View
-from dotr.joins.components import StrongComponents
-from dotr.joins.paths import PathRelation
+from dotr.joins.path_relations import PathRelation
 from dotr.joins.store import TripleIndex
+from dotr.joins.strong_components import StrongComponents
 from dotr.rdf.background import Background
 from dotr.rdf.terms import Term, Triple
-from dotr.sparql.paths import may_be_empty
+from dotr.sparql.path_expansion import may_be_empty
 from tests.sparql.states import closed, enter
 from tests.sparql.strategies import PREDICATES, RESOURCES, SUBJECTS, ex, paths
 

@@ -9,8 +9,8 @@ from dotr.codegen import Names, source_of
 from dotr.ir import Var
 from dotr.joins.body import BodyPattern, View, bound_by, triple_pattern
 from dotr.joins.describe import describe
-from dotr.joins.emit import AnySolution, compile_plan
-from dotr.joins.interpreter import walk
+from dotr.joins.join_code import AnySolution, compile_plan
+from dotr.joins.plan_interpreter import walk
 from dotr.joins.planner import delta_views, plan, withdrawn_views
 from dotr.joins.store import TripleIndex
 from dotr.rdf.background import Background

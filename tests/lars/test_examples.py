@@ -7,7 +7,7 @@ import pytest
 from dotr.events import Time
 from dotr.ir.lars import LarsProgram, Modality
 from dotr.lars.engine import LarsEngine
-from dotr.lars.strata import strata
+from dotr.lars.evaluation_order import strata
 from dotr.reference.lars import LiteralLars
 from tests.lars.building import (
     CLOCK,

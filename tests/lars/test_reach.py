@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dotr.ir.expressions import Var
 from dotr.ir.lars import Modality, TimeWindow, WindowAggregate
+from dotr.lars.evaluation_order import strata, unstratified
 from dotr.lars.reach import depths, horizon, partition_keys
-from dotr.lars.strata import strata, unstratified
 from tests.lars.building import atom, last, now, program, rule, sometime, window
 
 

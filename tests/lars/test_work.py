@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dotr.events import Time
 from dotr.ir.lars import LarsProgram, Modality
 from dotr.lars.engine import LarsEngine
-from dotr.lars.strata import strata
+from dotr.lars.evaluation_order import strata
 from dotr.lars.views import _at_least
 from tests.lars.building import CLOCK, atom, last, now, program, row, rule, sometime, window
 

@@ -28,7 +28,7 @@ from dotr.ir.lars import (
     WindowAggregate,
     WindowAtom,
 )
-from dotr.lars.strata import strata
+from dotr.lars.evaluation_order import strata
 from dotr.rdf.terms import integer
 
 STREAMS = {"P": 1, "Q": 2, "Z": 0, "Rule": 1}

@@ -13,10 +13,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from dotr.io.event_formats import formatter
 from dotr.io.files.file_source import FileSource
 from dotr.io.files.sources import SourceOptions
-from dotr.io.sinks import formatter
-from dotr.io.source import GraphSource
+from dotr.io.graph_source import GraphSource
 from dotr.service.appending_files import AppendingFile
 from dotr.service.checkpoint_policy import CheckpointPolicy
 from dotr.service.deployment_directory import commit_proposal, deployed_program, propose

@@ -12,8 +12,8 @@ import pytest
 from dotr.events import Clock, Composite
 from dotr.io.decode.documents import Format
 from dotr.io.document_source import DocumentSource
-from dotr.io.sinks import nquads
-from dotr.io.source import Document, Position
+from dotr.io.event_formats import nquads
+from dotr.io.graph_source import Document, Position
 from dotr.service.journal import Journal
 from dotr.service.records import OutputLength
 from tests.service.deployments import deploy, feed, stream

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 import pyoxigraph as ox
 
-from dotr.joins.relations import ALL, holding
+from dotr.joins.graph_relations import ALL, holding
 from dotr.joins.store import TripleIndex
 from dotr.rdf.background import Background
 from dotr.rdf.terms import RDF_TYPE, Triple, to_oxigraph

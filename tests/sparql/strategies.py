@@ -38,7 +38,7 @@ from dotr.ir import (
 )
 from dotr.rdf.canonical import canonical
 from dotr.rdf.terms import RDF_TYPE, XSD, Term, Triple, literal
-from dotr.sparql.scope import visible
+from dotr.sparql.bound_variables import visible
 
 EX = "http://example.org/"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import assume, given
 
 from dotr.budget import Meter
-from dotr.sparql.building import Builder
-from dotr.sparql.compiled import CompiledQuery
+from dotr.sparql.compiled_query import CompiledQuery
 from dotr.sparql.full import FullQuery, widened
 from dotr.sparql.interpreter import InterpretedQuery
+from dotr.sparql.operator_building import Builder
 from dotr.sparql.printing import query_text
 from dotr.sparql.translate import Refused, translate
 from tests.sparql.states import closed, enter, whole

@@ -17,8 +17,8 @@ from dotr.lang import parse_datalog, parse_query
 from dotr.rdf.terms import RDF_TYPE, XSD_DOUBLE, XSD_FLOAT, Triple
 from dotr.reference.enrich import LiteralEnricher
 from dotr.reference.extract import LiteralExtractor
+from dotr.sparql.bound_variables import visible
 from dotr.sparql.printing import query_text
-from dotr.sparql.scope import visible
 from dotr.tesla.thresholds import sizes
 from tests.sparql.states import closed, enter, whole
 from tests.sparql.strategies import LITERALS, RESOURCES, World, ex, graphs, selects, worlds

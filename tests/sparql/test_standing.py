@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dotr.datalog.maintenance import Maintained
 from dotr.ir import Select
-from dotr.joins.relations import ALL
+from dotr.joins.graph_relations import ALL
 from dotr.lang import parse_datalog
 from dotr.rdf.terms import RDF_TYPE, Triple, to_oxigraph
 from dotr.reference.datalog import closure

@@ -6,9 +6,9 @@ import pytest
 
 from dotr.budget import EXPRESSION, KEPT
 from dotr.lang import parse_query
-from dotr.sparql.building import Builder
-from dotr.sparql.compiled import CompiledQuery
+from dotr.sparql.compiled_query import CompiledQuery
 from dotr.sparql.full import FullQuery
+from dotr.sparql.operator_building import Builder
 from dotr.sparql.translate import translate
 from tests.sparql.states import closed, enter, whole
 

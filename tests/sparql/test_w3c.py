@@ -18,13 +18,13 @@ from dotr.ir import Select
 from dotr.lang import parse_query
 from dotr.rdf.terms import to_oxigraph
 from dotr.reference.enrich import LiteralEnricher
-from dotr.sparql.building import Builder
-from dotr.sparql.compiled import CompiledQuery
+from dotr.sparql.compiled_query import CompiledQuery
 from dotr.sparql.full import FullQuery
 from dotr.sparql.interpreter import InterpretedQuery
+from dotr.sparql.operator_building import Builder
 from dotr.sparql.oxigraph import base_of
 from dotr.sparql.printing import query_text
-from dotr.sparql.relations_read import relations_of
+from dotr.sparql.queried_relations import relations_of
 from dotr.sparql.translate import Refused, translate
 from tests.sparql.exclusions import EXCLUDED, RULED_OUT
 from tests.sparql.manifests import Answers, Case, cases, expected, same_solutions, solution, triples

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from dotr.batch.archive_times import known_times
 from dotr.batch.fact_rows import INSTANTS, Layout, marks
-from dotr.batch.findings import first_of_each
+from dotr.batch.findings_as_json import first_of_each
 from dotr.batch.job import Shipped, make_job, ship
 from dotr.batch.local import LocalRunner
 from dotr.batch.locations import is_remote
@@ -29,7 +29,7 @@ from dotr.batch.log_splits import ARCHIVE_RUNG, Split, absolute, packed, spread
 from dotr.batch.runs import PARTS, Report, Request, Tell, add_counts, check_program, lay_out, run_again
 from dotr.batch.skew import Weight, skewed
 from dotr.batch.spark import failures
-from dotr.batch.spark import stages as frames
+from dotr.batch.spark import frame_stages as frames
 from dotr.batch.spark.archives import ExtractArchives, ReadGraphs, ReadTimes
 from dotr.batch.spark.enriched import write_states
 from dotr.batch.spark.executor import SparkExecutor
@@ -102,7 +102,9 @@ class SparkRunner:
             found = replace(request, log=absolute(request.log))
             if request.program.lasting:
                 return self._in_slices(found, os.path.abspath(folder), tell)
-            _Run(found, report, spark, request.log.clock, folder, tell, self._options.parallelism).run()
+            _ClusterRun(
+                found, report, spark, request.log.clock, folder, tell, self._options.parallelism
+            ).run()
         except UnsupportedError as error:
             if not here or error.diagnostics[0].code != "D4160":
                 raise
@@ -125,7 +127,7 @@ class SparkRunner:
 
 
 @dataclass(slots=True)
-class _Run:
+class _ClusterRun:
     """Owns one run's jobs."""
 
     request: Request

@@ -19,9 +19,9 @@ from dotr.batch.fact_rows import marks
 from dotr.batch.job import make_job, ship
 from dotr.batch.runs import PARTS, check_program, lay_out, warnings
 from dotr.batch.spark import failures, placing
-from dotr.batch.spark import stages as frames
+from dotr.batch.spark import frame_stages as frames
 from dotr.batch.spark.cluster import MANY
-from dotr.batch.spark.given import Rules, deployed
+from dotr.batch.spark.driver_input import Rules, deployed
 from dotr.batch.spark.streams import refuse_streaming
 from dotr.batch.time_gaps import cutoff
 from dotr.budget import BUDGET

@@ -31,11 +31,11 @@ from dotr.batch.live_parts import marks_of, merged
 from dotr.batch.locations import plain_path
 from dotr.batch.spark import failures
 from dotr.batch.spark.failures import Batches, crossing, crossing_to_driver, shipped
+from dotr.batch.spark.frame_stages import Extract
 from dotr.batch.spark.kafka_out import Send, sender
 from dotr.batch.spark.part_processor import OUT_COLUMNS, EventTime, PartProcessor, Task
 from dotr.batch.spark.placing import parallelism
 from dotr.batch.spark.running import Pace, Running, State, Tell, untold
-from dotr.batch.spark.stages import Extract
 from dotr.batch.spark.streams import check, folder_of, states_of
 from dotr.batch.stream_folder import (
     DISTRIBUTED,
@@ -46,7 +46,7 @@ from dotr.batch.stream_folder import (
 )
 from dotr.batch.stream_modes import slots, stream_layout
 from dotr.core.deployment import Deployment
-from dotr.core.units import check_units
+from dotr.core.time_units import check_units
 from dotr.errors import DataError, Diagnostic, DotrError
 from dotr.events import Clock, Time
 from dotr.io.arrow_columns import column

@@ -1,6 +1,6 @@
 """Enriched graphs of a log, by Spark: `dotr batch --emit-state`.
 
-Place:   a job of its own beside those of stages.py, over the same instants; only where it is asked for.
+Place:   a job of its own beside those of frame_stages.py, over the same instants; only where it is asked for.
 Method:  each task enriches its instants and writes what holds at them to a file of its own; it reports the
          file's name, so that files of attempts that failed are not taken.
 Why not: rows beside those of facts, which are shuffled: enriched graphs are larger than the log.
@@ -16,7 +16,7 @@ import pyarrow as pa
 from dotr.batch.arrow_batches import extract
 from dotr.batch.job import Shipped
 from dotr.batch.spark.failures import Batches, crossing_to_driver, shipped
-from dotr.batch.spark.stages import trusted_instants
+from dotr.batch.spark.frame_stages import trusted_instants
 from dotr.events import Clock
 from dotr.io.arrow_columns import texts
 from dotr.io.enriched_graphs import StatePart
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 def write_states(instants: DataFrame, job: Shipped, clock: Clock, folder: str) -> list[str]:
     """Write what holds at every instant to files in `folder`, which all workers share; their names."""
     unit = clock.unit if clock.integer else 1
-    found = instants.mapInArrow(shipped(_Write(job, unit, folder)), "file string").collect()
+    found = instants.mapInArrow(shipped(_WriteStates(job, unit, folder)), "file string").collect()
     return sorted(row.file for row in found if row.file)
 
 
 @dataclass(frozen=True, slots=True)
-class _Write:
+class _WriteStates:
     shipped: Shipped
     unit: int
     folder: str

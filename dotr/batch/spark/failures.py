@@ -22,7 +22,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import pyarrow as pa
 
-from dotr.batch.findings import packed, unpacked
+from dotr.batch.findings_as_json import packed, unpacked
 from dotr.core.collecting import rarely
 from dotr.errors import (
     DataError,

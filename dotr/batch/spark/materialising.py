@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from dotr.batch.spark import failures
-from dotr.batch.spark.given import Rules, deployed
+from dotr.batch.spark.driver_input import Rules, deployed
 from dotr.core.deployment import Deployment, Settings
 from dotr.core.enrich import enricher
 from dotr.datalog.materialiser import Materialiser
@@ -30,7 +30,7 @@ from dotr.errors import DataError, Diagnostic, DotrError, UnsupportedError, Usag
 from dotr.io.arrow_columns import texts
 from dotr.ir import Program
 from dotr.joins.body import AbsentPattern, BodyPattern
-from dotr.joins.relations import class_relation, relation_name
+from dotr.joins.graph_relations import class_relation, relation_name
 from dotr.rdf.canonical import canonical
 from dotr.rdf.terms import OWL, RDF_TYPE, RDFS, Triple
 

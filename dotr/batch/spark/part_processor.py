@@ -24,7 +24,7 @@ from dotr.batch.live_parts import LivePart, live_parts
 from dotr.batch.spark.failures import crossing
 from dotr.errors import DotrError
 from dotr.events import Composite, Time
-from dotr.io.sinks import formatter
+from dotr.io.event_formats import formatter
 from dotr.late import dataclass
 
 OUT_COLUMNS = "part bigint, time bigint, rule string, id string, line string, sizes string"

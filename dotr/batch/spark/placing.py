@@ -1,6 +1,6 @@
 """Which task gets what: parts of facts, pieces of a log, and how many hands there are.
 
-Place:   stages.py and cluster.py; nothing here looks at data.
+Place:   frame_stages.py and cluster.py; nothing here looks at data.
 Method:  a part's number says its partition, which Spark takes as it is: no two heavy parts meet by the chance
          of a hash, and adaptive execution, which would join small partitions, leaves such an exchange alone.
          A task of a log's reading is a row that carries its own pieces.

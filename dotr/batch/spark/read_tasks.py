@@ -20,7 +20,7 @@ import pyarrow as pa
 from dotr.batch.arrow_batches import graph_text
 from dotr.batch.log_splits import LogListing, Piece, ReadCounts, Reading
 from dotr.batch.spark import failures
-from dotr.batch.spark import stages as frames
+from dotr.batch.spark import frame_stages as frames
 from dotr.batch.spark.placing import pieces_of
 from dotr.core.parts import all_triples
 from dotr.errors import DataError

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 from dotr.batch.spark import distributed, placing
 from dotr.batch.spark.dataframe import clock_of_frame, graphs_of
 from dotr.batch.spark.distributed import Graphs
-from dotr.batch.spark.given import Rules, deployed
+from dotr.batch.spark.driver_input import Rules, deployed
 from dotr.batch.spark.running import Pace, Running
 from dotr.batch.spark.streams import graph_reader, not_streaming, start, states_of
 from dotr.batch.stream_folder import FORMATS, ORDERED, StreamOptions, known_mode
 from dotr.batch.stream_modes import choose
 from dotr.budget import BUDGET
-from dotr.core.units import check_units
+from dotr.core.time_units import check_units
 from dotr.errors import Diagnostic, UsageError
 from dotr.io.decode.documents import STREAM_BASE
 from dotr.io.python_arguments import duration

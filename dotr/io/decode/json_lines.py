@@ -1,7 +1,7 @@
 """JSON lines as a stream: `{"time": 12, "graph": "<Turtle>"}`, one message a line.
 
-Place:   called by sources.py with an open file. What sinks.py writes as JSON lines is such a stream: other
-         keys than `time` and the parts `graph`, `insert` and `delete` are not looked at.
+Place:   called by sources.py with an open file. What event_formats.py writes as JSON lines is such a stream:
+         other keys than `time` and the parts `graph`, `insert` and `delete` are not looked at.
 Bad input: D2014 a line that is no such object.
 """
 

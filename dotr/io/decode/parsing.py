@@ -177,7 +177,7 @@ def _refuse_costly(text: str, format_: Format, name: str) -> None:
         refuse_deep_terms(text, name)
 
 
-class _Counted:
+class _CountedReads:
     """Owns the count of what a streamed document has brought: bytes, and triple terms since `through`."""
 
     def __init__(self, file: Readable, name: str) -> None:
@@ -202,7 +202,7 @@ def stream_runs(
 
     Quads that stand before an error come out before it is raised.
     """
-    counted = _Counted(file, name)
+    counted = _CountedReads(file, name)
     parser = parse(cast("IO[bytes]", counted), _OXIGRAPH[format_], base_iri=base)
     size = 0
     while True:

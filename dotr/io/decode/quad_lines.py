@@ -56,7 +56,7 @@ def placed_lines(
     content: bytes, name: str, line: int, offset: int, forgiving: bool = False
 ) -> Iterator[Placed]:
     """The quads of whole N-Quads lines. Raises DataError at the first bad line, after the quads before it."""
-    lines = _Lines(content, line, offset)
+    lines = _NumberedLines(content, line, offset)
     runs = lines.runs(name)
     if runs is None:
         return lines.one_by_one(name, forgiving)
@@ -65,7 +65,7 @@ def placed_lines(
 
 
 def _placed_runs(content: bytes, name: str, line: int, offset: int, forgiving: bool) -> Iterator[PlacedRun]:
-    lines = _Lines(content, line, offset)
+    lines = _NumberedLines(content, line, offset)
     runs = lines.runs(name)
     if runs is None:
         for (s, p, o, g), number, end in lines.one_by_one(name, forgiving):
@@ -80,7 +80,7 @@ def _placed_runs(content: bytes, name: str, line: int, offset: int, forgiving: b
         yield graph, triples, line + first, offset + ends[last]
 
 
-class _Lines:
+class _NumberedLines:
     """Owns whole lines of N-Quads, the first being line `line` of a file, at its byte `offset`."""
 
     def __init__(self, content: bytes, line: int, offset: int) -> None:

@@ -48,7 +48,7 @@ class DumpReader:
         """Its graphs in time order, refused ones first, then the mark of the end. Raises DataError."""
         skip = self.bookmark.end if self.bookmark.how == "graph" else 0
         number = 0
-        counted = _Counted(file)
+        counted = _CountedBytes(file)
         with tempfile.TemporaryDirectory(prefix="dotr-split-") as folder:
             try:
                 by_time = self._by_time(self._parts(folder, counted, format_), folder)
@@ -63,7 +63,7 @@ class DumpReader:
                 return
         yield Mark(self._last, self.name, "graph", number, size=counted.count)
 
-    def _parts(self, folder: str, file: _Counted, format_: Format) -> SubjectGraphs:
+    def _parts(self, folder: str, file: _CountedBytes, format_: Format) -> SubjectGraphs:
         options = self.options
         parts = SubjectGraphs(folder, options.split, options.shared, options.split_memory)
         if format_ in WHOLE:
@@ -129,7 +129,7 @@ class DumpReader:
 
 
 @dataclass(slots=True)
-class _Counted:
+class _CountedBytes:
     """Owns the count of bytes read of a file."""
 
     file: Readable

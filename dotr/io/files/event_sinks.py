@@ -1,6 +1,6 @@
 """Where the events of a run go: text to any output, a stream of Jelly, or a Parquet file.
 
-Place:   `dotr run` opens one; formats come from sinks.py and event_table.py, outputs from outputs.py.
+Place:   `dotr run` opens one; formats come from event_formats.py and event_table.py, outputs from outputs.py.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from dotr.events import Clock, Composite
+from dotr.io.event_formats import Formatter, nquads
 from dotr.io.files.outputs import FileOutput, Output, unwritable
-from dotr.io.sinks import Formatter, nquads
 from dotr.late import dataclass
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 from dotr.io.decode.compression import is_packed
 from dotr.io.decode.documents import open_document, parts_of, read_some
+from dotr.io.graph_source import Position, PositionOf
 from dotr.io.graphs import START, Bookmark, Item, Mark
-from dotr.io.source import Position, PositionOf
 from dotr.late import dataclass
 
 _PART = 1 << 20

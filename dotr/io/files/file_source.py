@@ -17,8 +17,8 @@ from dotr.io.files.file_positions import FilePositions, ResumePlan
 from dotr.io.files.read_so_far import ReadSoFar
 from dotr.io.files.ready_files import ReadyFiles
 from dotr.io.files.sources import Sources, live, resolve
+from dotr.io.graph_source import Position, PositionOf
 from dotr.io.graphs import Bookmark, Item, SourceOptions
-from dotr.io.source import Position, PositionOf
 
 FILES = "files"
 """What positions of files are stored under; a partition is the real path of a file."""

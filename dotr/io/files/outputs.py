@@ -1,6 +1,6 @@
 """Where output goes: standard output, or a file that is finished or does not have its name.
 
-Place:   the command line opens one for `-o`; bytes come from sinks.py.
+Place:   the command line opens one for `-o`; bytes come from event_formats.py.
 Method:  a file grows under `NAME.part` and takes its name when the run is done, so that no half-written file
          passes as finished; what an unfinished run emitted stays readable in the part. Nothing that is
          there is overwritten unless asked. Pipes and devices are written straight.

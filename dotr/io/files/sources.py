@@ -188,20 +188,20 @@ def _head(items: Iterator[Item], number: int) -> Iterator[tuple[Time, int, Item 
 
 
 @dataclass(slots=True)
-class _Look:
+class _LookAhead:
     first: Time = -(2**63)
     ordered: bool = True
     kept: list[Item] | None = None
     cost: int = 0
 
 
-def _look(items: Iterator[Item], budget: int) -> _Look:
+def _look(items: Iterator[Item], budget: int) -> _LookAhead:
     """Read a file for its times; keep what it has while that costs at most `budget` bytes.
 
     A refused document follows the graph before it in its file at once, or comes before all graphs.
     """
     kept: list[Item] | None = []
-    look = _Look()
+    look = _LookAhead()
     last: Time | None = None
     headed = (
         False  # whether a mark comes first: then the file is due at once, now and when reading is resumed

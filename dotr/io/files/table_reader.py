@@ -26,7 +26,7 @@ from dotr.io.error_policy import ErrorPolicy
 from dotr.io.graphs import Bookmark, Item, Mark, SourceOptions, TimedGraph
 from dotr.io.tables.arrow_files import open_columns
 from dotr.io.tables.cells import CellError
-from dotr.io.tables.compiled import CompiledMapping, Row, cell_error, cells_used, compile_mapping
+from dotr.io.tables.compiled_mapping import CompiledMapping, Row, cell_error, cells_used, compile_mapping
 from dotr.io.tables.csv_rows import CsvRows, Dialect, TableRow, header_text, ragged
 from dotr.io.tables.json_rows import row_of
 from dotr.io.tables.mapping import TableMapping

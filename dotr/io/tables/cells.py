@@ -1,6 +1,6 @@
 """Cells to parts of terms: filters, datatypes, escaping.
 
-Place:   under compiled.py, which calls one function a cell; nothing here knows rows or files.
+Place:   under compiled_mapping.py, which calls one function a cell; nothing here knows rows or files.
 Method:  a cell is text; filters make text of it, each a closure; what is left is escaped as the term needs in
          which it stands: percent-encoded in an IRI as R2RML does (all but `iunreserved` of RFC 3987), escaped
          as N-Triples does in a literal. A typed literal must be in the lexical space of its datatype.
@@ -21,7 +21,7 @@ import pyoxigraph as ox
 from dotr.events import Clock
 from dotr.io.local_time import TimeError, zone_of
 from dotr.io.tables.date_formats import DateFormat
-from dotr.io.tables.template import Argument, Cell, ColumnFilter, wrong
+from dotr.io.tables.graph_template import Argument, Cell, ColumnFilter, wrong
 from dotr.io.timestamps import UNITS, parse_datetime, plain_datetimes
 from dotr.lang.grammar.base import nearest
 from dotr.late import dataclass, regex

@@ -26,8 +26,8 @@ from os.path import basename, splitext
 
 from dotr.io.decode.compression import plain_name
 from dotr.io.decode.documents import STREAM_BASE, decode, read_bytes
+from dotr.io.tables.graph_template import Cell, TemplateTriple, cells_of, parse_cell, parse_template, wrong
 from dotr.io.tables.names import TABLES, table_format
-from dotr.io.tables.template import Cell, TemplateTriple, cells_of, parse_cell, parse_template, wrong
 from dotr.lang.grammar.base import nearest
 from dotr.late import dataclass, regex
 

@@ -22,7 +22,7 @@ from dotr.tesla.references import strictness
 
 
 @dataclass(frozen=True, slots=True)
-class _Edge:
+class _LayerEdge:
     """`user` waits for `needed`; `why`: "NOT", "an aggregate" or "". `span`: where it says so."""
 
     user: str
@@ -46,7 +46,7 @@ def layered(
     names = {rule.name for rule in rules}
     edges = [*_lars_edges(lars, names), *_rule_edges(rules, lars)]
     graph: dict[str, list[str]] = {name: [] for name in (*lars.attributes, *(r.name for r in rules))}
-    by_user: dict[str, list[_Edge]] = {name: [] for name in graph}
+    by_user: dict[str, list[_LayerEdge]] = {name: [] for name in graph}
     for edge in edges:
         graph[edge.user].append(edge.needed)
         by_user[edge.user].append(edge)
@@ -54,7 +54,7 @@ def layered(
     for component in components(graph):
         members = set(component)
         level = 0
-        inside: list[_Edge] = []
+        inside: list[_LayerEdge] = []
         for edge in (edge for node in component for edge in by_user[node]):
             if edge.needed in members:
                 inside.append(edge)
@@ -89,14 +89,14 @@ def lars_reads(rule: LarsRule) -> Iterator[tuple[str, str, Span | None]]:
             yield from ((name, why, literal.span) for name in literal.window.streams)
 
 
-def _lars_edges(lars: LarsProgram, names: set[str]) -> Iterator[_Edge]:
+def _lars_edges(lars: LarsProgram, names: set[str]) -> Iterator[_LayerEdge]:
     for rule in lars.rules:
         for name, why, span in lars_reads(rule):
             if name in lars.attributes or name in names:
-                yield _Edge(rule.head.atom.name, name, why, span)
+                yield _LayerEdge(rule.head.atom.name, name, why, span)
 
 
-def _rule_edges(rules: Sequence[Rule], lars: LarsProgram) -> Iterator[_Edge]:
+def _rule_edges(rules: Sequence[Rule], lars: LarsProgram) -> Iterator[_LayerEdge]:
     known = {rule.name for rule in rules}
     for rule in rules:
         for position, strict in strictness(rule):
@@ -104,14 +104,14 @@ def _rule_edges(rules: Sequence[Rule], lars: LarsProgram) -> Iterator[_Edge]:
                 continue
             head = head_of(position.stream, lars)
             if head is not None:
-                yield _Edge(rule.name, head, "", position.span)
+                yield _LayerEdge(rule.name, head, "", position.span)
             elif position.chained and position.stream in known:
-                yield _Edge(rule.name, position.stream, "", position.span)
+                yield _LayerEdge(rule.name, position.stream, "", position.span)
 
 
 def _check_component(
     members: set[str],
-    inside: Sequence[_Edge],
+    inside: Sequence[_LayerEdge],
     graph: Mapping[str, Sequence[str]],
     rules: set[str],
     found: Diagnostics,
@@ -138,6 +138,6 @@ def _check_component(
         )
 
 
-def _cycle(edge: _Edge, graph: Mapping[str, Sequence[str]], members: set[str]) -> str:
+def _cycle(edge: _LayerEdge, graph: Mapping[str, Sequence[str]], members: set[str]) -> str:
     steps = path(graph, edge.needed, edge.user, members)
     return "the cycle: " + " ← ".join([edge.user, f"{edge.why} {steps[0]}".strip(), *steps[1:]])

@@ -1,6 +1,7 @@
 """What is wrong with how a query uses its variables.
 
-Place:   called by sparql.py with every query it has read; which variables a part binds says sparql/scope.py.
+Place:   called by sparql.py with every query it has read; which variables a part binds says
+         sparql/bound_variables.py.
 Method:  SPARQL 1.1, sec. 18.2.1 (scope), 11.4 (grouped queries), 18.2.4.1 (assignment).
 """
 
@@ -31,7 +32,7 @@ from dotr.ir import (
     Values,
     Var,
 )
-from dotr.sparql.scope import visible
+from dotr.sparql.bound_variables import visible
 
 
 def variables(expression: Expression, *, aggregated: bool = True) -> Iterator[Var]:

@@ -37,7 +37,7 @@ from dotr.lang.grammar.tokens import Token
 from dotr.lang.grammar.triples import TriplesParser
 from dotr.rdf.terms import Term
 from dotr.source import Source, Span
-from dotr.sparql.scope import visible
+from dotr.sparql.bound_variables import visible
 
 _OTHER_FORMS: Final = {
     "CONSTRUCT": "a rule builds its graph in DEFINE",

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dotr.errors import DataError
 from dotr.io.decode.parsing import parse_triples
 from dotr.io.tables.cells import CellError
-from dotr.io.tables.compiled import CompiledMapping, compile_mapping
+from dotr.io.tables.compiled_mapping import CompiledMapping, compile_mapping
 from dotr.io.tables.mapping import parse_mapping
 from dotr.rdf.canonical import canonical
 from dotr.rdf.terms import RDF_TYPE, XSD, Triple

@@ -14,7 +14,7 @@ from dotr.budget import BUDGET
 from dotr.core.deployment import Deployment, Settings
 from dotr.errors import Diagnostic, UsageError
 from dotr.io.decode.documents import STREAM_BASE
-from dotr.io.files.background import read_background
+from dotr.io.files.background_documents import read_background
 from dotr.io.files.rule_texts import read_rules_text
 from dotr.io.python_arguments import checked_budget
 from dotr.lang import load_program

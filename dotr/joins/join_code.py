@@ -1,7 +1,7 @@
 """Generate Python source for a plan: one function, flat guards, specialised to what the store holds.
 
-Place:   beside interpreter.py, which runs the same plan without generating anything; datalog/ and sparql/
-         give sinks.
+Place:   beside plan_interpreter.py, which runs the same plan without generating anything; datalog/ and
+         sparql/ give sinks.
 Method:  a probe becomes a dict lookup and, where a key may have several values, a loop; a guard becomes
          `if …: continue`. Whether the background has a relation at all, has one value per key, and can lose
          rows is known when code is generated, so plans that cannot match vanish and most loops too. All
@@ -25,8 +25,8 @@ from dotr.joins.access import Access
 from dotr.joins.body import Assign, BodyPattern, Check, RowFilter, item_variables
 from dotr.joins.charging import Charges
 from dotr.joins.filters import positional_condition, positional_value
+from dotr.joins.graph_relations import Relation
 from dotr.joins.planner import AntiJoin, JoinPlan, Probe, Step
-from dotr.joins.relations import Relation
 from dotr.joins.store import TripleIndex
 from dotr.joins.variables import expression_variables, nodes_variables
 from dotr.late import dataclass

@@ -31,8 +31,8 @@ from dotr.io.decode.documents import Format
 from dotr.io.decode.parquet import missing
 from dotr.io.decode.parsing import parse_triples
 from dotr.io.error_policy import dead_letter
+from dotr.io.event_formats import formatter
 from dotr.io.event_table import event_batch, event_schema
-from dotr.io.sinks import formatter
 from dotr.rdf.terms import Triple
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ def _event_columns(clock: Clock) -> str:
 
 def written(placed: DataFrame, job: Shipped, folder: str, format_: str) -> DataFrame:
     """Detect in what `by_part` placed, and write: one row a task, WRITTEN_COLUMNS."""
-    return placed.mapInArrow(shipped(_Write(job, folder, format_)), WRITTEN_COLUMNS)
+    return placed.mapInArrow(shipped(_WriteEvents(job, folder, format_)), WRITTEN_COLUMNS)
 
 
 def noted_columns(format_: str, clock: Clock) -> str:
@@ -325,7 +325,7 @@ class _Detect:
 
 
 @dataclass(frozen=True, slots=True)
-class _Write:
+class _WriteEvents:
     shipped: Shipped
     folder: str
     format_: str
@@ -365,7 +365,7 @@ class _Note:
         worker = self.shipped.worker()
         clock, detecting = worker.job.clock, worker.detecting()
         schema = event_schema(clock) if self.format_ == "parquet" else pa.schema([("value", pa.string())])
-        lines = None if self.format_ == "parquet" else _Lines(self.format_, worker.job)
+        lines = None if self.format_ == "parquet" else _EventLines(self.format_, worker.job)
         counts: dict[str, int] = {}
 
         def batch(rows: pa.RecordBatch, note: str | None) -> pa.RecordBatch:
@@ -389,7 +389,7 @@ class _Note:
         yield batch(nothing, json.dumps(note))
 
 
-class _Lines:
+class _EventLines:
     """Owns the text of a task's events: what a format has at its head stands before the first."""
 
     def __init__(self, format_: str, job: Job) -> None:

@@ -1,6 +1,6 @@
 """Ground window atoms: rows, each with the last point at which it holds.
 
-Place:   views.py fills them, generated joins (emit.py) read `rows`, `indexes` and `delta`.
+Place:   views.py fills them, generated joins (body_code.py) read `rows`, `indexes` and `delta`.
 Method:  a row's annotation [c, h] of Laser is its being there (c has come) and h. Of several annotations the
          longest is kept: all that are there have begun. Rows expire from buckets by h; a bucket may hold a
          row that was extended since, and is then skipped.

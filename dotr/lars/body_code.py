@@ -1,12 +1,12 @@
 """A rule's body as one Python function: a join over tables, flat guards, a sink.
 
-Place:   engine.py makes one function a trigger; tables.py has what it reads.
-Method:  nested loops over hash indexes, as in joins/emit.py for triples: the atom with most bound columns is
-         next, guards stand where their variables are bound. The joined annotation is the least of the last
-         points of the rows (they all hold now). Work is charged as in joins/charging.py: the length of a loop
-         where it is entered, with the expressions inside it. Everything, constants, tables, conditions, comes
-         in through the namespace: no text of a user is part of the source.
-Limits:  CPython refuses 20 nested blocks, so a long body goes on in a second function.
+Place:   engine.py makes one function a trigger; window_tables.py has what it reads.
+Method:  nested loops over hash indexes, as in joins/join_code.py for triples: the atom with most bound
+         columns is next, guards stand where their variables are bound. The joined annotation is the least of
+         the last points of the rows (they all hold now). Work is charged as in joins/charging.py: the length
+         of a loop where it is entered, with the expressions inside it. Everything, constants, tables,
+         conditions, comes in through the namespace: no text of a user is part of the source. Limits:  CPython
+         refuses 20 nested blocks, so a long body goes on in a second function.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from dotr.ir.expressions import Expression, Var
 from dotr.ir.lars import Argument
 from dotr.joins.filters import Moment, positional_condition, positional_value
 from dotr.joins.variables import expression_variables
-from dotr.lars.sinks import Pile
-from dotr.lars.tables import AtomTable
+from dotr.lars.solution_sinks import Pile
+from dotr.lars.window_tables import AtomTable
 from dotr.late import dataclass
 
 _DEEPEST = 15
@@ -36,7 +36,7 @@ class Work:
     rule: object = None
 
 
-class _Spent:
+class _SpentNames:
     """What generated code calls to take units off the meter: (units, the length of each loop it is in)."""
 
     __slots__ = ("_whats", "_work")
@@ -207,7 +207,7 @@ class _Code:
     def _spent(self, depth: int) -> str:
         """A call, given the units, that names the loops in progress."""
         loops = self._open[:depth]
-        call = self._names.bind(_Spent(self._work, [what for what, _ in loops]), "SPENT")
+        call = self._names.bind(_SpentNames(self._work, [what for what, _ in loops]), "SPENT")
         return f"{call}({{}}{''.join(f', {length}' for _, length in loops)})"
 
     def _left_name(self) -> str:

@@ -1,6 +1,6 @@
 """Templates of graphs: Turtle with `{column}` where a cell goes.
 
-Place:   under mapping.py; compiled.py makes functions of what is read here.
+Place:   under mapping.py; compiled_mapping.py makes functions of what is read here.
 Method:  every `{…}` is replaced by a word that stands nowhere in the text, the Turtle parser reads the result
          once, and the words are found again inside the terms that it made. So a template is as Turtle as a
          document, and the parser is not needed for rows: where a cell goes, and how it is escaped there, is

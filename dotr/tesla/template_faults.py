@@ -1,6 +1,6 @@
 """What of a template can fail at run time: a literal as subject, anything but an IRI as predicate.
 
-Place:   compile.py drops such matches and counts them; emit.py never sees them.
+Place:   compile.py drops such matches and counts them; core/emit.py never sees them.
 """
 
 from __future__ import annotations

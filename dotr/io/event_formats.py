@@ -1,6 +1,6 @@
 """Sinks: composite events as text, JSON lines, TriG, N-Quads and CSV.
 
-Place:   behind emit.py; used by the command line and by Event.to_json.
+Place:   behind core/emit.py; used by the command line and by Event.to_json.
 Method:  every line is written by hand from ready parts (N-Quads of one event 0.4 µs; a serializer over term
          objects takes three times that). TriG and N-Quads put the stamp, prov:generatedAtTime in the
          default graph, before the event's graph, so that an output is a source.
@@ -18,7 +18,7 @@ from dotr.core.emit import Emission
 from dotr.core.parts import Part
 from dotr.core.templates import RuleTemplate
 from dotr.events import Clock, Composite, Fact, Message, Template, Time
-from dotr.io.csv_rows import csv_formatter
+from dotr.io.event_rows import csv_formatter
 from dotr.io.json_events import Line, line_writer
 from dotr.io.term_formatting import TermFormatter, json_terms
 from dotr.ir import Rule

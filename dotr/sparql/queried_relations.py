@@ -23,9 +23,9 @@ from dotr.ir import (
     Triples,
     Var,
 )
-from dotr.joins.relations import ALL, Relation, relation_of
+from dotr.joins.graph_relations import ALL, Relation, relation_of
 from dotr.sparql.algebra import Pattern
-from dotr.sparql.paths import may_be_empty
+from dotr.sparql.path_expansion import may_be_empty
 from dotr.sparql.rewriting import Rewriter
 
 

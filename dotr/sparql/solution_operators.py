@@ -24,7 +24,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 from dotr.budget import EXPRESSION, KEPT, Factor, Meter
 from dotr.events import Values
 from dotr.joins.body import View
-from dotr.joins.relations import Relation
+from dotr.joins.graph_relations import Relation
 from dotr.rdf.terms import Term
 
 Row: TypeAlias = Values

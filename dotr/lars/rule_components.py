@@ -1,6 +1,6 @@
 """Rules that are evaluated together: a component of names, lasting or standing.
 
-Place:   building.py makes them, engine.py evaluates them in order at each point.
+Place:   table_building.py makes them, engine.py evaluates them in order at each point.
 Method:  see engine.py.
 """
 
@@ -12,10 +12,10 @@ from dataclasses import field
 from dotr.budget import Meter
 from dotr.lars.differences import Differences
 from dotr.lars.fact_windows import FactView
-from dotr.lars.relations import Relation
-from dotr.lars.sinks import Pile
-from dotr.lars.tables import Agenda, AtomTable, Row
+from dotr.lars.remembered_atoms import Relation
+from dotr.lars.solution_sinks import Pile
 from dotr.lars.totals import Totals
+from dotr.lars.window_tables import Agenda, AtomTable, Row
 from dotr.late import dataclass
 
 

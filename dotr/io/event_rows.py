@@ -1,6 +1,6 @@
 """Composite events as rows of one table, for spreadsheets and data frames.
 
-Place:   one of the formats of sinks.py.
+Place:   one of the formats of event_formats.py.
 Method:  columns are time, rule, id, then the WITH variables of all rules in program order, each name once;
          terms as in SPARQL 1.1 CSV results: an IRI or a literal's text bare, what a rule does not bind empty.
 """

@@ -16,10 +16,10 @@ from dotr.datalog.triggers import outside
 from dotr.expressions.aggregates import summarise
 from dotr.ir import Var
 from dotr.joins.body import AbsentPattern, BodyPattern, Item, View
-from dotr.joins.emit import compile_plan
 from dotr.joins.filters import positional_value
+from dotr.joins.graph_relations import relation_name
+from dotr.joins.join_code import compile_plan
 from dotr.joins.planner import plan
-from dotr.joins.relations import relation_name
 from dotr.joins.store import TripleIndex
 from dotr.rdf.overlay import Changes
 from dotr.rdf.terms import Term
@@ -119,7 +119,7 @@ class GroupTotals:
             if value is None:
                 term = summarise("COUNT", False, [None] * len(members), star=True)
             else:
-                # one variable is handed over bare, several as a tuple (guards.py)
+                # one variable is handed over bare, several as a tuple (joins/variables.py)
                 bare = len(self._arguments) == 1
                 column = [value(member[0] if bare else member) for member in members]
                 term = summarise(total.function, total.distinct, column)

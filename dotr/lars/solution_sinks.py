@@ -1,6 +1,6 @@
 """Where generated joins leave their solutions, and what becomes of them after the join.
 
-Place:   emit.py writes into `pile`; components.py calls `empty` when a join has run.
+Place:   body_code.py writes into `pile`; rule_components.py calls `empty` when a join has run.
 Method:  a pile is a dict: solutions of one last point, or of one point that a head is put at, leave together,
          so that tables take them in as a whole. Nothing is entered into a table while a join reads it.
 """
@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol, TypeAlias
 
-from dotr.lars.relations import Relation
-from dotr.lars.tables import Agenda, Row
+from dotr.lars.remembered_atoms import Relation
+from dotr.lars.window_tables import Agenda, Row
 from dotr.rdf.terms import Term
 
 

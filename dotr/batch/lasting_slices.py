@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from dotr.batch.arrow_batches import message_of
 from dotr.batch.extracting import Treatment
-from dotr.batch.findings import packed
+from dotr.batch.findings_as_json import packed
 from dotr.batch.runs import LEAST, MOST
 from dotr.batch.time_slices import balanced_slices
 from dotr.core.deployment import Deployment, Settings
@@ -35,12 +35,12 @@ from dotr.core.pipeline import Pipeline
 from dotr.errors import DataError, DotrError, ProgramError
 from dotr.events import Clock, Composite, Message, Time
 from dotr.io.error_policy import dead_letter
-from dotr.io.sinks import late_line
+from dotr.io.event_formats import late_line
 from dotr.ir import Entailment, Program
 from dotr.late import dataclass
 from dotr.rdf.terms import Triple
+from dotr.tesla.detection_stages import Passed, subtracted
 from dotr.tesla.partitioning import Partitioning
-from dotr.tesla.stages import Passed, subtracted
 
 Row = tuple[Time, str]
 """(time, message as `message_text` wrote it)."""

@@ -1,6 +1,6 @@
 """Queries without their filters, and pattern by pattern: how far they come on a sample.
 
-Place:   probed by report.py; what the filters make of the rows says conditions.py.
+Place:   probed by report.py; what the filters make of the rows says decided_conditions.py.
 Method:  the outermost FILTERs are taken off and all variables selected, so that the rows are what the filters
          were asked about. Where there is none, the pattern is asked for piece by piece, each next to what it
          shares a variable with: the first piece that brings the number to nothing is the one to look at.
@@ -25,7 +25,7 @@ from dotr.ir import (
 )
 from dotr.late import dataclass
 from dotr.source import Span
-from dotr.sparql.scope import visible
+from dotr.sparql.bound_variables import visible
 from dotr.survey.probes import Observed, Probes
 from dotr.survey.rows import asks_a_graph
 from dotr.tesla.conditions import parts

@@ -27,16 +27,16 @@ from dotr.ir.lars import (
     WindowAtom,
 )
 from dotr.joins.filters import Moment
-from dotr.lars.components import Component, LastingHeads, Reads, Recursive, StandingHead, TableTrigger
+from dotr.lars.body_code import HeadSink, Item, TableProbe, Work, compile_body, pattern
 from dotr.lars.differences import Differences, differences
-from dotr.lars.emit import HeadSink, Item, TableProbe, Work, compile_body, pattern
+from dotr.lars.evaluation_order import components, recursive
 from dotr.lars.fact_windows import FactView, PointLog
-from dotr.lars.relations import Relation
-from dotr.lars.sinks import HeadPile, Kept, Pile, Placing, Scattered, Through, Upright
-from dotr.lars.strata import components, recursive
-from dotr.lars.tables import Agenda, AtomTable, Net, Row
+from dotr.lars.remembered_atoms import Relation
+from dotr.lars.rule_components import Component, LastingHeads, Reads, Recursive, StandingHead, TableTrigger
+from dotr.lars.solution_sinks import HeadPile, Kept, Pile, Placing, Scattered, Through, Upright
 from dotr.lars.totals import Totals
 from dotr.lars.views import EachPoint, HeldRuns, Sometime, WindowView
+from dotr.lars.window_tables import Agenda, AtomTable, Net, Row
 from dotr.late import dataclass
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import Term

@@ -15,10 +15,10 @@ from dotr.ir import Bind
 from dotr.joins.body import View
 from dotr.rdf.order import term_key, values_key
 from dotr.rdf.terms import Term
-from dotr.sparql.building import Builder
 from dotr.sparql.full import widened
 from dotr.sparql.leaves import Leaf
-from dotr.sparql.operators import Change, Row, consolidated, counted, gained
+from dotr.sparql.operator_building import Builder
+from dotr.sparql.solution_operators import Change, Row, consolidated, counted, gained
 from dotr.sparql.translate import Translated
 
 

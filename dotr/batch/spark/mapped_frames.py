@@ -28,9 +28,9 @@ from dotr.io.decode.documents import STREAM_BASE
 from dotr.io.error_policy import dead_letter
 from dotr.io.tables.arrow_rows import rows
 from dotr.io.tables.cells import CellError, instants_of
-from dotr.io.tables.compiled import CompiledMapping, Row, cell_error, cells_used, compile_mapping
+from dotr.io.tables.compiled_mapping import CompiledMapping, Row, cell_error, cells_used, compile_mapping
+from dotr.io.tables.graph_template import parse_cell
 from dotr.io.tables.mapping import TableMapping, parse_mapping, read_mapping
-from dotr.io.tables.template import parse_cell
 from dotr.io.timestamps import UNITS
 from dotr.late import dataclass
 

@@ -5,7 +5,7 @@ Method:  a function is generated from the shape of the template: which cell goes
          triples need which cells. Its text has names and numbers of this module only; every constant of the
          mapping comes through its namespace. A cell is converted through a bounded table of what was
          converted before, so a value that repeats costs a look-up. Many rows are made together, column by
-         column (columns.py); where a cell of them is in error they are parted until it is found.
+         column (term_columns.py); where a cell of them is in error they are parted until it is found.
 Why not: interpret the template for every row: it is the hot path of tables.
 Bad input: D2402 a column that is not there · D2406 no time · CellError as cells.py.
 """
@@ -38,9 +38,9 @@ from dotr.io.tables.cells import (
     texts_filter,
     whole_iri,
 )
-from dotr.io.tables.columns import USUAL, Lines, TermColumn, as_they_are, in_iris, in_literals
+from dotr.io.tables.graph_template import BareSlot, Cell, IriSlot, LiteralSlot, Slot, TemplateTriple, wrong
 from dotr.io.tables.mapping import PARTS, TableMapping
-from dotr.io.tables.template import BareSlot, Cell, IriSlot, LiteralSlot, Slot, TemplateTriple, wrong
+from dotr.io.tables.term_columns import USUAL, Lines, TermColumn, as_they_are, in_iris, in_literals
 from dotr.io.timestamps import TimeError, is_day, parse_text, plain_datetimes
 from dotr.lang.grammar.base import nearest
 from dotr.late import dataclass
@@ -117,7 +117,7 @@ def compile_mapping(
 ) -> CompiledMapping:
     """A mapping for rows whose cells are those of `columns`. Raises DataError D2401, D2402 at `place`."""
     positions = _positions(mapping, columns, place)
-    writer = _Writer(mapping, positions, zone)
+    writer = _MappingWriter(mapping, positions, zone)
     parts = {name: triples for name in PARTS if (triples := getattr(mapping, name)) is not None}
     for triple in mapping.delete or ():
         if any(isinstance(slot, str) and slot[0] == "_" for slot in triple):
@@ -208,7 +208,7 @@ def _of(error: CellError, cell: Cell) -> CellError:
     return error
 
 
-class _Writer:
+class _MappingWriter:
     """Owns the lines of one generated function, and the names in it."""
 
     def __init__(self, mapping: TableMapping, positions: Mapping[str, int], zone: str) -> None:

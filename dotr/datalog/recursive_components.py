@@ -15,7 +15,7 @@ from dotr.datalog.clauses import Clauses
 from dotr.datalog.dependency import components
 from dotr.datalog.triggers import Triggers
 from dotr.joins.body import AbsentPattern, BodyPattern, Item
-from dotr.joins.relations import ALL, Relation, is_aggregate, is_clash, is_class
+from dotr.joins.graph_relations import ALL, Relation, is_aggregate, is_clash, is_class
 from dotr.joins.store import EVERYTHING
 from dotr.late import dataclass
 from dotr.rdf.terms import RDF_TYPE

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from dotr.events import Values
-from dotr.lars.tables import FOREVER, Row
 from dotr.lars.views import EachPoint, Sometime, WindowView
+from dotr.lars.window_tables import FOREVER, Row
 from dotr.rdf.order import values_key
 
 

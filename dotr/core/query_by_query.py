@@ -17,7 +17,7 @@ from dotr.core.query_units import SharedQuery, UnitMaker
 from dotr.errors import ProgramError
 from dotr.events import Fact, Time
 from dotr.ir import Select
-from dotr.joins.relations import Relation
+from dotr.joins.graph_relations import Relation
 from dotr.joins.store import TripleIndex
 from dotr.late import dataclass
 from dotr.sparql.distribution import Distribution

@@ -18,8 +18,8 @@ from typing import Protocol, TypeAlias
 from dotr.budget import KEPT, Meter
 from dotr.joins.automaton import Automaton, Machine, Transition
 from dotr.joins.body import View
-from dotr.joins.components import StrongComponents
-from dotr.joins.relations import ALL, Relation, relation_name
+from dotr.joins.graph_relations import ALL, Relation, relation_name
+from dotr.joins.strong_components import StrongComponents
 from dotr.rdf.background import Column, many
 from dotr.rdf.overlay import Changes, Overlay
 from dotr.rdf.terms import Term

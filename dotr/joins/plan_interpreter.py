@@ -1,6 +1,6 @@
 """The plain executor: walk over a plan, row by row.
 
-Place:   beside emit.py, which must give the same rows; measures what generated code is worth.
+Place:   beside join_code.py, which must give the same rows; measures what generated code is worth.
 Method:  recursion over the steps with the store's generic lookup.
 """
 

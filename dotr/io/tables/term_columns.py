@@ -1,6 +1,6 @@
 """Columns of cells to columns of terms: many rows of a table at once.
 
-Place:   compiled.py makes one `TermColumn` for every place of a cell in a template.
+Place:   compiled_mapping.py makes one `TermColumn` for every place of a cell in a template.
 Method:  the cells of a column are joined by line ends and looked at by one regular expression: what a term
          is made of stands between two texts, so joining by those texts makes all terms at once. Characters
          that must be encoded are found in the joined text. A column of few values, and one in which a cell

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from dotr.errors import Diagnostic, UsageError
 from dotr.io.decode.documents import STREAM_BASE
 from dotr.io.decode.parsing import parse_triples
-from dotr.io.files.background import read_background
+from dotr.io.files.background_documents import read_background
 from dotr.io.files.rule_texts import read_rules_text
 from dotr.io.python_graphs import GraphLike, triples_of
 from dotr.ir import DatalogRule, Entailment

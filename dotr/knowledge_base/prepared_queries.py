@@ -22,11 +22,11 @@ from dotr.ir import Const, GroupPattern, Projection, Select, Values, Var
 from dotr.joins.store import TripleIndex
 from dotr.knowledge_base.model import Model
 from dotr.rdf.terms import TRUE, Term
-from dotr.sparql.building import Builder
-from dotr.sparql.compiled import CompiledQuery
+from dotr.sparql.bound_variables import names
+from dotr.sparql.compiled_query import CompiledQuery
 from dotr.sparql.interpreter import InterpretedQuery, asks_time
-from dotr.sparql.operators import Row
-from dotr.sparql.scope import names
+from dotr.sparql.operator_building import Builder
+from dotr.sparql.solution_operators import Row
 from dotr.sparql.translate import Refused, translate
 
 _GROWTH = 4

@@ -27,7 +27,7 @@ from dotr.sparql.algebra import (
     branches_of,
 )
 from dotr.sparql.leaves import NO_LIMIT, ExistsLeaf, Leaf, Scalars
-from dotr.sparql.operators import (
+from dotr.sparql.solution_operators import (
     Compute,
     DifferenceOperator,
     ExistsOperator,
