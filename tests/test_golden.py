@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
@@ -31,8 +31,12 @@ from click.testing import CliRunner
 import dotr
 from dotr.cli.main import group
 from dotr.core import query_units
+from dotr.datalog import maintenance, materialiser
+from dotr.datalog.closing import Closed, close_background
 from dotr.ir import Select
 from dotr.lang.printer import format_text
+from dotr.rdf import background, mapped_columns
+from dotr.rdf.background import Background
 from dotr.source import Source
 from dotr.sparql import standing
 from dotr.sparql.translate import Refused
@@ -235,6 +239,23 @@ def interpreted(case: Case) -> Outcome:
         return pushed(case, case.engine())
 
 
+def mapped(case: Case) -> Outcome:
+    """The closed background read from a file, lookups remembering nearly nothing."""
+
+    def close(*args: Any, **more: Any) -> Closed:
+        closed = close_background(*args, **more)
+        return replace(closed, index=Background.load(closed.index.save()))
+
+    with (
+        mock.patch.object(background, "LARGE", 0),
+        mock.patch.object(mapped_columns, "REMEMBERED", 2),
+        mock.patch.object(mapped_columns, "_SPREAD", 2),
+        mock.patch.object(materialiser, "close_background", close),
+        mock.patch.object(maintenance, "close_background", close),
+    ):
+        return pushed(case, case.engine())
+
+
 def printed(case: Case) -> Outcome:
     """The program as `dotr fmt` writes it, parsed again."""
     text = format_text(Source(str(case.rules), case.rules.read_text(encoding="utf-8")))
@@ -256,6 +277,7 @@ TREATMENTS: Mapping[str, Callable[[Case], Outcome]] = {
         verified,
         run,
         interpreted,
+        mapped,
         printed,
     )
 }

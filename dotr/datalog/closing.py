@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 from hashlib import blake2b
+from typing import Any
 
 from dotr.budget import OVERLONG, TEXT, UNLIMITED, Exhausted, Overlong
 from dotr.datalog.clauses import AggregateClause, Clause, Clauses, translate
@@ -32,7 +33,7 @@ from dotr.datalog.schema import (
 from dotr.datalog.statements import triples_in
 from dotr.datalog.strata import check_recursion, check_rules, stratify
 from dotr.datalog.stratum_evaluation import StratumEvaluator
-from dotr.errors import Diagnostic, EngineError, ProgramError, Severity
+from dotr.errors import Diagnostic, ProgramError, Severity
 from dotr.ir import AggregateAtom, Atom, DatalogRule, NotAtom
 from dotr.joins.body import AbsentPattern, BodyPattern
 from dotr.joins.graph_relations import (
@@ -47,6 +48,7 @@ from dotr.joins.graph_relations import (
 from dotr.joins.store import EVERYTHING, TripleIndex
 from dotr.late import dataclass
 from dotr.rdf.background import Background, content_hash, many
+from dotr.rdf.mapped_columns import Content, damaged
 from dotr.rdf.overlay import Changes, Row
 from dotr.rdf.terms import RDF_TYPE, Term, Triple
 
@@ -82,14 +84,20 @@ class Closed:
 
     def save(self) -> bytes:
         """Everything but the program, as bytes."""
-        parts = [
-            self.index.save(),
+        return b"".join(self.contents())
+
+    def contents(self) -> list[Any]:
+        """The parts of `save`, one after the other."""
+        index = self.index.contents()
+        found = [_MAGIC, b"%d\n" % sum(memoryview(part).nbytes for part in index), *index]
+        for part in (
             _lines(sorted(self.explicit)),
             _lines(self.lists),
             _lines(self.clashes),
             _lines((relation, *row) for relation, rows in self.tables.items() for row in rows),
-        ]
-        return _MAGIC + b"".join(b"%d\n" % len(part) + part for part in parts)
+        ):
+            found += [b"%d\n" % len(part), part]
+        return found
 
 
 def close_background(
@@ -130,29 +138,30 @@ def close_background(
     )
 
 
-def saved_lists(data: bytes) -> tuple[Triple, ...]:
+def saved_lists(data: Content) -> tuple[Triple, ...]:
     """The OWL list axioms of a saved background: rules for them are to be among those it is loaded with."""
-    return tuple((s, p, o) for s, p, o in _rows(_parts(data)[2]))
+    return tuple((s, p, o) for s, p, o in _rows(data, _parts(data)[2]))
 
 
 def load_background(
-    rules: Sequence[DatalogRule], data: bytes, needed: Iterable[Relation] | None = None
+    rules: Sequence[DatalogRule], data: Content, needed: Iterable[Relation] | None = None
 ) -> Closed:
     """What `Closed.save` wrote, under the same rules and needs (who keeps the bytes compares `fingerprint`).
+    A large index goes on reading `data`.
 
     Raises EngineError D5101 for bytes that are damaged or of another version.
     """
     parts = _parts(data)
-    index = Background.load(parts[0])
+    index = Background.load(data, *parts[0])
     instantiated = instantiate(rules, tuple(_schema_of(index, rules)), _as_it_is)
     needed = None if needed is None else tuple(needed)
     wanted = _wanted(instantiated, needed)
     found, clauses = _over_instants(instantiated, index, wanted, _program(instantiated, wanted))
     tables: Tables = {aggregation.relation: [] for aggregation in clauses.all_aggregations}
-    for relation, *row in _rows(parts[4]):
+    for relation, *row in _rows(data, parts[4]):
         tables[relation].append(tuple(row))
-    explicit = frozenset((s, p, o) for s, p, o in _rows(parts[1]))
-    clashes = tuple((s, p, o) for s, p, o in _rows(parts[3]))
+    explicit = frozenset((s, p, o) for s, p, o in _rows(data, parts[1]))
+    clashes = tuple((s, p, o) for s, p, o in _rows(data, parts[3]))
     return Closed(
         index,
         instantiated,
@@ -162,7 +171,7 @@ def load_background(
         clashes,
         may_fall(instantiated, found, clauses, index),
         explicit,
-        tuple((s, p, o) for s, p, o in _rows(parts[2])),
+        tuple((s, p, o) for s, p, o in _rows(data, parts[2])),
         needed,
     )
 
@@ -298,27 +307,26 @@ def _lines(rows: Iterable[Iterable[Term]]) -> bytes:
     return "\n".join("\t".join(row) for row in rows).encode()
 
 
-def _rows(part: bytes) -> list[list[Term]]:
-    return [line.split("\t") for line in part.decode().split("\n")] if part else []
+def _rows(data: Content, part: tuple[int, int]) -> list[list[Term]]:
+    text = data[part[0] : part[1]].decode()
+    return [line.split("\t") for line in text.split("\n")] if text else []
 
 
-def _parts(data: bytes) -> list[bytes]:
-    found: list[bytes] = []
-    at = len(_MAGIC)
+def _parts(data: Content) -> list[tuple[int, int]]:
+    """Where the five parts begin and end."""
+    found: list[tuple[int, int]] = []
+    at, size = len(_MAGIC), len(data)
     try:
         if data[:at] != _MAGIC:
             raise ValueError
-        while at < len(data):
-            end = data.index(b"\n", at)
-            size = int(data[at:end])
-            found.append(data[end + 1 : end + 1 + size])
-            at = end + 1 + size
-        if len(found) != 5 or at != len(data):
+        while at < size:
+            start = data.find(b"\n", at, at + 20) + 1
+            at = start + int(data[at:start])
+            found.append((start, at))
+        if len(found) != 5 or at != size:
             raise ValueError
     except ValueError:
-        raise EngineError(
-            Diagnostic("D5101", "a saved background is damaged or of another version", hint="close it again")
-        ) from None
+        raise damaged() from None
     return found
 
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dotr.codegen import Names
 from dotr.datalog.bounds import Bounds
 from dotr.events import FOREVER
+from dotr.joins.access import lookup
 from dotr.joins.graph_relations import ALL, Relation, is_clash, is_class
 from dotr.joins.store import TripleIndex
 from dotr.rdf.background import has
@@ -38,13 +39,13 @@ class RowCode:
         column = store.column(predicate, 0) if not one or store.filled(relation) else None
         if column is None or store.changes(relation).arity > 2:
             return []
-        get = names.bind(column, "B")
+        found = lookup(column, names.bind(column, "B"), "s")
         value = names.bind(relation[2:], "K") if one else "o"
         if store.single(predicate, 0):
-            return [f"{get}.get(s) == {value}"]
+            return [f"{found} == {value}"]
         names.namespace["HAS"] = has
         test = f"t is not None and (t == {value} if t.__class__ is STR else HAS(t, {value}))"
-        return [f"    t = {get}.get(s)", test]
+        return [f"    t = {found}", test]
 
     def index_lines(self, relation: Relation, names: Names) -> list[str]:
         """Enter a new row of (s) or (s, o) into the relation's indexes, and into the unions that are kept."""

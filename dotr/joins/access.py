@@ -16,7 +16,8 @@ from dotr.ir import Node, Var
 from dotr.joins.body import BodyPattern, View
 from dotr.joins.graph_relations import ALL, Relation, is_aggregate, is_path
 from dotr.joins.store import TripleIndex
-from dotr.rdf.background import Many
+from dotr.rdf.background import Column, Many
+from dotr.rdf.mapped_columns import MappedColumn
 from dotr.rdf.overlay import Changes, Row
 from dotr.rdf.terms import RDF_TYPE, Term
 
@@ -132,8 +133,10 @@ class Access:
     def _key(self) -> str:
         return self.block.value(self.pattern.columns[self._side()])
 
-    def _column(self) -> str:
-        return self._bind(self.block.store.column(self.pattern.relation, self._side()), "B")
+    def _found(self) -> str:
+        """An expression: what the background has for the bound column of two."""
+        column = self.block.store.column(self.pattern.relation, self._side())
+        return lookup(column, self._bind(column, "B"), self._key())
 
     def _index(self) -> str:
         return self._bind(self.changes.index((self._side(),)), "I")
@@ -152,11 +155,12 @@ class Access:
             object_ = self._bind(self.pattern.relation[2:], "K")
         else:
             object_ = block.value(self.pattern.columns[1])
-        column = self._bind(store.column(predicate, 0), "B")
+        column = store.column(predicate, 0)
+        found = lookup(column, self._bind(column, "B"), subject)
         if store.single(predicate, 0):
-            return f"{column}.get({subject}) != {object_}"
+            return f"{found} != {object_}"
         local = block.local()
-        block.line(f"{local} = {column}.get({subject})")
+        block.line(f"{local} = {found}")
         return (
             f"{local} is None or "
             f"({local} != {object_} if {local}.__class__ is STR else not HAS({local}, {object_}))"
@@ -216,11 +220,14 @@ class Access:
         tests = [f"{key} not in {self._index()}"] if self.over else []
         if self.base and self.volatile:
             local, removed = self.block.local(), self._removed()
-            self.block.line(f"{local} = {self._column()}.get({key})")
+            self.block.line(f"{local} = {self._found()}")
             left = self._bind(_stays_forward if self._side() == 0 else _stays_backward, "STAYS")
             tests.append(f"({local} is None or ({removed} and not {left}({local}, {key}, {removed})))")
         elif self.base:
-            tests.append(f"{key} not in {self._column()}")
+            column = self.block.store.column(self.pattern.relation, self._side())
+            name = self._bind(column, "B")
+            mapped = isinstance(column, MappedColumn)
+            tests.append(f"{name}[{key}] is None" if mapped else f"{key} not in {name}")
         return " and ".join(tests)
 
     def _values(self) -> None:
@@ -232,13 +239,13 @@ class Access:
         other = self.pattern.columns[1 - side]
         local = block.let(other)
         if not self.over:
-            column = self._column()
+            found = self._found()
             if single:
-                block.line(f"{local} = {column}.get({key})")
+                block.line(f"{local} = {found}")
                 block.guard(f"{local} is None")
             else:
                 t = block.local()
-                block.line(f"{t} = {column}.get({key})")
+                block.line(f"{t} = {found}")
                 block.guard(f"{t} is None")
                 block.line(f"if {t}.__class__ is STR: {t} = ({t},)")
                 block.loop(f"{local} in {t}", self.pattern, f"LEN({t})", spared=True)
@@ -257,7 +264,7 @@ class Access:
     def _both_values(self, key: str, local: str, single: bool) -> None:
         block = self.block
         t, u = block.local(), block.local()
-        block.line(f"{t} = {self._column()}.get({key})")
+        block.line(f"{t} = {self._found()}")
         block.line(f"{u} = {self._index()}.get({key})")
         if not single:
             block.line(f"if {t}.__class__ is STR: {t} = ({t},)")
@@ -387,6 +394,11 @@ class Access:
             return any(all(len({row[i] for i in places}) == 1 for places in same) for row in rows)
 
         return f"{self._bind(any_same, 'SAME')}({found})"
+
+
+def lookup(column: Column | None, name: str, key: str) -> str:
+    """An expression: what a column, which has this name, has for a key, None where there is nothing."""
+    return f"{name}[{key}]" if isinstance(column, MappedColumn) else f"{name}.get({key})"
 
 
 def _stays_forward(values: Many, subject: Term, removed: Container[Row]) -> bool:

@@ -7,7 +7,10 @@ Method:  vertical partitioning (Abadi et al. 2007): per predicate, subject → o
          subject(s). A single value stands bare, several are a sorted tuple; many values that change are the
          keys of a dict, so that one comes or goes in O(1). There is no set per key. Equal terms of what is
          loaded are one string. Which predicates a subject or object has is indexed only when somebody asks.
-Why not: a dict of sets (five times the memory), or integers (strings hash once and need no dictionary).
+         A large one is saved as a file to be mapped, and its columns read that (mapped_columns.py): a process
+         that loads it takes no memory for it.
+Why not: a dict of sets (five times the memory), or integers (strings hash once and need no dictionary). The
+         file for all: a lookup of something new takes ten times that of a dict.
 """
 
 from __future__ import annotations
@@ -19,13 +22,16 @@ from hashlib import blake2b
 from operator import itemgetter
 from typing import Any, TypeAlias
 
-from dotr.errors import Diagnostic, EngineError
+from dotr.rdf.mapped_columns import MAGIC, Content, MappedColumn, MappedValues, contents, damaged, opened
 from dotr.rdf.terms import Term, Triple
 
-Many: TypeAlias = Term | tuple[Term, ...] | dict[Term, None]
+Many: TypeAlias = Term | tuple[Term, ...] | MappedValues | dict[Term, None]
 """One term, several distinct ones in code point order, or many that change, as the keys of a dict."""
 
 Column: TypeAlias = dict[Term, Many]
+
+LARGE = 200_000
+"""Triples from which on an index is saved as a file to be mapped."""
 
 _MAGIC = b"dotr background 1\n"
 _SCAN = 8  # up to here a look along a tuple beats bisection
@@ -40,7 +46,7 @@ def many(values: Many | None) -> Collection[Term]:
     return (values,) if values.__class__ is str else values
 
 
-def has(values: tuple[Term, ...] | dict[Term, None], term: Term) -> bool:
+def has(values: tuple[Term, ...] | MappedValues | dict[Term, None], term: Term) -> bool:
     """Whether the term is among several values. O(log n)."""
     if len(values) <= _SCAN or values.__class__ is dict:
         return term in values
@@ -57,6 +63,7 @@ class Background:
     __slots__ = (
         "_from",
         "_into",
+        "_mapped",
         "_sizes",
         "backward",
         "count",
@@ -71,6 +78,7 @@ class Background:
         self.several_forward: set[Term] = set()
         self.several_backward: set[Term] = set()
         self.count = 0
+        self._mapped = False
         self._sizes: dict[Term, int] = {}
         self._from: dict[Term, tuple[Term, ...]] | None = None
         self._into: dict[Term, tuple[Term, ...]] | None = None
@@ -246,6 +254,8 @@ class Background:
         terms: dict[Term, Term] = {}
         for predicate, column in self.forward.items():
             terms[predicate] = predicate
+            if isinstance(column, MappedColumn):
+                continue  # which holds no strings
             terms.update(zip(column, column, strict=True))
             terms.update((term, term) for term in self.backward[predicate])
         return terms
@@ -281,19 +291,33 @@ class Background:
         return found
 
     def predicates_from(self, subject: Term) -> tuple[Term, ...]:
-        """The predicates of a subject. The first call indexes all subjects."""
+        """The predicates of a subject. The first call indexes all subjects, but those of a mapped file."""
+        if self._mapped:
+            return tuple(predicate for predicate, column in self.forward.items() if subject in column)
         if self._from is None:
             self._from = _by_key(self.forward)
         return self._from.get(subject, ())
 
     def predicates_into(self, object_: Term) -> tuple[Term, ...]:
-        """The predicates that lead to an object. The first call indexes all objects."""
+        """The predicates that lead to an object. The first call indexes all objects, but those of a mapped
+        file.
+        """
+        if self._mapped:
+            return tuple(predicate for predicate, column in self.backward.items() if object_ in column)
         if self._into is None:
             self._into = _by_key(self.backward)
         return self._into.get(object_, ())
 
     def save(self) -> bytes:
-        """The index as bytes: a hash, the terms, and per predicate both columns as positions of terms."""
+        """The index as bytes."""
+        return b"".join(self.contents())
+
+    def contents(self) -> list[Any]:
+        """The parts of `save`, one after the other. A large index is to be mapped (mapped_columns.py); else
+        there are a hash, the terms, and per predicate both columns as positions of terms.
+        """
+        if self.count >= LARGE:
+            return contents(self.forward, self.backward, self.size)
         numbers: dict[Term, int] = {term: i for i, term in enumerate(self._terms())}
         parts = [array("I", [len(self.forward)]).tobytes()]
         for predicate, column in self.forward.items():
@@ -302,23 +326,23 @@ class Background:
             parts += _save_column(self.backward[predicate], numbers)
         text = "\n".join(numbers).encode()
         body = b"%d %d\n" % (len(numbers), len(text)) + text + b"".join(parts)
-        return _MAGIC + blake2b(body, digest_size=16).digest() + body
+        return [_MAGIC, blake2b(body, digest_size=16).digest(), body]
 
     @classmethod
-    def load(cls, data: bytes | memoryview) -> Background:
-        """The index that `save` wrote. Raises EngineError D5101 when the bytes are not it."""
-        view = memoryview(data)
+    def load(cls, data: Content, start: int = 0, end: int | None = None) -> Background:
+        """The index that `save` wrote, in `data[start:end]`. Raises EngineError D5101 when the bytes are not
+        it. A large one goes on reading `data`.
+        """
+        if data[start : start + len(MAGIC)] == MAGIC:
+            return cls._opened(data, start, end)
+        view = memoryview(data)[start:end]
         head = len(_MAGIC) + 16
         body = view[head:]
         if (
             bytes(view[: len(_MAGIC)]) != _MAGIC
             or blake2b(body, digest_size=16).digest() != view[head - 16 : head]
         ):
-            raise EngineError(
-                Diagnostic(
-                    "D5101", "a saved background is damaged or of another version", hint="close it again"
-                )
-            )
+            raise damaged()
         line = bytes(body[:40]).index(b"\n")
         count, size = map(int, bytes(body[:line]).split())
         text = str(body[line + 1 : line + 1 + size], "utf-8")
@@ -334,6 +358,20 @@ class Background:
             if several:
                 found.several_backward.add(predicate)
         found.count = sum(map(found.size, found.forward))
+        return found
+
+    @classmethod
+    def _opened(cls, data: Content, start: int, end: int | None) -> Background:
+        file = opened(data, start, end)
+        found = cls()
+        found.forward, found.backward, found._sizes = file.forward, file.backward, file.sizes
+        found.count = sum(file.sizes.values())
+        found._mapped = True
+        for predicate, size in file.sizes.items():
+            if len(file.forward[predicate]) != size:
+                found.several_forward.add(predicate)
+            if len(file.backward[predicate]) != size:
+                found.several_backward.add(predicate)
         return found
 
 
@@ -373,7 +411,7 @@ def _without(values: Any, value: Term) -> Many:
         at = values.index(value)
         left = values[:at] + values[at + 1 :] if len(values) > 2 else values[1 - at]
     else:
-        left = dict.fromkeys(values) if values.__class__ is tuple else values
+        left = values if values.__class__ is dict else dict.fromkeys(values)
         del left[value]
         if len(left) <= _LEAST:
             left = tuple(sorted(left))

@@ -1,0 +1,398 @@
+"""A large background as one file of sorted arrays: read where it lies, shared by all processes of a machine.
+
+Place:   written and opened by background.py, whose columns are then of this kind instead of dicts. Who has
+         the file maps it (io/files/mapped.py); the page cache holds it once, however many read it.
+Method:  a dictionary of terms in code point order; per predicate and direction the rows of a sparse matrix,
+         compressed, in the order of a hash of their keys, with where each bucket of it begins: a key is found
+         by one hash and a comparison or two. What was looked up, absence too, is remembered in the dict that
+         a column is, and found again at the price of a dict; all columns together remember so much and no
+         more. Values that change are in that dict for good, and hide those of the file.
+Why not: bisection: twenty comparisons for a million keys. Arrow or numpy: they are good at whole columns, and
+         a number out of a memoryview takes a fraction of one out of theirs.
+File:    `MAGIC`, a hash of the rest, a hash of the head, head, body. The head is `_HEAD` and, for each
+         predicate, five numbers: of its term, keys and values forward, keys and values backward. The body:
+         where the terms begin, their text, and for each column where its buckets begin, the keys, where the
+         values of each begin (if a key has several), the values. Numbers are as the machine has them, which
+         the head says.
+"""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from hashlib import blake2b
+from itertools import accumulate
+from mmap import mmap
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from zlib import crc32
+
+from dotr.errors import Diagnostic, EngineError
+from dotr.late import dataclass
+from dotr.rdf.terms import Term
+
+if TYPE_CHECKING:
+    from dotr.rdf.background import Column
+
+Content: TypeAlias = bytes | mmap
+"""Saved bytes, read or mapped."""
+
+MAGIC: Final = b"dotr background 2\n"
+DIGEST: Final = 16
+
+_HEAD: Final = struct.Struct("=QQQQ")  # the order of bytes, terms, bytes of their text, predicates
+_ORDER: Final = 0x0102030405060708
+_PREDICATE: Final = 5  # numbers in the head for each
+_MOST: Final = 2**32
+
+REMEMBERED: Final = 200_000
+"""Terms that lookups of one file remember, about: 25 MB."""
+
+_SPREAD: Final = 1_000
+"""Values of a key beyond which they are read when they are looked at, and not remembered."""
+
+
+def damaged() -> EngineError:
+    return EngineError(
+        Diagnostic("D5101", "a saved background is damaged or of another version", hint="close it again")
+    )
+
+
+class MappedValues(Sequence[Term]):
+    """Many values of one key, in code point order, read from the file as they are looked at."""
+
+    __slots__ = ("_file", "_first", "_last")
+
+    def __init__(self, file: _File, first: int, last: int) -> None:
+        self._file, self._first, self._last = file, first, last
+
+    def __len__(self) -> int:
+        return self._last - self._first
+
+    def __getitem__(self, at: Any) -> Any:
+        if isinstance(at, slice):
+            return tuple(self)[at]
+        if not -len(self) <= at < len(self):
+            raise IndexError(at)
+        return self._file.term(self._file.numbers[(self._first if at >= 0 else self._last) + at])
+
+    def __iter__(self) -> Iterator[Term]:
+        return map(self._file.term, self._file.numbers[self._first : self._last])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    __hash__ = None  # type: ignore[assignment]  # as the mutable kind of values
+
+
+class _File:
+    """Owns what is open of one file: its numbers, its terms, and how much lookups may still remember."""
+
+    __slots__ = ("_begins", "_data", "_room", "_text", "columns", "numbers")
+
+    def __init__(self, data: Content, numbers: memoryview, begins: memoryview, text: int) -> None:
+        self._data = data
+        self.numbers = numbers
+        self._begins = begins
+        self._text = text
+        self._room = REMEMBERED
+        self.columns: list[MappedColumn] = []
+
+    def term(self, number: int) -> Term:
+        begins, text = self._begins, self._text
+        try:
+            return self._data[text + begins[number] : text + begins[number + 1] - 1].decode()
+        except (IndexError, UnicodeDecodeError):
+            raise damaged() from None
+
+    def same(self, number: int, term: bytes) -> bool:
+        begins, text = self._begins, self._text
+        return self._data[text + begins[number] : text + begins[number + 1] - 1] == term
+
+    def remembers(self, count: int) -> None:
+        """So many terms more. Beyond what there is room for, all is forgotten."""
+        self._room -= count
+        if self._room < 0:
+            self._room = REMEMBERED - count
+            for column in self.columns:
+                column.forget()
+
+
+class MappedColumn(dict[Term, Any]):
+    """A column in a file: a dict of what was looked up, None for what is not there, and of what has changed.
+
+    Reads as the dict of a column does, except that `column[key]` is None where there is none.
+    """
+
+    __slots__ = ("_bounds", "_changed", "_file", "_keys", "_length", "_mask", "_rows", "_starts", "_values")
+
+    def __init__(self, file: _File, at: int, keys: int, values: int) -> None:
+        """`at`: the position of its first number."""
+        self._file = file
+        self._rows = self._length = keys
+        buckets = buckets_for(keys)
+        self._mask = buckets - 1
+        self._starts = at
+        self._keys = at + buckets + 1
+        self._bounds = self._keys + keys if values != keys else 0
+        self._values = self._keys + keys + (keys + 1 if self._bounds else 0)
+        self._changed: dict[Term, None] = {}
+        file.columns.append(self)
+
+    def __missing__(self, key: Term) -> Any:
+        found, kept = self._find(key), 1
+        if found is not None and found.__class__ is not str:
+            kept = len(found)
+            if kept > _SPREAD:
+                kept = 1
+            else:
+                found = tuple(found)
+        self._file.remembers(kept)
+        dict.__setitem__(self, key, found)
+        return found
+
+    def _find(self, key: Term) -> Any:
+        file = self._file
+        numbers = file.numbers
+        try:
+            term = key.encode()
+        except UnicodeEncodeError:  # half a surrogate pair: in no file
+            return None
+        at = self._starts + (crc32(term) & self._mask)
+        try:
+            for row in range(numbers[at], numbers[at + 1]):
+                if file.same(numbers[self._keys + row], term):
+                    return self._of(row)
+        except IndexError:
+            raise damaged() from None
+        return None
+
+    def _of(self, row: int) -> Any:
+        file = self._file
+        if not self._bounds:
+            return file.term(file.numbers[self._values + row])
+        at = self._bounds + row
+        first, last = file.numbers[at], file.numbers[at + 1]
+        if last - first == 1:
+            return file.term(file.numbers[self._values + first])
+        return MappedValues(file, self._values + first, self._values + last)
+
+    def forget(self) -> None:
+        """What was looked up; what has changed stays."""
+        changed = self._changed
+        for key in list(dict.keys(self)):
+            if key not in changed:
+                dict.pop(self, key, None)
+
+    # -- a dict's
+
+    def get(self, key: Term, default: Any = None) -> Any:
+        found = self[key]
+        return default if found is None else found
+
+    def __contains__(self, key: object) -> bool:
+        return self[key] is not None  # type: ignore[index]  # a term
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __bool__(self) -> bool:
+        return self._length > 0
+
+    def __iter__(self) -> Iterator[Term]:
+        changed = self._changed
+        for key in self._file_keys():
+            if key not in changed:
+                yield key
+        for key in list(changed):
+            if dict.__getitem__(self, key) is not None:
+                yield key
+
+    def _file_keys(self) -> Iterator[Term]:
+        return map(self._file.term, self._file.numbers[self._keys : self._keys + self._rows])
+
+    def keys(self) -> Any:
+        return iter(self)
+
+    def values(self) -> Any:
+        return (values for _, values in self.items())
+
+    def items(self) -> Any:
+        changed = self._changed
+        for row, key in enumerate(self._file_keys()):
+            if key not in changed:
+                yield key, self._of(row)
+        for key in list(changed):
+            values = dict.__getitem__(self, key)
+            if values is not None:
+                yield key, values
+
+    def __setitem__(self, key: Term, values: Any) -> None:
+        if self[key] is None:
+            self._length += 1
+        self._changed[key] = None
+        dict.__setitem__(self, key, values)
+
+    def __delitem__(self, key: Term) -> None:
+        if self[key] is None:
+            raise KeyError(key)
+        self._length -= 1
+        self._changed[key] = None
+        dict.__setitem__(self, key, None)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Mapping):
+            return NotImplemented
+        return len(self) == len(other) and all(
+            values == (tuple(found) if isinstance(found := other.get(key), MappedValues) else found)
+            for key, values in self.items()
+        )
+
+    __hash__ = None
+
+
+def buckets_for(keys: int) -> int:
+    """A power of two, about as many as keys."""
+    return 1 << max(0, keys - 1).bit_length()
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What a file has: per predicate a column forward and one backward, and how many triples."""
+
+    forward: dict[Term, Column]
+    backward: dict[Term, Column]
+    sizes: dict[Term, int]
+
+
+def opened(data: Content, start: int = 0, end: int | None = None) -> Opened:
+    """The columns in a file that `contents` wrote into `data[start:end]`. O(predicates).
+
+    Raises EngineError D5101 for what is no such file, is cut off, or was written on another kind of machine.
+    What lies between is not looked at: see `is_whole`.
+    """
+    end = len(data) if end is None else end
+    at = start + len(MAGIC) + 2 * DIGEST
+    if end < at + _HEAD.size or data[start : start + len(MAGIC)] != MAGIC:
+        raise damaged()
+    order, terms, text, predicates = _HEAD.unpack(data[at : at + _HEAD.size])
+    head = data[at : at + _HEAD.size + predicates * _PREDICATE * 8] if predicates < _MOST else b""
+    if order != _ORDER or _hash([head]) != data[at - DIGEST : at]:
+        raise damaged()
+    rows = array("Q", head[_HEAD.size :])
+    width = _width(text)
+    begins = at + len(head)
+    texts = begins + (terms + 1) * width
+    first = texts + text
+    columns = [
+        (rows[i + j], rows[i + j + 1]) for i in range(0, len(rows), _PREDICATE) for j in (1, 3)
+    ]  # keys, values
+    if first + 4 * sum(_numbers(keys, values) for keys, values in columns) != end:
+        raise damaged()
+    whole = memoryview(data)
+    file = _File(
+        data,
+        whole[first:end].cast("I"),
+        whole[begins:texts].cast("I" if width == 4 else "Q"),
+        texts,
+    )
+    found = Opened({}, {}, {})
+    place = 0
+    for i in range(0, len(rows), _PREDICATE):
+        number, *sizes = rows[i : i + _PREDICATE]
+        predicate = file.term(number)
+        found.sizes[predicate] = sizes[1]
+        for direction, keys, values in (
+            (found.forward, sizes[0], sizes[1]),
+            (found.backward, sizes[2], sizes[3]),
+        ):
+            direction[predicate] = MappedColumn(file, place, keys, values)
+            place += _numbers(keys, values)
+    return found
+
+
+def is_whole(data: Content, start: int = 0, end: int | None = None) -> bool:
+    """Whether a file has all that was written, byte for byte. Reads all of it."""
+    end = len(data) if end is None else end
+    at = start + len(MAGIC)
+    digest = data[at : at + DIGEST]
+    view = memoryview(data)[at + DIGEST : end]
+    return _hash([view]) == digest
+
+
+def _hash(parts: Iterable[Any]) -> bytes:
+    found = blake2b(digest_size=DIGEST)
+    for part in parts:
+        found.update(part)
+    return found.digest()
+
+
+def _width(text: int) -> int:
+    return 4 if text < _MOST else 8
+
+
+def _numbers(keys: int, values: int) -> int:
+    """How many numbers a column takes."""
+    return buckets_for(keys) + 1 + keys + (keys + 1 if values != keys else 0) + values
+
+
+# -- writing
+
+
+def contents(
+    forward: Mapping[Term, Column], backward: Mapping[Term, Column], size: Callable[[Term], int]
+) -> list[Any]:
+    """The parts of a file, one after the other: the same for the same triples, whatever their order.
+
+    `size`: how many triples a predicate has.
+    """
+    predicates = sorted(predicate for predicate, column in forward.items() if column)
+    every: set[Term] = set(predicates)
+    for predicate in predicates:
+        every.update(iter(forward[predicate]))
+        every.update(iter(backward[predicate]))
+    terms = sorted(every)
+    del every
+    texts = [term.encode() for term in terms]
+    text = b"\n".join([*texts, b""])
+    begins = array("I" if _width(len(text)) == 4 else "Q", accumulate((len(t) + 1 for t in texts), initial=0))
+    hashes = array("I", map(crc32, texts))
+    del texts
+    numbers = dict(zip(terms, range(len(terms)), strict=True))
+    head = [array("Q", [])]
+    body: list[Any] = [begins, text]
+    for predicate in predicates:
+        rows = [numbers[predicate]]
+        for index in (forward, backward):
+            column = index[predicate]
+            rows += [len(column), size(predicate)]
+            body += _column(column, size(predicate), terms, numbers, hashes)
+        head.append(array("Q", rows))
+    summary = _HEAD.pack(_ORDER, len(terms), len(text), len(predicates)) + b"".join(head)
+    seal = _hash([summary])
+    return [MAGIC, _hash([seal, summary, *body]), seal, summary, *body]
+
+
+def _column(
+    column: Column, size: int, terms: list[Term], numbers: Mapping[Term, int], hashes: array[int]
+) -> list[array[int]]:
+    mask = buckets_for(len(column)) - 1
+    low = _MOST - 1
+    order = sorted([(hashes[number] & mask) << 32 | number for number in map(numbers.__getitem__, column)])
+    starts = array("I", bytes(4 * (mask + 2)))
+    for row, place in enumerate(order, 1):
+        starts[(place >> 32) + 1] = row
+    starts = array("I", accumulate(starts, max))
+    keys = array("I", [place & low for place in order])
+    del order
+    found: Iterable[Any] = map(column.__getitem__, map(terms.__getitem__, keys))
+    if size == len(column):
+        return [starts, keys, array("I", map(numbers.__getitem__, found))]
+    bounds, values = array("I", [0]), array("I")
+    for several in found:
+        if several.__class__ is str:
+            values.append(numbers[several])
+        else:
+            values.extend(sorted(map(numbers.__getitem__, several)))
+        bounds.append(len(values))
+    return [starts, keys, bounds, values]
