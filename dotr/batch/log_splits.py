@@ -131,9 +131,9 @@ def clock_of(file: str, options: SourceOptions, fail: bool, content: bytes | Non
     try:
         if is_archive(file, options):
             return ArchiveFile(file, options.unit, content).clock
-        ladder = options.extractor()
-        for _graph in FileReader(file, options, ladder, ErrorPolicy(fail=fail), content=content).graphs():
-            return ladder.clock
+        extractor = options.extractor()
+        for _graph in FileReader(file, options, extractor, ErrorPolicy(fail=fail), content=content).graphs():
+            return extractor.clock
     except DataError:
         if fail:
             raise
@@ -252,7 +252,7 @@ class Reading:
         self._messages = messages
         letters: DeadLetter = counts.letters.append
         self.refusals = ErrorPolicy(fail=log.fail, sink=letters)
-        self.ladder = log.options.extractor(log.clock)
+        self.extractor = log.options.extractor(log.clock)
 
     def rows(self, piece: Piece, content: bytes | None = None) -> Iterator[tuple[Time, str]]:
         """The graphs of a piece of a file; `content` is all of the file where it was fetched already."""
@@ -263,14 +263,14 @@ class Reading:
             carried = "" if mapping is None else table_header(piece.file, mapping)
             part = Bookmark("byte", piece.first, carried, limit=piece.end)
             reader = FileReader(
-                piece.file, self.log.options, self.ladder, self.refusals, bookmark=part, content=content
+                piece.file, self.log.options, self.extractor, self.refusals, bookmark=part, content=content
             )
             rows = ((graph.time, self._text(graph.triples)) for graph in reader.graphs())
         for row in rows:
             self.counts.graphs += 1
             yield row
-        self.counts.rungs = dict(self.ladder.rungs)
-        self.counts.beside = dict(self.ladder.beside)
+        self.counts.rungs = dict(self.extractor.rungs)
+        self.counts.beside = dict(self.extractor.beside)
 
     def _archive(self, piece: Piece, content: bytes | None) -> Iterator[tuple[Time, str]]:
         try:
@@ -279,7 +279,7 @@ class Reading:
                 raise other_time(piece.file)
             if self._messages:
                 for time, part, _ in archive.graphs(piece.first, piece.end or None):
-                    self.ladder.hit(ARCHIVE_RUNG)
+                    self.extractor.hit(ARCHIVE_RUNG)
                     yield time, self._text(part)
                 return
             for time, graph, place in archive.rows(piece.first, piece.end or None):
@@ -294,7 +294,7 @@ class Reading:
         except DataError as error:
             self.refusals.take(error, graph.encode())
             return
-        self.ladder.hit(ARCHIVE_RUNG)
+        self.extractor.hit(ARCHIVE_RUNG)
         yield time, graph_text(triples)
 
 

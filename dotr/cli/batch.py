@@ -341,8 +341,8 @@ def _first_graphs(log: LogListing) -> Sample:
         if is_remote(file):
             continue
         with suppress(DataError):  # what is wrong with it the run has reported
-            ladder, policy = log.options.extractor(), ErrorPolicy(fail=False)
-            for graph in FileReader(file, log.options, ladder, policy).graphs():
+            extractor, policy = log.options.extractor(), ErrorPolicy(fail=False)
+            for graph in FileReader(file, log.options, extractor, policy).graphs():
                 sample.add(graph.time, graph.triples)
                 if sample.full:
                     break

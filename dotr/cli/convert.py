@@ -85,9 +85,9 @@ def command(
             progress.clear()
     if not quiet:
         parts = [f"{render.counted(count, 'graph')} to {what}"]
-        if reader.ladder.rungs:
-            parts.append("time from " + ", ".join(reader.ladder.rungs))
-        parts += render.beside(reader.ladder.beside)
+        if reader.extractor.rungs:
+            parts.append("time from " + ", ".join(reader.extractor.rungs))
+        parts += render.beside(reader.extractor.beside)
         if reader.refusals.count:
             parts.append(f"{render.counted(reader.refusals.count, 'document')} refused")
         render.note("; ".join(parts) + f"; {progress.seconds:.1f} s")

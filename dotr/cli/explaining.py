@@ -116,10 +116,10 @@ class NamedSources:
             reader = Sources(self.sources, self.options, dead.refusals())
             history = new_history(self.program, self.background, asked, asked.until, asked.lateness)
             for one in self.then:
-                if reader.ladder.clock is not None and reader.ladder.clock != one.clock:
+                if reader.extractor.clock is not None and reader.extractor.clock != one.clock:
                     hint = "write all of them as integers, or as dateTimes"
                     raise DataError(Diagnostic("D2102", "the times of --then are of two kinds", hint=hint))
-                reader.ladder.clock = one.clock
+                reader.extractor.clock = one.clock
                 history.replace(one.time, one.clock, one.program, one.background)
             history.run(reader, lambda: reader.clock)
             return history

@@ -239,7 +239,7 @@ def command(
         feed.keeping = keeping_of(journal, pipeline, bool(more_rules or background))
         if pipeline.counters.graphs < FIRST_GRAPHS:
             feed.sample = Sample(limit=FIRST_GRAPHS)
-        feed.pace.expect(loading)
+        feed.checkpoints.expect(loading)
         if (plan := journal.plan()) is not None and not more_rules:
             later = events_wanted(deployed_program(planned(plan)), only_, except_)
             feed.plan(plan, later, split_triples(plan.background))

@@ -77,17 +77,17 @@ def check(
         hint = "its line `# files:` or `# format:` says what it is for"
         raise UsageError(Diagnostic("D4152", f"`{mapping}` is not for `{table}`", label=listed, hint=hint))
     options = SourceOptions(unit=UNITS[time_unit], zone=zone_, mappings=(parsed,), max_document=max_document)
-    ladder = options.extractor()
+    extractor = options.extractor()
     notation = TermFormatter(dict(_PREFIX.findall(text)))
     refused: Counter[str] = Counter()
     graphs = triples = 0
-    for item in FileReader(table, options, ladder, ErrorPolicy(fail=False)).items():
+    for item in FileReader(table, options, extractor, ErrorPolicy(fail=False)).items():
         if isinstance(item, TimedGraph):
             graphs += 1
             triples += len(all_triples(item.triples))
             if graphs <= rows:
-                assert ladder.clock is not None
-                click.echo("\n".join(shown(item, ladder.clock, notation)))
+                assert extractor.clock is not None
+                click.echo("\n".join(shown(item, extractor.clock, notation)))
         elif item.error is not None:
             code = item.error.diagnostics[0].code
             refused[code] += 1

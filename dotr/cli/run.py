@@ -253,20 +253,20 @@ class Replay:
     delayed: DeadLetters
     telling: Telling
     states: StateFile | None = None
-    origins: Lineage = field(init=False)
+    lineage: Lineage = field(init=False)
     _graph: TimedGraph | None = field(default=None, init=False)
     _progress: Progress = field(default_factory=lambda: Progress(False), init=False)
     _running: bool = field(default=False, init=False)
     _sample: Sample = field(default_factory=lambda: Sample(limit=FIRST_GRAPHS), init=False)
 
     def __post_init__(self) -> None:
-        self.origins = Lineage(lambda: self.pipeline.settled)
+        self.lineage = Lineage(lambda: self.pipeline.settled)
 
     def replace(self, time: Time, clock: Clock, program: Program, background: Sequence[Triple]) -> None:
         """From a time on another program holds; how times are written is settled then."""
         if self.pipeline.clock is None:
             self.pipeline.begin(clock)
-            self.sources.ladder.clock = clock
+            self.sources.extractor.clock = clock
         elif self.pipeline.clock != clock:
             hint = "write all of them as integers, or as dateTimes"
             raise DataError(Diagnostic("D2102", "the times of --then are of two kinds", hint=hint))
@@ -334,14 +334,14 @@ class Replay:
             "late": counters.late,
             "refused": sources.refusals.count,
             "dropped": counters.dropped,
-            "times": dict(sources.ladder.rungs),
+            "times": dict(sources.extractor.rungs),
             "queries": counters.streams,
             "seconds": round(seconds, 3),
         }
         render.tell(as_json(content, self.pipeline.program, counters.events, counters.funnel))
 
     def _replay(self, sink: EventSink, progress: Progress) -> None:
-        sources, pipeline, origins = self.sources, self.pipeline, self.origins
+        sources, pipeline, lineage = self.sources, self.pipeline, self.lineage
         at_once = live(sources.paths)
         behind = ReadSoFar(resolve(sources.paths, sources.options.mappings)) if progress.shown else None
         ahead = 1 if at_once else AHEAD
@@ -352,7 +352,7 @@ class Replay:
                 if behind is not None:
                     behind.passed(graph)
                 if isinstance(item, Mark):
-                    origins.passed(item)
+                    lineage.passed(item)
                     if item.error is not None:
                         self._write(sink)  # its letters come before this one
                         sources.refusals.take(item.error, item.content)
@@ -384,7 +384,7 @@ class Replay:
         if pipeline.clock is None:
             assert self.sources.clock is not None
             pipeline.begin(self.sources.clock)
-        self.origins.note(graph)
+        self.lineage.note(graph)
         pipeline.place = graph
         pipeline.take(graph.time, graph.triples)
         if not sample.full:
@@ -392,7 +392,7 @@ class Replay:
 
     def _take_run(self, run: GraphRun) -> None:
         if self._sample.full and self.pipeline.accept_run(run.times, run.graphs):
-            self.origins.note_run(run)
+            self.lineage.note_run(run)
             return
         for graph in run.items():
             self._take(graph)
@@ -412,9 +412,9 @@ class Replay:
         clock = self.pipeline.clock
         assert clock is not None
         if self.sources.refusals.fail:
-            raise told_of(error, self.origins.places(time, len(graphs)))
-        self.sources.refusals.set_aside(self.origins.letters(time, graphs, error, clock))
-        self.origins.settle(time)
+            raise told_of(error, self.lineage.places(time, len(graphs)))
+        self.sources.refusals.set_aside(self.lineage.letters(time, graphs, error, clock))
+        self.lineage.settle(time)
 
     def overworked(self, error: ProgramError) -> None:
         """The policy for a fact that takes a rule too much work."""
@@ -431,7 +431,7 @@ class Replay:
         clock = self.pipeline.clock
         assert clock is not None
         assert self._graph is not None
-        self.origins.withdraw(self._graph)
+        self.lineage.withdraw(self._graph)
         if self.delayed.fails:
             raise DataError(
                 Diagnostic(
@@ -452,9 +452,9 @@ class Replay:
             f"{render.counted(counters.graphs, 'graph')} at {render.counted(counters.instants, 'instant')}",
             render.counted(total, "event") + (f" ({render.by_name(counters.events)})" if total else ""),
         ]
-        if sources.ladder.rungs:
-            parts.append("time from " + ", ".join(sources.ladder.rungs))
-        parts += render.beside(sources.ladder.beside)
+        if sources.extractor.rungs:
+            parts.append("time from " + ", ".join(sources.extractor.rungs))
+        parts += render.beside(sources.extractor.beside)
         if counters.late:
             parts.append(f"{counters.late:,} late")
         if sources.refusals.count:

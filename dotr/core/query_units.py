@@ -152,7 +152,7 @@ class UnitMaker:
                 )
                 for branch in branches
             ]
-            if all(leaf.additive and leaf.barren for leaf in leaves):
+            if all(leaf.additive and leaf.statically_empty for leaf in leaves):
                 return MonotoneDelta(name, select, distribution, meter, leaves, self._limit)
         builder = Builder(self.store, self._limit, lambda branch: _checks(distribution, branch), meter)
         query = CompiledQuery(translated, builder)

@@ -62,7 +62,7 @@ class DeltaRules:
         self._store.prepare(found)
         return found
 
-    def starter(self, trigger: Trigger) -> Callable[..., None]:
+    def delta_rule(self, trigger: Trigger) -> Callable[..., None]:
         """One triggered clause as a function of the row's columns, made on its first call."""
         made: list[Callable[..., None]] = []
 

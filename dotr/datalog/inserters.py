@@ -329,14 +329,14 @@ class Inserters:
         """The plans of the relation's own stratum, inline if they are few."""
         found = self._plans(relation)
         if is_aggregate(relation):
-            runs = names.bind([self.rules.starter(t) for t, _ in found], "RUNS")
+            runs = names.bind([self.rules.delta_rule(t) for t, _ in found], "RUNS")
             return [f"    for f in {runs}: f(*s)"]
         s, p, o = self.rows.triple(relation, names)
         lines: list[str] = []
         for trigger, over in found:
             row = (s,) if is_class(over) else (s, p, o) if over == ALL else (s, o)
             if len(found) > _INLINE:
-                start = names.bind(self.rules.starter(trigger), "START")
+                start = names.bind(self.rules.delta_rule(trigger), "START")
                 until = () if self.bounds is None else ("e0",)
                 lines.append(f"    {start}({', '.join((*row, *until))})")
                 continue
@@ -357,7 +357,9 @@ class Inserters:
             key = f"other {relation} {level}"
             found = self._runners.get(key)
             if found is None:
-                starts = [self.rules.starter(t) for t in self._triggers.positive.get((relation, level), ())]
+                starts = [
+                    self.rules.delta_rule(t) for t in self._triggers.positive.get((relation, level), ())
+                ]
 
                 def run_all(*columns: Term, starts: list[Callable[..., None]] = starts) -> None:
                     for start in starts:

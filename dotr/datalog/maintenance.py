@@ -155,7 +155,7 @@ class Maintained:
             for head in clause.heads:
                 if is_clash(head.pattern.relation):
                     self._tables.setdefault(head.pattern.relation, Table())
-        self._layers = StratumEvaluator(
+        self._evaluator = StratumEvaluator(
             clauses,
             self.store,
             unions=self._unions,
@@ -348,10 +348,10 @@ class Maintained:
         for meter in (self.store.meter, before.store.meter):
             meter.open(at_deployment(self._limits.budget, len(self.index)))
         old, new = before.clauses, self.clauses
-        layers = self._layers
+        layers = self._evaluator
         for clause in without(old, new):
             layers.retraction.doubt_derived(clause, before.store)
-        self._opened.enter(self._layers)
+        self._opened.enter(self._evaluator)
         known = set(map(content, before._clauses.all_aggregations))
         totals = [a.relation for a in self._clauses.all_aggregations if content(a) not in known]
         layers.run_joined(without(new, old), totals)
@@ -377,16 +377,16 @@ class Maintained:
         useless, size, mixed = self._opened.note(insert, delete)
         self.store.meter.open(at_deployment(self._limits.budget, size))
         if mixed:
-            self._opened.enter(self._layers)
-            self._layers.run_all()
+            self._opened.enter(self._evaluator)
+            self._evaluator.run_all()
         else:
-            self._opened.insert(self._layers)
+            self._opened.insert(self._evaluator)
         return useless
 
     def _go(
         self, time: Time, begun: Mapping[Triple, Time], ended: Iterable[Triple], moved: Mapping[Triple, Time]
     ) -> None:
-        expiration, layers = self._expiration, self._layers
+        expiration, layers = self._expiration, self._evaluator
         assert expiration is not None
         doubts: list[tuple[Relation, Row]] = []
         for triple, end in moved.items():
@@ -429,7 +429,7 @@ class Maintained:
         if not self._opened.kept(relation):
             return None
         statements = self._statements.of(relation)
-        return statements, statements.derived, self._layers.writers.enterer(relation)
+        return statements, statements.derived, self._evaluator.inserters.enterer(relation)
 
     def _of(self, relation: Relation) -> Statements:
         return self._statements.of(relation)
@@ -464,7 +464,7 @@ class Maintained:
         self._forget()
 
     def _forget(self) -> None:
-        self._layers.abandon()
+        self._evaluator.abandon()
         self._opened.forget()
 
     def _is_own(self, relation: Relation) -> bool:

@@ -147,10 +147,10 @@ class Materialiser:
     def _begin(self, clauses: Clauses) -> None:
         """Run these clauses from now on."""
         self._clauses = clauses
-        self._layers = self._make_layers(clauses)
-        self._waiting = self._layers.waiting
-        self._several = self._layers.several
-        self._late = self._layers.writers.late
+        self._evaluator = self._make_evaluator(clauses)
+        self._waiting = self._evaluator.waiting
+        self._several = self._evaluator.several
+        self._late = self._evaluator.inserters.late
         self._touched = self.store.overlay.touched
         self._tell: dict[Term, Told] = {RDF_TYPE: self._tell_type}
         self._tell_class: dict[Term, Callable[[Term], None]] = {}
@@ -172,7 +172,7 @@ class Materialiser:
                     told = self._teller(predicate)
                 told(subject, object_)
             if self._waiting or self._several or self._late:
-                self._layers.run()
+                self._evaluator.run()
         except Exhausted as exhausted:
             found = exceeded(exhausted, self._clauses, self.store, meter.limit, "the rules at an instant")
             self._abandon()
@@ -188,7 +188,7 @@ class Materialiser:
 
     def _abandon(self) -> None:
         """Forget an instant that failed half-way."""
-        self._layers.abandon()
+        self._evaluator.abandon()
         self.forget()
 
     def forget(self) -> None:
@@ -198,7 +198,7 @@ class Materialiser:
             changes.forget()
         touched.clear()
         if self._several:
-            self._layers.forget()
+            self._evaluator.forget()
             for told in self._told_rows.values():
                 told.clear()
 
@@ -258,17 +258,17 @@ class Materialiser:
         return self._plain_teller(predicate)
 
     def _plain_teller(self, predicate: Term) -> Told:
-        writers = self._layers.writers
-        if predicate in self.reach.relations or writers.knows(predicate):
+        inserters = self._evaluator.inserters
+        if predicate in self.reach.relations or inserters.knows(predicate):
             return self._tell.setdefault(predicate, self._told(predicate))
         if ALL in self.reach.relations:
-            return lambda subject, object_: writers.add_other(subject, predicate, object_)
+            return lambda subject, object_: inserters.add_other(subject, predicate, object_)
         if len(self._tell) < 10_000:
             self._tell[predicate] = _ignore
         return _ignore
 
     def _told(self, relation: Relation) -> Told:
-        add = self._layers.writers.adder(relation)
+        add = self._evaluator.inserters.adder(relation)
         if relation not in self.store.volatile:
             return add
         told = self._told_rows.setdefault(relation, set())
@@ -287,14 +287,14 @@ class Materialiser:
 
     def _class_teller(self, class_: Term) -> Callable[[Term], None]:
         relation = class_relation(class_)
-        layers = self._layers
+        layers = self._evaluator
         if self._equalities is not None and is_schema_class(class_):
             refuse = _refuser(RDF_TYPE)
             return self._tell_class.setdefault(class_, lambda subject: refuse(subject, class_))
-        if relation in self.reach.relations or layers.writers.knows(relation):
+        if relation in self.reach.relations or layers.inserters.knows(relation):
             return self._tell_class.setdefault(class_, self._told(relation))  # type: ignore[arg-type]  # one column
         if self.reach.relations & {ALL, RDF_TYPE}:
-            return lambda subject: layers.writers.add_other(subject, RDF_TYPE, class_)
+            return lambda subject: layers.inserters.add_other(subject, RDF_TYPE, class_)
         if len(self._tell_class) < 10_000:
             self._tell_class[class_] = _ignore
         return _ignore
@@ -310,7 +310,7 @@ class Materialiser:
         explicit = self._explicit.get(relation, set())
         return lambda key: key in told or key in explicit
 
-    def _make_layers(self, clauses: Clauses) -> StratumEvaluator:
+    def _make_evaluator(self, clauses: Clauses) -> StratumEvaluator:
         heads = {head.pattern.relation for clause in clauses.all for head in clause.heads}
         return StratumEvaluator(
             clauses,

@@ -101,7 +101,7 @@ class OpenStatements:
     def insert(self, layers: StratumEvaluator) -> None:
         """Close over new statements alone."""
         for statements in self.relations.values():
-            add = layers.writers.adder(statements.relation)
+            add = layers.inserters.adder(statements.relation)
             if is_class(statements.relation):
                 for key in statements.begun:
                     add(key)
@@ -116,7 +116,7 @@ class OpenStatements:
         """
         for statements in self.relations.values():
             if statements.begun:
-                enter, derived = layers.writers.enterer(statements.relation), statements.derived
+                enter, derived = layers.inserters.enterer(statements.relation), statements.derived
                 for key in statements.begun:
                     if key not in derived:
                         enter(key)

@@ -39,13 +39,13 @@ class Retraction:
         triggers: Triggers,
         heads: Clauses,
         level: Callable[[Relation], int],
-        writers: Inserters,
+        inserters: Inserters,
         stated: Stated,
     ) -> None:
-        self.suspects = Suspects(store, triggers, heads, level, writers, stated, self._wake)
+        self.suspects = Suspects(store, triggers, heads, level, inserters, stated, self._wake)
         self._touch = store.overlay.touched.append
-        self._unions = bool(writers.unions)
-        self._writers = writers
+        self._unions = bool(inserters.unions)
+        self._inserters = inserters
         self._waiting: dict[int, list[tuple[int, int, Component]]] = {}
         self._woken = 0
         self._lost: dict[int, Callable[..., None]] = {}
@@ -136,13 +136,13 @@ class Retraction:
 
     def put_back(self, suspect: Suspect, key: Row) -> None:
         """A row that was taken out holds after all."""
-        self._writers.put_back(suspect.relation, key if isinstance(key, tuple) else (key,))
+        self._inserters.put_back(suspect.relation, key if isinstance(key, tuple) else (key,))
 
     def take_out(self, suspect: Suspect, keys: Collection[Row]) -> None:
         """Rows of the background do not hold, with the open change."""
         if self._unions:
             for key in keys:
-                self._writers.remove(suspect.relation, key if isinstance(key, tuple) else (key,))
+                self._inserters.remove(suspect.relation, key if isinstance(key, tuple) else (key,))
             return
         changes = suspect.changes
         if changes.idle:

@@ -56,10 +56,10 @@ class StratumEvaluator:
         self.store = store
         self._meter = store.meter
         self._level = clauses.level
-        self._layers = [[c for c in layer if c.heads] for layer in clauses.layers]
-        self._triggers = Triggers.of([clause for layer in self._layers for clause in layer])
-        self._work: list[Work] = [[] for _ in self._layers]
-        self.writers = Inserters(
+        self._strata = [[c for c in layer if c.heads] for layer in clauses.layers]
+        self._triggers = Triggers.of([clause for layer in self._strata for clause in layer])
+        self._work: list[Work] = [[] for _ in self._strata]
+        self.inserters = Inserters(
             store,
             self._triggers,
             self._work,
@@ -73,20 +73,20 @@ class StratumEvaluator:
         )
         self._totals = [[GroupTotals(a, store) for a in layer] for layer in clauses.aggregations]
         heads: dict[Relation, list[tuple[Clause, int]]] = {}
-        for layer in self._layers:
+        for layer in self._strata:
             for clause in layer:
                 for i, head in enumerate(clause.heads):
                     heads.setdefault(head.pattern.relation, []).append((clause, i))
-        self._starters: dict[int, Finder] = {}
-        self._joining: list[list[Clause]] = [[] for _ in self._layers]
+        self._delta_rules: dict[int, Finder] = {}
+        self._joining: list[list[Clause]] = [[] for _ in self._strata]
         self._joining_totals: frozenset[Relation] = frozenset()
-        self.retraction = Retraction(store, self._triggers, heads, self._level, self.writers, stated)
-        self._upper = range(1, len(self._layers))
-        self._idle = not any(self._layers) and not any(self._totals)
+        self.retraction = Retraction(store, self._triggers, heads, self._level, self.inserters, stated)
+        self._upper = range(1, len(self._strata))
+        self._idle = not any(self._strata) and not any(self._totals)
         self.waiting = self._work[0]
         """Rows of the lowest stratum that wait to be joined; with one stratum and none waiting, there is
         nothing to `run`."""
-        self.several = len(self._layers) > 1
+        self.several = len(self._strata) > 1
 
     # -- an instant
 
@@ -119,11 +119,11 @@ class StratumEvaluator:
 
     def _close_upper(self) -> None:
         for stratum in self._upper:
-            if self.writers.late:
+            if self.inserters.late:
                 self._refill()  # before anything is counted above
             if self.store.overlay.touched or self.retraction.waits(stratum) or self._joins(stratum):
                 self._layer(stratum)
-        if self.writers.late:
+        if self.inserters.late:
             self._refill()
 
     def _joins(self, stratum: int) -> bool:
@@ -148,7 +148,7 @@ class StratumEvaluator:
         """Forget an instant that failed half-way."""
         for work in self._work:
             work.clear()
-        self.writers.late.clear()
+        self.inserters.late.clear()
         self.retraction.forget()
         self.store.overlay.forget()
 
@@ -158,9 +158,9 @@ class StratumEvaluator:
 
     def _refill(self) -> None:
         """Indexes made while rows were waiting have some of them twice: make them again, once."""
-        for changes, columns in self.writers.late:
+        for changes, columns in self.inserters.late:
             changes.fill(columns)
-        self.writers.late.clear()
+        self.inserters.late.clear()
 
     def _layer(self, stratum: int) -> None:
         touched = list(self.store.overlay.touched)
@@ -173,7 +173,7 @@ class StratumEvaluator:
         self._retract(stratum, touched)
         for totals, row in gained:
             self.store.overlay.add(totals.relation, row)
-            self._work[stratum].append((self.writers.again(totals.relation), row, None))
+            self._work[stratum].append((self.inserters.again(totals.relation), row, None))
         self._insert(stratum, touched)
         for clause in self._joining[stratum]:
             self._once(clause)
@@ -227,9 +227,9 @@ class StratumEvaluator:
         return relation in (ALL, RDF_TYPE) or self._level(relation) < stratum
 
     def _starter(self, trigger: Trigger) -> Finder:
-        found = self._starters.get(id(trigger))
+        found = self._delta_rules.get(id(trigger))
         if found is None:
-            found = self._starters[id(trigger)] = self.writers.rules.starter(trigger)
+            found = self._delta_rules[id(trigger)] = self.inserters.rules.delta_rule(trigger)
         return found
 
     def _rows(self, changes: Changes, rows: Collection[Any], stratum: int) -> list[Row]:
@@ -250,7 +250,7 @@ class StratumEvaluator:
     def close(self) -> dict[Relation, list[Row]]:
         """Derive everything into the overlay; the rows of every aggregate when its stratum began."""
         tables: dict[Relation, list[Row]] = {}
-        for stratum, layer in enumerate(self._layers):
+        for stratum, layer in enumerate(self._strata):
             for totals in self._totals[stratum]:
                 tables[totals.relation] = totals.all()
                 for row in tables[totals.relation]:
@@ -265,7 +265,7 @@ class StratumEvaluator:
         """What a clause derives from everything that holds."""
         found = plan(clause.items, clause.outputs, self.store, as_set=True)
         self.store.prepare(found)
-        self.writers.rules.function_of(found, clause)()
+        self.inserters.rules.function_of(found, clause)()
 
     def _some(self, item: Item) -> bool:
         """Whether a pattern can match by now; what comes later triggers its clause itself."""

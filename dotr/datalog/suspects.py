@@ -103,7 +103,7 @@ class Suspects:
         triggers: Triggers,
         heads: Clauses,
         level: Callable[[Relation], int],
-        writers: Inserters,
+        inserters: Inserters,
         stated: Stated,
         wake: Callable[[Suspect], None],
     ) -> None:
@@ -115,7 +115,7 @@ class Suspects:
         self._triggers = triggers
         self._heads = heads
         self._level = level
-        self._writers = writers
+        self._inserters = inserters
         self._stated = stated
         self._wake = wake
         self._known: dict[Relation, Suspect] = {}
@@ -176,7 +176,7 @@ class Suspects:
         """Rows that the background does not have cannot fall."""
         names = Names()
         relation, arity = suspect.relation, suspect.changes.arity
-        present = self._writers.rows.present(relation, names) if relation in self._store.volatile else []
+        present = self._inserters.rows.present(relation, names) if relation in self._store.volatile else []
         if not present:
             return _nothing
         columns = ["s", "o"][:arity]
@@ -227,7 +227,7 @@ class Suspects:
 
     def _make_returner(self, suspect: Suspect) -> Callable[..., None]:
         removed, back, one = suspect.changes.removed, self.back, suspect.changes.arity == 1
-        bounds, relation = self._writers.bounds, suspect.relation
+        bounds, relation = self._inserters.bounds, suspect.relation
         if bounds is not None:
             ends, kept = bounds.of(relation), bounds
 
@@ -236,7 +236,7 @@ class Suspects:
                 key = columns[0] if one else tuple(columns)
                 if key in removed:
                     kept.set(relation, key, until)
-                    self._writers.put_back(relation, tuple(columns))
+                    self._inserters.put_back(relation, tuple(columns))
                     back.append((suspect, key))
                 elif ends.get(key, FOREVER) < until:
                     kept.derive(relation, key, until)
@@ -246,7 +246,7 @@ class Suspects:
         def put_back(*row: Term) -> None:
             key = row[0] if one else row
             if key in removed:
-                self._writers.put_back(suspect.relation, row)
+                self._inserters.put_back(suspect.relation, row)
                 back.append((suspect, key))
 
         return put_back
@@ -267,7 +267,7 @@ class Suspects:
         names = Names()
         columns = [f"r{i}" for i in range(arity)]
         lines = ["def follow(k):", f"    {', '.join(columns)} = k"]
-        bounds = self._writers.bounds if view is View.NEW else None
+        bounds = self._inserters.bounds if view is View.NEW else None
         if bounds is not None:
             lines.append(
                 f"    e0 = {names.bind(bounds.of(relation), 'U')}.get(k, {names.bind(FOREVER, 'ONE')})"
@@ -305,7 +305,7 @@ class Suspects:
     def _start(
         self, trigger: Trigger, view: View, function: Callable[[Relation], Callable[..., None]]
     ) -> Callable[..., None]:
-        annotation = self._writers.annotation if view is View.NEW else None
+        annotation = self._inserters.annotation if view is View.NEW else None
         sink = _Heads(trigger.clause, function)
         return compile_plan(self._plan(trigger, view), self._store, sink, annotation)
 
@@ -366,7 +366,7 @@ class Suspects:
     def _tests(self, suspect: Suspect) -> list[list[Test]]:
         """Tests of a row, one a clause: those that read other components alone, and the rest."""
         found: list[list[Test]] = [[], []]
-        annotation = self._writers.annotation
+        annotation = self._inserters.annotation
         sink: RowSink = AnySolution() if annotation is None else _Latest(self._best)
         relation, arity = suspect.relation, suspect.changes.arity
         for over in unions_of(relation):

@@ -44,7 +44,7 @@ class DocumentSource:
     ) -> None:
         self.name = transport.name
         self.options = options or SourceOptions()
-        self.ladder = self.options.extractor()
+        self.extractor = self.options.extractor()
         self.bookmarks: Mapping[str, Bookmark] = {}
         self.live, self.done, self.total = True, 0, None
         self.over = False
@@ -81,7 +81,7 @@ class DocumentSource:
         name = document.place or f"{self.name}/{partition}"
         self.done += len(document.content)
         reader = FileReader(
-            name, self.options, self.ladder, self._refusals, content=document.content, format=self._format
+            name, self.options, self.extractor, self._refusals, content=document.content, format=self._format
         )
         items: list[Item] = [item for item in reader.items() if not _is_end(item)]
         for number, item in enumerate(items[done:], done + 1):

@@ -58,13 +58,13 @@ class Transport(Protocol):
 class GraphSource(Protocol):
     """Graphs with times, in the order in which a feed takes them.
 
-    `ladder` finds times; its `clock` is set where a run has one. `bookmarks`: where partitions that are files
-    are read on from. `live`: graphs cannot wait for others. `over`: nothing more can come. `done` of `total`
-    bytes are behind, None: there is no telling.
+    `extractor` finds times; its `clock` is set where a run has one. `bookmarks`: where partitions that are
+    files are read on from. `live`: graphs cannot wait for others. `over`: nothing more can come. `done` of
+    `total` bytes are behind, None: there is no telling.
     """
 
     name: str
-    ladder: TimestampExtractor
+    extractor: TimestampExtractor
     bookmarks: Mapping[str, Bookmark]
     live: bool
     done: int

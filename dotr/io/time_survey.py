@@ -117,13 +117,13 @@ class TimeSurvey:
 def survey_times(files: Sequence[str], options: SourceOptions) -> TimeSurvey:
     """Read all files for their times. Raises DataError for a file that is not there or not known."""
     survey = TimeSurvey()
-    ladder = options.extractor()
-    survey.rungs = ladder.rungs
+    extractor = options.extractor()
+    survey.rungs = extractor.rungs
     looked: list[Triple] = []
     count = 0
     for file in files:
         survey.begin()
-        reader = FileReader(file, options, ladder, ErrorPolicy(fail=False))
+        reader = FileReader(file, options, extractor, ErrorPolicy(fail=False))
         for item in reader.items():
             if isinstance(item, TimedGraph):
                 survey.times.append(item.time)
@@ -132,7 +132,7 @@ def survey_times(files: Sequence[str], options: SourceOptions) -> TimeSurvey:
                 count += 1
                 if count <= _LOOKED:
                     looked += _triples(item, file, options)
-    survey.clock = ladder.clock
+    survey.clock = extractor.clock
     survey.likely = likely_times(looked)
     return survey
 

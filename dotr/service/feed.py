@@ -67,9 +67,8 @@ class FeedTotals:
 class Feed:
     """Owns one feed of a deployment, from its last commit to the next ones.
 
-    `letters` and `delayed` take refused documents (and the graphs of refused instants) and late graphs, None
-    drops them; `fail_on_error` and
-    `fail_on_late` end the feed instead. `stopping` is asked between
+    `dead_letters` and `delayed` take refused documents (and the graphs of refused instants) and late graphs,
+    None drops them; `fail_on_error` and `fail_on_late` end the feed instead. `stopping` is asked between
     graphs, and between steps of the pipeline: then what was done is committed and KeyboardInterrupt raised.
     `progress` is called now and then.
     """
@@ -77,11 +76,11 @@ class Feed:
     journal: Journal
     pipeline: Pipeline
     sinks: Sequence[Sink]
-    letters: AppendingFile | None = None
+    dead_letters: AppendingFile | None = None
     delayed: AppendingFile | None = None
     fail_on_error: bool = True
     fail_on_late: bool = False
-    pace: CheckpointPolicy = field(default_factory=CheckpointPolicy)
+    checkpoints: CheckpointPolicy = field(default_factory=CheckpointPolicy)
     idle: Idle | None = None
     stopping: Callable[[], bool] = lambda: False
     progress: Callable[[FeedTotals, str], None] = lambda _totals, _watermark: None
@@ -91,7 +90,7 @@ class Feed:
     totals: FeedTotals = field(default_factory=FeedTotals, init=False)
     rungs: dict[str, int] = field(default_factory=dict, init=False)
     beside: dict[str, int] = field(default_factory=dict, init=False)
-    origins: Lineage = field(init=False)
+    lineage: Lineage = field(init=False)
     _offsets: Offsets = field(init=False)
     _sources: list[GraphSource] = field(default_factory=list, init=False)
     _commit: int = field(init=False)
@@ -106,9 +105,9 @@ class Feed:
         self._commit = self._status.pop("commit", 0)
         self._status.setdefault("last", {})
         self._status.setdefault("refused", 0)
-        self.origins = Lineage(lambda: self.pipeline.settled)
-        self.pace.size = lambda: sum(self.pipeline.sizes().values())
-        self.origins.restore(self._status.pop("origins", ()))
+        self.lineage = Lineage(lambda: self.pipeline.settled)
+        self.checkpoints.size = lambda: sum(self.pipeline.sizes().values())
+        self.lineage.restore(self._status.pop("origins", ()))
 
     # ------------------------------------------------------------------ the loop
 
@@ -164,13 +163,13 @@ class Feed:
 
     def _begin(self, source: GraphSource) -> None:
         self._sources.append(source)
-        source.ladder.rungs, source.ladder.beside = self.rungs, self.beside
+        source.extractor.rungs, source.extractor.beside = self.rungs, self.beside
 
     def _consume(self, source: GraphSource) -> None:
         """Everything that a source has now."""
-        source.ladder.clock = self.pipeline.clock
+        source.extractor.clock = self.pipeline.clock
         items = source.items(self._offsets.of(source))
-        self.origins.begin(source.bookmarks)
+        self.lineage.begin(source.bookmarks)
         for item in items:
             self.totals.read, self.totals.size = source.done, source.total
             if item is None:  # a live source is silent
@@ -180,14 +179,14 @@ class Feed:
             if isinstance(item, Mark):
                 if item.error is not None:
                     self._refuse(item.error, item.content)
-                self.origins.passed(item)
+                self.lineage.passed(item)
                 source.consumed(item)
             else:
-                self._accept(item, source.ladder.clock)
+                self._accept(item, source.extractor.clock)
                 source.consumed(item)  # the pipeline has it, even if a stop comes while it is run
                 if source.live or not self.totals.graphs & _TOGETHER:
                     self._drain()
-            if self.pace.due():
+            if self.checkpoints.due():
                 self.commit()
             self.pause()
         self._drain()
@@ -195,7 +194,7 @@ class Feed:
     def _waits(self) -> None:
         """Nothing has come for a while."""
         self._silence()
-        if self.pace.overdue():
+        if self.checkpoints.overdue():
             self.commit()
         self.pause()
 
@@ -204,7 +203,7 @@ class Feed:
         if pipeline.clock is None:
             assert clock is not None
             pipeline.begin(clock)
-        self.origins.note(graph)
+        self.lineage.note(graph)
         if self.keeping is not None:
             self.keeping.came(graph.time, graph.triples, graph.place)
         pipeline.take(graph.time, graph.triples)
@@ -241,7 +240,7 @@ class Feed:
         if reached is not None and reached > (self.pipeline.watermark or -(2**63)):
             self.pipeline.close_up_to(reached)
             self._drain()
-            self.pace.touched()
+            self.checkpoints.touched()
 
     def late(self, time: Time, graph: Part) -> None:
         """The policy for a graph whose instant is closed; the pipeline calls it."""
@@ -251,7 +250,7 @@ class Feed:
         if self.keeping is not None:
             self.keeping.leave_out([graph])
         if isinstance(self._item, TimedGraph):
-            self.origins.withdraw(self._item)
+            self.lineage.withdraw(self._item)
         if self.fail_on_late:
             place = self._item.place if isinstance(self._item, TimedGraph) else ""
             raise DataError(
@@ -269,8 +268,8 @@ class Feed:
         self._drain()  # letters of instants that were closed before come first, whenever they are run
         self.totals.refused += 1
         self._status["refused"] += 1
-        if self.letters is not None:
-            self.letters.write(dead_letter(error, content) + "\n")
+        if self.dead_letters is not None:
+            self.dead_letters.write(dead_letter(error, content) + "\n")
 
     def refused(self, time: Time, graphs: Sequence[Part], error: DotrError) -> None:
         """The policy for an instant that is in error; the pipeline calls it."""
@@ -279,15 +278,15 @@ class Feed:
         if self.keeping is not None and error.diagnostics[0].code in _NOT_TAKEN:
             self.keeping.leave_out(graphs)
         if self.fail_on_error:
-            places = self.origins.places(time, len(graphs))
-            self.origins.settle(time)
+            places = self.lineage.places(time, len(graphs))
+            self.lineage.settle(time)
             raise told_of(error, places)
         self.totals.refused += len(graphs)
         self._status["refused"] += len(graphs)
-        if self.letters is not None:
-            for letter in self.origins.letters(time, graphs, error, clock):
-                self.letters.write(letter + "\n")
-        self.origins.settle(time)
+        if self.dead_letters is not None:
+            for letter in self.lineage.letters(time, graphs, error, clock):
+                self.dead_letters.write(letter + "\n")
+        self.lineage.settle(time)
 
     def overworked(self, rule: str, error: ProgramError) -> None:
         """The policy for a fact that takes a rule too much work; the pipeline calls it."""
@@ -304,7 +303,7 @@ class Feed:
 
     @property
     def _outputs(self) -> list[CommittedOutput]:
-        return [*self.sinks, *(file for file in (self.letters, self.delayed) if file is not None)]
+        return [*self.sinks, *(file for file in (self.dead_letters, self.delayed) if file is not None)]
 
     def resume(self) -> None:
         """The outputs are opened: they go on behind the last commit."""
@@ -318,7 +317,7 @@ class Feed:
 
     def save(self) -> None:
         """As `commit`; what is closed and has not run yet is left to the next feed."""
-        begun = self.pace.begun()
+        begun = self.checkpoints.begun()
         number = self._commit + 1
         lengths: dict[str, OutputLength] = {}
         for output in self._outputs:
@@ -341,7 +340,7 @@ class Feed:
             source.committed()
         self._planned = self._planned and not adopted
         self.totals.commits += 1
-        self.totals.saving += self.pace.done(begun)
+        self.totals.saving += self.checkpoints.done(begun)
 
     def _status_at(self, commit: int) -> dict[str, Any]:
         """What `dotr status` shows."""
@@ -365,7 +364,7 @@ class Feed:
             "funnel": counters.funnel,
             "queries": counters.streams,
             "sizes": pipeline.sizes(),
-            "origins": self.origins.save(),
+            "origins": self.lineage.save(),
         }
 
     def close(self) -> None:

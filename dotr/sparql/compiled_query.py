@@ -44,7 +44,7 @@ class CompiledQuery:
     def static(self) -> Counter[Row]:
         """The answers of the background, before what depends on the time; computed once."""
         if self._static is None:
-            rows = () if self._root.barren else self._root.rows(View.OLD, {})
+            rows = () if self._root.statically_empty else self._root.rows(View.OLD, {})
             self._static = Counter(map(self._keep, rows))
         return self._static
 

@@ -148,7 +148,7 @@ class Leaf:
         self._finders: dict[tuple[View, tuple[str, ...]], Lazy] = {}
         self._any: Lazy | None = None
         self.certain = self._bound.union(constants).intersection(self.schema)
-        self.barren = not self._fruitful()
+        self.statically_empty = not self._fruitful()
         self.deltas = [*self._plans(View.ADDED, delta_views), *self._plans(View.REMOVED, withdrawn_views)]
 
     def _rank(self, item: Item) -> tuple[int, int]:
@@ -165,7 +165,7 @@ class Leaf:
         for place, item in enumerate(self.items):
             if not isinstance(item, BodyPattern) or self.store.is_static(item.relation):
                 continue
-            if view is View.REMOVED and (self.barren or not self.store.may_lose(item.relation)):
+            if view is View.REMOVED and (self.statically_empty or not self.store.may_lose(item.relation)):
                 continue
             made = plan(self.items, self.outputs, self.store, views=views(self.items, place), first=place)
             self.store.changes(item.relation)

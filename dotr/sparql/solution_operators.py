@@ -46,7 +46,7 @@ class Watched(Protocol):
 class Operator(Protocol):
     """`schema`: its variables, the columns of its rows; None where a row does not bind one.
 
-    `certain`: the variables that every row binds. `barren`: the background alone has no solution.
+    `certain`: the variables that every row binds. `statically_empty`: the background alone has no solution.
     """
 
     @property
@@ -54,7 +54,7 @@ class Operator(Protocol):
     @property
     def certain(self) -> frozenset[str]: ...
     @property
-    def barren(self) -> bool: ...
+    def statically_empty(self) -> bool: ...
 
     def rows(self, view: View, seed: Seed) -> Iterable[Row]:
         """The solutions over a view that agree with the seed; each as often as it is one."""
@@ -147,7 +147,7 @@ class Pairing:
         self._left_key = picker([places[name] for name in shared])
         self._right_key = picker([others[name] for name in shared])
         self._rights = right.lookup(shared) if self.exact else seeded(right, ())
-        self._lefts: Lookup | None = left.lookup(shared) if self.exact and not left.barren else None
+        self._lefts: Lookup | None = left.lookup(shared) if self.exact and not left.statically_empty else None
 
     def lefts(self, rows: Iterable[C]) -> Sequence[C]:
         """The rows of the left side, charged."""
@@ -235,7 +235,7 @@ class JoinOperator:
         self._pairing = Pairing(left, right, meter, "a join")
         self.schema = self._pairing.schema
         self.certain = left.certain | right.certain
-        self.barren = left.barren or right.barren
+        self.statically_empty = left.statically_empty or right.statically_empty
 
     def rows(self, view: View, seed: Seed) -> Iterator[Row]:
         pairing = self._pairing
@@ -253,7 +253,7 @@ class JoinOperator:
             for left, count in pairing.lefts(self._left.changes())
             for right in pairing.matches(View.NEW, left)
         ]
-        if self._left.barren:
+        if self._left.statically_empty:
             return found
         for right, count in self._right.changes():
             seed = pairing.back(right)
@@ -267,7 +267,7 @@ class JoinOperator:
 
     def watch(self) -> list[Watched]:
         watched = self._left.watch()
-        return watched if self._left.barren else [*watched, *self._right.watch()]
+        return watched if self._left.statically_empty else [*watched, *self._right.watch()]
 
 
 class LeftJoinOperator:
@@ -284,7 +284,7 @@ class LeftJoinOperator:
         self._pairing = Pairing(left, right, meter, "an OPTIONAL")
         self.schema = self._pairing.schema
         self.certain = left.certain
-        self.barren = left.barren
+        self.statically_empty = left.statically_empty
         self._columns = [(i, name) for i, name in enumerate(self.schema)]
         self._holds = None if conditions is None else conditions(self.schema)
 
@@ -309,7 +309,7 @@ class LeftJoinOperator:
         new, old = View.NEW, View.OLD
         lefts = self._pairing.lefts(self._left.changes())
         found = [(row, n) for left, n in lefts for row in self._extended(new, left)]
-        if self._left.barren:
+        if self._left.statically_empty:
             return found
         rights = [right for right, _ in consolidated(self._right.changes())]
         for left, count in self._pairing.touched(rights):
@@ -319,7 +319,7 @@ class LeftJoinOperator:
 
     def watch(self) -> list[Watched]:
         watched = self._left.watch()
-        return watched if self._left.barren else [*watched, *self._right.watch()]
+        return watched if self._left.statically_empty else [*watched, *self._right.watch()]
 
 
 class DifferenceOperator:
@@ -330,7 +330,7 @@ class DifferenceOperator:
         self._pairing = Pairing(left, right, meter, "a MINUS")
         self.schema = left.schema
         self.certain = left.certain
-        self.barren = left.barren
+        self.statically_empty = left.statically_empty
 
     def _stays(self, view: View, left: Row) -> bool:
         pairing = self._pairing
@@ -346,7 +346,7 @@ class DifferenceOperator:
 
     def changes(self) -> list[Change]:
         found = [c for c in self._pairing.lefts(self._left.changes()) if self._stays(View.NEW, c[0])]
-        if self._left.barren:
+        if self._left.statically_empty:
             return found
         rights = [right for right, _ in consolidated(self._right.changes())]
         for left, count in self._pairing.touched(rights):
@@ -357,7 +357,7 @@ class DifferenceOperator:
 
     def watch(self) -> list[Watched]:
         watched = self._left.watch()
-        return watched if self._left.barren else [*watched, *self._right.watch()]
+        return watched if self._left.statically_empty else [*watched, *self._right.watch()]
 
 
 class ExistsOperator:
@@ -377,7 +377,7 @@ class ExistsOperator:
         self._condition = condition
         self.schema = inner.schema
         self.certain = inner.certain
-        self.barren = inner.barren
+        self.statically_empty = inner.statically_empty
 
     def rows(self, view: View, seed: Seed) -> Iterator[Row]:
         for row in self._asked(self._inner.rows(view, seed)):
@@ -393,7 +393,7 @@ class ExistsOperator:
     def changes(self) -> list[Change]:
         holds = self._condition
         found = [change for change in self._asked(self._inner.changes()) if holds(View.NEW, change[0])]
-        if self._inner.barren:
+        if self._inner.statically_empty:
             return found
         seeds = [
             {n: t for n, t in zip(pattern.schema, row, strict=True) if t is not None and n in self.schema}
@@ -408,7 +408,7 @@ class ExistsOperator:
 
     def watch(self) -> list[Watched]:
         watched = self._inner.watch()
-        if not self._inner.barren:
+        if not self._inner.statically_empty:
             for pattern in self._patterns:
                 watched = [*watched, *pattern.watch()]
         return watched

@@ -52,7 +52,7 @@ class UnionOperator:
         self._columns = [columns_for(branch.schema, self.schema) for branch in branches]
         sets = [branch.certain for branch in branches]
         self.certain: frozenset[str] = frozenset.intersection(*sets) if sets else frozenset()
-        self.barren = all(branch.barren for branch in branches)
+        self.statically_empty = all(branch.statically_empty for branch in branches)
 
     def rows(self, view: View, seed: Seed) -> Iterator[Row]:
         for branch, columns in zip(self._branches, self._columns, strict=True):
@@ -80,7 +80,7 @@ class FilterOperator:
         self._inner, self._meter = inner, meter
         self.schema = inner.schema
         self.certain = inner.certain
-        self.barren = inner.barren
+        self.statically_empty = inner.statically_empty
         self._holds = condition(inner.schema)
 
     def rows(self, view: View, seed: Seed) -> list[Row]:
@@ -109,7 +109,7 @@ class ExtendOperator:
         self._inner, self._variable, self._meter = inner, variable, meter
         self.schema = tuple(sorted({*inner.schema, variable}))
         self.certain = inner.certain
-        self.barren = inner.barren
+        self.statically_empty = inner.statically_empty
         self._columns = columns_for(inner.schema, self.schema)
         self._place = self.schema.index(variable)
         self._compute = compute(inner.schema)
@@ -170,7 +170,7 @@ class GroupOperator:
         names = [name for name, _, _ in keys] + [name for name, _ in totals]
         self.schema = tuple(sorted(names))
         self.certain = frozenset(name for name, source, _ in keys if source in inner.certain)
-        self.barren = inner.barren and bool(keys)
+        self.statically_empty = inner.statically_empty and bool(keys)
         self._columns = columns_for(names, self.schema)
         self._empty = None if keys else self._row((), [])
 
@@ -208,7 +208,7 @@ class GroupOperator:
         changes = consolidated(self._inner.changes())
         if not changes:
             return []
-        if self._inner.barren:  # the changes are all there is
+        if self._inner.statically_empty:  # the changes are all there is
             found = [(self._row(key, members), 1) for key, members in self._groups(gained(changes)).items()]
             return found if self._empty is None else [*found, (self._empty, -1)]
         return [

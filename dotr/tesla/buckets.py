@@ -1,4 +1,4 @@
-"""What a column keeps under one key: the latest fact, a flight of stairs, a log, or a running total.
+"""What a column keeps under one key: the latest fact, a monotonic stack, a log, or a running total.
 
 Place:   columns.py; plan.py says which kind serves a conjunct.
 Method:  each kind knows how to take one more fact, forget old ones, and read several buckets as one, for keys

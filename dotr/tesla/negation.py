@@ -25,7 +25,7 @@ def write(
     bucket = selection.find(source, scope, step, column, number)
     if isinstance(step.column.content, MonotonicStack):
         lo, hi = scope.range
-        search = selection.stairs(source, scope, step, none_above, limits)
+        search = selection.stack_search(source, scope, step, none_above, limits)
         source.line(f"lo{number} = {lo} if {bucket} is None else {search(bucket)}")
         source.line(f"if lo{number} == {hi}: continue")
         scope.range = f"lo{number}", hi

@@ -2,7 +2,7 @@
 
 Place:   the buckets of `Total` columns (columns.py): one a key, asked with the oldest time that still counts.
 Method:  COUNT, SUM and AVG are groups: a queue of what is inside, and the total that it makes (sums exact, so
-         that taking back leaves no dust). MIN and MAX are not; they keep the ascending (descending) stairs of
+         that taking back leaves no dust). MIN and MAX are not; they keep the ascending (descending) stack of
          candidates that nothing later beats. DISTINCT keeps how often each term is inside. Every fact enters
          and leaves once: O(1) amortised whatever the window.
 Why not: two-stack queues for everything. They need an associative operation only, but exact sums do
@@ -126,35 +126,35 @@ class RunningSum:
 class RunningExtreme:
     """MIN and MAX in canonical order, errors left out. DISTINCT changes nothing."""
 
-    __slots__ = ("_least", "_stairs")
+    __slots__ = ("_least", "_stack")
 
     def __init__(self, function: str) -> None:
-        self._stairs: deque[tuple[Time, TermKey, Term]] = deque()
+        self._stack: deque[tuple[Time, TermKey, Term]] = deque()
         self._least = function == "MIN"
 
     def add(self, time: Time, term: Term | None) -> None:
         if term is None:
             return
-        key, stairs = term_key(term), self._stairs
+        key, stack = term_key(term), self._stack
         if self._least:
-            while stairs and stairs[-1][1] >= key:
-                stairs.pop()
+            while stack and stack[-1][1] >= key:
+                stack.pop()
         else:
-            while stairs and stairs[-1][1] <= key:
-                stairs.pop()
-        stairs.append((time, key, term))
+            while stack and stack[-1][1] <= key:
+                stack.pop()
+        stack.append((time, key, term))
 
     def expire(self, since: Time) -> bool:
-        stairs = self._stairs
-        while stairs and stairs[0][0] < since:
-            stairs.popleft()
-        return bool(stairs)
+        stack = self._stack
+        while stack and stack[0][0] < since:
+            stack.popleft()
+        return bool(stack)
 
     def value(self, since: Time) -> Term | None:
-        return self._stairs[0][2] if self.expire(since) else None
+        return self._stack[0][2] if self.expire(since) else None
 
     def entries(self) -> list[tuple[Time, Term | None]]:
-        return [(time, term) for time, _, term in self._stairs]
+        return [(time, term) for time, _, term in self._stack]
 
 
 class Recomputed:

@@ -43,7 +43,7 @@ def write(
     if isinstance(step.column.content, MonotonicStack):
         source.line(f"if {bucket} is None: continue")
         _listed(scope, step, f"len({bucket}.facts)")
-        source.line(f"{several} = {stairs(source, scope, step, latest_above, limits)(bucket)}")
+        source.line(f"{several} = {stack_search(source, scope, step, latest_above, limits)(bucket)}")
         source.line(f"if not {several}: continue")
         return
     if isinstance(step.column.content, LastValue):
@@ -105,7 +105,7 @@ def joined(bucket: Any) -> int:
     return len(bucket) if isinstance(bucket, JoinedLog | JoinedTotal) else 0
 
 
-def stairs(
+def stack_search(
     source: CodeSource, scope: Scope, step: PlanStep, search: Callable[..., Any], limits: Sequence[int]
 ) -> Callable[[str], str]:
     """Source of a search of thresholds.py over a bucket, for the members in range."""

@@ -249,7 +249,7 @@ class ThresholdStack:
 
 
 def latest_above(
-    flight: ThresholdStack, since: Time, lo: int, hi: int, limits: Sequence[int], cut: Callable[..., int]
+    stack: ThresholdStack, since: Time, lo: int, hi: int, limits: Sequence[int], cut: Callable[..., int]
 ) -> list[tuple[Fact, int, int]]:
     """For the members `lo` ≤ i < `hi`: (their latest fact above `limits[i]`, from, to), in ranges.
 
@@ -257,7 +257,7 @@ def latest_above(
     range.
     """
     found: list[tuple[Fact, int, int]] = []
-    facts, measures = flight.facts, flight.measures
+    facts, measures = stack.facts, stack.measures
     for i in range(len(facts) - 1, -1, -1):
         fact = facts[i]
         if fact[0] < since:
@@ -272,10 +272,10 @@ def latest_above(
 
 
 def none_above(
-    flight: ThresholdStack, since: Time, lo: int, hi: int, limits: Sequence[int], cut: Callable[..., int]
+    stack: ThresholdStack, since: Time, lo: int, hi: int, limits: Sequence[int], cut: Callable[..., int]
 ) -> int:
     """The first of the members `lo` ≤ i < `hi` that has no fact above its limit; `hi` if all have."""
-    oldest = bisect_left(flight.facts, (since,))
-    if oldest == len(flight.facts):
+    oldest = bisect_left(stack.facts, (since,))
+    if oldest == len(stack.facts):
         return lo
-    return cut(limits, flight.measures[oldest], lo, hi)
+    return cut(limits, stack.measures[oldest], lo, hi)

@@ -74,9 +74,9 @@ def test_offsets_are_zones() -> None:
 
 def test_a_day_is_refused_with_the_choice() -> None:
     day = '"2026-01-01"^^<http://www.w3.org/2001/XMLSchema#date>'
-    ladder = TimestampExtractor("<urn:when>")
+    extractor = TimestampExtractor("<urn:when>")
     with pytest.raises(DataError) as error:
-        ladder.time([("<urn:o>", "<urn:when>", day)], "x.ttl", "x.ttl")
+        extractor.time([("<urn:o>", "<urn:when>", day)], "x.ttl", "x.ttl")
     first = error.value.diagnostics[0]
     assert first.code == "D2105"
     assert "its beginning 2026-01-01T00:00:00Z" in first.hint

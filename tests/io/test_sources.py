@@ -97,7 +97,7 @@ def test_the_replay_does_not_depend_on_what_is_kept_in_memory(write: Write, cach
     assert subjects(sources) == [
         (1, ["a1"]), (2, ["d2"]), (2, ["b2"]), (3, ["a3"]), (3, ["c3"]), (4, ["b4"]), (5, ["a5"]),
     ]  # fmt: skip
-    assert sources.ladder.rungs == {"file name": 1, "prov:generatedAtTime": 5, "the line's own time": 1}
+    assert sources.extractor.rungs == {"file name": 1, "prov:generatedAtTime": 5, "the line's own time": 1}
 
 
 def test_one_stream_alone_is_read_as_it_stands(write: Write) -> None:

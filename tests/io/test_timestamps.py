@@ -22,8 +22,8 @@ def moment(text: str) -> str:
     return f'"{text}"^^<http://www.w3.org/2001/XMLSchema#dateTime>'
 
 
-def at(ladder: TimestampExtractor, *triples: Triple, file: str = "x.ttl", **more: object) -> int:
-    return ladder.time(list(triples), file, "place", **more)  # type: ignore[arg-type]  # test passes what it names
+def at(extractor: TimestampExtractor, *triples: Triple, file: str = "x.ttl", **more: object) -> int:
+    return extractor.time(list(triples), file, "place", **more)  # type: ignore[arg-type]  # test passes what it names
 
 
 def code_of(error: pytest.ExceptionInfo[DataError]) -> str:
@@ -115,7 +115,7 @@ def test_a_naive_time_in_a_file_name_is_refused() -> None:
 
 
 def test_the_first_rung_that_hits_wins_and_is_counted() -> None:
-    ladder = TimestampExtractor(time_path="<urn:when>")
+    extractor = TimestampExtractor(time_path="<urn:when>")
     everything: list[Triple] = [
         ("<urn:o>", "<urn:when>", integer(1)),
         ("<urn:dotr:stream>", GENERATED, integer(3)),
@@ -123,13 +123,13 @@ def test_the_first_rung_that_hits_wins_and_is_counted() -> None:
         ("<urn:o>", RESULT_TIME, integer(4)),
     ]
     own = ("the line's own time", 2)
-    assert at(ladder, *everything, file="6.ttl", own=own) == 1_000_000
-    assert at(ladder, *everything[1:], file="6.ttl", own=own) == 2_000_000
-    assert at(ladder, *everything[1:], file="6.ttl") == 3_000_000
-    assert at(ladder, *everything[2:], file="6.ttl") == 4_000_000
-    assert at(ladder, everything[2], file="6.ttl") == 5_000_000
-    assert at(ladder, file="6.ttl") == 6_000_000
-    assert ladder.rungs == {
+    assert at(extractor, *everything, file="6.ttl", own=own) == 1_000_000
+    assert at(extractor, *everything[1:], file="6.ttl", own=own) == 2_000_000
+    assert at(extractor, *everything[1:], file="6.ttl") == 3_000_000
+    assert at(extractor, *everything[2:], file="6.ttl") == 4_000_000
+    assert at(extractor, everything[2], file="6.ttl") == 5_000_000
+    assert at(extractor, file="6.ttl") == 6_000_000
+    assert extractor.rungs == {
         "--time-path <urn:when>": 1,
         "the line's own time": 1,
         "prov:generatedAtTime": 1,
@@ -213,11 +213,11 @@ def test_one_graph_with_two_stamps_is_refused() -> None:
 
 
 def test_mixed_kinds_of_time_are_refused() -> None:
-    ladder = TimestampExtractor()
-    at(ladder, file="6.ttl")
-    assert ladder.clock == Clock(integer=True)
+    extractor = TimestampExtractor()
+    at(extractor, file="6.ttl")
+    assert extractor.clock == Clock(integer=True)
     with pytest.raises(DataError) as caught:
-        at(ladder, ("<urn:o>", RESULT_TIME, moment("2026-01-01T00:00:00Z")))
+        at(extractor, ("<urn:o>", RESULT_TIME, moment("2026-01-01T00:00:00Z")))
     assert code_of(caught) == "D2102"
 
 

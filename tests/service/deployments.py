@@ -206,14 +206,14 @@ def feed(
             pipeline,
             sinks,
             fail_on_error=not letters,
-            pace=CheckpointPolicy(graphs=every, seconds=1e9, share=0),
+            checkpoints=CheckpointPolicy(graphs=every, seconds=1e9, share=0),
             **more,
         )
         try:
             for path in outputs:
                 sinks.append(FileSink(write, AppendingFile(journal, path, "nquads")))
             if letters:
-                feeding.letters = AppendingFile(journal, letters, "jsonl")
+                feeding.dead_letters = AppendingFile(journal, letters, "jsonl")
             if late:
                 feeding.delayed = AppendingFile(journal, late, "jsonl")
             feeding.resume()

@@ -67,7 +67,7 @@ def test_a_graph_behind_a_million_ticks_is_set_aside_and_time_does_not_go_on(
     assert (letter["code"], letter["place"], letter["time"]) == ("D2107", "in.jsonl:3", FAR)
     assert letter["document"] == lines[2]
     assert fed.totals.late == 0
-    assert not fed.origins._open
+    assert not fed.lineage._open
 
 
 def test_exactly_a_million_ticks_may_lie_between_two_graphs(monkeypatch: pytest.MonkeyPatch) -> None:

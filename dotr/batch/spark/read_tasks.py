@@ -134,13 +134,13 @@ class ReadLines:
                         raise found
                     triples, said = found
                     own = None if said is None else ("the line's own time", said)
-                    time = reading.ladder.time(all_triples(triples), path, f"{name}:{line.number}", own)
+                    time = reading.extractor.time(all_triples(triples), path, f"{name}:{line.number}", own)
                 except DataError as error:
                     reading.refusals.take(error, line.content)
                     continue
                 reading.counts.graphs += 1
                 yield time, graph_text(triples)
-        reading.counts.rungs = reading.ladder.rungs
+        reading.counts.rungs = reading.extractor.rungs
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,4 +171,4 @@ class ReadRows:
                 for row in reading.graph(micros, graph, place):
                     reading.counts.graphs += 1
                     yield row
-        reading.counts.rungs = reading.ladder.rungs
+        reading.counts.rungs = reading.extractor.rungs

@@ -39,7 +39,7 @@ class DumpReader:
 
     name: str
     options: SourceOptions
-    ladder: TimestampExtractor
+    extractor: TimestampExtractor
     refusals: ErrorPolicy
     bookmark: Bookmark
     _last: Time | None = field(default=None, init=False)
@@ -95,11 +95,11 @@ class DumpReader:
         if not number:
             raise self._nothing(parts)
         for what, count in (("all", parts.beside), ("shared", parts.beside_shared)):
-            self.ladder.beside[what] = self.ladder.beside.get(what, 0) + count
+            self.extractor.beside[what] = self.extractor.beside.get(what, 0) + count
         return lines
 
     def _time(self, root: Term, triples: list[Triple]) -> Time:
-        return self.ladder.time(triples, "", f"{self.name}, {root}")
+        return self.extractor.time(triples, "", f"{self.name}, {root}")
 
     def _item(self, line: str, number: int) -> Item:
         time, _, root, *terms = line.split("\t")

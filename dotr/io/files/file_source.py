@@ -36,7 +36,7 @@ class FileSource:
         self, paths: Sequence[str], options: SourceOptions, *, fail: bool = True, follow: bool = False
     ) -> None:
         self.name = FILES
-        self.ladder = options.extractor()
+        self.extractor = options.extractor()
         self.bookmarks: Mapping[str, Bookmark] = {}
         self.live, self.done = False, 0
         self.total: int | None = None
@@ -62,7 +62,7 @@ class FileSource:
     def _read(self, files: Sequence[str], plan: ResumePlan, position_of: PositionOf) -> Iterator[Item | None]:
         while plan.files:
             sources = Sources(plan.files, self._options, ErrorPolicy(self._fail), bookmarks=plan.bookmarks)
-            sources.ladder = self.ladder
+            sources.extractor = self.extractor
             yield from ahead(sources.items()) if self.live else self._counted(sources)
             if not plan.limited:
                 return

@@ -29,20 +29,20 @@ class FrameSource:
     mapping: TableMapping
     options: SourceOptions
     refusals: ErrorPolicy = field(default_factory=ErrorPolicy)
-    ladder: TimestampExtractor = field(init=False)
+    extractor: TimestampExtractor = field(init=False)
     paths: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        self.ladder = self.options.extractor()
+        self.extractor = self.options.extractor()
 
     @property
     def clock(self) -> Clock | None:
-        return self.ladder.clock
+        return self.extractor.clock
 
     def __iter__(self) -> Iterator[TimedGraph]:
         for number, frame in enumerate(self.frames, 1):
             name = f"<frame {number}>" if len(self.frames) > 1 else "<frame>"
-            reader = TableReader(name, self.mapping, self.options, self.ladder, self.refusals, START)
+            reader = TableReader(name, self.mapping, self.options, self.extractor, self.refusals, START)
             schema, batches = _batches(frame)
             yield from graphs_alone(reader.batches(schema, batches), self.refusals)
 

@@ -78,7 +78,7 @@ class FileReader:
 
     file: str
     options: SourceOptions
-    ladder: TimestampExtractor
+    extractor: TimestampExtractor
     refusals: ErrorPolicy
     stdin: IO[bytes] | None = None
     bookmark: Bookmark = START
@@ -164,7 +164,7 @@ class FileReader:
     def _table(self, mapping: TableMapping) -> TableReader:
         from dotr.io.files.table_reader import TableReader  # noqa: PLC0415  # start-up: most runs have no tables
 
-        return TableReader(self.name, mapping, self.options, self.ladder, self.refusals, self.bookmark)
+        return TableReader(self.name, mapping, self.options, self.extractor, self.refusals, self.bookmark)
 
     @property
     def _regular(self) -> bool:
@@ -187,7 +187,7 @@ class FileReader:
         from dotr.io.files.dump_reader import DumpReader  # noqa: PLC0415  # start-up: most runs have no dumps
 
         tap.fence = 0
-        reader = DumpReader(self.name, self.options, self.ladder, self.refusals, self.bookmark)
+        reader = DumpReader(self.name, self.options, self.extractor, self.refusals, self.bookmark)
         yield from reader.items(Headed(head, tap), format_)
 
     def _read(self, tap: Tap, format_: Format | None) -> Iterator[Item | GraphRun]:
@@ -249,7 +249,7 @@ class FileReader:
                 if any(graph for graph, _rows in runs):
                     blocks = list(group_whole(((g, rows, 0, 0) for g, rows in runs), self.name))
                 else:
-                    time = self.ladder.time(triples, self.file, self.name)
+                    time = self.extractor.time(triples, self.file, self.name)
         except DataError as error:
             yield self._refused(error, content, "whole", len(content), content_hash(content))
             return
@@ -270,7 +270,7 @@ class FileReader:
         hashed = content_hash(content)
         try:
             triples = parse_triples(decode(content, self.name), format_, self.name, self.options.base)
-            time = self.ladder.time(triples, self.file, self.name)
+            time = self.extractor.time(triples, self.file, self.name)
         except DataError as error:
             return self._refused(error, content, "whole", len(content), hashed)
         return self._graph(time, triples, 0, "whole", len(content), hashed)
@@ -331,12 +331,12 @@ class FileReader:
             return self._refused(
                 refused_lines(block, self.name), original_of(block, originals), how, block.end
             )
-        stamped = self.ladder.stamped(block.about, block.name)
+        stamped = self.extractor.stamped(block.about, block.name)
         if stamped is not None:
             return self._graph(stamped, triples, block.line, how, end)
         place = f"{self.name}:{block.line}" if block.line else f"{self.name}, graph {block.name}"
         try:
-            time = self.ladder.time(triples, self.file, place, about=block.about, names=(block.name,))
+            time = self.extractor.time(triples, self.file, place, about=block.about, names=(block.name,))
             part = stamped_part(block.name, triples, block.about, place)
         except DataError as error:
             return self._refused(error, original_of(block, originals), how, block.end)
@@ -352,7 +352,7 @@ class FileReader:
                     self._left = len(batch.contents[-1])
                     break
                 found = parser.graphs(batch.contents)
-                times = None if found is None else self.ladder.own_times(_OWN_TIME, found[1])
+                times = None if found is None else self.extractor.own_times(_OWN_TIME, found[1])
                 if found is not None and times is not None:
                     tap.settled()
                     self._last = times[-1]
@@ -375,7 +375,7 @@ class FileReader:
                 raise found
             part, said = found
             own = None if said is None else (_OWN_TIME, said)
-            time = self.ladder.time(all_triples(part), self.file, f"{self.name}:{line.number}", own)
+            time = self.extractor.time(all_triples(part), self.file, f"{self.name}:{line.number}", own)
         except DataError as error:
             return self._refused(error, line.content, "byte", line.end)
         return self._graph(time, part, line.number, "byte", line.end)
@@ -417,7 +417,7 @@ class FileReader:
         try:
             part = patches.part(lines)
             own = None if patches.time is None else ("the patch's own time", patches.time)
-            time = self.ladder.time(all_triples(part), self.file, place, own)
+            time = self.extractor.time(all_triples(part), self.file, place, own)
         except DataError as error:
             return self._refused(error, content_of(lines), "byte", end, patches.bookmark)
         return self._graph(time, part, lines[0].number, "byte", end, patches.bookmark)
@@ -453,7 +453,7 @@ class FileReader:
                 return None  # a heartbeat: it says no time, so no instant is closed by it
             line = message.first_line
             place = f"{self.name}:{line}"
-            time = self.ladder.time(all_triples(triples), self.file, place, about=about, names=names)
+            time = self.extractor.time(all_triples(triples), self.file, place, about=about, names=names)
         except DataError as error:
             return self._refused(error, message.text.encode(), "byte", message.end, carried.bookmark)
         return self._graph(time, triples, line, "byte", message.end, carried.bookmark)
@@ -466,12 +466,12 @@ class FileReader:
         number = 0
         try:
             archive = ArchiveFile(self.file, self.options.unit, self.content)
-            if self.ladder.clock is None:
-                self.ladder.clock = archive.clock
+            if self.extractor.clock is None:
+                self.extractor.clock = archive.clock
             for number, (time, triples, place) in enumerate(archive.graphs(), 1):
-                self.ladder.accept(archive.clock.integer, place)
+                self.extractor.accept(archive.clock.integer, place)
                 if number > skip:
-                    self.ladder.hit("the archive's own time")
+                    self.extractor.hit("the archive's own time")
                     yield self._graph(time, triples, 0, "graph", number)
         except DataError as error:
             yield self._refused(error, b"", "whole", 0)

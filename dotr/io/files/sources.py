@@ -69,14 +69,14 @@ class Sources:
     refusals: ErrorPolicy = field(default_factory=ErrorPolicy)
     stdin: IO[bytes] | None = None
     bookmarks: Mapping[str, Bookmark] = field(default_factory=dict)
-    ladder: TimestampExtractor = field(init=False)
+    extractor: TimestampExtractor = field(init=False)
 
     def __post_init__(self) -> None:
-        self.ladder = self.options.extractor()
+        self.extractor = self.options.extractor()
 
     @property
     def clock(self) -> Clock | None:
-        return self.ladder.clock
+        return self.extractor.clock
 
     def __iter__(self) -> Iterator[TimedGraph]:
         return graphs_alone(self.items(), self.refusals)
@@ -96,10 +96,10 @@ class Sources:
         return self.bookmarks.get(file, START)
 
     def _reader(self, file: str, again: bool = False) -> FileReader:
-        ladder = (
-            replace(self.ladder, rungs={}, beside={}) if again else self.ladder
+        extractor = (
+            replace(self.extractor, rungs={}, beside={}) if again else self.extractor
         )  # a second look counts nothing twice
-        return FileReader(file, self.options, ladder, self.refusals, self.stdin, self._bookmark(file))
+        return FileReader(file, self.options, extractor, self.refusals, self.stdin, self._bookmark(file))
 
     def _replay(self, files: Sequence[str]) -> Iterator[Item]:
         """All graphs of several files by time; among equals in the order of the files."""

@@ -58,7 +58,7 @@ class TableReader:
     name: str
     mapping: TableMapping
     options: SourceOptions
-    ladder: TimestampExtractor
+    extractor: TimestampExtractor
     refusals: ErrorPolicy
     bookmark: Bookmark
     _last: Time | None = field(default=None, init=False)
@@ -215,7 +215,7 @@ class TableReader:
         while some := list(islice(left, _TOGETHER)):
             cells = [row.cells for row in some if not isinstance(row.cells, CellError)]
             parts = compiled.parts(cells)
-            own = compiled.time_at < 0 or self.ladder.time_path is not None
+            own = compiled.time_at < 0 or self.extractor.time_path is not None
             times = iter(() if own else compiled.instants([row[compiled.time_at] for row in cells]))
             for row in some:
                 part = row.cells if isinstance(row.cells, CellError) else next(parts)
@@ -232,7 +232,7 @@ class TableReader:
             if isinstance(found, CellError):
                 raise found
             if found is None:
-                time = self.ladder.time(all_triples(part), "", f"{self.name}:{row.line}")
+                time = self.extractor.time(all_triples(part), "", f"{self.name}:{row.line}")
             else:
                 time = self._accepted(row, *found)
         except CellError as error:
@@ -245,10 +245,10 @@ class TableReader:
         return self._refused(refused, row.content or _as_json(row.cells), how, row.end)
 
     def _accepted(self, row: TableRow, time: Time, integer: bool) -> Time:
-        ladder = self.ladder
-        if ladder.clock is None or ladder.clock.integer is not integer:
-            ladder.accept(integer, f"{self.name}:{row.line}")
-        ladder.hit(RUNG)
+        extractor = self.extractor
+        if extractor.clock is None or extractor.clock.integer is not integer:
+            extractor.accept(integer, f"{self.name}:{row.line}")
+        extractor.hit(RUNG)
         return time
 
     def _refused(self, error: DataError, content: bytes, how: str, end: int) -> Mark:

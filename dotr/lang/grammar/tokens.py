@@ -143,19 +143,19 @@ def tokenize(source: Source, found: Diagnostics) -> list[Token]:
     tokens: list[Token] = []
     append = tokens.append
     position, length = 0, len(text)
-    barren = 0  # before this character no prefix ends
+    no_prefix_from = 0  # before this character no prefix ends
     match, within = _TOKEN.match, _WITHIN_RUN.match
     while position < length:
-        hit = match(text, position) if position >= barren else within(text, position)
+        hit = match(text, position) if position >= no_prefix_from else within(text, position)
         if hit is not None and hit.lastgroup in _WORDS and not hit.group().isascii():
-            hit = _exact(position >= barren).match(text, position)
+            hit = _exact(position >= no_prefix_from).match(text, position)
         if hit is None:
             if len(found.found) >= MOST_FINDINGS:
                 place = Span(source, position, position + 1)
                 found.error("D1006", "too many findings; the rest is not read", place)
                 break
-            if position >= barren:
-                barren = _barren_from(text, position)
+            if position >= no_prefix_from:
+                no_prefix_from = _no_prefix_from(text, position)
             position = _stray(source, position, found, append)
             continue
         kind = hit.lastgroup
@@ -165,8 +165,8 @@ def tokenize(source: Source, found: Diagnostics) -> list[Token]:
         part = hit.group()
         if kind == "name":
             append(Token("name", part.upper(), part, start, position))
-            if start >= barren and position < length and text[position] in ".-\\":
-                barren = _barren_from(text, start)
+            if start >= no_prefix_from and position < length and text[position] in ".-\\":
+                no_prefix_from = _no_prefix_from(text, start)
         elif kind == "op" or kind == "define":
             append(Token("op", part, part, start, position))
         elif kind == "open":
@@ -179,7 +179,7 @@ def tokenize(source: Source, found: Diagnostics) -> list[Token]:
     return tokens
 
 
-def _barren_from(text: str, start: int) -> int:
+def _no_prefix_from(text: str, start: int) -> int:
     """How far no prefix ends, where a run of name characters was found to end without a colon."""
     run = _RUN.match(text, start)
     return run.end() if run is not None and text[run.end() : run.end() + 1] != ":" else 0
