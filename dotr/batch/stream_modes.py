@@ -10,7 +10,7 @@ Bad input: D4311 what cannot be distributed · D4123 a mode that there is not.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 
 from dotr.batch.fact_rows import Cut, Layout
@@ -126,11 +126,11 @@ def parts_of(layout: Layout) -> list[int]:
     ]
 
 
-def slots(layout: Layout, partitions: int) -> dict[int, int]:
+def slots(parts: Iterable[int], partitions: int) -> dict[int, int]:
     """Part → the number that Spark groups it by, so that its hash deals parts out to partitions in turn."""
     found: dict[int, int] = {}
     number = 0
-    for place, part in enumerate(parts_of(layout)):
+    for place, part in enumerate(parts):
         while _hash(number) % partitions != place % partitions:
             number += 1
         found[part] = number

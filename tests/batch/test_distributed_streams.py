@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
 import dotr.spark
 from dotr.batch.stream_modes import _hash
-from tests.batch.test_micro_batches import found, graphs, in_one_go
+from dotr.errors import RefusedError
+from tests.batch.test_micro_batches import RULES, SECOND, found, graphs, in_one_go
 from tests.batch.test_streams import LIMIT, frame_of, story
 
 __all__ = ["story"]  # a fixture
@@ -47,6 +50,42 @@ def test_parts_on_workers_find_what_one_process_finds(story: Path, spark: Any) -
     assert times == sorted(times, key=int)
     hashed = spark.range(-3, 50).selectExpr("id", "hash(id) AS found").collect()
     assert [_hash(row.id) for row in hashed] == [row.found for row in hashed]
+
+
+def test_graphs_out_of_order_meet_and_late_ones_are_counted(tmp_path: Path, spark: Any) -> None:
+    """A file a batch; each is shuffled, and the fourth brings a graph for an instant that is closed. What
+    Spark shows of its progress counts them.
+    """
+    random = Random(7)
+    rows = graphs()
+    (tmp_path / "log").mkdir()
+    for number in range(4):
+        lines = [
+            {"time": at // SECOND, "graph": "".join(f"{s} {p} {o} .\n" for s, p, o in graph)}
+            for at, graph in rows[number * 15 : number * 15 + 15]
+        ]
+        random.shuffle(lines)
+        if number == 3:
+            lines.append({"time": 3, "graph": "<urn:x:late> <urn:x:smoke> <urn:x:room1> .\n"})
+            lines.append({"time": 30, "graph": None})
+        path = tmp_path / "log" / f"{number}.jsonl"
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+        os.utime(path, (1_000_000 + number, 1_000_000 + number))
+    reader = spark.readStream.schema("time bigint, graph string").option("maxFilesPerTrigger", 1)
+    rules = RULES[: RULES.index("RULE Quiet")]
+    places = {"out": tmp_path / "out", "checkpoint": tmp_path / "state"}
+    options = {"mode": "distributed", "lateness": "10 s", "on_error": "skip", "once": True, **places}
+    stream = dotr.spark.stream(reader.json(str(tmp_path / "log")), text=rules, **options)
+    assert stream.wait(LIMIT)
+    wanted = in_one_go(graphs(), rules)
+    assert wanted
+    assert sorted(found(tmp_path).splitlines()) == sorted(wanted.splitlines())
+    told = stream.progress()
+    assert (told["graphs"], told["late"], told["refused"]) == (61, 1, 1)
+    meta = tmp_path / "state" / "dotr" / "dotr-stream.json"
+    meta.write_text(meta.read_text().replace('"operators": 2', '"operators": 1'))
+    with pytest.raises(RefusedError, match=r"D5220[\s\S]*another release"):
+        dotr.spark.stream(reader.json(str(tmp_path / "log")), text=rules, **options)
 
 
 def test_a_killed_distributed_stream_goes_on_without_a_difference(

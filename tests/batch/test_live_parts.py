@@ -100,7 +100,7 @@ def test_a_tick_is_waited_for() -> None:
 def test_slots_deal_parts_out_in_turn() -> None:
     """By Spark's hash of a bigint; test_distributed_streams.py asks Spark."""
     layout = stream_layout(Deployment(parse_program(RULES, "r.dotr")), 8)
-    found = slots(layout, 4)
+    found = slots(parts_of(layout), 4)
     assert list(found) == parts_of(layout)
     assert len(set(found.values())) == len(found) == 33
 

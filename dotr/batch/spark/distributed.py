@@ -15,25 +15,23 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from dotr.batch.arrow_batches import ROWS
 from dotr.batch.extracting import Treatment
-from dotr.batch.fact_rows import APART, LETTER, REFUSED, FactRow
-from dotr.batch.job import Shipped, make_job, ship
-from dotr.batch.live_parts import marks_of, merged
+from dotr.batch.job import make_job, ship
+from dotr.batch.live_parts import merged
 from dotr.batch.locations import plain_path
 from dotr.batch.spark import failures
-from dotr.batch.spark.failures import Batches, crossing, crossing_to_driver, shipped
+from dotr.batch.spark.bundling import COLUMNS, Bundle
+from dotr.batch.spark.event_time import EventTime
+from dotr.batch.spark.failures import Work, crossing, shipped
 from dotr.batch.spark.frame_stages import Extract
+from dotr.batch.spark.instant_processor import FACT_COLUMNS, InstantProcessor, InstantTask
 from dotr.batch.spark.kafka_out import Send, sender
-from dotr.batch.spark.part_processor import OUT_COLUMNS, EventTime, PartProcessor, Task
+from dotr.batch.spark.part_processor import OUT_COLUMNS, Found, PartProcessor, Task, unpacked_events
 from dotr.batch.spark.placing import parallelism
 from dotr.batch.spark.running import Pace, Running, State, Tell, untold
 from dotr.batch.spark.streams import check, folder_of, states_of
@@ -44,100 +42,45 @@ from dotr.batch.stream_folder import (
     Taken,
     batch_name,
 )
-from dotr.batch.stream_modes import slots, stream_layout
+from dotr.batch.stream_modes import parts_of, slots, stream_layout
 from dotr.core.deployment import Deployment
 from dotr.core.time_units import check_units
-from dotr.errors import DataError, Diagnostic, DotrError
+from dotr.errors import DataError, Diagnostic, DotrError, RefusedError
 from dotr.events import Clock, Time
-from dotr.io.arrow_columns import column
-from dotr.io.decode.parquet import missing
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
 _SHIFT: Time = 10**17
 """µs: integer times may be 0 or less, and Spark drops what is not after 1970."""
 
 _ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-_SLOTTED = pa.schema(
-    [("slot", pa.int64()), ("part", pa.int64()), ("time", pa.int64()), ("facts", pa.string())]
-)
-_SLOT_COLUMNS = "slot bigint, part bigint, time bigint, facts string"
+_OPERATORS = 2
+"""Of the query that Spark runs: its states belong to it. 1 kept a row of state for every instant."""
+
 _RULES_TOLD = 100
 """Rules whose state is among the metrics that Spark observes, at most."""
 
-INPUT, OUTPUT = "dotr", "dotr_state"
+INPUT, CLOSED, OUTPUT = "dotr", "dotr_closed", "dotr_state"
 """The names of observed metrics."""
 
 
 @dataclass(frozen=True, slots=True)
 class Graphs:
     """A streaming frame (time: bigint in the clock's unit, or µs; graph; and maybe note, as read_tasks.py has
-    it). `base`: that of N-Triples; None where dotr wrote the graphs.
+    it), or what `read` makes such rows of. `base`: that of N-Triples; None where dotr wrote the graphs.
     """
 
     frame: DataFrame
     clock: Clock
     base: str | None
+    read: Work | None = None
 
     @property
     def unit(self) -> int:
         """µs."""
         return self.clock.unit if self.clock.integer else 1
-
-
-@dataclass(frozen=True, slots=True)
-class _Extract:
-    """Instants to facts by slot, and marks for every part."""
-
-    shipped: Shipped
-    unit: int
-    base: str | None
-    slots: Mapping[int, int]
-
-    def __call__(self, batches: Batches) -> Batches:
-        return crossing_to_driver(lambda: self._batches(batches))
-
-    def _batches(self, batches: Batches) -> Batches:
-        times: list[int] = []
-
-        def seen() -> Batches:
-            for batch in batches:
-                if batch.num_rows:
-                    found = pc.min_max(batch.column(0)).as_py()
-                    times.extend((found["min"], found["max"]))
-                yield batch
-
-        waiting: list[FactRow] = []
-        refused = 0
-        for row in Extract(self.shipped, self.unit, self.base).rows(seen()):
-            if row[0] <= APART:
-                refused += row[0] in (REFUSED, LETTER)
-                continue
-            waiting.append(row)
-            if len(waiting) >= ROWS:
-                yield self._slotted(waiting)
-                waiting = []
-        if times:
-            waiting += marks_of(self.slots, min(times) * self.unit, max(times) * self.unit)
-        if refused:
-            yield _refused(refused)
-        if waiting:
-            yield self._slotted(waiting)
-
-    def _slotted(self, rows: Sequence[FactRow]) -> pa.RecordBatch:
-        parts, times, texts = zip(*rows, strict=True)
-        columns = ([self.slots[part] for part in parts], parts, times, texts)
-        arrays = [column(values, field.type) for values, field in zip(columns, _SLOTTED, strict=True)]
-        return pa.RecordBatch.from_arrays(arrays, schema=_SLOTTED)
-
-
-def _refused(count: int) -> pa.RecordBatch:
-    """How many graphs are left out, for a group of its own."""
-    return pa.RecordBatch.from_pylist(
-        [{"slot": REFUSED, "part": REFUSED, "time": count, "facts": ""}], schema=_SLOTTED
-    )
 
 
 def start(
@@ -191,9 +134,12 @@ class DistributedStream(Running):
             "id": secrets.token_hex(8),
             "cores": parallelism(graphs.frame.sparkSession, cores),
             "clock": [clock.integer, clock.unit],
+            "operators": _OPERATORS,
         }
         self._folder = StreamFolder(deployment, out, self._own, options, DISTRIBUTED, noted, send)
         noted = self._folder.noted
+        if noted.get("operators") != _OPERATORS:
+            raise _other_operators(self._own)
         if noted["clock"] != [clock.integer, clock.unit]:
             raise DataError(
                 Diagnostic(
@@ -206,7 +152,8 @@ class DistributedStream(Running):
         layout = stream_layout(deployment, self._cores)
         treatment = Treatment(forgiving=options.on_error == "skip", shared=False)
         self._job = ship(make_job(deployment, clock, layout, treatment))
-        self._slots = slots(layout, self._cores)
+        self._slots = slots(parts_of(layout), self._cores)
+        self._gathered = tuple(slots(range(self._cores), self._cores).values())
         self._event_time = EventTime(_SHIFT if clock.integer else 0)
         self._delay = -(-options.lateness // 1000) + 1
         self._sizes: dict[int, dict[str, int]] = {}
@@ -238,53 +185,46 @@ class DistributedStream(Running):
             return self._pace.apply(writer.option("checkpointLocation", self._spark_state)).start()  # type: ignore[no-any-return]  # the writer is untyped
 
     def _facts(self) -> DataFrame:
+        """Facts by part, of the instants that the watermark closes."""
         from pyspark.sql import functions as f  # noqa: PLC0415  # start-up
 
         graphs = self._graphs
-        spark = graphs.frame.sparkSession
-        frame = self._checked()
-        at = f.timestamp_micros(f.col("time") * f.lit(graphs.unit) + f.lit(self._event_time.shift))
-        ends = spark.readStream.schema("at bigint").json(self._ends)
-        rows = frame.select(at.alias("at"), "time", "graph").unionByName(
-            ends.selectExpr(
-                "timestamp_millis(at) AS at", "CAST(NULL AS bigint) AS time", "CAST(NULL AS string) AS graph"
+        bundles = self._bundles()
+        bundles = bundles.observe(
+            INPUT,
+            f.sum("graphs").alias("graphs"),
+            f.max("last").alias("event_time"),
+            f.sum("refused").alias("refused"),
+        )
+        at = f.timestamp_micros(f.col("last") * f.lit(graphs.unit) + f.lit(self._event_time.shift))
+        ends = graphs.frame.sparkSession.readStream.schema("at bigint").json(self._ends)
+        numbers = f.explode(f.array(*map(f.lit, self._gathered)))
+        rows = bundles.select(at.alias("at"), "slot", "bundle").unionByName(
+            ends.select(
+                f.timestamp_millis("at").alias("at"),
+                numbers.alias("slot"),
+                f.lit(None).cast("binary").alias("bundle"),
             )
         )
-        closed = (
-            rows.withWatermark("at", f"{self._delay} milliseconds")
-            .groupBy("at")
-            .agg(f.max("time").alias("time"), f.collect_list("graph").alias("graphs"))
+        closed = rows.withWatermark("at", f"{self._delay} milliseconds").select("slot", "bundle")
+        task = InstantTask(Extract(self._job, graphs.unit, graphs.base), self._slots, self._event_time)
+        facts = closed.groupBy("slot").transformWithStateInPandas(
+            InstantProcessor(task), FACT_COLUMNS, "Append", "EventTime"
         )
-        work = _Extract(self._job, graphs.unit, graphs.base, self._slots)
-        instants = closed.where("time IS NOT NULL").select("time", "graphs")
-        return instants.mapInArrow(shipped(work), _SLOT_COLUMNS)
+        facts = facts.observe(CLOSED, f.sum("late").alias("late"), f.sum("refused").alias("refused"))
+        return facts.where("slot IS NOT NULL").select("slot", "facts")
 
-    def _checked(self) -> DataFrame:
-        """The graphs, where none is null: one in error ends the query, or is left out and counted."""
-        from pyspark.sql import functions as f  # noqa: PLC0415  # start-up
-
-        frame = self._graphs.frame
-        refused: Column = f.lit(0)
-        if "note" in frame.columns:
-            refused = f.coalesce(f.json_array_length(f.get_json_object("note", "$.letters")), f.lit(0))
-            observed = _observed(frame, refused)
-            return observed.where("time IS NOT NULL")
-        if self._options.on_error == "skip":
-            refused = f.when(f.col("time").isNull() | f.col("graph").isNull(), 1).otherwise(0)
-            return _observed(frame, refused).where("time IS NOT NULL AND graph IS NOT NULL")
-        for name in ("time", "graph"):
-            error = f.raise_error(f.lit(crossing(missing("the stream", name)))).cast(
-                frame.schema[name].dataType
-            )
-            frame = frame.withColumn(name, f.coalesce(f.col(name), error))
-        return _observed(frame, refused)
+    def _bundles(self) -> DataFrame:
+        graphs = self._graphs
+        work = Bundle(self._gathered, self._options.on_error == "skip", graphs.read)
+        return graphs.frame.mapInArrow(shipped(work), COLUMNS)
 
     def _observed(self, found: DataFrame) -> DataFrame:
         """What comes out, with the metrics that Spark shows in its progress: events, and facts by rule."""
         from pyspark.sql import functions as f  # noqa: PLC0415  # start-up
 
         sizes = f.from_json("sizes", "map<string,bigint>")
-        metrics = [f.count("id").alias("events")]
+        metrics = [f.sum("events").alias("events")]
         metrics += [
             f.sum(f.try_element_at(sizes, f.lit(rule))).alias(f"state {rule}")
             for rule in self._rules[:_RULES_TOLD]
@@ -295,16 +235,10 @@ class DistributedStream(Running):
 
     def take(self, frame: DataFrame, number: int) -> None:
         """Spark's callback: the events of a batch."""
-        events: list[tuple[Time, str, str, str]] = []
-        refused = 0
-        for batch in frame.select("part", "time", "rule", "id", "line", "sizes").toArrow().to_batches():
-            for part, time, rule, id_, line, sizes in _rows(batch):
-                if sizes is None:
-                    events.append((time, rule, id_, line))
-                elif part == REFUSED:
-                    refused += time
-                else:
-                    self._sizes[part] = json.loads(sizes)
+        events: list[Found] = []
+        for row in frame.select("part", "found", "sizes").collect():
+            events += unpacked_events(row.found)
+            self._sizes[row.part] = json.loads(row.sizes)
         events.sort()
         try:
             self._folder.write_batch(batch_name(number), "".join([event[3] for event in events]))
@@ -312,7 +246,7 @@ class DistributedStream(Running):
             self._error = error
             raise RuntimeError(crossing(error)) from None
         self._watermark = self._read_watermark(f"offsets/{number}", "batchWatermarkMs") or self._watermark
-        self._add(Taken(number, events=len(events), refused=refused))
+        self._add(Taken(number, events=len(events)))
 
     def state(self) -> State:
         """As the parts reported it."""
@@ -328,14 +262,15 @@ class DistributedStream(Running):
         for progress in self.query.recentProgress:
             reported: Any = progress
             name = str(reported["runId"]), int(reported["batchId"])
-            observed = (reported["observedMetrics"] or {}).get(INPUT)
-            if name in self._counted or observed is None:
+            observed = reported["observedMetrics"] or {}
+            if name in self._counted or INPUT not in observed:
                 continue
             self._counted.add(name)
-            late = sum(int(o["numRowsDroppedByWatermark"]) for o in reported["stateOperators"])
-            if observed["graphs"] or observed["refused"] or late:
-                refused = int(observed["refused"] or 0)
-                self._add(Taken(name[1], graphs=int(observed["graphs"] or 0), late=late, refused=refused))
+            came, closed = observed[INPUT].asDict(), observed[CLOSED].asDict()
+            late = int(closed["late"] or 0)
+            refused = int(came["refused"] or 0) + int(closed["refused"] or 0)
+            if came["graphs"] or refused or late:
+                self._add(Taken(name[1], graphs=int(came["graphs"] or 0), late=late, refused=refused))
 
     # -- the end
 
@@ -374,19 +309,16 @@ class DistributedStream(Running):
             return 0
 
 
-def _rows(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
-    return zip(*(batch.column(i).to_pylist() for i in range(batch.num_columns)), strict=True)
-
-
-def _observed(frame: DataFrame, refused: Column) -> DataFrame:
-    """What comes in, with the metrics that Spark shows in its progress."""
-    from pyspark.sql import functions as f  # noqa: PLC0415  # start-up
-
-    return frame.observe(
-        INPUT,
-        f.count("graph").alias("graphs"),
-        f.max("time").alias("event_time"),
-        f.sum(refused).alias("refused"),
+def _other_operators(place: str) -> RefusedError:
+    return RefusedError(
+        Diagnostic(
+            "D5220",
+            "the checkpoint belongs to the query of another release of dotr",
+            place=place,
+            notes=("Spark keeps what is open by operator, and the operators differ",),
+            hint="end the stream with the release that began it (`--once`), then start with another "
+            "--checkpoint and --out",
+        )
     )
 
 

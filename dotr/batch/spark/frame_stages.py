@@ -10,10 +10,10 @@ Why not: group all graphs by time. They are by far the largest thing in the job.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
@@ -51,6 +51,9 @@ WRITTEN_COLUMNS = (
     "file string, counts string, dropped bigint, parts bigint, letters string, refused bigint"
     ", findings string, left_out string, counted string, weights string"
 )
+
+Stamped: TypeAlias = tuple[int | None, Sequence[str | None]]
+"""A time as the frame has it, and the graphs of that time."""
 
 _WIDEST = 2**62
 _EVENTS = 1024
@@ -237,50 +240,51 @@ class Extract:
     base: str | None
 
     def __call__(self, batches: Batches) -> Batches:
-        return crossing_to_driver(lambda: fact_batches(self.rows(batches)))
+        return crossing_to_driver(lambda: fact_batches(self.rows(_stamped(batches))))
 
-    def rows(self, batches: Batches) -> Iterator[FactRow]:
+    def rows(self, stamped: Iterable[Stamped]) -> Iterator[FactRow]:
         """Rows of facts, and what else is to be reported."""
         worker = self.shipped.worker()
         letters: list[FactRow] = []
-        instants = self._instants(batches)
+        instants = self._instants(stamped)
         if worker.job.treatment.forgiving and self.base is not None:
-            instants = self._readable(batches, letters)
+            instants = self._readable(stamped, letters)
         yield from extract(worker, instants)
         yield from letters
 
-    def _instants(self, batches: Batches) -> Iterator[Instant]:
+    def _instants(self, stamped: Iterable[Stamped]) -> Iterator[Instant]:
         """Times in µs, graphs parsed."""
         read = self._parsed if self.base is not None else _trusted
-        for batch in batches:
-            times = batch.column(0).to_pylist()
-            if self.unit != 1 or None in times:
-                times = [micros(time, self.unit) for time in times]
-            for time, graphs in zip(times, batch.column(1).to_pylist(), strict=True):
-                yield time, [read(graph, time) for graph in graphs]
+        for stamp, graphs in stamped:
+            time = micros(stamp, self.unit)
+            yield time, [read(graph, time) for graph in graphs]
 
-    def _readable(self, batches: Batches, letters: list[FactRow]) -> Iterator[Instant]:
+    def _readable(self, stamped: Iterable[Stamped], letters: list[FactRow]) -> Iterator[Instant]:
         """As `_instants`, of what can be read; `letters` gets the rest."""
-        for batch in batches:
-            for stamp, graphs in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
-                found: list[list[Triple]] = []
-                wrong: list[str] = []
-                time = 0
-                for graph in graphs:
-                    try:
-                        time = micros(stamp, self.unit)
-                        found.append(self._parsed(graph, time))
-                    except DataError as error:
-                        wrong.append(dead_letter(error, (graph or "").encode()))
-                letters += ((LETTER if found else REFUSED, time, letter) for letter in wrong)
-                if found:
-                    yield time, found
+        for stamp, graphs in stamped:
+            found: list[list[Triple]] = []
+            wrong: list[str] = []
+            time = 0
+            for graph in graphs:
+                try:
+                    time = micros(stamp, self.unit)
+                    found.append(self._parsed(graph, time))
+                except DataError as error:
+                    wrong.append(dead_letter(error, (graph or "").encode()))
+            letters += ((LETTER if found else REFUSED, time, letter) for letter in wrong)
+            if found:
+                yield time, found
 
     def _parsed(self, graph: str | None, time: Time) -> list[Triple]:
         place = f"the graph at {time} µs"
         if graph is None:
             raise missing(place, "graph")
         return parse_triples(graph, Format.NTRIPLES, place, self.base)
+
+
+def _stamped(batches: Batches) -> Iterator[Stamped]:
+    for batch in batches:
+        yield from zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True)
 
 
 def trusted_instants(batches: Batches, unit: int) -> Iterator[Instant]:
@@ -301,7 +305,8 @@ def micros(time: int | None, unit: int) -> Time:
     return time * unit
 
 
-def _trusted(graph: str, _time: Time) -> list[Triple]:
+def _trusted(graph: str | None, _time: Time) -> list[Triple]:
+    assert graph is not None  # dotr wrote it
     return split_lines(graph)
 
 

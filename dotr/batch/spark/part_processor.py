@@ -11,6 +11,7 @@ Bad input: what live_parts.py raises crosses to the driver as in failures.py.
 from __future__ import annotations
 
 import json
+import marshal
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -18,34 +19,26 @@ from typing import Any
 import pandas as pd
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
-from dotr.batch.fact_rows import REFUSED
+from dotr.batch.bundles import Row, unpacked_facts
 from dotr.batch.job import Shipped
 from dotr.batch.live_parts import LivePart, live_parts
+from dotr.batch.spark.event_time import EventTime
 from dotr.batch.spark.failures import crossing
+from dotr.core.collecting import rarely
 from dotr.errors import DotrError
-from dotr.events import Composite, Time
+from dotr.events import Time
 from dotr.io.event_formats import formatter
 from dotr.late import dataclass
 
-OUT_COLUMNS = "part bigint, time bigint, rule string, id string, line string, sizes string"
-"""An event, or what a part remembers: then `time` and the three columns of an event are null."""
+OUT_COLUMNS = "part bigint, events bigint, found binary, sizes string"
+"""What one part came to: how many events, the events themselves (`unpacked_events`), and, as JSON, how many
+facts it remembers by rule.
+"""
 
+Found = tuple[Time, str, str, str]
+"""(time, rule, id, line) of an event."""
 
-@dataclass(frozen=True, slots=True)
-class EventTime:
-    """How the stream's time, in µs, is written as Spark's event time: `shift` µs later, since Spark drops
-    what is not after 1970.
-    """
-
-    shift: Time
-
-    def closed(self, watermark: int) -> Time:
-        """The last of our times that a watermark of Spark's, in ms, closes."""
-        return watermark * 1000 - self.shift
-
-    def timer(self, time: Time) -> int:
-        """The first watermark, in ms, that closes `time`."""
-        return -((-time - self.shift) // 1000)
+_MARSHAL = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,29 +68,28 @@ class PartProcessor(StatefulProcessor):
         self._content = handle.getValueState("content", "content binary")
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803  # Spark's names
-        """Spark's callback: the rows of one part."""
-        found: list[tuple[Time, str]] = []
+        """Spark's callback: the facts of one part."""
+        found: list[Row] = []
         for frame in rows:
-            found += zip(frame["time"].tolist(), frame["facts"].tolist(), strict=True)
-        if int(key[0]) == REFUSED:
-            yield _frame([], REFUSED, "{}", sum(count for count, _ in found))
-        else:
-            yield from self._take(int(key[0]), found, timerValues.getCurrentWatermarkInMs())
+            for content in frame["facts"].tolist():
+                found += unpacked_facts(content)
+        yield self._take(int(key[0]), found, timerValues.getCurrentWatermarkInMs())
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Any]:  # noqa: N802, N803  # Spark's names
         """Spark's callback: a tick is closed, and the part may not have been called for it."""
-        yield from self._take(int(key[0]), [], timerValues.getCurrentWatermarkInMs())
+        yield self._take(int(key[0]), [], timerValues.getCurrentWatermarkInMs())
 
     def close(self) -> None:
         """Spark's callback."""
 
-    def _take(self, slot: int, rows: list[tuple[Time, str]], watermark: int) -> Iterator[Any]:
+    def _take(self, slot: int, rows: Sequence[Row], watermark: int) -> Any:
         try:
-            yield self._taken(self._task.slots[slot], rows, watermark)
+            with rarely():
+                return self._taken(self._task.slots[slot], rows, watermark)
         except DotrError as error:
             raise RuntimeError(crossing(error)) from None
 
-    def _taken(self, number: int, rows: list[tuple[Time, str]], watermark: int) -> Any:
+    def _taken(self, number: int, rows: Sequence[Row], watermark: int) -> Any:
         task = self._task
         parts = live_parts(task.stream, task.shipped)
         token = int(self._token.get()[0]) if self._token.exists() else None
@@ -113,8 +105,15 @@ class PartProcessor(StatefulProcessor):
         parts.give_back(number, new, part)
         job = task.shipped.worker().job
         _, write = formatter(task.format_, job.program.prefixes, job.program.rules)
-        lines = [write([event], job.clock) for event in events]
-        return _frame(list(zip(events, lines, strict=True)), number, json.dumps(part.sizes()))
+        found = [(event.time, event.rule, event.id, write([event], job.clock)) for event in events]
+        return pd.DataFrame(
+            {
+                "part": [number],
+                "events": [len(found)],
+                "found": [marshal.dumps(found, _MARSHAL)],
+                "sizes": [json.dumps(part.sizes())],
+            }
+        )
 
     def _wake(self, part: LivePart) -> None:
         """One timer, for the next tick that matters."""
@@ -128,16 +127,6 @@ class PartProcessor(StatefulProcessor):
             self._handle.registerTimer(wanted)
 
 
-def _frame(events: Sequence[tuple[Composite, str]], part: int, sizes: str, time: Time | None = None) -> Any:
-    """A row an event, with its line, and one for the part."""
-    none = [None] * len(events)
-    return pd.DataFrame(
-        {
-            "part": pd.array([part] * (len(events) + 1), dtype="Int64"),
-            "time": pd.array([*(event.time for event, _ in events), time], dtype="Int64"),
-            "rule": [*(event.rule for event, _ in events), None],
-            "id": [*(event.id for event, _ in events), None],
-            "line": [*(line for _, line in events), None],
-            "sizes": [*none, sizes],
-        }
-    )
+def unpacked_events(content: bytes) -> list[Found]:
+    """The events of a part."""
+    return marshal.loads(content)  # type: ignore[no-any-return]  # noqa: S302  # plain values of our own

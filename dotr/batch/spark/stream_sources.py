@@ -137,7 +137,7 @@ def _parsed(
     frame: DataFrame, clock: Clock, options: SourceOptions, policy: str, task: Callable[[LogListing], Work]
 ) -> Graphs:
     work = task(LogListing((), clock, options, policy == "fail"))
-    return Graphs(frame.mapInArrow(shipped(work), READ_COLUMNS), clock, None)
+    return Graphs(frame, clock, None, work)
 
 
 def _documents(
