@@ -162,8 +162,3 @@ class Meter:
     def stop(self, factors: Sequence[Factor] = (), source: object = None) -> NoReturn:
         """Raise Exhausted."""
         raise Exhausted(factors, self.source if source is None else source)
-
-
-def unlimited() -> Meter:
-    """A meter that nothing empties."""
-    return Meter()

@@ -66,12 +66,6 @@ def place_of(triple: Triple) -> tuple[Relation, Row]:
     return predicate, (subject, object_)
 
 
-def triple_of(relation: Relation, key: Row) -> Triple:
-    if is_class(relation):
-        return key, RDF_TYPE, relation[2:]
-    return key[0], relation, key[1]
-
-
 def row_of(key: Row) -> tuple[Term, ...]:
     """The columns of a row from its key."""
     return key if isinstance(key, tuple) else (key,)

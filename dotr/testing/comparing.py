@@ -79,12 +79,6 @@ class RunComparison:
         """The events of a rule by version."""
         return self._sum(self.counts, rule)
 
-    def total_added(self, rule: str) -> list[int]:
-        return self._sum(self.added, rule)
-
-    def total_removed(self, rule: str) -> list[int]:
-        return self._sum(self.removed, rule)
-
     def _sum(self, counts: dict[tuple[str, str], list[int]], rule: str) -> list[int]:
         sums = [0] * len(self.versions)
         for (name, _), values in counts.items():

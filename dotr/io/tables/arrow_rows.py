@@ -43,14 +43,6 @@ def rows(batches: Iterable[pa.RecordBatch], columns: Sequence[str], place: str) 
             yield from map(list, zip(*texts, strict=True))
 
 
-def flat_rows(batch: pa.RecordBatch, place: str) -> Iterator[list[str | None]]:
-    """The rows of one batch, all of its columns, whatever they are called. Raises DataError D2408."""
-    columns = [
-        _texts(array, name, place) for array, name in zip(batch.columns, batch.schema.names, strict=True)
-    ]
-    yield from map(list, zip(*columns, strict=True))
-
-
 def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
     if name in batch.schema.names:
         return batch.column(batch.schema.names.index(name))
