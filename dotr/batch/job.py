@@ -4,16 +4,20 @@ Place:   the driver makes a Job and ships it as bytes; spark/frame_stages.py run
          workers and local.py's processes.
 Method:  a job is known by the hash of its content (program, background, clock, layout). A process keeps the
          worker of the last few jobs it met, so that tasks, which come by the thousand, find the closed
-         background and the compiled queries ready.
+         background and the compiled queries ready. A large background goes into a file, which the processes
+         of a machine map: it is in memory once.
 Why not: a closure over the compiled program. It is unpickled again for every task.
 """
 
 from __future__ import annotations
 
+import os
 import pickle
 import zlib
+from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 from hashlib import blake2b
+from typing import Any, Protocol, TypeAlias
 
 from dotr.batch.detecting import Detecting
 from dotr.batch.extracting import PLAIN, Extracting, Treatment
@@ -21,6 +25,7 @@ from dotr.batch.fact_rows import VERSION, Layout, Router
 from dotr.batch.time_gaps import Cutoff
 from dotr.core.deployment import Deployment, Settings
 from dotr.events import Clock
+from dotr.io.files.mapped import content_name, mapped, write_whole
 from dotr.ir import Program
 from dotr.late import dataclass
 from dotr.rdf.terms import Triple
@@ -28,18 +33,46 @@ from dotr.rdf.terms import Triple
 _KEPT = 2
 
 
+class Placed(Protocol):
+    """A file that the driver wrote, to be found by a worker."""
+
+    def path(self) -> str:
+        """Where it is on this machine."""
+
+
+Place: TypeAlias = Callable[[str, Sequence[Any]], Placed]
+"""Makes a file of this name with these contents, which every worker can find."""
+
+
+@dataclass(frozen=True, slots=True)
+class InFolder:
+    """A file at the same path for all."""
+
+    file: str
+
+    def path(self) -> str:
+        return self.file
+
+
+def into_folder(folder: str, name: str, parts: Sequence[Any]) -> InFolder:
+    """A `Place`, once the folder is given. Raises EngineError where the disk does not take it."""
+    path = os.path.join(folder, name)
+    write_whole(path, parts)
+    return InFolder(path)
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """One batch run, as shipped; `key` is the hash of everything.
 
-    `closed` is the closed and indexed background, compressed; `background` its explicit triples as compressed
-    N-Triples, empty where nobody verifies. `standing`: the queries that it answers alone. `cutoff`: where the
-    log goes too far ahead.
+    `closed` is the closed and indexed background, compressed, or the file with it; `background` its explicit
+    triples as compressed N-Triples, empty where nobody verifies. `standing`: the queries that it answers
+    alone. `cutoff`: where the log goes too far ahead.
     """
 
     program: Program
     settings: Settings
-    closed: bytes = field(repr=False)
+    closed: bytes | Placed = field(repr=False)
     background: bytes = field(repr=False)
     clock: Clock
     layout: Layout
@@ -51,7 +84,9 @@ class Job:
     def deployment(self) -> Deployment:
         """What the driver compiled, taken over: nothing is closed again."""
         explicit = split_lines(zlib.decompress(self.background).decode())
-        return Deployment(self.program, explicit, self.settings, closed=zlib.decompress(self.closed))
+        kept = self.closed
+        closed = zlib.decompress(kept) if isinstance(kept, bytes) else mapped(kept.path())
+        return Deployment(self.program, explicit, self.settings, closed=closed)
 
 
 def make_job(
@@ -60,23 +95,31 @@ def make_job(
     layout: Layout,
     treatment: Treatment = PLAIN,
     cut: Cutoff | None = None,
+    place: Place | None = None,
 ) -> Job:
-    """Close the background and pack everything.
+    """Close the background and pack everything. `place` takes a large background.
 
     Raises ProgramError for the rules, DataError D3101 for a background that contradicts its ontology.
     """
     program, settings = deployment.program, replace(deployment.settings, apart=True)
     closed, standing = deployment.closed_background(), deployment.standing
+    contents = closed.contents()
     explicit = deployment.background if treatment.verify else ()
     text = "".join([f"{s} {p} {o} .\n" for s, p, o in explicit]).encode()
     parts = (VERSION, program.fingerprint, settings, clock, layout, treatment, sorted(standing), cut)
     hashed = blake2b(repr(parts).encode(), digest_size=16)
-    hashed.update(closed)
+    for content in contents:
+        hashed.update(content)
     hashed.update(text)
+    kept: bytes | Placed
+    if closed.index.large and place is not None:
+        kept = place(f"background-{content_name(contents)}", contents)
+    else:
+        kept = zlib.compress(b"".join(contents), 1)
     return Job(
         program,
         settings,
-        zlib.compress(closed, 1),
+        kept,
         zlib.compress(text, 1),
         clock,
         layout,

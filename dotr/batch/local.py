@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 from dotr.batch.arrow_batches import FACTS, extract, fact_rows, instants
 from dotr.batch.fact_rows import COUNTED, FINDING, REFUSED, FactRow, marks
 from dotr.batch.findings_as_json import first_of_each
-from dotr.batch.job import Shipped, make_job, ship
+from dotr.batch.job import Shipped, into_folder, make_job, ship
 from dotr.batch.line_splits import file_size
 from dotr.batch.local_lasting import run_slices
 from dotr.batch.log_splits import LogListing, ReadCounts, Split, read_split, spread
@@ -177,7 +177,8 @@ class _LocalRun:
         cut = cutoff(ahead, gaps(spans, ahead.stride), log.clock, request.treatment.forgiving)
         last = report.last if cut is None else cut.last
         layout = lay_out(plan, self.processes, quantiles, last, request.slice_length)
-        shipped = ship(make_job(request.deployment, log.clock, layout, request.treatment, cut))
+        place = partial(into_folder, self.scratch)
+        shipped = ship(make_job(request.deployment, log.clock, layout, request.treatment, cut, place))
         tasks = self.processes * PARTS * 2
         extract_ = partial(_extract, shipped, self.scratch, tasks, request.states)
         done = self._round("extract", extract_, list(range(buckets)))

@@ -22,10 +22,12 @@ from dotr.core.emit import Emitter
 from dotr.core.enrich import enricher, reopened
 from dotr.core.funnel import FactCounts
 from dotr.core.instant import Instants
+from dotr.datalog.closing import Closed
 from dotr.datalog.materialiser import Materialiser
 from dotr.events import Clock, Time
 from dotr.ir import Every, Program
 from dotr.late import dataclass
+from dotr.rdf.mapped_columns import Content
 from dotr.rdf.terms import Triple
 from dotr.tesla.partitioning import By, Partitioning, plan_batch
 from dotr.tesla.plan import RulePlan
@@ -68,7 +70,7 @@ class Deployment:
     """Owns the compiled parts of a program. One run at a time: `instants` has an overlay of its own.
 
     `background` is what the program's BACKGROUND names, read, canonical, blank nodes labelled. `closed` is
-    what `closed_background` gave for the same program, background and settings: it is not closed again then,
+    what `closed_background` saved for the same program, background and settings: it is not closed again then,
     and `background` is looked at by the oracle alone.
     The parts raise ProgramError and DataError when they are made.
     """
@@ -79,7 +81,7 @@ class Deployment:
         background: Background = (),
         settings: Settings = PLAIN,
         *,
-        closed: bytes | None = None,
+        closed: Content | None = None,
     ) -> None:
         self.program = program
         self._stated = background
@@ -194,6 +196,6 @@ class Deployment:
         """Another program, for detection alone: its facts are found elsewhere."""
         return Deployment(program, (), replace(self.settings, apart=True))
 
-    def closed_background(self) -> bytes:
-        """The closed, indexed background as bytes; the stream never changes it."""
-        return self.enrich.closed.save()
+    def closed_background(self) -> Closed:
+        """The closed, indexed background, which can be saved; the stream never changes it."""
+        return self.enrich.closed

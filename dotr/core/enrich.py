@@ -18,6 +18,7 @@ from dotr.datalog.owl_lists import rules_over
 from dotr.errors import DataError
 from dotr.ir import Program
 from dotr.joins.graph_relations import ALL, Relation
+from dotr.rdf.mapped_columns import Content
 from dotr.rdf.terms import Triple
 
 
@@ -39,7 +40,7 @@ def enricher(
 
 
 def reopened(
-    program: Program, saved: bytes, materialize_all: bool = False, budget: int = BUDGET
+    program: Program, saved: Content, materialize_all: bool = False, budget: int = BUDGET
 ) -> Materialiser:
     """The enricher whose `closed.save()` gave these bytes, for the same program: nothing is closed again.
 

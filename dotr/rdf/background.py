@@ -308,6 +308,11 @@ class Background:
             self._into = _by_key(self.backward)
         return self._into.get(object_, ())
 
+    @property
+    def large(self) -> bool:
+        """Whether `contents` is to be mapped."""
+        return self.count >= LARGE
+
     def save(self) -> bytes:
         """The index as bytes."""
         return b"".join(self.contents())
@@ -316,7 +321,7 @@ class Background:
         """The parts of `save`, one after the other. A large index is to be mapped (mapped_columns.py); else
         there are a hash, the terms, and per predicate both columns as positions of terms.
         """
-        if self.count >= LARGE:
+        if self.large:
             return contents(self.forward, self.backward, self.size)
         numbers: dict[Term, int] = {term: i for i, term in enumerate(self._terms())}
         parts = [array("I", [len(self.forward)]).tobytes()]

@@ -22,9 +22,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from dotr.datalog.closing import Closed
 from dotr.errors import DataError, Diagnostic, EngineError, RefusedError
 from dotr.events import Time
 from dotr.io.graph_source import Position
+from dotr.rdf.mapped_columns import Content
+from dotr.service import closed_files
 from dotr.service.disk import Disk
 from dotr.service.journal_tables import FORMAT, TABLES, UPDATES
 from dotr.service.kept_tables import KeptRow, KeptSummary, read_kept, read_kept_summary, write_kept
@@ -44,9 +47,6 @@ DATABASE, LOCK = "deployment.db", "lock.db"
 
 _DAMAGED = ("malformed", "not a database", "no such table", "no such column", "corrupt", "decode to UTF-8")
 """What SQLite says of a database that was written by something else."""
-
-CLOSED_LIMIT = 512 * 1024 * 1024
-"""Bytes of a closed background beyond which it is not kept, but closed again at every start."""
 
 
 class Journal:
@@ -265,7 +265,7 @@ class Journal:
             raise self._damaged("the rules are not those that were deployed")
         return deployed
 
-    def deploy(self, deployed: Deployed, background: str, closed: tuple[str, bytes] | None = None) -> None:
+    def deploy(self, deployed: Deployed, background: str, closed: tuple[str, Closed] | None = None) -> None:
         """Replace what is deployed; `background` is its triples as N-Triples, `closed` as `keep_closed`.
 
         One transaction, in which a closed background of before goes.
@@ -273,7 +273,7 @@ class Journal:
         with self.transaction():
             self._deploy(deployed, background, closed)
 
-    def _deploy(self, deployed: Deployed, background: str, closed: tuple[str, bytes] | None = None) -> None:
+    def _deploy(self, deployed: Deployed, background: str, closed: tuple[str, Closed] | None = None) -> None:
         execute, connection = self.disk.execute, self._connection
         was = self._rows("SELECT value FROM meta WHERE key = 'deployed'")
         digest, digest_before = digest_of(deployed), was[0][0] if was else ""
@@ -300,7 +300,7 @@ class Journal:
             found = self._connection.execute("SELECT triples FROM background").fetchone()
         return "" if found is None else self._unpacked(found[0])
 
-    def closed(self, key: str) -> bytes | None:
+    def closed(self, key: str) -> Content | None:
         """The closed background that was kept under `key`; None when there is none, or it is damaged."""
         with self._guarded():
             found = self._connection.execute(
@@ -308,24 +308,17 @@ class Journal:
             ).fetchone()
         if found is None or digest(found[1]) != found[0]:
             return None
-        try:
-            return zlib.decompress(found[1])
-        except zlib.error:
-            return None
+        return closed_files.read(self.folder, found[1])
 
-    def keep_closed(self, key: str, content: bytes) -> None:
-        """Keep a closed background (`Pipeline.closed_background`) instead of the one kept before."""
+    def keep_closed(self, key: str, closed: Closed) -> None:
+        """Keep a closed background instead of the one kept before, a large one in a file."""
         with self.transaction():
-            self._keep_closed(key, content)
+            self._keep_closed(key, closed)
 
-    def _keep_closed(self, key: str, content: bytes) -> None:
-        packed = zlib.compress(content, 1)
-        if len(packed) > CLOSED_LIMIT:
-            return
+    def _keep_closed(self, key: str, closed: Closed) -> None:
+        row = closed_files.write(self.folder, closed)
         self.disk.execute(
-            self._connection,
-            "INSERT OR REPLACE INTO closed VALUES (1, ?, ?, ?)",
-            (key, digest(packed), packed),
+            self._connection, "INSERT OR REPLACE INTO closed VALUES (1, ?, ?, ?)", (key, digest(row), row)
         )
 
     def _unpacked(self, content: bytes) -> str:

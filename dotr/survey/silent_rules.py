@@ -41,7 +41,7 @@ def why_silent(deployment: Deployment, events: Mapping[str, int], sample: Sample
         sample,
         streams=streams,
         rules=[rule.name for rule in silent[:_MOST]],
-        closed=deployment.closed_background(),
+        closed=deployment.closed_background().save(),
     )
     causes = [d for d in seen.found.found if d.code in _CAUSES]
     likely = [d for d in causes if d.severity is Severity.WARNING]

@@ -31,7 +31,9 @@ CLIENT = """
 import json, sys
 import dotr.spark
 from dotr.errors import DataError, UsageError
+from dotr.rdf import background
 
+background.LARGE = 0  # it goes to the workers as a file
 spark = dotr.spark.session()
 assert type(spark).__module__.startswith("pyspark.sql.connect"), type(spark)
 rows = [(line["time"], line["graph"]) for line in map(json.loads, open("log.jsonl"))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -11,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from dotr.datalog import materialiser
+from dotr.datalog import closing, materialiser
+from dotr.datalog.closing import close_background
 from dotr.errors import EngineError
 from dotr.service.deployment_directory import commit_proposal, deployed_program, propose, undeploy
 from dotr.service.journal import DATABASE, Journal
@@ -135,11 +137,14 @@ def test_a_damaged_entry_is_closed_again_and_mended(state: str, closings: list[i
     assert (len(closings), kept(state)) == (1, [before])
 
 
-def test_an_entry_that_another_dotr_wrote_is_closed_again(state: str, closings: list[int]) -> None:
-    with Journal(state) as journal:
+def test_an_entry_that_another_dotr_wrote_is_closed_again(
+    state: str, closings: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Journal(state) as journal, monkeypatch.context() as another:
         program = deployed_program(journal.deployed())
         key = closed_key(program, journal.deployed().background)
-        journal.keep_closed(key, b"dotr closed 99\n7\nwhat no one knows")
+        another.setattr(closing, "_MAGIC", b"dotr closed 99\n")
+        journal.keep_closed(key, close_background((), ()))
     feed(state, ["in.jsonl"], ["out.nq"])
     assert rooms() == ["<urn:x:kitchen>"]
     assert len(closings) == 1
@@ -160,15 +165,55 @@ def test_files_added_for_a_feed_are_known_by_their_bytes(state: str, closings: l
     assert rooms() == ["<urn:x:kitchen>"]
 
 
-def test_a_background_too_large_to_keep_is_closed_at_every_start(
-    state: str, closings: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("dotr.service.journal.CLOSED_LIMIT", 10)
+@pytest.fixture(params=["many triples", "many bytes"])
+def in_file(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every background is large."""
+    if request.param == "many triples":
+        monkeypatch.setattr("dotr.rdf.background.LARGE", 0)
+    else:
+        monkeypatch.setattr("dotr.service.closed_files.ROW_LIMIT", 10)
+
+
+def file_of(state: str) -> Path:
+    (file,) = Path(state).glob("closed-*.background")
+    return file
+
+
+@pytest.mark.usefixtures("in_file")
+def test_a_large_background_is_a_file_beside_the_database(state: str, closings: list[int]) -> None:
     redeploy(state)
+    (row,) = kept(state)
+    assert row[1].startswith(b"dotr file ")
     for _ in range(2):
-        feed(state, ["in.jsonl"])
-    assert kept(state) == []
-    assert len(closings) == 3
+        feed(state, ["in.jsonl"], ["out.nq"])
+    assert rooms() == ["<urn:x:kitchen>"]
+    before = file_of(state)
+    shutil.copytree(state, "copy")  # with other times
+    os.utime(Path("copy") / before.name, (1, 1))
+    feed("copy", ["in.jsonl"])
+    assert len(closings) == 1
+    Path("rooms.ttl").write_text(ROOMS + ":spot :in :hall .")
+    redeploy(state)
+    assert file_of(state) != before
+
+
+@pytest.mark.usefixtures("in_file")
+@pytest.mark.parametrize("damage", ["gone", "empty", "cut", "a byte"])
+def test_a_file_that_is_not_what_was_written_is_closed_again(
+    state: str, closings: list[int], damage: str
+) -> None:
+    redeploy(state)
+    file = file_of(state)
+    whole = file.read_bytes()
+    if damage == "gone":
+        file.unlink()
+    else:
+        file.write_bytes({"empty": b"", "cut": whole[:-4], "a byte": whole[:-1] + b"?"}[damage])
+        os.utime(file, (1, 1))
+    feed(state, ["in.jsonl"], ["out.nq"])
+    assert rooms() == ["<urn:x:kitchen>"]
+    assert len(closings) == 2
+    assert file_of(state).read_bytes() == whole
 
 
 def older(state: str) -> None:

@@ -28,7 +28,7 @@ from dotr.batch.locations import is_remote
 from dotr.batch.log_splits import ARCHIVE_RUNG, Split, absolute, packed, spread
 from dotr.batch.runs import PARTS, Report, Request, Tell, add_counts, check_program, lay_out, run_again
 from dotr.batch.skew import Weight, skewed
-from dotr.batch.spark import failures
+from dotr.batch.spark import failures, shipped_files
 from dotr.batch.spark import frame_stages as frames
 from dotr.batch.spark.archives import ExtractArchives, ReadGraphs, ReadTimes
 from dotr.batch.spark.enriched import write_states
@@ -195,7 +195,8 @@ class _ClusterRun:
         cores = self._cores()  # by now all that come have come
         quantiles = frames.thinned(look.quantiles, cores * PARTS)
         layout = lay_out(request.plan(), cores, quantiles, last, request.slice_length)
-        return ship(make_job(request.deployment, self.clock, layout, request.treatment, cut)), layout
+        place = shipped_files.place(self.spark)
+        return ship(make_job(request.deployment, self.clock, layout, request.treatment, cut, place)), layout
 
     def _only_archives(self) -> bool:
         """Whether tasks can read all of the log by row groups, and nothing in it may be refused."""

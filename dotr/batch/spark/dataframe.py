@@ -18,7 +18,7 @@ from dotr.batch.extracting import Treatment
 from dotr.batch.fact_rows import marks
 from dotr.batch.job import make_job, ship
 from dotr.batch.runs import PARTS, check_program, lay_out, warnings
-from dotr.batch.spark import failures, placing
+from dotr.batch.spark import failures, placing, shipped_files
 from dotr.batch.spark import frame_stages as frames
 from dotr.batch.spark.cluster import MANY
 from dotr.batch.spark.driver_input import Rules, deployed
@@ -114,7 +114,8 @@ def detect(
     cores = placing.parallelism(log.sparkSession, parallelism)  # by now all that come have come
     quantiles = frames.thinned(look.quantiles, cores * PARTS)
     layout = lay_out(plan, cores, quantiles, look.last if cut is None else cut.last, length)
-    job = ship(make_job(deployment, clock, layout, Treatment(forgiving=forgiving, shared=False), cut))
+    treatment, place = Treatment(forgiving=forgiving, shared=False), shipped_files.place(log.sparkSession)
+    job = ship(make_job(deployment, clock, layout, treatment, cut, place))
     instants = frames.instants(graphs, look.repeated)
     facts = frames.facts(instants, job, clock, base or STREAM_BASE)
     first: Time | None = look.first

@@ -24,7 +24,7 @@ from dotr.batch.extracting import Treatment
 from dotr.batch.job import make_job, ship
 from dotr.batch.live_parts import merged
 from dotr.batch.locations import plain_path
-from dotr.batch.spark import failures
+from dotr.batch.spark import failures, shipped_files
 from dotr.batch.spark.bundling import COLUMNS, Bundle
 from dotr.batch.spark.event_time import EventTime
 from dotr.batch.spark.failures import Work, crossing, shipped
@@ -151,7 +151,8 @@ class DistributedStream(Running):
         self._id, self._cores = noted["id"], noted["cores"]
         layout = stream_layout(deployment, self._cores)
         treatment = Treatment(forgiving=options.on_error == "skip", shared=False)
-        self._job = ship(make_job(deployment, clock, layout, treatment))
+        place = shipped_files.place(graphs.frame.sparkSession)
+        self._job = ship(make_job(deployment, clock, layout, treatment, place=place))
         self._slots = slots(parts_of(layout), self._cores)
         self._gathered = tuple(slots(range(self._cores), self._cores).values())
         self._event_time = EventTime(_SHIFT if clock.integer else 0)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from hashlib import blake2b
 from mmap import ACCESS_READ, mmap
 from typing import Any
 
@@ -39,3 +40,11 @@ def write_whole(path: str, parts: Iterable[Any]) -> None:
         os.replace(beside, path)
     except OSError as error:
         raise unwritable(path, error) from None
+
+
+def content_name(parts: Iterable[Any]) -> str:
+    """A name for bytes: 32 hexadecimal digits."""
+    found = blake2b(digest_size=16)
+    for part in parts:
+        found.update(part)
+    return found.hexdigest()
