@@ -249,6 +249,11 @@ def command(
             sources, _growing(options) if follow else options, fail=on_error == "fail", follow=follow
         )
         stack.callback(progress.clear)
+        if follow and not quiet and not all(sink.exactly_once for sink in feed.sinks):
+            render.note(
+                "an output that is not a file is at-least-once: after a crash, what followed the last commit "
+                "comes again"
+            )
         with _stoppable(feed):
             try:
                 if at is not None:

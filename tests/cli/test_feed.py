@@ -137,6 +137,7 @@ def test_a_followed_folder_is_fed_as_it_fills_until_ctrl_c(dotr: Dotr, folder: P
         _out, err = process.communicate(timeout=20)
     assert process.returncode == 130
     assert b"Traceback" not in err
+    assert b"at-least-once" not in err  # files are exactly-once
     assert json.loads((folder / "out.jsonl").read_text())["time"] == 12
     report = json.loads(dotr("status", "--format", "json").out)
     assert (report["latest"], report["watermark"]) == (13, 12)  # the last instant stays open
@@ -160,8 +161,9 @@ def test_a_pipe_is_fed_line_by_line_as_they_come(dotr: Dotr, folder: Path) -> No
         assert read
         assert json.loads(read[0])["rule"] == "Fire"
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=20)
+        _out, err = process.communicate(timeout=20)
     assert process.returncode == 130
+    assert b"an output that is not a file is at-least-once" in err
 
 
 def test_a_feed_that_steps_through_ticks_stops_when_it_is_told_to(dotr: Dotr, folder: Path) -> None:
