@@ -12,7 +12,7 @@ Why not: raise everything that follows at once, as the paper does: in a stream t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from heapq import heapify, heappop, heappush
 from typing import TypeAlias
 
@@ -24,12 +24,15 @@ from dotr.rdf.overlay import Row
 Ends: TypeAlias = dict[Row, Time]
 Queue: TypeAlias = dict[Time, list[Row]]
 Popped: TypeAlias = list[tuple[Relation, Time, list[Row]]]
+Log: TypeAlias = list[tuple[Ends, Collection[Row], Time | None]]
+"""What some rows had before, all of them the same; None: no bound."""
 
 
 class Bounds:
     """Owns the bounds of all relations, and the queue of rows by their bounds.
 
-    A queue may name rows that have another bound by now. What changes a bound that was there is on `log`.
+    A row that does not hold, with the open change, has none: where one is noted, the row holds. A queue may
+    name rows that have another bound by now. What changes a bound that was there is on `log`.
     `is_stated`: whether a row, there or new, is stated, with the open change.
     """
 
@@ -37,7 +40,7 @@ class Bounds:
         self._is_stated = is_stated
         self.looked_at: Time = -FOREVER
         """Rows due before this may have a derivation that lasts longer."""
-        self.log: list[tuple[Ends, Row, Time | None]] = []
+        self.log: Log = []
         self.annotation = Annotation(one=FOREVER, join=min, merge=max, rows=self.of)
         self._ends: dict[Relation, Ends] = {}
         self._own: dict[Relation, Ends] = {}
@@ -59,7 +62,7 @@ class Bounds:
         before = own.get(key)
         if before == until:
             return
-        self.log.append((own, key, before))
+        self.log.append((own, (key,), before))
         if until is None:
             del own[key]
         else:
@@ -87,7 +90,7 @@ class Bounds:
     def set(self, relation: Relation, key: Row, until: Time) -> None:
         """Another bound of a row, or one of a row without."""
         ends = self.of(relation)
-        self.log.append((ends, key, ends.get(key)))
+        self.log.append((ends, (key,), ends.get(key)))
         if until == FOREVER:
             ends.pop(key, None)
             return
@@ -112,6 +115,29 @@ class Bounds:
         self.set(relation, key, until)
         self.looked_at = max(self.looked_at, until)
 
+    def drop(self, relation: Relation, key: Row) -> Time:
+        """A row does not hold any more; the bound that it had."""
+        ends = self.of(relation)
+        before = ends.pop(key, None)
+        if before is None:
+            return FOREVER
+        self.log.append((ends, (key,), before))
+        return before
+
+    def drop_due(self, relation: Relation, due: Time, keys: Iterable[Row]) -> dict[Row, None]:
+        """Of the rows of a queue those that are due then do not hold any more: which these are."""
+        ends = self.of(relation)
+        pop = ends.pop
+        found: dict[Row, None] = {}
+        for key in keys:
+            until = pop(key, None)
+            if until == due:
+                found[key] = None
+            elif until is not None:
+                ends[key] = until
+        self.log.append((ends, found, due))
+        return found
+
     def pop_due(self, time: Time) -> Popped:
         """Take the rows out of the queue that are due by `time`."""
         found: Popped = []
@@ -135,10 +161,11 @@ class Bounds:
             self._waiting[due].append(relation)
         heapify(self._times)
 
-    def undo(self, log: list[tuple[Ends, Row, Time | None]]) -> None:
+    def undo(self, log: Log) -> None:
         """Take changes of bounds back."""
-        for ends, key, before in reversed(log):
+        for ends, keys, before in reversed(log):
             if before is None:
-                ends.pop(key, None)
+                for key in keys:
+                    ends.pop(key, None)
             else:
-                ends[key] = before
+                ends.update(dict.fromkeys(keys, before))

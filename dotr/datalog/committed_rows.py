@@ -63,18 +63,24 @@ class CommittedRows:
         statements = self._statements.of(relation)
         derived, begun = statements.derived, statements.begun
         if not derived and len(added) == len(begun):  # all that was is stated, and so is what comes
-            self._move(relation, added, removed)
+            self._move(relation, added, removed, changes)
             undo.steps.append(Step(relation, added, removed))
             return
         unmarked = set(changes.removed).intersection(derived)
         marked = set(changes.added).difference(begun)  # of dicts: no key is hashed again
-        self._move(relation, added, removed)
+        self._move(relation, added, removed, changes)
         derived.difference_update(unmarked)
         derived.update(marked)
         undo.steps.append(Step(relation, added, removed, marked, unmarked))
 
-    def _move(self, relation: Relation, added: Collection[Row], removed: Collection[Row]) -> None:
-        """Take rows out of the index, and put others in."""
+    def _move(
+        self,
+        relation: Relation,
+        added: Collection[Row],
+        removed: Collection[Row],
+        changes: Changes | None = None,
+    ) -> None:
+        """Take rows out of the index, and put others in. `changes`: has those by their columns."""
         table = self._tables.get(relation)
         if table is not None:
             for key in removed:
@@ -86,10 +92,12 @@ class CommittedRows:
         if is_class(relation):
             predicate, class_ = RDF_TYPE, relation[2:]
             added, removed = [(key, class_) for key in added], [(key, class_) for key in removed]
+            changes = None
         if removed:
             self._index.remove_all(predicate, removed)
         if added:
-            self._index.insert_all(predicate, added)
+            by = {} if changes is None else changes.indexes
+            self._index.insert_all(predicate, added, by.get((0,)), by.get((1,)))
 
     def undo(self, undo: Undo) -> None:
         """Take the last change that was committed out of the index. O(the change)."""

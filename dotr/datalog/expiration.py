@@ -11,9 +11,9 @@ Method:  IMaRS (Barbieri et al. 2010, sec. 3) with lower bounds (bounds.py): row
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
-from dotr.datalog.bounds import Bounds, Ends, Popped
+from dotr.datalog.bounds import Bounds, Ends, Log, Popped
 from dotr.datalog.clauses import Clauses
 from dotr.datalog.retraction import Retraction
 from dotr.datalog.statements import place_of
@@ -45,9 +45,8 @@ def may_expire(clauses: Clauses) -> bool:
 class UndoBounds:
     """How to take the bounds of a change back, once its rows are."""
 
-    log: list[tuple[Ends, Row, Time | None]]
+    log: Log
     popped: Popped
-    fallen: list[tuple[Ends, list[tuple[Row, Time]]]]
     added: list[tuple[Ends, list[Row]]]
 
 
@@ -103,28 +102,28 @@ class Expiration:
         """Take out what is due and what stands on rows in doubt; have back what is derived still."""
         suspects, bounds = retraction.suspects, self.bounds
         self._popped = popped = bounds.pop_due(time)
-        rows: list[tuple[Suspect, Row]] = []
+        rows: dict[tuple[Suspect, Row], Time] = {}
         look = bool(doubts)
         for relation, due, keys in popped:
-            ends, suspect = bounds.of(relation), suspects.of(relation)
-            found: dict[Row, None] = {key: None for key in keys if ends.get(key) == due}
+            suspect = suspects.of(relation)
+            found = bounds.drop_due(relation, due, keys)
             retraction.take_out(suspect, found)
             if look or due < bounds.looked_at:
                 look = True
-                rows += [(suspect, key) for key in found]
+                rows |= {(suspect, key): due for key in found}
         if doubts:
-            rows += self._standing_on(doubts, retraction)
+            rows |= self._standing_on(doubts, retraction)
         if look:
             self._rederive(rows, retraction)
 
     def _standing_on(
         self, doubts: list[tuple[Relation, Row]], retraction: Retraction
-    ) -> list[tuple[Suspect, Row]]:
-        """Rows that may have their bounds from rows in doubt: none whose own is later."""
+    ) -> dict[tuple[Suspect, Row], Time]:
+        """Rows that may have their bounds from rows in doubt, none whose own is later: with what they had."""
         of = self.bounds.of
         latest = max(of(relation).get(key, FOREVER) for relation, key in doubts)
         suspects = retraction.suspects
-        found: list[tuple[Suspect, Row]] = []
+        found: dict[tuple[Suspect, Row], Time] = {}
         for relation, key in doubts:
             suspects.doubter(relation)(*(key if isinstance(key, tuple) else (key,)))
         queues = list(suspects.queues.values())
@@ -134,21 +133,25 @@ class Expiration:
             for queue in queues:
                 waiting = waiting or bool(queue)
                 for suspect, key in queue:  # grows while it is read
+                    if key in suspect.changes.removed:
+                        continue  # it was due: what has its bound from it is due, too
                     if of(suspect.relation).get(key, FOREVER) <= latest:
                         retraction.take_out(suspect, (key,))
-                        found.append((suspect, key))
+                        found[suspect, key] = self.bounds.drop(suspect.relation, key)
                         suspect.spread(key)
                 queue.clear()
             queues = list(suspects.queues.values())
         return found
 
-    def _rederive(self, rows: list[tuple[Suspect, Row]], retraction: Retraction) -> None:
-        """Of rows that were taken out those are put back that are stated, or derived from what is left."""
+    def _rederive(self, rows: Mapping[tuple[Suspect, Row], Time], retraction: Retraction) -> None:
+        """Of rows that were taken out, with the bounds they had, those are put back that are stated, or derived
+        from what is left.
+        """
         suspects, bounds, back = retraction.suspects, self.bounds, retraction.suspects.back
         found: list[tuple[Suspect, Row, Time]] = []
-        for suspect, key in dict.fromkeys(rows):
+        for (suspect, key), before in rows.items():
             relation = suspect.relation
-            own = self._end(relation, key) if suspect.stated(key) else -FOREVER
+            own = self.bounds.own(relation).get(key, before) if suspect.stated(key) else -FOREVER
             until = max(own, suspects.latest(suspect, key))
             if until > -FOREVER:
                 self.bounds.set_own(relation, key, own if -FOREVER < own < until else None)
@@ -162,28 +165,23 @@ class Expiration:
         back.clear()
 
     def commit(self, touched: Iterable[Changes]) -> UndoBounds:
-        """Rows that fell have no bounds any more. How to take all of the change's bounds back."""
+        """Rows that fell are no statements any more. How to take all of the change's bounds back."""
         bounds = self.bounds
-        fallen: list[tuple[Ends, list[tuple[Row, Time]]]] = []
         added: list[tuple[Ends, list[Row]]] = []
         for changes in touched:
-            ends, own = bounds.of(changes.relation), bounds.own(changes.relation)
-            if changes.removed:
-                for dropped in (ends, own) if own else (ends,):
-                    pop = dropped.pop
-                    lost = [(key, end) for key in changes.removed if (end := pop(key, None)) is not None]
-                    fallen.append((dropped, lost))
+            own = bounds.own(changes.relation)
+            if own and changes.removed:
+                for key in own.keys() & changes.removed.keys():
+                    bounds.set_own(changes.relation, key, None)
             if changes.added:
-                added.append((ends, list(changes.added)))
-        undo = UndoBounds(list(bounds.log), self._popped, fallen, added)
-        bounds.log.clear()
+                added.append((bounds.of(changes.relation), list(changes.added)))
+        undo = UndoBounds(bounds.log, self._popped, added)
+        bounds.log = []
         self._popped = []
         return undo
 
     def undo(self, undo: UndoBounds) -> None:
         """Take the bounds of a change back that was committed last."""
-        for ends, lost in undo.fallen:
-            ends.update(lost)
         self.bounds.undo(undo.log)
         for ends, keys in undo.added:
             for key in keys:
@@ -194,7 +192,7 @@ class Expiration:
         """Forget the open change; before the overlay forgets its rows."""
         bounds = self.bounds
         bounds.undo(bounds.log)
-        bounds.log.clear()
+        bounds.log = []
         for changes in touched:
             ends = bounds.of(changes.relation)
             for key in changes.added:

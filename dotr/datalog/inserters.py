@@ -256,11 +256,12 @@ class Inserters:
         changes = self.store.changes(relation)
         key = "s" if changes.arity == 1 else "(s, o)"
         ends, removed = names.bind(self.bounds.of(relation), "U"), names.bind(changes.removed, "R")
-        longer = f"{ends}.get(x, {names.bind(FOREVER, 'ONE')}) < e0 or x in {removed}"
+        meet = names.bind(self._meeter(relation), "MEET")
         return [
             f"    if {present}:",
             f"        x = {key}",
-            f"        if {longer}: {names.bind(self._meeter(relation), 'MEET')}(x, e0)",
+            f"        t = {ends}.get(x)",
+            f"        if x in {removed} if t is None else t < e0: {meet}(x, e0)",
             "        return",
         ]
 

@@ -48,7 +48,7 @@ class AccessWriter(Protocol):
     def loop(self, header: str, pattern: BodyPattern, length: str = "", *, spared: bool = False) -> None: ...
     def listed(self, pattern: BodyPattern, length: str) -> None: ...
     def visit(self) -> None: ...
-    def note(self, expression: str) -> None: ...
+    def note(self, expression: str) -> str: ...
 
 
 class Access:
@@ -180,10 +180,20 @@ class Access:
         elif self.over:
             self.block.note(f"{self._added()}[{row}]")
 
-    def _check_removed(self, row: str) -> None:
-        if self.volatile:
-            removed = self._removed()
-            self.block.guard(f"{removed} and {row} in {removed}")
+    def _check_found(self, row: str) -> None:
+        """A row that was found holds, with its annotation; where one is kept, no look at what was removed."""
+        block = self.block
+        removed = self._removed() if self.volatile else ""
+        kept = block.kept(self.pattern.relation) if block.annotated else ""
+        if not (kept and removed):
+            if removed:
+                block.guard(f"{removed} and {row} in {removed}")
+            self._note_added(row)
+            return
+        noted = block.note(f"{kept}.get({row})")
+        block.line(f"if {noted} is None:")
+        block.line(f"    if {removed} and {row} in {removed}: {block.leave()}")
+        block.line(f"    {noted} = {block.one}")
 
     # -- access paths
 
@@ -196,7 +206,8 @@ class Access:
             block.guard(f"{row} not in {self._added()}")
         elif not self.over:
             block.guard(self._missing_in_background())
-            self._check_removed(row)
+            self._check_found(row)
+            return
         elif self.volatile:
             missing = self._missing_in_background()
             block.guard(f"{row} not in {self._added()} and (({missing}) or {row} in {self._removed()})")
@@ -258,8 +269,7 @@ class Access:
             self._both_values(key, local, single)
         block.visit()
         row = f"({key}, {local})" if side == 0 else f"({local}, {key})"
-        self._check_removed(row)
-        self._note_added(row)
+        self._check_found(row)
 
     def _both_values(self, key: str, local: str, single: bool) -> None:
         block = self.block
@@ -287,8 +297,7 @@ class Access:
             length = f"LEN({members}) + LEN({self._added()})"
             block.loop(f"{local} in CHAIN({members}, {self._all_added()})", self.pattern, length)
         block.visit()
-        self._check_removed(local)
-        self._note_added(local)
+        self._check_found(local)
 
     def _all_members(self) -> str:
         """The name of what holds the members of the class in the background."""
@@ -325,8 +334,7 @@ class Access:
                 block.loop(f"{subject}, {t} in {items}", self.pattern, length)
                 block.loop(f"{object_} in ({t},) if {t}.__class__ is STR else {t}", self.pattern)
         block.visit()
-        self._check_removed(f"({subject}, {object_})")
-        self._note_added(f"({subject}, {object_})")
+        self._check_found(f"({subject}, {object_})")
 
     def _scan_removed(self) -> bool:
         """Withdrawn rows, whatever is bound."""

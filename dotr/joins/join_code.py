@@ -44,7 +44,7 @@ class Annotation:
     `one` annotates the background and is neutral for `join`, which combines the rows of a body; `merge`
     combines derivations of one row. Plain triples have no annotation, and their code no trace of it.
     `rows`: where the annotations of a relation's rows are kept by their keys, in the background and added
-    ones alike, `one` left out; without it the overlay has those of added rows.
+    ones alike, `one` left out; a row that is kept there holds. Without it the overlay has those of added rows.
     """
 
     one: object
@@ -283,12 +283,14 @@ class CodeBlock:
         if self.store.counting:
             self.line(f"{self.names.bind(self.store.visits, 'N')}[0] += 1")
 
-    def note(self, expression: str) -> None:
-        """Remember the annotation of the row just found."""
-        if self._annotation is not None:
-            local = self.local()
-            self.line(f"{local} = {expression}")
-            self._notes.append(local)
+    def note(self, expression: str) -> str:
+        """Remember the annotation of the row just found, in a local: its name. "" in the plain case."""
+        if self._annotation is None:
+            return ""
+        local = self.local()
+        self.line(f"{local} = {expression}")
+        self._notes.append(local)
+        return local
 
     @property
     def annotated(self) -> bool:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from operator import itemgetter
 from typing import Any, TypeAlias
@@ -172,42 +172,34 @@ class Background:
         self.count -= 1
         return True
 
-    def insert_all(self, predicate: Term, rows: Collection[tuple[Term, Term]]) -> None:
-        """Add rows (subject, object) of a predicate, each once and none of them there. O(rows)."""
+    def insert_all(
+        self,
+        predicate: Term,
+        rows: Collection[tuple[Term, Term]],
+        by_subject: Mapping[Term, Sequence[Term]] | None = None,
+        by_object: Mapping[Term, Sequence[Term]] | None = None,
+    ) -> None:
+        """Add rows (subject, object) of a predicate, each once and none of them there. O(rows).
+
+        `by_subject`, `by_object`: just these rows, where somebody has them by one of their columns.
+        """
         if self._from is not None or self._into is not None:
             for subject, object_ in rows:
                 self.insert(subject, predicate, object_)
             return
         self._sizes[predicate] = self.size(predicate) + len(rows)
         self.count += len(rows)
-        forward, backward = self.column(predicate), self.backward[predicate]
-        several_forward = several_backward = False
-        for subject, object_ in rows:
-            values = forward.get(subject)
-            if values is None:
-                forward[subject] = object_
-            elif values.__class__ is dict:
-                values[object_] = None
-            elif values.__class__ is tuple and len(values) < _MOST:  # as `_with` does, without a call
-                at = bisect_left(values, object_)
-                forward[subject] = (*values[:at], object_, *values[at:])
-            else:
-                forward[subject] = _with(values, object_)
-                several_forward = True
-            values = backward.get(object_)
-            if values is None:
-                backward[object_] = subject
-            elif values.__class__ is dict:
-                values[subject] = None
-            elif values.__class__ is tuple and len(values) < _MOST:
-                at = bisect_left(values, subject)
-                backward[object_] = (*values[:at], subject, *values[at:])
-            else:
-                backward[object_] = _with(values, subject)
-                several_backward = True
-        if several_forward:
+        if by_subject is None:
+            by_subject = {}
+            for subject, object_ in rows:
+                by_subject.setdefault(subject, []).append(object_)
+        if by_object is None:
+            by_object = {}
+            for subject, object_ in rows:
+                by_object.setdefault(object_, []).append(subject)
+        if _insert_by_key(self.column(predicate), by_subject):
             self.several_forward.add(predicate)
-        if several_backward:
+        if _insert_by_key(self.backward[predicate], by_object):
             self.several_backward.add(predicate)
 
     def remove_all(self, predicate: Term, rows: Collection[tuple[Term, Term]]) -> None:
@@ -389,6 +381,32 @@ def content_hash(triples: Collection[Triple]) -> str:
     for triple in set(triples):
         total += int.from_bytes(blake2b("\n".join(triple).encode(), digest_size=16).digest(), "little")
     return f"{total % (1 << 128):032x}"
+
+
+def _insert_by_key(column: Column, new: Mapping[Term, Sequence[Term]]) -> bool:
+    """Add to each key's values others, of which it has none; whether a key may have several now."""
+    several = False
+    for key, added in new.items():
+        values = column.get(key)
+        if values.__class__ is dict:
+            values.update(dict.fromkeys(added))  # type: ignore[union-attr]  # a dict
+            continue
+        if values is None:
+            if len(added) == 1:
+                column[key] = added[0]
+                continue
+            together = [*added]
+        elif values.__class__ is str:
+            together = [values, *added]  # type: ignore[list-item]  # one
+        else:
+            together = [*values, *added]
+        several = True
+        if len(together) > _MOST:
+            column[key] = dict.fromkeys(together)
+        else:
+            together.sort()
+            column[key] = tuple(together)
+    return several
 
 
 def _with(values: Any, value: Term) -> Many:
