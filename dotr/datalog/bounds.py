@@ -12,7 +12,7 @@ Why not: raise everything that follows at once, as the paper does: in a stream t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from heapq import heapify, heappop, heappush
 from typing import TypeAlias
 
@@ -84,6 +84,27 @@ class Bounds:
                 heappush(times, time)
             else:
                 known.append(relation)
+
+        return begin
+
+    def beginner(self, relation: Relation) -> Callable[[Mapping[Row, Time]], None]:
+        """The function that notes how long new rows hold."""
+        queue, ends, opener = self.queue(relation), self.of(relation), self.opener(relation)
+
+        def begin(rows: Mapping[Row, Time]) -> None:
+            ends.update(rows)
+            last: Time | None = None
+            waiting: list[Row] | None = None
+            for key, until in rows.items():  # many have the same end
+                if until != last:
+                    last, waiting = until, queue.get(until)
+                if until == FOREVER:
+                    del ends[key]
+                elif waiting is None:
+                    opener(until, key)
+                    waiting = queue[until]
+                else:
+                    waiting.append(key)
 
         return begin
 

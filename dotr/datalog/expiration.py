@@ -144,9 +144,7 @@ class Expiration:
         return found
 
     def _rederive(self, rows: Mapping[tuple[Suspect, Row], Time], retraction: Retraction) -> None:
-        """Of rows that were taken out, with the bounds they had, those are put back that are stated, or derived
-        from what is left.
-        """
+        """Of rows that were taken out, with their bounds, those come back that are stated or derived."""
         suspects, bounds, back = retraction.suspects, self.bounds, retraction.suspects.back
         found: list[tuple[Suspect, Row, Time]] = []
         for (suspect, key), before in rows.items():

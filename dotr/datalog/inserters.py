@@ -159,8 +159,9 @@ class Inserters:
         return function
 
     def enterer(self, relation: Relation) -> Callable[[Any], None]:
-        """The function that adds a row that is nowhere yet, by its key, to the indexes and the unions too and
-        has it joined later: `again` goes onto the worklist.
+        """The function that adds rows that are nowhere yet, given by their keys (with bounds: a dict of how
+        long they hold), to the indexes and the unions too and has them joined later: `again` goes onto the
+        worklist.
         """
         found = self._enterers.get(relation)
         if found is None:
@@ -172,23 +173,26 @@ class Inserters:
         return found
 
     def _enterer_source(self, relation: Relation, names: Names) -> str:
-        changes = self.store.changes(relation)
-        one = changes.arity == 1
-        run = names.bind(self.again(relation), "RUN") if self._plans(relation) else ""
-        until = ", e0" if self.bounds is not None else ""
-        lines = [f"def enter(k{until}):", "    s = k" if one else "    s, o = k"]
+        changes, bounds = self.store.changes(relation), self.bounds
+        run = names.bind(self.again(relation), "RUN") if self._plans(relation) else ""  # may ask for an index
         added, whole = names.bind(changes.added, "A"), names.bind(changes, "CH")
-        lines += [
+        lines = [
+            "def enter(rows):",
             f"    if {whole}.idle:",
             f"        {whole}.idle = False",
             f"        {names.bind(self.store.overlay.touched.append, 'TOUCH')}({whole})",
-            f"    {added}[k] = None",
-            *self.rows.bound_lines(relation, "k", names),
-            *self.rows.index_lines(relation, names),
+            f"    {added}.update({names.bind(dict.fromkeys, 'KEYS')}(rows))",
         ]
+        if bounds is not None:
+            lines.append(f"    {names.bind(bounds.beginner(relation), 'BEGIN')}(rows)")
+        each = ["    s = k" if changes.arity == 1 else "    s, o = k"]
+        each += self.rows.index_lines(relation, names)
         if run:
             push = names.bind(self._work[self._level(relation)].append, "PUSH")
-            lines.append(f"    {push}(({run}, {self.rows.waiting(relation)}))")
+            each.append(f"    {push}(({run}, {self.rows.waiting(relation)}))")
+        if len(each) > 1:
+            lines.append("    for k in rows:" if bounds is None else "    for k, e0 in rows.items():")
+            lines += [f"    {line}" for line in each]
         return "\n".join(lines) + "\n"
 
     def _adder_source(self, relation: Relation, names: Names) -> str:

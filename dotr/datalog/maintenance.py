@@ -14,7 +14,6 @@ from collections.abc import Callable, Collection, Container, Iterable, Iterator,
 from copy import copy
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TypeAlias
 
 from dotr.budget import Exhausted, at_deployment
 from dotr.datalog.clauses import Clause, Clauses, without
@@ -41,7 +40,6 @@ from dotr.ir import DatalogRule
 from dotr.joins.graph_relations import (
     ALL,
     Relation,
-    class_relation,
     is_aggregate,
     is_clash,
     is_class,
@@ -68,10 +66,6 @@ class NetChange:
 
     def __bool__(self) -> bool:
         return bool(self.added or self.removed)
-
-
-_Start: TypeAlias = tuple[Statements, set[Row], Callable[..., None]]
-"""Of one relation: its statements, its rows that are only derived, and what enters a row."""
 
 
 class Maintained:
@@ -150,7 +144,6 @@ class Maintained:
             counting=self._counting,
         )
         self.store.tables = self._tables
-        self._starts: dict[Relation, _Start | None] = {}
         for clause in clauses.all:
             for head in clause.heads:
                 if is_clash(head.pattern.relation):
@@ -399,37 +392,16 @@ class Maintained:
             doubts += expiration.end(relation, keys, time)
             size += len(keys)
         self.store.meter.open(at_deployment(self._limits.budget, size))
-        starts, opened, last = self._starts, self._opened.relations, None
-        start: _Start | None = None
-        for (subject, predicate, object_), end in begun.items():
-            relation, key = predicate, (subject, object_)
-            if predicate is not last:  # statements come by few predicates, and many of one
-                last = predicate
-                if predicate == RDF_TYPE:
-                    relation, key, last = class_relation(object_), subject, None
-                try:
-                    start = starts[relation]
-                except KeyError:
-                    start = starts[relation] = self._start(relation)
-                if start is not None:
-                    opened[relation] = start[0]
-            if start is None:
-                continue
-            statements, derived, enter = start
-            statements.begun[key] = None
-            if key in derived:
-                expiration.begin(relation, key, end)
-            else:
-                enter(key, end)
+        for relation, rows in self._opened.ends_by_relation(begun).items():
+            statements = self._opened.of(relation)
+            statements.begun.update(dict.fromkeys(rows))
+            if not rows.keys().isdisjoint(statements.derived):
+                for key in [key for key in rows if key in statements.derived]:
+                    expiration.begin(relation, key, rows.pop(key))
+            if rows:
+                layers.inserters.enterer(relation)(rows)
         expiration.fall(time, doubts, layers.retraction)
         layers.run()
-
-    def _start(self, relation: Relation) -> _Start | None:
-        """What a statement of the relation begins with; None if nothing reads it."""
-        if not self._opened.kept(relation):
-            return None
-        statements = self._statements.of(relation)
-        return statements, statements.derived, self._evaluator.inserters.enterer(relation)
 
     def _of(self, relation: Relation) -> Statements:
         return self._statements.of(relation)

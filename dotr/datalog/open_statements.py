@@ -5,10 +5,11 @@ Place:   under maintenance.py, which opens a change with them and commits or aba
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from dotr.datalog.statements import Marks, Statements, place_of
 from dotr.datalog.stratum_evaluation import StratumEvaluator
+from dotr.events import Time
 from dotr.joins.graph_relations import Relation, class_relation, is_class
 from dotr.rdf.background import Background, has
 from dotr.rdf.overlay import Row
@@ -74,6 +75,20 @@ class OpenStatements:
         found = self.relations[relation] = self._marks.of(relation)
         return found
 
+    def ends_by_relation(self, begun: Mapping[Triple, Time]) -> dict[Relation, dict[Row, Time]]:
+        """When statements end, of triples that something reads, by the keys of their rows."""
+        found: dict[Relation, dict[Row, Time]] = {}
+        rows: dict[Row, Time] = {}
+        last = None
+        for (subject, predicate, object_), end in begun.items():
+            if predicate is not last:  # statements come by few predicates, and many of one
+                if predicate == RDF_TYPE:
+                    found.setdefault(class_relation(object_), {})[subject] = end
+                    continue
+                last, rows = predicate, found.setdefault(predicate, {})
+            rows[subject, object_] = end
+        return {relation: rows for relation, rows in found.items() if self.kept(relation)}
+
     def by_relation(self, triples: Iterable[Triple]) -> dict[Relation, list[Row]]:
         """The rows of triples that something reads, by their keys."""
         found: dict[Relation, list[Row]] = {}
@@ -117,9 +132,8 @@ class OpenStatements:
         for statements in self.relations.values():
             if statements.begun:
                 enter, derived = layers.inserters.enterer(statements.relation), statements.derived
-                for key in statements.begun:
-                    if key not in derived:
-                        enter(key)
+                if rows := [key for key in statements.begun if key not in derived]:
+                    enter(rows)
         for statements in self.relations.values():
             if statements.ended:
                 if not layers.retraction.derivable(statements.relation):

@@ -44,7 +44,8 @@ class Annotation:
     `one` annotates the background and is neutral for `join`, which combines the rows of a body; `merge`
     combines derivations of one row. Plain triples have no annotation, and their code no trace of it.
     `rows`: where the annotations of a relation's rows are kept by their keys, in the background and added
-    ones alike, `one` left out; a row that is kept there holds. Without it the overlay has those of added rows.
+    ones alike, `one` left out; a row that is kept there holds. Without it the overlay has those of added
+    rows.
     """
 
     one: object

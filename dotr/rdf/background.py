@@ -190,13 +190,9 @@ class Background:
         self._sizes[predicate] = self.size(predicate) + len(rows)
         self.count += len(rows)
         if by_subject is None:
-            by_subject = {}
-            for subject, object_ in rows:
-                by_subject.setdefault(subject, []).append(object_)
+            by_subject = _values_by_key(rows)
         if by_object is None:
-            by_object = {}
-            for subject, object_ in rows:
-                by_object.setdefault(object_, []).append(subject)
+            by_object = _values_by_key((object_, subject) for subject, object_ in rows)
         if _insert_by_key(self.column(predicate), by_subject):
             self.several_forward.add(predicate)
         if _insert_by_key(self.backward[predicate], by_object):
@@ -383,24 +379,26 @@ def content_hash(triples: Collection[Triple]) -> str:
     return f"{total % (1 << 128):032x}"
 
 
+def _values_by_key(pairs: Iterable[tuple[Term, Term]]) -> dict[Term, list[Term]]:
+    found: dict[Term, list[Term]] = {}
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
+    return found
+
+
 def _insert_by_key(column: Column, new: Mapping[Term, Sequence[Term]]) -> bool:
     """Add to each key's values others, of which it has none; whether a key may have several now."""
     several = False
     for key, added in new.items():
         values = column.get(key)
-        if values.__class__ is dict:
-            values.update(dict.fromkeys(added))  # type: ignore[union-attr]  # a dict
+        if values is None and len(added) == 1:
+            column[key] = added[0]
             continue
-        if values is None:
-            if len(added) == 1:
-                column[key] = added[0]
-                continue
-            together = [*added]
-        elif values.__class__ is str:
-            together = [values, *added]  # type: ignore[list-item]  # one
-        else:
-            together = [*values, *added]
         several = True
+        if values.__class__ is dict:
+            values.update(dict.fromkeys(added))
+            continue
+        together = [*many(values), *added]
         if len(together) > _MOST:
             column[key] = dict.fromkeys(together)
         else:
