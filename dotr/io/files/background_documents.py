@@ -83,7 +83,10 @@ def read_background(
                 continue  # the same document again
             if format_ is Format.JELLY:
                 format_ = Format.NQUADS
-            parsed = parse_triples(decode(content, path), format_, path, base)
+            text = decode(content, path)
+            del content
+            parsed = parse_triples(text, format_, path, base)
+            del text
         except MemoryError:
             raise no_memory(path) from None
         if any(s[0] == "_" or o[0] == "_" for s, _p, o in parsed):
