@@ -16,6 +16,7 @@ from hashlib import blake2b
 from typing import Any
 
 from dotr.budget import OVERLONG, TEXT, UNLIMITED, Exhausted, Overlong
+from dotr.datalog import saved_parts
 from dotr.datalog.clauses import AggregateClause, Clause, Clauses, translate
 from dotr.datalog.dependency import atom_relation, reads
 from dotr.datalog.equality import may_join_anything, replaces
@@ -48,7 +49,7 @@ from dotr.joins.graph_relations import (
 from dotr.joins.store import EVERYTHING, TripleIndex
 from dotr.late import dataclass
 from dotr.rdf.background import Background, content_hash, many
-from dotr.rdf.mapped_columns import Content, damaged
+from dotr.rdf.mapped_columns import Content
 from dotr.rdf.overlay import Changes, Row
 from dotr.rdf.terms import RDF_TYPE, Term, Triple
 
@@ -58,8 +59,6 @@ MANY_FACTS = "D4001"
 MUCH_DATALOG = "D4003"
 
 Tables = dict[Relation, list[tuple[Term, ...]]]
-
-_MAGIC = b"dotr closed 2\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,16 +87,10 @@ class Closed:
 
     def contents(self) -> list[Any]:
         """The parts of `save`, one after the other."""
-        index = self.index.contents()
-        found = [_MAGIC, b"%d\n" % sum(memoryview(part).nbytes for part in index), *index]
-        for part in (
-            _lines(sorted(self.explicit)),
-            _lines(self.lists),
-            _lines(self.clashes),
-            _lines((relation, *row) for relation, rows in self.tables.items() for row in rows),
-        ):
-            found += [b"%d\n" % len(part), part]
-        return found
+        rows = ((relation, *row) for relation, rows in self.tables.items() for row in rows)
+        return saved_parts.contents(
+            self.index.contents(), sorted(self.explicit), self.lists, self.clashes, rows
+        )
 
 
 def close_background(
@@ -138,30 +131,34 @@ def close_background(
     )
 
 
-def saved_lists(data: Content) -> tuple[Triple, ...]:
+def saved_lists(data: Content, start: int = 0, end: int | None = None) -> tuple[Triple, ...]:
     """The OWL list axioms of a saved background: rules for them are to be among those it is loaded with."""
-    return tuple((s, p, o) for s, p, o in _rows(data, _parts(data)[2]))
+    return tuple((s, p, o) for s, p, o in saved_parts.rows(data, saved_parts.places(data, start, end)[2]))
 
 
 def load_background(
-    rules: Sequence[DatalogRule], data: Content, needed: Iterable[Relation] | None = None
+    rules: Sequence[DatalogRule],
+    data: Content,
+    needed: Iterable[Relation] | None = None,
+    start: int = 0,
+    end: int | None = None,
 ) -> Closed:
-    """What `Closed.save` wrote, under the same rules and needs (who keeps the bytes compares `fingerprint`).
-    A large index goes on reading `data`.
+    """What `Closed.save` wrote, to be found in `data[start:end]`, under the same rules and needs (who keeps
+    the bytes compares `fingerprint`). A large index goes on reading `data`.
 
     Raises EngineError D5101 for bytes that are damaged or of another version.
     """
-    parts = _parts(data)
+    parts = saved_parts.places(data, start, end)
     index = Background.load(data, *parts[0])
     instantiated = instantiate(rules, tuple(_schema_of(index, rules)), _as_it_is)
     needed = None if needed is None else tuple(needed)
     wanted = _wanted(instantiated, needed)
     found, clauses = _over_instants(instantiated, index, wanted, _program(instantiated, wanted))
     tables: Tables = {aggregation.relation: [] for aggregation in clauses.all_aggregations}
-    for relation, *row in _rows(data, parts[4]):
+    for relation, *row in saved_parts.rows(data, parts[4]):
         tables[relation].append(tuple(row))
-    explicit = frozenset((s, p, o) for s, p, o in _rows(data, parts[1]))
-    clashes = tuple((s, p, o) for s, p, o in _rows(data, parts[3]))
+    explicit = frozenset((s, p, o) for s, p, o in saved_parts.rows(data, parts[1]))
+    clashes = tuple((s, p, o) for s, p, o in saved_parts.rows(data, parts[3]))
     return Closed(
         index,
         instantiated,
@@ -171,7 +168,7 @@ def load_background(
         clashes,
         may_fall(instantiated, found, clauses, index),
         explicit,
-        tuple((s, p, o) for s, p, o in _rows(data, parts[2])),
+        tuple((s, p, o) for s, p, o in saved_parts.rows(data, parts[2])),
         needed,
     )
 
@@ -300,34 +297,6 @@ def _schema_of(index: Background, rules: Sequence[DatalogRule]) -> Iterator[Trip
 
 def _as_it_is(_: Sequence[DatalogRule], triples: Collection[Triple]) -> Collection[Triple]:
     return triples  # a loaded background is closed
-
-
-def _lines(rows: Iterable[Iterable[Term]]) -> bytes:
-    """One row a line; terms have neither tabs nor line ends in them."""
-    return "\n".join("\t".join(row) for row in rows).encode()
-
-
-def _rows(data: Content, part: tuple[int, int]) -> list[list[Term]]:
-    text = data[part[0] : part[1]].decode()
-    return [line.split("\t") for line in text.split("\n")] if text else []
-
-
-def _parts(data: Content) -> list[tuple[int, int]]:
-    """Where the five parts begin and end."""
-    found: list[tuple[int, int]] = []
-    at, size = len(_MAGIC), len(data)
-    try:
-        if data[:at] != _MAGIC:
-            raise ValueError
-        while at < size:
-            start = data.find(b"\n", at, at + 20) + 1
-            at = start + int(data[at:start])
-            found.append((start, at))
-        if len(found) != 5 or at != size:
-            raise ValueError
-    except ValueError:
-        raise damaged() from None
-    return found
 
 
 def refuse(found: Sequence[Diagnostic]) -> None:

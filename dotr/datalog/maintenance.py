@@ -198,8 +198,9 @@ class Maintained:
     def saved(self) -> tuple[Closed, dict[Relation, bytes]]:
         """What a new one over the same rules goes on from without closing again; no change is open."""
         tables = {a.relation: list(self._tables[a.relation].rows) for a in self._clauses.all_aggregations}
-        closed = replace(self.closed, tables=tables, clashes=tuple(self.clashes()), explicit=frozenset())
-        return closed, self._statements.save()
+        index, clashes = self.index.reopened(), tuple(self.clashes())
+        closed = replace(self.closed, index=index, tables=tables, clashes=clashes, explicit=frozenset())
+        return closed, self._statements.save(index)
 
     def _note_derived(self, clauses: Clauses, stated: Collection[Triple]) -> None:
         heads = {head.pattern.relation for clause in clauses.all for head in clause.heads}

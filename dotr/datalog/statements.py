@@ -117,19 +117,22 @@ class Marks:
         saved = sum(int.from_bytes(bits, "little").bit_count() for bits in self._saved.values())
         return saved + sum(len(statements.derived) for statements in self._known.values())
 
-    def save(self) -> dict[Relation, bytes]:
-        """What `saved` is to be."""
+    def save(self, order: Background) -> dict[Relation, bytes]:
+        """What `saved` is to be for `order`: the same index, as who opens it will have it."""
+        if order is not self._index and not self._index.mapped:
+            for relation in list(self._saved):
+                self.of(relation)  # in another order
         found = dict(self._saved)
         for relation, statements in self._known.items():
             if statements.derived:
                 derived = statements.derived
-                found[relation] = _bits(row in derived for row in rows_in_order(self._index, relation))
+                found[relation] = _bits(row in derived for row in rows_in_order(order, relation))
         return found
 
 
 def rows_in_order(index: Background, relation: Relation) -> list[Row]:
     """The keys of a relation's rows, in an order that saving and loading the index keeps: subjects with one
-    value as they came, then those with several.
+    value as they came (in a file: as they stand there), then those with several.
     """
     if is_class(relation):
         return sorted(many(index.backward.get(RDF_TYPE, {}).get(relation[2:])))

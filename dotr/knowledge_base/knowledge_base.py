@@ -17,7 +17,6 @@ from threading import Lock, RLock
 from typing import TYPE_CHECKING, Any
 
 from dotr.budget import BUDGET
-from dotr.datalog.closing import load_background, saved_lists
 from dotr.datalog.maintenance import Maintained
 from dotr.datalog.materialiser import Limits
 from dotr.errors import Diagnostic, DotrError, EngineError, UsageError
@@ -456,7 +455,7 @@ class KnowledgeBase:
                 "exact": self._scopes.exact,
                 "until": [[*triple, end] for triple, end in sorted(self._expiry.until.items())],
             }
-            saved = saving.Saved(header, closed.save(), marks, sorted(self._scopes.known))
+            saved = saving.Saved(header, closed, marks, sorted(self._scopes.known))
         saving.write(fspath(path), saved)
 
     @classmethod
@@ -474,8 +473,8 @@ class KnowledgeBase:
         found._begin(terms, header["prefixes"], header["base"], header["time_unit"], scopes)
         found._limits, found._strict = Limits(budget=budget), header["strict"]
         try:
-            everything = rules.over(saved_lists(saved.closed))
-            closed = load_background(everything, saved.closed)
+            everything = rules.over(saved.lists())
+            closed = saved.closed(everything)
         except DotrError as error:
             raise EngineError(error.diagnostics) from None
         kept = Maintained(everything, closed=closed, marks=saved.marks, limits=found._limits)

@@ -3,105 +3,142 @@
 Place:   called by knowledge_base.py; the index writes itself (datalog/closing.py, rdf/background.py).
 Method:  a line with the version, a hash of the rest, then four parts with their sizes: a header in JSON, the
          closed index, which rows are derived (a bit a row), the labels of blank nodes. A file is written
-         beside its place and moved there, so that a reader never finds half of one.
+         beside its place and moved there, so that a reader never finds half of one. That of a large index is
+         version 2: it is mapped, and the hash leaves the index out, which is read as it is looked at.
 Bad input: D5103 no saved knowledge base, or a damaged one · D5104 another version.
 """
 
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
 
+from dotr.datalog.closing import Closed, load_background, saved_lists
 from dotr.errors import Diagnostic, EngineError
-from dotr.io.decode.documents import unreadable
-from dotr.io.files.outputs import unwritable
+from dotr.io.files.mapped import mapped, write_whole
+from dotr.ir import DatalogRule
 from dotr.joins.graph_relations import Relation
 from dotr.late import dataclass
-from dotr.rdf.terms import Term
+from dotr.rdf.mapped_columns import Content
+from dotr.rdf.terms import Term, Triple
 
 _NAME = b"dotr knowledge base "
-_VERSION = 1
+_WHOLE, _MAPPED = b"1", b"2"
 _DIGEST = 16
+_CLOSED = 1
+"""Which part has the index."""
 
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """What a file has: `header` is a value that JSON can hold, `closed` the bytes of the index, `marks` which
-    rows are derived, `labels` the blank nodes that were handed out.
+    """What a file is to have: `header` is a value that JSON can hold, `closed` the index, `marks` which rows
+    are derived, `labels` the blank nodes that were handed out.
     """
 
     header: dict[str, Any]
-    closed: bytes
+    closed: Closed
     marks: Mapping[Relation, bytes]
     labels: list[Term]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedBase:
+    """What a file has; the index lies in `data[start:end]`."""
+
+    header: dict[str, Any]
+    data: Content
+    start: int
+    end: int
+    marks: Mapping[Relation, bytes]
+    labels: list[Term]
+
+    def lists(self) -> tuple[Triple, ...]:
+        """The OWL list axioms of the index."""
+        return saved_lists(self.data, self.start, self.end)
+
+    def closed(self, rules: Sequence[DatalogRule]) -> Closed:
+        """The index, under these rules. Raises EngineError D5101."""
+        return load_background(rules, self.data, None, self.start, self.end)
 
 
 def write(path: str, saved: Saved) -> None:
     """Write a file. Raises EngineError where the disk does not take it."""
     sizes = {relation: len(bits) for relation, bits in saved.marks.items()}
     header = json.dumps({**saved.header, "marks": sizes}, ensure_ascii=False, separators=(",", ":")).encode()
-    parts = [header, saved.closed, b"".join(saved.marks.values()), "\n".join(saved.labels).encode()]
+    parts = [
+        [header],
+        saved.closed.contents(),
+        [b"".join(saved.marks.values())],
+        ["\n".join(saved.labels).encode()],
+    ]
+    version = _MAPPED if saved.closed.index.large else _WHOLE
     digest = blake2b(digest_size=_DIGEST)
-    chunks: list[bytes | memoryview] = []
-    for part in parts:
-        chunks += [b"%d\n" % len(part), part]
-    for chunk in chunks:
-        digest.update(chunk)
-    beside = f"{path}.new"
-    try:
-        with open(beside, "wb") as file:
-            file.write(b"%s%d\n" % (_NAME, _VERSION) + digest.digest())
-            file.writelines(chunks)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, path)
-    except OSError as error:
-        raise unwritable(path, error) from None
+    chunks: list[Any] = []
+    for number, part in enumerate(parts):
+        size = b"%d\n" % sum(memoryview(piece).nbytes for piece in part)
+        chunks += [size, *part]
+        for piece in (size, *part) if number != _CLOSED or version == _WHOLE else (size,):
+            digest.update(piece)
+    write_whole(path, [_NAME, version, b"\n", digest.digest(), *chunks])
 
 
-def read(path: str) -> Saved:
-    """Read a file. Raises EngineError D5103, D5104, DataError D2003."""
+def read(path: str) -> OpenedBase:
+    """Open a file. Raises EngineError D5103, D5104, DataError D2003."""
     try:
-        with open(path, "rb") as file:
-            data = file.read()
-    except OSError as error:
-        raise unreadable(path, error) from None
+        data = mapped(path)
+    except EngineError:  # it is empty
+        raise _damaged(path) from None
     end = data.find(b"\n", 0, 64)
-    if not data.startswith(_NAME) or end < 0:
+    if data[: len(_NAME)] != _NAME or end < 0:
         raise _damaged(path)
     version = data[len(_NAME) : end]
-    if version != b"%d" % _VERSION:
+    if version not in (_WHOLE, _MAPPED):
         raise EngineError(
             Diagnostic(
                 "D5104",
                 f"`{path}` was saved in another version of the format",
                 place=path,
                 label=version.decode("ascii", "replace"),
-                hint=f"this dotr reads version {_VERSION}: make the knowledge base again from its sources",
+                hint=f"this dotr reads versions up to {int(_MAPPED)}: make the knowledge base again from its "
+                "sources",
             )
         )
     start = end + 1 + _DIGEST
+    try:
+        places = _places(data, start)
+    except ValueError:
+        raise _damaged(path) from None
+    digest = blake2b(digest_size=_DIGEST)
     view = memoryview(data)
-    if blake2b(view[start:], digest_size=_DIGEST).digest() != data[end + 1 : start]:
-        raise _damaged(path)
-    parts = []
     at = start
-    while at < len(data):
-        end = data.index(b"\n", at)
-        size = int(data[at:end])
-        parts.append(view[end + 1 : end + 1 + size])
-        at = end + 1 + size
-    header = json.loads(bytes(parts[0]))
+    for number, (first, last) in enumerate(places):
+        digest.update(view[at : first if number == _CLOSED and version == _MAPPED else last])
+        at = last
+    if digest.digest() != data[end + 1 : start]:
+        raise _damaged(path)
+    texts = [b"" if number == _CLOSED else data[first:last] for number, (first, last) in enumerate(places)]
+    header = json.loads(texts[0])
     marks: dict[Relation, bytes] = {}
     at = 0
     for relation, size in header.pop("marks").items():
-        marks[relation] = bytes(parts[2][at : at + size])
+        marks[relation] = texts[2][at : at + size]
         at += size
-    labels = str(parts[3], "utf-8")
-    return Saved(header, bytes(parts[1]), marks, labels.split("\n") if labels else [])
+    labels = texts[3].decode()
+    return OpenedBase(header, data, *places[_CLOSED], marks, labels.split("\n") if labels else [])
+
+
+def _places(data: Content, at: int) -> list[tuple[int, int]]:
+    """Where the parts begin and end. Raises ValueError unless there are four."""
+    found: list[tuple[int, int]] = []
+    while at < len(data):
+        first = data.find(b"\n", at, at + 20) + 1
+        at = first + int(data[at:first])
+        found.append((first, at))
+    if len(found) != 4 or at != len(data):
+        raise ValueError
+    return found
 
 
 def _damaged(path: str) -> EngineError:

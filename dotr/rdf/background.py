@@ -15,14 +15,13 @@ Why not: a dict of sets (five times the memory), or integers (strings hash once 
 
 from __future__ import annotations
 
-from array import array
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
-from operator import itemgetter
 from typing import Any, TypeAlias
 
-from dotr.rdf.mapped_columns import MAGIC, Content, MappedColumn, MappedValues, contents, damaged, opened
+from dotr.rdf import packed_columns
+from dotr.rdf.mapped_columns import MAGIC, Content, MappedColumn, MappedValues, Opened, contents, opened
 from dotr.rdf.terms import Term, Triple
 
 Many: TypeAlias = Term | tuple[Term, ...] | MappedValues | dict[Term, None]
@@ -33,7 +32,6 @@ Column: TypeAlias = dict[Term, Many]
 LARGE = 200_000
 """Triples from which on an index is saved as a file to be mapped."""
 
-_MAGIC = b"dotr background 1\n"
 _SCAN = 8  # up to here a look along a tuple beats bisection
 _MOST = 16  # a tuple that would get more values becomes a dict
 _LEAST = 8  # a dict that has no more values becomes a tuple
@@ -61,9 +59,9 @@ class Background:
     """
 
     __slots__ = (
+        "_file",
         "_from",
         "_into",
-        "_mapped",
         "_sizes",
         "backward",
         "count",
@@ -78,7 +76,7 @@ class Background:
         self.several_forward: set[Term] = set()
         self.several_backward: set[Term] = set()
         self.count = 0
-        self._mapped = False
+        self._file: Opened | None = None
         self._sizes: dict[Term, int] = {}
         self._from: dict[Term, tuple[Term, ...]] | None = None
         self._into: dict[Term, tuple[Term, ...]] | None = None
@@ -280,7 +278,7 @@ class Background:
 
     def predicates_from(self, subject: Term) -> tuple[Term, ...]:
         """The predicates of a subject. The first call indexes all subjects, but those of a mapped file."""
-        if self._mapped:
+        if self.mapped:
             return tuple(predicate for predicate, column in self.forward.items() if subject in column)
         if self._from is None:
             self._from = _by_key(self.forward)
@@ -290,11 +288,20 @@ class Background:
         """The predicates that lead to an object. The first call indexes all objects, but those of a mapped
         file.
         """
-        if self._mapped:
+        if self.mapped:
             return tuple(predicate for predicate, column in self.backward.items() if object_ in column)
         if self._into is None:
             self._into = _by_key(self.backward)
         return self._into.get(object_, ())
+
+    @property
+    def mapped(self) -> bool:
+        """Whether it was opened from a file and goes on reading that."""
+        return self._file is not None
+
+    def reopened(self) -> Background:
+        """The same triples as who loads what is saved now will have them, in that order. Small: this one."""
+        return Background.load(self.save()) if self.large else self
 
     @property
     def large(self) -> bool:
@@ -306,20 +313,14 @@ class Background:
         return b"".join(self.contents())
 
     def contents(self) -> list[Any]:
-        """The parts of `save`, one after the other. A large index is to be mapped (mapped_columns.py); else
-        there are a hash, the terms, and per predicate both columns as positions of terms.
+        """The parts of `save`, one after the other. A large index is to be mapped. One that was, and has not
+        changed, is the bytes of its file: raises EngineError D5101 where these were damaged.
         """
+        if self._file is not None and (content := self._file.content(self.forward)) is not None:
+            return [content]
         if self.large:
             return contents(self.forward, self.backward, self.size)
-        numbers: dict[Term, int] = {term: i for i, term in enumerate(self._terms())}
-        parts = [array("I", [len(self.forward)]).tobytes()]
-        for predicate, column in self.forward.items():
-            parts.append(array("I", [numbers[predicate]]).tobytes())
-            parts += _save_column(column, numbers)
-            parts += _save_column(self.backward[predicate], numbers)
-        text = "\n".join(numbers).encode()
-        body = b"%d %d\n" % (len(numbers), len(text)) + text + b"".join(parts)
-        return [_MAGIC, blake2b(body, digest_size=16).digest(), body]
+        return packed_columns.contents(self.forward, self.backward, self._terms())
 
     @classmethod
     def load(cls, data: Content, start: int = 0, end: int | None = None) -> Background:
@@ -328,26 +329,12 @@ class Background:
         """
         if data[start : start + len(MAGIC)] == MAGIC:
             return cls._opened(data, start, end)
-        view = memoryview(data)[start:end]
-        head = len(_MAGIC) + 16
-        body = view[head:]
-        if (
-            bytes(view[: len(_MAGIC)]) != _MAGIC
-            or blake2b(body, digest_size=16).digest() != view[head - 16 : head]
-        ):
-            raise damaged()
-        line = bytes(body[:40]).index(b"\n")
-        count, size = map(int, bytes(body[:line]).split())
-        text = str(body[line + 1 : line + 1 + size], "utf-8")
-        terms = text.split("\n") if count else []
-        reader = _SavedReader(body[line + 1 + size :], terms)
         found = cls()
-        for _ in range(reader.numbers(1)[0]):
-            predicate = terms[reader.numbers(1)[0]]
-            found.forward[predicate], several = reader.column()
+        for predicate, forward, backward in packed_columns.columns(memoryview(data)[start:end]):
+            found.forward[predicate], several = forward
             if several:
                 found.several_forward.add(predicate)
-            found.backward[predicate], several = reader.column()
+            found.backward[predicate], several = backward
             if several:
                 found.several_backward.add(predicate)
         found.count = sum(map(found.size, found.forward))
@@ -359,7 +346,7 @@ class Background:
         found = cls()
         found.forward, found.backward, found._sizes = file.forward, file.backward, file.sizes
         found.count = sum(file.sizes.values())
-        found._mapped = True
+        found._file = file
         for predicate, size in file.sizes.items():
             if len(file.forward[predicate]) != size:
                 found.several_forward.add(predicate)
@@ -455,50 +442,3 @@ def _by_key(index: Mapping[Term, Column]) -> dict[Term, tuple[Term, ...]]:
             before = found.get(key)
             found[key] = single if before is None else before + single
     return found
-
-
-def _save_column(column: Column, numbers: Mapping[Term, int]) -> list[bytes]:
-    """Single values first, then keys with several: keys, values; keys, counts, values."""
-    bare = [(key, value) for key, value in column.items() if isinstance(value, str)]
-    lists = [(key, value) for key, value in column.items() if not isinstance(value, str)]
-    number = numbers.__getitem__
-    several = array("I", (number(value) for _, values in lists for value in sorted(values)))
-    return [
-        array("I", [len(bare), len(lists), len(several)]).tobytes(),
-        array("I", map(number, map(itemgetter(0), bare))).tobytes(),
-        array("I", map(number, map(itemgetter(1), bare))).tobytes(),
-        array("I", map(number, map(itemgetter(0), lists))).tobytes(),
-        array("I", [len(values) for _, values in lists]).tobytes(),
-        several.tobytes(),
-    ]
-
-
-class _SavedReader:
-    """Owns a place in the saved bytes."""
-
-    def __init__(self, data: memoryview, terms: list[Term]) -> None:
-        self._data = data
-        self._at = 0
-        self._terms = terms
-
-    def numbers(self, count: int) -> array[int]:
-        found = array("I")
-        end = self._at + count * found.itemsize
-        found.frombytes(self._data[self._at : end])
-        self._at = end
-        return found
-
-    def column(self) -> tuple[Column, bool]:
-        """One column, and whether a key of it has several values."""
-        bare, lists, several = self.numbers(3)
-        term = self._terms.__getitem__
-        keys = map(term, self.numbers(bare))
-        column: Column = dict(zip(keys, map(term, self.numbers(bare)), strict=True))
-        keys = map(term, self.numbers(lists))
-        counts = self.numbers(lists)
-        values = tuple(map(term, self.numbers(several)))
-        at = 0
-        for key, count in zip(keys, counts, strict=True):
-            column[key] = values[at : at + count]
-            at += count
-        return column, lists > 0

@@ -124,7 +124,7 @@ class MappedColumn(dict[Term, Any]):
     Reads as the dict of a column does, except that `column[key]` is None where there is none.
     """
 
-    __slots__ = ("_bounds", "_changed", "_file", "_keys", "_length", "_mask", "_rows", "_starts", "_values")
+    __slots__ = ("_bounds", "_file", "_keys", "_length", "_mask", "_rows", "_starts", "_values", "changed")
 
     def __init__(self, file: _File, at: int, keys: int, values: int) -> None:
         """`at`: the position of its first number."""
@@ -136,7 +136,8 @@ class MappedColumn(dict[Term, Any]):
         self._keys = at + buckets + 1
         self._bounds = self._keys + keys if values != keys else 0
         self._values = self._keys + keys + (keys + 1 if self._bounds else 0)
-        self._changed: dict[Term, None] = {}
+        self.changed: dict[Term, None] = {}
+        """Keys whose values are not those of the file."""
         file.columns.append(self)
 
     def __missing__(self, key: Term) -> Any:
@@ -179,7 +180,7 @@ class MappedColumn(dict[Term, Any]):
 
     def forget(self) -> None:
         """What was looked up; what has changed stays."""
-        changed = self._changed
+        changed = self.changed
         for key in list(dict.keys(self)):
             if key not in changed:
                 dict.pop(self, key, None)
@@ -200,7 +201,7 @@ class MappedColumn(dict[Term, Any]):
         return self._length > 0
 
     def __iter__(self) -> Iterator[Term]:
-        changed = self._changed
+        changed = self.changed
         for key in self._file_keys():
             if key not in changed:
                 yield key
@@ -218,7 +219,7 @@ class MappedColumn(dict[Term, Any]):
         return (values for _, values in self.items())
 
     def items(self) -> Any:
-        changed = self._changed
+        changed = self.changed
         for row, key in enumerate(self._file_keys()):
             if key not in changed:
                 yield key, self._of(row)
@@ -230,14 +231,14 @@ class MappedColumn(dict[Term, Any]):
     def __setitem__(self, key: Term, values: Any) -> None:
         if self[key] is None:
             self._length += 1
-        self._changed[key] = None
+        self.changed[key] = None
         dict.__setitem__(self, key, values)
 
     def __delitem__(self, key: Term) -> None:
         if self[key] is None:
             raise KeyError(key)
         self._length -= 1
-        self._changed[key] = None
+        self.changed[key] = None
         dict.__setitem__(self, key, None)
 
     def __eq__(self, other: object) -> bool:
@@ -258,11 +259,26 @@ def buckets_for(keys: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What a file has: per predicate a column forward and one backward, and how many triples."""
+    """What a file has: per predicate a column forward and one backward, and how many triples.
+
+    `columns`: all of them; `whole`: the bytes.
+    """
 
     forward: dict[Term, Column]
     backward: dict[Term, Column]
     sizes: dict[Term, int]
+    columns: list[MappedColumn]
+    whole: memoryview
+
+    def content(self, forward: Mapping[Term, Column]) -> memoryview | None:
+        """The bytes, where nothing has changed: no value, and no predicate came to those of `forward`. Raises
+        EngineError D5101 where they are not what was written.
+        """
+        if any(column.changed for column in self.columns) or 2 * len(forward) != len(self.columns):
+            return None
+        if not is_whole(self.whole):
+            raise damaged()
+        return self.whole
 
 
 def opened(data: Content, start: int = 0, end: int | None = None) -> Opened:
@@ -296,7 +312,7 @@ def opened(data: Content, start: int = 0, end: int | None = None) -> Opened:
         whole[begins:texts].cast("I" if width == 4 else "Q"),
         texts,
     )
-    found = Opened({}, {}, {})
+    found = Opened({}, {}, {}, file.columns, whole[start:end])
     place = 0
     for i in range(0, len(rows), _PREDICATE):
         number, *sizes = rows[i : i + _PREDICATE]
@@ -311,13 +327,11 @@ def opened(data: Content, start: int = 0, end: int | None = None) -> Opened:
     return found
 
 
-def is_whole(data: Content, start: int = 0, end: int | None = None) -> bool:
+def is_whole(data: bytes | memoryview) -> bool:
     """Whether a file has all that was written, byte for byte. Reads all of it."""
-    end = len(data) if end is None else end
-    at = start + len(MAGIC)
-    digest = data[at : at + DIGEST]
-    view = memoryview(data)[at + DIGEST : end]
-    return _hash([view]) == digest
+    view = memoryview(data)
+    at = len(MAGIC) + DIGEST
+    return _hash([view[at:]]) == view[len(MAGIC) : at]
 
 
 def _hash(parts: Iterable[Any]) -> bytes:

@@ -245,7 +245,11 @@ def test_a_proof_and_a_missing_one() -> None:
     assert "lacks" in str(missing)
 
 
-def test_saved_and_opened_it_goes_on_as_it_was(tmp_path: Path) -> None:
+@pytest.mark.parametrize("large", [0, 1_000])
+def test_saved_and_opened_it_goes_on_as_it_was(
+    tmp_path: Path, large: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dotr.rdf.background.LARGE", large)
     kb = base("_:x :in :b . :b :in :c . :in rdfs:domain :Thing .", entailment="rdfs")
     kb.add_rules(WITHIN + ' [?x, :label, "a \\"b\\" ?c"] :- [?x, :in, :b], NOT [?x, :out, ?y] .')
     kb.insert(":t :in :b .", until=5)
@@ -266,7 +270,39 @@ def test_saved_and_opened_it_goes_on_as_it_was(tmp_path: Path) -> None:
     assert set(KnowledgeBase.open(path)) == set(kb)
 
 
-def test_a_damaged_file_is_refused_with_its_code(tmp_path: Path) -> None:
+@pytest.mark.parametrize("size", [0, 3, 1_000])
+def test_marks_are_of_the_rows_whatever_the_index_became(
+    tmp_path: Path, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Small and loaded into dicts, then large and mapped, changed, saved as it is, opened again."""
+    path = tmp_path / "saved.kb"
+    kb = base(" ".join(f":n{i % 7} :in :m{i % 5} . :m{i % 5} :in :n{i} ." for i in range(12)))
+    kb.add_rules(WITHIN)
+    kb.insert(":n3 :within :m4 .")
+    for change in (
+        lambda _: None,
+        lambda one: one.delete(":n3 :in :m3 ."),
+        lambda one: one.insert(":q :in :n1 ."),
+    ):
+        kb.save(path)
+        opened = KnowledgeBase.open(path)
+        monkeypatch.setattr("dotr.rdf.background.LARGE", size)
+        opened.save(path)
+        other = KnowledgeBase.open(path)
+        for one in (kb, other):
+            change(one)
+        assert set(other) == set(kb)
+        assert set(other.graph("stated")) == set(kb.graph("stated"))
+        other.save(path)
+        assert set(KnowledgeBase.open(path).graph("derived")) == set(kb.graph("derived"))
+
+
+@pytest.mark.parametrize("large", [0, 1_000])
+def test_a_damaged_file_is_refused_with_its_code(
+    tmp_path: Path, large: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dotr.rdf.background.LARGE", large)
+    version = b"base 2\n" if large == 0 else b"base 1\n"
     path = tmp_path / "saved.kb"
     base(":a :in :b . :b :in :c .", entailment="rdfs").save(path)
     good = path.read_bytes()
@@ -275,13 +311,13 @@ def test_a_damaged_file_is_refused_with_its_code(tmp_path: Path) -> None:
         good[:40],
         b"",
         b"<a> <b> <c> .",
-        good[:-20] + b"x" + good[-19:],
+        good[:100] + b"x" + good[101:],
         good + b"1\nx",
     ):
         path.write_bytes(damaged)
         with pytest.raises(EngineError, match="D5103"):
             KnowledgeBase.open(path)
-    path.write_bytes(good.replace(b"base 1\n", b"base 9\n", 1))
+    path.write_bytes(good.replace(version, b"base 9\n", 1))
     with pytest.raises(EngineError, match="D5104"):
         KnowledgeBase.open(path)
     with pytest.raises(DataError, match="D2003"):

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from dotr.datalog import closing, materialiser
+from dotr.datalog import materialiser, saved_parts
 from dotr.datalog.closing import close_background
 from dotr.errors import EngineError
 from dotr.service.deployment_directory import commit_proposal, deployed_program, propose, undeploy
@@ -143,7 +143,7 @@ def test_an_entry_that_another_dotr_wrote_is_closed_again(
     with Journal(state) as journal, monkeypatch.context() as another:
         program = deployed_program(journal.deployed())
         key = closed_key(program, journal.deployed().background)
-        another.setattr(closing, "_MAGIC", b"dotr closed 99\n")
+        another.setattr(saved_parts, "_MAGIC", b"dotr closed 99\n")
         journal.keep_closed(key, close_background((), ()))
     feed(state, ["in.jsonl"], ["out.nq"])
     assert rooms() == ["<urn:x:kitchen>"]
