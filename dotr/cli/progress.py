@@ -42,18 +42,18 @@ class Progress:
         watermark: str,
         done: int = 0,
         of: int | None = None,
-        remembered: int = 0,
+        remembered: str = "",
     ) -> None:
         """Show how far a run is, `done` of the bytes of its sources behind it; at most five times a second.
 
-        `events` -1: there are none to show. `remembered`: facts that rules remember, where that is known.
+        `events` -1: there are none to show. `remembered`: how many facts rules remember, where that is known.
         """
         if not self._due():
             return
         rate = graphs / max(self.seconds, 1e-6)
         parts = [f"{graphs:,} graphs · {rate:,.0f}/s", f"at {watermark}" if watermark else ""]
         parts += [f"{events:,} events" if events >= 0 else ""]
-        parts += [f"{remembered:,} facts remembered" if remembered else ""]
+        parts += [f"remembered: {remembered}" if remembered else ""]
         self._draw(" · ".join(filter(None, parts)), "", done, of)
 
     def stage(self, name: str, done: int, of: int, graphs: int = 0) -> None:

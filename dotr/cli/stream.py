@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -48,6 +48,9 @@ if TYPE_CHECKING:
 
 _RULES = 10
 """Rules whose memory is shown at the end, at most."""
+
+_RULES_SHOWN = 3
+"""Likewise, while a stream runs."""
 
 _PLACES = {"files": ("DIR",), "kafka": ("SERVERS", "TOPIC"), "rate": ()}
 
@@ -210,7 +213,10 @@ def _start(
         nonlocal graphs, events
         graphs, events = graphs + taken.graphs, events + taken.events
         if state.watermark:
-            progress.update(graphs, events, state.watermark, remembered=sum(state.sizes.values()))
+            at = (
+                f"{state.event_time}, closed up to {state.watermark}" if state.event_time else state.watermark
+            )
+            progress.update(graphs, events, at, remembered=_most(state.sizes))
 
     options, states = wanted.options, streams.states_of(folders[1])
     cores = parallelism(spark, asked.parallelism)
@@ -255,10 +261,16 @@ def _stopped(_number: int, _frame: FrameType | None) -> None:
 
 def _remembered(query: Running) -> None:
     """How many facts each rule remembers."""
-    sizes = {rule: count for rule, count in query.state().sizes.items() if count}
-    if sizes:
-        shown = [f"{rule} {count:,}" for rule, count in sizes.items()]
-        render.note(f"remembered facts: {', '.join(shown[:_RULES])}{', …' if shown[_RULES:] else ''}")
+    sizes = query.state().sizes
+    if any(sizes.values()):
+        render.note(f"remembered facts: {_most(sizes, _RULES)}")
+
+
+def _most(sizes: Mapping[str, int], rules: int = _RULES_SHOWN) -> str:
+    """How many facts rules remember, those with most of them."""
+    held = sorted((rule for rule, count in sizes.items() if count), key=lambda rule: -sizes[rule])
+    shown = [f"{rule} {sizes[rule]:,}" for rule in held[:rules]]
+    return f"{', '.join(shown)}{', …' if held[rules:] else ''}"
 
 
 def _summary(totals: Taken) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -109,11 +110,17 @@ def archive(folder: Path) -> None:
     writer.close()
 
 
-def submitted(url: str, environment: dict[str, str], folder: Path, *more: str) -> subprocess.Popen[bytes]:
-    arguments = ("batch", "rules.dotr", "log.parquet", "-q", *more)
-    command = [str(BIN / "spark-submit"), "--master", url, *SMALL, "dotr-submit.py", *arguments]
+def submitted(
+    url: str, environment: dict[str, str], folder: Path, *arguments: str
+) -> subprocess.Popen[bytes]:
+    command = [str(BIN / "spark-submit"), "--master", url, *SMALL, "dotr-submit.py", *arguments, "-q"]
     with (folder / "driver.log").open("wb") as log:
         return subprocess.Popen(command, env=environment, cwd=folder, stdout=log, stderr=log)
+
+
+def working(workers: list[subprocess.Popen[bytes]]) -> list[int]:
+    """Executors that have started Python for a task."""
+    return [one for worker in workers for one in children(worker.pid) if children(one)]
 
 
 def test_a_submitted_batch_survives_an_executor(
@@ -126,14 +133,9 @@ def test_a_submitted_batch_survives_an_executor(
     (tmp_path / "rules.dotr").write_text(RULES, encoding="utf-8")
     archive(tmp_path)
     assert run(["spark", "entry-point", "-o", str(tmp_path / "dotr-submit.py")]) == 0
-    driver = submitted(url, environment, tmp_path, "--out", "out")
+    driver = submitted(url, environment, tmp_path, "batch", "rules.dotr", "log.parquet", "--out", "out")
     try:
-
-        def working() -> list[int]:
-            """Executors that have started Python for a task."""
-            return [one for worker in workers for one in children(worker.pid) if children(one)]
-
-        os.kill(until(working, driver)[0], signal.SIGKILL)
+        os.kill(until(lambda: working(workers), driver)[0], signal.SIGKILL)
         code = driver.wait(LIMIT)
     finally:
         driver.kill()
@@ -147,3 +149,44 @@ def test_a_submitted_batch_survives_an_executor(
         sorted(line for part in parts for line in part.read_text(encoding="utf-8").splitlines()) == expected
     )
     assert len(parts) > 1
+
+
+def test_a_distributed_stream_survives_an_executor(
+    cluster: tuple[str, list[subprocess.Popen[bytes]], dict[str, str]],
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """An executor is killed when events of two batches are there: its parts of the state, and the graphs that
+    wait, are restored where the other one runs. The events are those of one process.
+    """
+    url, workers, environment = cluster
+    (tmp_path / "rules.dotr").write_text(RULES, encoding="utf-8")
+    (tmp_path / "log").mkdir()
+    for number in range(10):
+        path = tmp_path / "log" / f"{number}.jsonl"
+        path.write_text("".join(_line(i) for i in range(number * 300, number * 300 + 300)), encoding="utf-8")
+        os.utime(path, (1_000_000 + number, 1_000_000 + number))
+    assert run(["spark", "entry-point", "-o", str(tmp_path / "dotr-submit.py")]) == 0
+    arguments = ("stream", "rules.dotr", "--source", "files", "log", "--most", "1", "--once")
+    places = ("--mode", "distributed", "--checkpoint", "state", "--out", "out")
+    driver = submitted(url, environment, tmp_path, *arguments, *places)
+    try:
+        until(lambda: len(list((tmp_path / "out").glob("*.jsonl"))) > 1, driver)
+        os.kill(working(workers)[0], signal.SIGKILL)
+        code = driver.wait(LIMIT)
+    finally:
+        driver.kill()
+    assert code == 0, (tmp_path / "driver.log").read_text(encoding="utf-8")
+    capfd.readouterr()
+    logs = sorted(map(str, (tmp_path / "log").iterdir()))
+    assert run(["run", str(tmp_path / "rules.dotr"), *logs, "-q"]) == 0
+    expected = sorted(capfd.readouterr().out.splitlines())
+    found = [file.read_text(encoding="utf-8") for file in (tmp_path / "out").glob("*.jsonl")]
+    assert len(expected) > 400
+    assert sorted("".join(found).splitlines()) == expected
+
+
+def _line(i: int) -> str:
+    kind = ("smoke", "heat", "noise")[i % 3]
+    graph = f"<urn:x:o{i}> <urn:x:{kind}> <urn:x:room{i % 50}> ."
+    return json.dumps({"time": i * 2 // 3, "graph": graph}) + "\n"

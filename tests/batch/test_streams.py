@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from dotr.errors import DataError, UsageError
 from dotr.io.files.sources import SourceOptions
 from dotr.lang import parse_program
 from tests.batch.test_micro_batches import RULES, SECOND, found, graphs, in_one_go
+from tests.cli.test_progress import on_a_terminal, plain
 
 pytestmark = pytest.mark.spark
 
@@ -62,8 +64,13 @@ def test_a_stream_writes_what_one_process_prints(story: Path, spark: Any) -> Non
     stream = dotr.spark.stream(frame, story / "rules.dotr", once=True, **folders)
     assert stream.wait(LIMIT)
     assert found(story) == in_one_go(graphs())
-    assert stream.progress()["graphs"] == 60
-    assert stream.progress()["watermark"] == "39"
+    told = stream.progress()
+    assert (told["graphs"], told["event_time"], told["watermark"]) == (60, "39", "39")
+    assert told["state"]["Quiet"] > 0
+    batches = [dict(batch) for batch in stream.query.recentProgress]
+    observed = [batch["observedMetrics"]["dotr"] for batch in batches if batch["numInputRows"]]
+    assert sum(metrics.graphs for metrics in observed) == 60
+    assert observed[-1].event_time == 39
 
 
 def test_a_bad_graph_ends_a_stream_as_a_diagnostic(story: Path, spark: Any) -> None:
@@ -79,6 +86,19 @@ def test_a_bad_graph_ends_a_stream_as_a_diagnostic(story: Path, spark: Any) -> N
     assert stream.totals.refused == 1
     (letters,) = (story / "kept" / "_letters").iterdir()
     assert json.loads(letters.read_text(encoding="utf-8"))["document"] == "nonsense"
+
+
+@pytest.mark.parametrize("mode", ["ordered", "distributed"])
+def test_a_terminal_shows_how_far_a_stream_is(story: Path, mode: str) -> None:
+    places = ("--checkpoint", str(story / "state"), "--out", str(story / "out"))
+    rules, log = str(story / "rules.dotr"), str(story / "log")
+    options = ("--master", "local[2]", "--mode", mode, "--most", "3", "--once")
+    code, shown = on_a_terminal("stream", rules, "--source", "files", log, *places, *options, columns=200)
+    assert code == 0
+    assert re.search(
+        r"\d+ graphs · [\d,]+/s · at \d+, closed up to \d+ · \d+ events · remembered: (Quiet|Alarm) \d+",
+        plain(shown),
+    ), plain(shown)
 
 
 def test_records_as_kafka_has_them_are_json_lines(story: Path, spark: Any) -> None:

@@ -34,7 +34,7 @@ from dotr.batch.spark.kafka_out import Send, sender
 from dotr.batch.spark.part_processor import OUT_COLUMNS, Found, PartProcessor, Task, unpacked_events
 from dotr.batch.spark.placing import parallelism
 from dotr.batch.spark.running import Pace, Running, State, Tell, untold
-from dotr.batch.spark.streams import check, folder_of, states_of
+from dotr.batch.spark.streams import INPUT, check, folder_of, states_of
 from dotr.batch.stream_folder import (
     DISTRIBUTED,
     StreamFolder,
@@ -62,8 +62,8 @@ _OPERATORS = 2
 _RULES_TOLD = 100
 """Rules whose state is among the metrics that Spark observes, at most."""
 
-INPUT, CLOSED, OUTPUT = "dotr", "dotr_closed", "dotr_state"
-"""The names of observed metrics."""
+CLOSED, OUTPUT = "dotr_closed", "dotr_state"
+"""The names of observed metrics, beside INPUT."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +159,7 @@ class DistributedStream(Running):
         self._delay = -(-options.lateness // 1000) + 1
         self._sizes: dict[int, dict[str, int]] = {}
         self._watermark = 0
+        self._latest: int | None = None
         self._counted: set[tuple[str, int]] = set()
         self._ends = os.path.join(self._own, "ends")
         os.makedirs(self._ends, exist_ok=True)
@@ -251,12 +252,13 @@ class DistributedStream(Running):
 
     def state(self) -> State:
         """As the parts reported it."""
-        clock, text = self._graphs.clock, ""
-        if self._watermark:
-            text = clock.text(
-                self._event_time.closed(self._watermark) // self._graphs.unit * self._graphs.unit
-            )
-        return State(text, merged(self._sizes.values()))
+        clock, unit = self._graphs.clock, self._graphs.unit
+        closed = self._event_time.closed(self._watermark) // unit * unit
+        return State(
+            "" if self._latest is None else clock.text(self._latest * unit),
+            clock.text(closed) if self._watermark else "",
+            merged(self._sizes.values()),
+        )
 
     def _looked(self) -> None:
         """Add what Spark counted in the batches that have ended."""
@@ -269,6 +271,8 @@ class DistributedStream(Running):
             self._counted.add(name)
             came, closed = observed[INPUT].asDict(), observed[CLOSED].asDict()
             late = int(closed["late"] or 0)
+            times = {self._latest, came["event_time"]} - {None}
+            self._latest = max(times, default=None)
             refused = int(came["refused"] or 0) + int(closed["refused"] or 0)
             if came["graphs"] or refused or late:
                 self._add(Taken(name[1], graphs=int(came["graphs"] or 0), late=late, refused=refused))

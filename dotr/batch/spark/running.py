@@ -36,10 +36,11 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """How far a stream is: the watermark as the stream writes time, "" before there is one; how many facts
-    each rule remembers.
+    """How far a stream is: the greatest time seen, and the watermark, as the stream writes time, "" before
+    there is one; how many facts each rule remembers.
     """
 
+    event_time: str
     watermark: str
     sizes: Mapping[str, int]
 
@@ -115,8 +116,9 @@ class Running:
         self.query.stop()
 
     def progress(self) -> dict[str, Any]:
-        """What came and went so far, how far time is, how many facts each rule remembers, and how many rows a
-        second Spark counts in its last micro-batch.
+        """What came and went in this process so far: `mode`, `batch` (its number), `graphs`, `events`, `late`
+        and `refused`; `event_time` and `watermark` once there are any; `state`, how many facts each rule
+        remembers; `rows_per_second`, as Spark counts them in its last micro-batch.
         """
         self._looked()
         state, totals = self.state(), self.totals
@@ -129,8 +131,9 @@ class Running:
             "refused": totals.refused,
             "state": dict(state.sizes),
         }
-        if state.watermark:
-            known["watermark"] = state.watermark
+        for name, time in (("event_time", state.event_time), ("watermark", state.watermark)):
+            if time:
+                known[name] = time
         last = self.query.lastProgress
         rate = None if last is None else dict(last).get("processedRowsPerSecond")
         return {**known, "rows_per_second": rate}

@@ -16,7 +16,7 @@ from dotr.batch.spark.dataframe import clock_of_frame, graphs_of
 from dotr.batch.spark.distributed import Graphs
 from dotr.batch.spark.driver_input import Rules, deployed
 from dotr.batch.spark.running import Pace, Running
-from dotr.batch.spark.streams import graph_reader, not_streaming, start, states_of
+from dotr.batch.spark.streams import graph_reader, not_streaming, observed, start, states_of
 from dotr.batch.stream_folder import FORMATS, ORDERED, StreamOptions, known_mode
 from dotr.batch.stream_modes import choose
 from dotr.budget import BUDGET
@@ -85,7 +85,7 @@ def stream(
     graphs, found = graphs_of(log, clock), base or STREAM_BASE
     if choice.mode == ORDERED:
         read = graph_reader(clock, found, on_error)
-        running: Running = start(graphs, read, deployment, fspath(out), home, options, pace)
+        running: Running = start(observed(graphs), read, deployment, fspath(out), home, options, pace)
     else:
         source = Graphs(graphs, clock, found)
         running = distributed.start(source, deployment, fspath(out), home, options, pace, cores=cores)

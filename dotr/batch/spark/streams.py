@@ -35,6 +35,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
+INPUT = "dotr"
+"""The name of the metrics of what comes in."""
+
+
 @dataclass(slots=True)
 class Batch:
     """One micro-batch as graphs: the clock of its times, None where it has no graph; dead letters."""
@@ -145,9 +149,18 @@ class Stream(Running):
 
     def state(self) -> State:
         """As the engine knows it."""
-        clock, pipeline = self.batches.pipeline.clock, self.batches.pipeline
-        known = clock is not None and pipeline.watermark is not None
-        return State(clock.text(pipeline.watermark) if known else "", pipeline.sizes())  # type: ignore[union-attr, arg-type]  # known
+        pipeline = self.batches.pipeline
+        clock = pipeline.clock
+        times = (pipeline.latest, pipeline.watermark)
+        latest, closed = ("" if clock is None or time is None else clock.text(time) for time in times)
+        return State(latest, closed, pipeline.sizes())
+
+
+def observed(graphs: DataFrame) -> DataFrame:
+    """A frame (time, graph), with metrics in Spark's progress: graphs, and the greatest time."""
+    from pyspark.sql import functions as f  # noqa: PLC0415  # start-up
+
+    return graphs.observe(INPUT, f.count("graph").alias("graphs"), f.max("time").alias("event_time"))
 
 
 def graph_reader(clock: Clock, base: str, policy: str) -> Reader:
