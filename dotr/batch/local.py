@@ -4,7 +4,8 @@ Place:   beside cluster.py, which does the same on Spark; both call extracting.p
 Method:  three rounds over files in a scratch folder: read the log and send graphs to buckets by time, so
          that those of one instant meet; extract bucket by bucket and send facts to tasks by part; detect
          task by task. Every round sorts what it holds, so order in the log does not matter. Memory: one
-         bucket, or one task's facts.
+         bucket, or one task's facts. Of Parquet whose statistics say that no two tasks share a time
+         (archive_times.py) nothing is sent in the first round: it is extracted out of its row groups.
 Why not: extract where the graphs are read. Two files can have graphs of one instant.
 """
 
@@ -15,25 +16,36 @@ import shutil
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor, as_completed
-from dataclasses import field
+from dataclasses import field, replace
 from functools import partial
 from gc import set_threshold
 from multiprocessing import get_context
 from time import monotonic
 from typing import Any, TypeVar
 
-from dotr.batch.arrow_batches import FACTS, extract, fact_rows, instants
+from dotr.batch.archive_instants import whole_instants
+from dotr.batch.archive_times import known_times
+from dotr.batch.arrow_batches import FACTS, Instant, extract, fact_rows, instants
 from dotr.batch.fact_rows import COUNTED, FINDING, REFUSED, FactRow, marks
 from dotr.batch.findings_as_json import first_of_each
 from dotr.batch.job import Shipped, into_folder, make_job, ship
 from dotr.batch.line_splits import file_size
 from dotr.batch.local_lasting import run_slices
-from dotr.batch.log_splits import LogListing, ReadCounts, Split, read_split, spread
+from dotr.batch.log_splits import (
+    ARCHIVE_RUNG,
+    LogListing,
+    ReadCounts,
+    Split,
+    is_archive,
+    packed,
+    read_split,
+    spread,
+)
 from dotr.batch.output_parts import Written, write_events
 from dotr.batch.runs import PARTS, Report, Request, Tell, add_counts, lay_out, run_again
 from dotr.batch.scratch import GRAPHS, Files, load
 from dotr.batch.skew import Weight, skewed
-from dotr.batch.time_gaps import Span, cutoff, gaps, spans_for
+from dotr.batch.time_gaps import Cutoff, Span, cutoff, gaps, spans_for
 from dotr.core.ahead import Ahead
 from dotr.core.collecting import RARELY
 from dotr.core.time_units import check_units
@@ -159,6 +171,8 @@ class _LocalRun:
 
     def run(self, lasting: bool) -> None:
         request, report, log = self.request, self.report, self.request.log
+        if not lasting and self._archives():
+            return
         splits = spread(log.splits, self.processes * PARTS)
         buckets = max(self.processes * PARTS, sum(map(_weight, splits)) * 2 // BUCKET)
         ahead = request.deployment.ahead(request.max_jump)
@@ -171,17 +185,47 @@ class _LocalRun:
         if lasting:
             run_slices(request, report, self.scratch, self.folder, buckets, quantiles, self._round)
             return
-        plan = request.plan()
         assert log.clock is not None
         spans = (span for read in found for span in read.spans)
         cut = cutoff(ahead, gaps(spans, ahead.stride), log.clock, request.treatment.forgiving)
+        self._extract_and_detect(list(range(buckets)), _Bucket, quantiles, cut)
+
+    def _archives(self) -> bool:
+        """Run a log of row groups whose statistics say that no two tasks share a time: none is read first,
+        and no graph is written down in between. False: it is another log.
+        """
+        request, report, log = self.request, self.report, self.request.log
+        if not log.fail or not all(is_archive(p.file, log.options) for s in log.splits for p in s.pieces):
+            return False
+        tasks = packed(log.splits, self.processes * PARTS)
+        known = known_times(log.splits, tasks, self.processes * PARTS)
+        if known is None or known.last - known.first > request.deployment.ahead(request.max_jump).stride:
+            return False
+        report.graphs, report.first, report.last = known.graphs, known.first, known.last
+        report.rungs = {ARCHIVE_RUNG: known.graphs}
+        self._extract_and_detect(tasks, partial(_RowGroups, replace(log, splits=())), known.quantiles, None)
+        return True
+
+    def _extract_and_detect(
+        self,
+        sources: Sequence[Any],
+        opened: Callable[[Any], _Instants],
+        quantiles: Sequence[Time],
+        cut: Cutoff | None,
+    ) -> None:
+        """Rounds 2 and 3; `opened` makes of a source of instants what a task reads."""
+        request, report, clock = self.request, self.report, self.request.log.clock
+        plan = request.plan()
+        assert clock is not None
+        assert report.last is not None
         last = report.last if cut is None else cut.last
         layout = lay_out(plan, self.processes, quantiles, last, request.slice_length)
         place = partial(into_folder, self.scratch)
-        shipped = ship(make_job(request.deployment, log.clock, layout, request.treatment, cut, place))
+        shipped = ship(make_job(request.deployment, clock, layout, request.treatment, cut, place))
         tasks = self.processes * PARTS * 2
         extract_ = partial(_extract, shipped, self.scratch, tasks, request.states)
-        done = self._round("extract", extract_, list(range(buckets)))
+        found = [(number, opened(source)) for number, source in enumerate(sources)]
+        done = self._round("extract", extract_, found)
         report.states = [extracted.states for extracted in done if extracted.states]
         report.instants = sum(extracted.instants for extracted in done)
         report.letters += [letter for extracted in done for letter in extracted.letters]
@@ -290,13 +334,41 @@ def _bucket(time: Time, buckets: int) -> int:
     return (time * 0x9E3779B97F4A7C15 >> 20) % buckets
 
 
-def _extract(shipped: Shipped, scratch: str, tasks: int, states: str | None, bucket: int) -> _Extracted:
-    """Round 2, one bucket of instants: facts to files by task."""
-    table = load(scratch, f"graphs-{bucket}-", GRAPHS)
+@dataclass(frozen=True, slots=True)
+class _Bucket:
+    """The graphs of a bucket that round 1 wrote."""
+
+    number: int
+
+    def instants(self, scratch: str) -> Iterator[Instant]:
+        table = load(scratch, f"graphs-{self.number}-", GRAPHS)
+        times, graphs = table.column("time").to_pylist(), table.column("graph").to_pylist()
+        order = sorted(range(len(times)), key=times.__getitem__)
+        del table
+        yield from instants((times[i], graphs[i]) for i in order)
+
+
+@dataclass(frozen=True, slots=True)
+class _RowGroups:
+    """Row groups that share no time with those of other tasks."""
+
+    log: LogListing
+    split: Split
+
+    def instants(self, _scratch: str) -> Iterator[Instant]:
+        return whole_instants(self.log, self.split.pieces)
+
+
+_Instants = _Bucket | _RowGroups
+
+
+def _extract(
+    shipped: Shipped, scratch: str, tasks: int, states: str | None, task: tuple[int, _Instants]
+) -> _Extracted:
+    """Round 2, one task: facts to files by task of round 3."""
+    number, source = task
     worker = shipped.worker()
-    times, graphs = table.column("time").to_pylist(), table.column("graph").to_pylist()
-    order = sorted(range(len(times)), key=times.__getitem__)
-    del table
+    seen: list[Time] = []
     letters: list[str] = []
     refused: set[Time] = set()
     findings: list[tuple[Time, str]] = []
@@ -304,9 +376,14 @@ def _extract(shipped: Shipped, scratch: str, tasks: int, states: str | None, buc
     enriched = None if states is None else StatePart(states, worker.job.clock)
     worker.extracting.tell_states(None if enriched is None else enriched.write)
 
+    def noted() -> Iterator[Instant]:
+        for instant in source.instants(scratch):
+            seen.append(instant[0])
+            yield instant
+
     def accepted() -> Iterator[FactRow]:
         nonlocal counted
-        for row in extract(worker, instants((times[i], graphs[i]) for i in order)):
+        for row in extract(worker, noted()):
             if row[0] == REFUSED:
                 letters.append(row[2])
                 refused.add(row[1])
@@ -317,8 +394,8 @@ def _extract(shipped: Shipped, scratch: str, tasks: int, states: str | None, buc
             else:
                 yield row
 
-    _spill(scratch, tasks, str(bucket), accepted())
-    known = set(times) - refused
+    _spill(scratch, tasks, str(number), accepted())
+    known = set(seen) - refused
     written = "" if enriched is None else enriched.close()
     return _Extracted(len(known), min(known, default=None), letters, findings, counted, written)
 

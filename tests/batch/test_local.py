@@ -7,18 +7,23 @@ import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from dotr.batch.arrow_batches import graph_text
 from dotr.batch.local import LocalRunner
 from dotr.batch.log_splits import open_log
 from dotr.batch.runs import Report, Request
 from dotr.core.deployment import Deployment
 from dotr.core.funnel import Funnel
 from dotr.core.pipeline import Pipeline
+from dotr.io.decode.parquet import archive_schema
 from dotr.io.event_formats import format_jsonl
 from dotr.io.files.background_documents import read_background
 from dotr.io.files.rule_texts import read_rules_text
@@ -120,6 +125,50 @@ def test_golden_cases_hold_in_batch(case: Path, tmp_path: Path) -> None:
     assert output(tmp_path, report) == expected
     assert sum(report.events.values()) == len(expected)
     assert report.funnel(program) == funnels
+
+
+def archived(case: Path, options: SourceOptions, path: Path) -> bool:
+    """The stream of a case in time order, two instants a row group; False where it has no graph."""
+    sources = Sources([str(case / "stream.jsonl")], options)
+    graphs: list[TimedGraph] = sorted(sources, key=lambda graph: graph.time)
+    if sources.clock is None:
+        return False
+    schema = archive_schema(sources.clock)
+    unit = sources.clock.unit if sources.clock.integer else 1
+    instants = [list(some) for _, some in groupby(graphs, key=lambda graph: graph.time)]
+    with pq.ParquetWriter(path, schema) as writer:
+        for i in range(0, len(instants), 2):
+            some = [graph for instant in instants[i : i + 2] for graph in instant]
+            times = pa.array([graph.time // unit for graph in some], schema.field("time").type)
+            texts = pa.array([graph_text(graph.triples) for graph in some])
+            writer.write_table(pa.Table.from_arrays([times, texts], schema=schema))
+    return True
+
+
+def test_instants_come_out_of_row_groups_where_statistics_suffice(tmp_path: Path) -> None:
+    """Golden cases as archives: nobody reads times first; where row groups share a time, somebody does."""
+    ran = 0
+    for number, case in enumerate(case for case in golden_cases() if not lasts(case)):
+        program, background, options = loaded(case)
+        path, out = tmp_path / f"{number}.parquet", tmp_path / str(number)
+        if not archived(case, options, path):
+            continue
+        out.mkdir()
+        funnels: dict[str, Funnel] = {}
+        expected = in_one_process(program, background, [str(path)], options, funnels)
+        request = Request(Deployment(program, background), open_log([str(path)], options))
+        report = LocalRunner(2, Serial).run(request, str(out), quiet)
+        assert "read" not in report.seconds, case
+        assert output(out, report) == expected, case
+        assert report.funnel(program) == funnels, case
+        ran += 1
+    assert ran > 100
+    table = pq.read_table(path)
+    pq.write_table(pa.concat_tables([table, table]), path, row_group_size=2)
+    request = Request(Deployment(program, background), open_log([str(path)], options))
+    out = tmp_path / "shared"
+    out.mkdir()
+    assert "read" in LocalRunner(2, Serial).run(request, str(out), quiet).seconds
 
 
 def test_nobody_loads_pandas_for_nothing(tmp_path: Path) -> None:

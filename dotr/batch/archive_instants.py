@@ -1,0 +1,65 @@
+"""Instants straight out of the row groups of Parquet archives, for tasks that need not meet others for them.
+
+Place:   local.py and spark/archives.py extract these where archive_times.py, or a look at the times, says
+         which instants are whole in one task.
+Method:  an instant is given as soon as all its graphs are read; the column of times says how many there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dotr.batch.arrow_batches import Instant
+from dotr.batch.log_splits import LogListing, Piece, other_time
+from dotr.events import Time
+from dotr.io.arrow_columns import integers
+from dotr.io.decode.documents import Format
+from dotr.io.decode.parquet import ArchiveFile
+from dotr.io.decode.parsing import parse_triples
+from dotr.rdf.terms import Triple
+
+
+def rows_of(log: LogListing, pieces: Iterable[Piece]) -> Iterator[tuple[Time, str, str]]:
+    """(time in µs, N-Triples, place) of the pieces. Raises DataError."""
+    for piece in pieces:
+        yield from _open(log, piece.file).rows(piece.first, piece.end or None)
+
+
+def times_of(log: LogListing, pieces: Iterable[Piece]) -> pa.ChunkedArray:
+    """The times in µs of the pieces. Raises DataError."""
+    chunks = [
+        integers(times)
+        for piece in pieces
+        for times in _open(log, piece.file).times(piece.first, piece.end or None)
+    ]
+    return pa.chunked_array(chunks, pa.int64())
+
+
+def _open(log: LogListing, path: str) -> ArchiveFile:
+    archive = ArchiveFile(path, log.options.unit)
+    if archive.clock != log.clock:
+        raise other_time(path)
+    return archive
+
+
+def whole_instants(
+    log: LogListing, pieces: Sequence[Piece], again: Collection[Time] = ()
+) -> Iterator[Instant]:
+    """The instants of the pieces but those of `again`. Raises DataError."""
+    counts = pc.value_counts(times_of(log, pieces))
+    found = zip(counts.field("values").to_pylist(), counts.field("counts").to_pylist(), strict=True)
+    several = {time: count for time, count in found if count > 1}
+    waiting: dict[Time, list[list[Triple]]] = {}
+    for time, graph, place in rows_of(log, pieces):
+        if time in again:
+            continue
+        triples = parse_triples(graph, Format.NTRIPLES, place, log.options.base)
+        if time not in several:
+            yield time, [triples]
+            continue
+        waiting.setdefault(time, []).append(triples)
+        if len(waiting[time]) == several[time]:
+            yield time, waiting.pop(time)
