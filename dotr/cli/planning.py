@@ -17,9 +17,7 @@ from dotr.cli.planning_lasting import EVERY_GRAPH, lasting, lasting_relations, r
 from dotr.core.deployment import Deployment
 from dotr.io.python_plan import kept
 from dotr.ir import (
-    Absent,
     Between,
-    Choose,
     Conjunct,
     DatalogRule,
     Every,
@@ -138,16 +136,10 @@ def _sharers(name: str, users: Collection[str]) -> Shown:
 
 def choice(conjunct: Conjunct, writer: Writer) -> str:
     """`LAST 3`, `NOT`, `AVG(Reading.?val) AS ?mean`."""
-    match conjunct:
-        case Choose(selection, _, _, _, k):
-            return f"{selection} {k}" if k != 1 else str(selection)
-        case Absent():
-            return "NOT"
-        case Summarise(function, argument, distinct, variable):
-            inner = "*" if argument is None else writer.expression(argument)
-            return f"{function}({'DISTINCT ' if distinct else ''}{inner}) AS ?{variable}"
-        case _:
-            assert_never(conjunct)
+    if not isinstance(conjunct, Summarise):
+        return conjunct.word
+    inner = "*" if conjunct.argument is None else writer.expression(conjunct.argument)
+    return f"{conjunct.function}({'DISTINCT ' if conjunct.distinct else ''}{inner}) AS ?{conjunct.variable}"
 
 
 def parent(window: Window) -> str:

@@ -32,24 +32,23 @@ from dotr.explain.proofs import (
 )
 from dotr.explain.query_shapes import excluded, is_aggregate, row_count, with_rows
 from dotr.explain.triple_checker import TripleChecker
-from dotr.expressions.aggregates import summarise
 from dotr.ir import (
-    Absent,
     Between,
-    Choose,
     Conjunct,
     Every,
+    Operator,
     Program,
     RelationToStream,
     Rule,
     Select,
-    Selection,
     Summarise,
     Within,
 )
 from dotr.late import dataclass
-from dotr.rdf.terms import Term, Triple
-from dotr.reference.tesla import LiteralRule, Row, fact_key
+from dotr.rdf.terms import Triple
+from dotr.reference.operators import LITERAL
+from dotr.reference.operators.literal import Row
+from dotr.reference.tesla import LiteralRule, fact_key
 from dotr.tesla.identity import match_hash
 
 SHOWN = 10
@@ -246,27 +245,28 @@ class Checker:
         self._claim(
             step.inside == len(inside), f"{name}: {len(inside)} facts are in the window, not {step.inside}"
         )
+        ways = LITERAL[conjunct.operator].extend(conjunct, row, passing, literal.value)
         match step:
             case Chosen(fact=proof, passing=count):
-                assert isinstance(conjunct, Choose)
                 self._fact(name, proof, rule)
                 self._claim(
                     count == len(passing), f"{name}: there are {len(passing)} candidates, not {count}"
                 )
                 self._claim(
-                    proof.fact in _taken(conjunct, passing),
-                    f"{name}: {conjunct.selection} takes another fact",
+                    any(way.get(name) == proof.fact for way in ways),
+                    f"{name}: {conjunct.word} takes another fact",
                 )
                 row[name] = proof.fact
             case NothingThere(nearest=nearest):
-                self._claim(isinstance(conjunct, Absent) and not passing, f"{name}: there is one")
+                self._claim(conjunct.operator is Operator.NOT and ways != [], f"{name}: there is one")
                 named = nearest in inside if inside else nearest is None
                 self._claim(named, f"{name}: another fact is named as the nearest")
             case Counted(value=value, facts=facts):
                 assert isinstance(conjunct, Summarise)
                 self._claim(list(facts) == passing, f"{name}: other facts are counted")
-                self._claim(value == _total(literal, conjunct, row, passing), f"{name}: its value is another")
-                row["?" + conjunct.variable] = value
+                variable = "?" + conjunct.variable
+                self._claim(value == ways[0][variable], f"{name}: its value is another")
+                row[variable] = value
 
     def _candidates(
         self, rule: Rule, literal: LiteralRule, conjunct: Conjunct, row: Row, now: Time
@@ -285,7 +285,7 @@ class Checker:
         inside = sorted([f for f in known if inside_window(f[0]) and f != itself], key=fact_key)
         turn = fact_key(row[rule.trigger.name])
         gone = {fact for by, fact in self.consumed.get((rule.name, name), ()) if fact_key(by) < turn}
-        taken = gone if isinstance(conjunct, Choose) else set()
+        taken = set() if LITERAL[conjunct.operator].sees_consumed else gone
         passing = [
             fact
             for fact in inside
@@ -310,24 +310,8 @@ def _window(rule: Rule, conjunct: Conjunct, row: Row) -> tuple[Callable[[Time], 
         case Within(duration=duration, reference=reference):
             end = row[reference][0]
             stream = next((p.stream for p in rule.positions if p.name == reference), None)
-            same = stream == conjunct.position.stream and not isinstance(conjunct, Summarise)
+            same = stream == conjunct.position.stream and not LITERAL[conjunct.operator].counts_reference
             return (lambda t: end - duration <= t <= end), row[reference] if same else None
         case Between(start=a, end=b):
             after, until = row[a][0], row[b][0]
             return (lambda t: after < t < until), None
-
-
-def _taken(conjunct: Choose, passing: list[Fact]) -> list[Fact]:
-    if conjunct.selection is Selection.EACH:
-        return passing
-    if conjunct.selection is Selection.LAST:
-        return passing[max(0, len(passing) - conjunct.k) :]
-    return passing[: conjunct.k]
-
-
-def _total(literal: LiteralRule, conjunct: Summarise, row: Row, facts: Sequence[Fact]) -> Term | None:
-    if conjunct.argument is None:
-        return summarise(conjunct.function, conjunct.distinct, [None] * len(facts), star=True)
-    name, argument = conjunct.position.name, conjunct.argument
-    terms = [literal.value(argument, {**row, name: fact}) for fact in facts]
-    return summarise(conjunct.function, conjunct.distinct, terms)

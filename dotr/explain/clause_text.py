@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import assert_never
 
 from dotr.events import Time
-from dotr.ir import Absent, Between, Choose, Conjunct, Summarise, Within
+from dotr.ir import Between, Conjunct, Within
 from dotr.lang.grammar.durations import duration_text
 
 
@@ -41,19 +41,6 @@ def outside_text(conjunct: Conjunct, time: Time, previous: Mapping[str, Time]) -
 def false_text(parts: Sequence[str]) -> str:
     """`not true: Hot.?room = Smoke.?room`, or nothing."""
     return f"not true: {' && '.join(parts)}" if parts else ""
-
-
-def selection_text(conjunct: Conjunct) -> str:
-    """`LAST 2`, `NOT`, `AVG OVER`."""
-    match conjunct:
-        case Choose(selection=selection, k=k):
-            return f"{selection} {k}" if k > 1 else str(selection)
-        case Absent():
-            return "NOT"
-        case Summarise(function=function):
-            return f"{function} OVER"
-        case _:
-            assert_never(conjunct)
 
 
 def window_text(conjunct: Conjunct) -> str:

@@ -11,7 +11,7 @@ from html import escape
 from typing import Any, assert_never
 
 from dotr.events import Clock, Fact
-from dotr.explain.clause_text import selection_text, window_text
+from dotr.explain.clause_text import window_text
 from dotr.explain.equal_proofs import Sharing
 from dotr.explain.held_proofs import Holding
 from dotr.explain.held_text import HeldValues
@@ -225,7 +225,7 @@ class PlainProofs:
     def _step(self, step: ConjunctProof) -> Plain:
         conjunct = step.conjunct
         found: Plain = {
-            "clause": selection_text(conjunct),
+            "clause": conjunct.word,
             "position": conjunct.position.name,
             "window": window_text(conjunct),
             "in_window": step.inside,
@@ -258,7 +258,7 @@ class PlainProofs:
         }
         if found.failed is not None:
             failed: Plain = {
-                "clause": selection_text(found.failed),
+                "clause": found.failed.word,
                 "position": found.failed.position.name,
                 "window": window_text(found.failed),
                 "in_window": found.inside,

@@ -38,7 +38,6 @@ from dotr.explain.proofs import (
 from dotr.explain.record import KeptEvent, Record
 from dotr.explain.solutions import Text, alternatives, count, longest_prefix, solution
 from dotr.explain.windows import Shown, bounds
-from dotr.expressions.aggregates import summarise
 from dotr.ir import (
     Absent,
     Choose,
@@ -48,11 +47,12 @@ from dotr.ir import (
     RelationToStream,
     Rule,
     Select,
-    Selection,
     Summarise,
 )
 from dotr.rdf.terms import Term
-from dotr.reference.tesla import LiteralRule, Row, fact_key
+from dotr.reference.operators import LITERAL
+from dotr.reference.operators.literal import Row
+from dotr.reference.tesla import LiteralRule, fact_key
 from dotr.tesla.conditions import parts
 from dotr.tesla.references import ticks_seen
 
@@ -238,17 +238,15 @@ class Explainer:
 
     def _consumer(self, index: int, conjunct: Conjunct, fact: Fact, row: Row) -> KeptEvent | None:
         rule = self.history.program.rules[index]
-        if not isinstance(conjunct, Choose) or conjunct.position.name not in rule.consuming:
+        if conjunct.position.name not in rule.consuming:
             return None
         place = [c.position.name for c in rule.chosen].index(conjunct.position.name) + 1
         return self.history.consumer(index, place, fact, row[rule.trigger.name])
 
     def _total(self, index: int, conjunct: Summarise, row: Row, facts: Sequence[Fact]) -> Term | None:
-        if conjunct.argument is None:
-            return summarise(conjunct.function, conjunct.distinct, [None] * len(facts), star=True)
-        literal, name = self._rules[index], conjunct.position.name
-        terms = [literal.value(conjunct.argument, {**row, name: fact}) for fact in facts]
-        return summarise(conjunct.function, conjunct.distinct, terms)
+        (way,) = LITERAL[conjunct.operator].extend(conjunct, row, list(facts), self._rules[index].value)
+        value: Term | None = way["?" + conjunct.variable]
+        return value
 
     def _failed(self, index: int, conjunct: Conjunct, row: Row) -> tuple[str, ...]:
         """The parts of ON that are not true."""
@@ -332,25 +330,15 @@ class Explainer:
         window = self._window(index, conjunct, row, time)
         if not window.opened:
             return []
-        match conjunct:
-            case Choose(selection=selection, k=k):
-                taken = {
-                    Selection.EACH: window.passing,
-                    Selection.LAST: window.passing[-k:],
-                    Selection.FIRST: window.passing[:k],
-                }
-                found = []
-                for fact in taken[selection]:
-                    own = dict(row)
-                    found.append((own, (*steps, self._step(index, conjunct, own, fact, time, 0))))
-                return found
-            case Absent() if window.passing:
-                return []
-            case Absent() | Summarise():
-                own = dict(row)
-                return [(own, (*steps, self._step(index, conjunct, own, None, time, 0)))]
-            case _:
-                assert_never(conjunct)
+        ways = LITERAL[conjunct.operator].extend(
+            conjunct, row, list(window.passing), self._rules[index].value
+        )
+        found = []
+        for way in ways:
+            own = dict(row)
+            step = self._step(index, conjunct, own, way.get(conjunct.position.name), time, 0)
+            found.append((own, (*steps, step)))
+        return found
 
     def _stopped(
         self,

@@ -17,7 +17,6 @@ from dotr.explain.clause_text import (
     counted_text,
     false_text,
     outside_text,
-    selection_text,
     window_text,
 )
 from dotr.explain.equal_proofs import Sharing
@@ -210,7 +209,7 @@ class Renderer:
     def _step(self, step: ConjunctProof, previous: dict[str, Time]) -> Node:
         match step:
             case Chosen(conjunct=conjunct, fact=fact, inside=inside, passing=passing):
-                how = selection_text(conjunct)
+                how = conjunct.word
                 note = self._distance(conjunct, fact.fact[0], previous)
                 which = TOO_LONG if inside is None else self._which(conjunct, inside, passing)
                 previous[fact.position] = fact.fact[0]
@@ -397,7 +396,7 @@ class Renderer:
             node.children.append(Node(f"✗ {found.reason}"))
             return node
         conjunct = found.failed
-        text = f"✗ {selection_text(conjunct)} {conjunct.position.name} {window_text(conjunct)}"
+        text = f"✗ {conjunct.word} {conjunct.position.name} {window_text(conjunct)}"
         if conjunct.on is not None:
             text += f" ON {self._writer.expression(conjunct.on)}"
         failed = Node(text)

@@ -8,9 +8,10 @@ from __future__ import annotations
 from typing import assert_never
 
 from dotr.events import Fact, Time
-from dotr.ir import Between, Conjunct, Rule, Summarise, Within
+from dotr.ir import Between, Conjunct, Rule, Within
 from dotr.late import dataclass
-from dotr.reference.tesla import Row
+from dotr.reference.operators import LITERAL
+from dotr.reference.operators.literal import Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +36,8 @@ def bounds(rule: Rule, conjunct: Conjunct, row: Row) -> tuple[Time, Time, Fact |
         case Within(duration=duration, reference=reference, before=before):
             end: Time = row[reference][0]
             stream = next((p.stream for p in rule.positions if p.name == reference), None)
-            same = stream == conjunct.position.stream
-            itself = row[reference] if same and not before and not isinstance(conjunct, Summarise) else None
+            same = stream == conjunct.position.stream and not LITERAL[conjunct.operator].counts_reference
+            itself = row[reference] if same and not before else None
             return end - duration, end - 1 if before else end, itself
         case Between(start=start, end=end_name):
             return row[start][0] + 1, row[end_name][0] - 1, None

@@ -70,6 +70,18 @@ class Between:
 Window: TypeAlias = Within | Between
 
 
+class Operator(StrEnum):
+    """What a conjunct asks of the facts in its window. Each has a file in lang/operators/ (how it is written
+    and checked), tesla/operators/ (how it is detected) and reference/operators/ (what it means).
+    """
+
+    EACH = "EACH"
+    LAST = "LAST"
+    FIRST = "FIRST"
+    NOT = "NOT"
+    AGGREGATE = "AGGREGATE"
+
+
 class Selection(StrEnum):
     EACH = "EACH"
     LAST = "LAST"
@@ -87,6 +99,15 @@ class Choose:
     k: int = 1
     span: Span | None = field(default=None, compare=False, repr=False)
 
+    @property
+    def operator(self) -> Operator:
+        return Operator(self.selection.value)
+
+    @property
+    def word(self) -> str:
+        """`EACH`, `LAST 3`."""
+        return str(self.selection) if self.k == 1 else f"{self.selection} {self.k}"
+
 
 @dataclass(frozen=True, slots=True)
 class Absent:
@@ -96,6 +117,14 @@ class Absent:
     window: Window
     on: Expression | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def operator(self) -> Operator:
+        return Operator.NOT
+
+    @property
+    def word(self) -> str:
+        return "NOT"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +142,15 @@ class Summarise:
     window: Window
     on: Expression | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def operator(self) -> Operator:
+        return Operator.AGGREGATE
+
+    @property
+    def word(self) -> str:
+        """`AVG OVER`."""
+        return f"{self.function} OVER"
 
 
 Conjunct: TypeAlias = Choose | Absent | Summarise

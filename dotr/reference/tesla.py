@@ -14,20 +14,15 @@ from typing import Any, assert_never
 from dotr.budget import Overlong
 from dotr.errors import DataError, Diagnostic, EngineError
 from dotr.events import Clock, Fact, Match, Time
-from dotr.expressions.aggregates import summarise
 from dotr.expressions.evaluate import compile_condition, compile_expression
 from dotr.ir.expressions import Attribute, Expression, TimeOf, Var
 from dotr.ir.program import Program
 from dotr.ir.rules import (
-    Absent,
     Between,
-    Choose,
     Conjunct,
     Every,
     Fresh,
     Rule,
-    Selection,
-    Summarise,
     TemplateNode,
     TemplateVar,
     Within,
@@ -35,13 +30,12 @@ from dotr.ir.rules import (
 from dotr.rdf.order import values_key
 from dotr.rdf.terms import Term, is_iri, is_literal
 from dotr.reference.lars import LiteralLars
+from dotr.reference.operators import LITERAL
+from dotr.reference.operators.literal import Row
 from dotr.tesla.digest import rule_digests
 from dotr.tesla.identity import match_id
 from dotr.tesla.references import Occasion, evaluation_order, next_tick, occasions_seen
 from dotr.tesla.timeline import opened
-
-Row = dict[str, Any]
-"""One partial match: position name → fact, "?v" → the value of an aggregate or None."""
 
 
 def fact_key(fact: Fact) -> tuple[Any, ...]:
@@ -188,19 +182,6 @@ def _is_due(occasion: Occasion, time: Time, facts: Mapping[str, Sequence[Fact]])
     return bool(facts.get(occasion)) if isinstance(occasion, str) else time % occasion == 0
 
 
-def _select(conjunct: Choose, candidates: list[Fact]) -> list[Fact]:
-    """All, the k greatest, or the k least, in canonical order."""
-    match conjunct.selection:
-        case Selection.EACH:
-            return candidates
-        case Selection.LAST:
-            return candidates[max(0, len(candidates) - conjunct.k) :]
-        case Selection.FIRST:
-            return candidates[: conjunct.k]
-        case _:
-            assert_never(conjunct.selection)
-
-
 def _as_facts(rule: Rule, matches: Sequence[Match]) -> list[Fact]:
     """Chaining: composites with equal WITH values are separate facts, ordinal = output order."""
     counts: Counter[tuple[Term, ...]] = Counter()
@@ -273,27 +254,12 @@ class LiteralRule:
     def _extend(self, row: Row, conjunct: Conjunct) -> list[Row]:
         """The ways in which `conjunct` continues a partial match, in canonical order."""
         candidates = self._candidates(row, conjunct)
-        name = conjunct.position.name
-        match conjunct:
-            case Choose():
-                return [{**row, name: fact} for fact in _select(conjunct, candidates)]
-            case Absent():
-                return [] if candidates else [row]
-            case Summarise():
-                return [{**row, "?" + conjunct.variable: self._total(conjunct, row, candidates)}]
-            case _:
-                assert_never(conjunct)
-
-    def _total(self, conjunct: Summarise, row: Row, candidates: Sequence[Fact]) -> Term | None:
-        argument, name = conjunct.argument, conjunct.position.name
-        if argument is None:
-            return summarise(conjunct.function, conjunct.distinct, [None] * len(candidates), star=True)
-        terms = [self.value(argument, {**row, name: fact}) for fact in candidates]
-        return summarise(conjunct.function, conjunct.distinct, terms)
+        return LITERAL[conjunct.operator].extend(conjunct, row, candidates, self.value)
 
     def _candidates(self, row: Row, conjunct: Conjunct) -> list[Fact]:
         """Facts in the window, not the reference itself, not consumed, that pass ON; in canonical order."""
         name, stream = conjunct.position.name, conjunct.position.stream
+        operator = LITERAL[conjunct.operator]
         inside: Callable[[Time], bool]
         itself: Fact | None = None
         match conjunct.window:
@@ -302,7 +268,7 @@ class LiteralRule:
                 start = end - duration
                 inside = (lambda t: start <= t < end) if before else (lambda t: start <= t <= end)
                 same = self._stream_of(reference) == stream
-                if same and not before and not isinstance(conjunct, Summarise):
+                if same and not before and not operator.counts_reference:
                     itself = row[reference]
             case Between(start=a, end=b):
                 after, until = row[a][0], row[b][0]
@@ -314,7 +280,7 @@ class LiteralRule:
             for fact in self.history[stream]
             if inside(fact[0])
             and fact != itself
-            and not (isinstance(conjunct, Choose) and fact in self.consumed.get(name, ()))
+            and (operator.sees_consumed or fact not in self.consumed.get(name, ()))
             and (conjunct.on is None or self.holds(conjunct.on, {**row, name: fact}))
         ]
 

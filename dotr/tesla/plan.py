@@ -141,16 +141,7 @@ class PlanStep:
     @property
     def title(self) -> str:
         """For diagnostics: the conjunct as it is written."""
-        name = self.conjunct.position.name
-        match self.conjunct:
-            case Choose(selection=chosen, k=k):
-                return f"{chosen.value.upper()}{'' if k == 1 else f' {k}'} {name}"
-            case Absent():
-                return f"NOT {name}"
-            case Summarise(function=function):
-                return f"{function} OVER {name}"
-            case _:
-                assert_never(self.conjunct)
+        return f"{self.conjunct.word} {self.conjunct.position.name}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 
 from dotr.ir.expressions import Attribute, Call, Const, Expression, TimeOf, Var
-from dotr.ir.rules import Absent, Between, Choose, Conjunct, Every, Summarise
+from dotr.ir.rules import Between, Conjunct, Every, Summarise
 from dotr.tesla.plan import RulePlan
 from dotr.tesla.template_faults import faults
 
@@ -70,7 +70,8 @@ def _shape(plan: RulePlan) -> Hashable:
 
     steps = tuple(
         (
-            _selection(step.conjunct),
+            step.conjunct.word,
+            isinstance(step.conjunct, Summarise) and step.conjunct.distinct,
             _window(step.conjunct, names),
             step.column,
             tuple(map(plain, step.probe)),
@@ -85,16 +86,6 @@ def _shape(plan: RulePlan) -> Hashable:
     first = plan.threshold and plan.threshold.measure
     bindings = tuple(None if isinstance(b.expression, Const) else plain(b.expression) for b in rule.bindings)
     return trigger, plan.occasions, plan.epoch, first, steps, plain(rule.where), bindings, faults(rule)
-
-
-def _selection(conjunct: Conjunct) -> Hashable:
-    match conjunct:
-        case Choose(selection=selection, k=k):
-            return selection, k
-        case Absent():
-            return "NOT"
-        case Summarise(function=function, distinct=distinct):
-            return function, distinct
 
 
 def _window(conjunct: Conjunct, names: Mapping[str, str]) -> Hashable:

@@ -15,7 +15,8 @@ from dotr.core.instant import Facts
 from dotr.events import Clock, Match, Time
 from dotr.ir import Choose, Conjunct, Expression, Program, Rule
 from dotr.late import dataclass
-from dotr.reference.tesla import LiteralDetector, LiteralRule, Row
+from dotr.reference.operators.literal import Row
+from dotr.reference.tesla import LiteralDetector, LiteralRule
 
 ON, WHERE = "ON", "WHERE"
 
