@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 import click
 
@@ -28,6 +29,8 @@ from dotr.testing.suites import Scalar, Suite
 
 ENDINGS = (".test.yaml", ".test.yml")
 _PAUSE = 0.5
+Stamp: TypeAlias = tuple[int, int] | None
+"""(when a file was last written, in nanoseconds; its size); None: it is not there."""
 
 
 @click.command(short_help="Run tests of rules.")
@@ -70,8 +73,10 @@ def command(
         return 0
     if junit_ is not None and not overwrite and os.path.exists(junit_):
         open_output(junit_, overwrite=False)  # refuses it, before anything runs
+    seen: list[str] = []
     while True:
-        seen: list[str] = []
+        begun, before = time.time_ns(), {path: _stamp(path) for path in seen}
+        seen = []
         reports, refused = _run(files, coverage, seen)
         if junit_ is not None:
             out = open_output(junit_, overwrite=True)
@@ -84,7 +89,7 @@ def command(
         for error in refused.values():
             render.errors(error)  # in the middle of an edit
         render.note("waiting for a change; Ctrl-C ends")
-        _await_change(seen)
+        await_change(seen, before, begun)
 
 
 def _all_refused(refused: Mapping[str, DotrError]) -> DotrError:
@@ -175,15 +180,19 @@ def test_files(paths: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _await_change(files: Iterable[str]) -> None:
-    """Return when one of the files has changed."""
-    watched = sorted(set(files))
-    before = [_stamp(path) for path in watched]
-    while [_stamp(path) for path in watched] == before:
+def await_change(files: Iterable[str], before: Mapping[str, Stamp], begun: int) -> None:
+    """Return when one of the files has changed since the run that read them began. `before`: what files of
+    the run before were like then; of others their time tells, in nanoseconds.
+    """
+    now = {path: _stamp(path) for path in sorted(set(files))}
+    read = {path: before.get(path, stamp) for path, stamp in now.items()}
+    if any(stamp and path not in before and stamp[0] > begun for path, stamp in now.items()):
+        return
+    while {path: _stamp(path) for path in read} == read:
         time.sleep(_PAUSE)
 
 
-def _stamp(path: str) -> tuple[int, int] | None:
+def _stamp(path: str) -> Stamp:
     try:
         found = os.stat(path)
     except OSError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dotr.cli.test import await_change
 from dotr.errors import DataError, Diagnostic
 from dotr.source import Source
 from dotr.testing.suite_reader import read_suite
@@ -310,6 +312,26 @@ def test_watching_runs_again_when_a_rule_changes_and_ends_with_ctrl_c(folder: Pa
         ran.send_signal(signal.SIGINT)
         assert ran.wait(30) == 130
         assert "it did not come" in ran.stdout.read()
+
+
+def test_a_change_while_tests_run_is_not_missed(folder: Path) -> None:
+    (folder / "a").write_text("1")
+    begun = os.stat(folder / "a").st_mtime_ns
+    path = str(folder / "a")
+    os.utime(path, ns=(begun, begun + 1))
+    await_change([path], {}, begun)  # written after the first run began
+    await_change([path], {path: (begun, 1)}, begun + 2)  # and during a later one
+    with pytest.raises(_Asleep), pytest.MonkeyPatch.context() as patched:
+        patched.setattr("dotr.cli.test.time.sleep", _asleep)
+        await_change([path, str(folder / "b")], {}, begun + 1)
+
+
+class _Asleep(Exception):  # noqa: N818
+    pass
+
+
+def _asleep(_seconds: float) -> None:
+    raise _Asleep
 
 
 LINES = st.sampled_from(
