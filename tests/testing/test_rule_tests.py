@@ -314,15 +314,15 @@ def test_watching_runs_again_when_a_rule_changes_and_ends_with_ctrl_c(folder: Pa
         assert "it did not come" in ran.stdout.read()
 
 
-def test_a_change_while_tests_run_is_not_missed(folder: Path) -> None:
+def test_a_change_while_tests_run_is_not_missed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "a").write_text("1")
     begun = os.stat(folder / "a").st_mtime_ns
     path = str(folder / "a")
     os.utime(path, ns=(begun, begun + 1))
     await_change([path], {}, begun)  # written after the first run began
     await_change([path], {path: (begun, 1)}, begun + 2)  # and during a later one
-    with pytest.raises(_Asleep), pytest.MonkeyPatch.context() as patched:
-        patched.setattr("dotr.cli.test.time.sleep", _asleep)
+    monkeypatch.setattr("dotr.cli.test.time.sleep", _asleep)
+    with pytest.raises(_Asleep):
         await_change([path, str(folder / "b")], {}, begun + 1)
 
 
