@@ -33,8 +33,8 @@ from dotr.sparql.solution_operators import (
     ExistsOperator,
     JoinOperator,
     LeftJoinOperator,
-    Operator,
     Row,
+    SolutionOperator,
     Test,
 )
 from dotr.sparql.unary_operators import (
@@ -67,7 +67,7 @@ class Builder:
         self._limit = limit
         self._checks = checks
 
-    def root(self, node: Algebra) -> Operator:
+    def root(self, node: Algebra) -> SolutionOperator:
         """The operator of a whole query."""
         branches = branches_of(node)
         if branches is None:
@@ -80,7 +80,7 @@ class Builder:
         self.leaves.append(leaf)
         return leaf
 
-    def operator(self, node: Algebra) -> Operator:
+    def operator(self, node: Algebra) -> SolutionOperator:
         """The operator of an algebra node and all below it."""
         meter = self.meter
         match node:
@@ -112,7 +112,7 @@ class Builder:
     def _tests(self, conditions: Sequence[Expression]) -> Callable[[tuple[str, ...]], Test]:
         return lambda schema: self.scalars.test(conditions, schema)
 
-    def _groups(self, node: Aggregation) -> Operator:
+    def _groups(self, node: Aggregation) -> SolutionOperator:
         inner = self.operator(node.inner)
         keys: list[tuple[str, str | None, Compute]] = []
         for name, expression in node.keys:
@@ -132,8 +132,11 @@ class Builder:
         return GroupOperator(inner, keys, totals, node.scope, self.meter)
 
     def _exists(
-        self, inner: Operator, condition: Expression, patterns: Sequence[tuple[BasicGraphPattern, ...]]
-    ) -> Operator:
+        self,
+        inner: SolutionOperator,
+        condition: Expression,
+        patterns: Sequence[tuple[BasicGraphPattern, ...]],
+    ) -> SolutionOperator:
         """A filter whose condition asks, for every row, whether patterns have a solution."""
         schema = inner.schema
         places = {name: i for i, name in enumerate(schema)}

@@ -43,7 +43,7 @@ class Watched(Protocol):
     sources: tuple[Relation, ...]
 
 
-class Operator(Protocol):
+class SolutionOperator(Protocol):
     """`schema`: its variables, the columns of its rows; None where a row does not bind one.
 
     `certain`: the variables that every row binds. `statically_empty`: the background alone has no solution.
@@ -72,7 +72,7 @@ class Operator(Protocol):
         """Before the first instant: `changes` will be asked. Says what can change anything."""
 
 
-def seeded(operator: Operator, names: Sequence[str]) -> Lookup:
+def seeded(operator: SolutionOperator, names: Sequence[str]) -> Lookup:
     """A lookup by `rows`."""
     return lambda view, values: operator.rows(view, dict(zip(names, values, strict=True)))
 
@@ -88,7 +88,7 @@ def consolidated(changes: Iterable[Change]) -> list[Change]:
 def gained(changes: Iterable[Change]) -> list[Row]:
     """The rows there are after the changes if there were none before, each as often as it is one.
 
-    `changes` is consolidated: a list as `Operator.changes` gives it may take a row back that it adds.
+    `changes` is consolidated: a list as `SolutionOperator.changes` gives it may take a row back that it adds.
     """
     found: list[Row] = []
     for row, count in changes:
@@ -130,7 +130,7 @@ class Pairing:
     are charged to `meter`, as the sides of `what`.
     """
 
-    def __init__(self, left: Operator, right: Operator, meter: Meter, what: str) -> None:
+    def __init__(self, left: SolutionOperator, right: SolutionOperator, meter: Meter, what: str) -> None:
         self.left, self.right = left, right
         self._meter, self._what = meter, what
         self._size = 0
@@ -216,7 +216,7 @@ class Pairing:
         return self._pick(left + self._nothing)
 
 
-def touched(operator: Operator, seeds: Iterable[Seed], meter: Meter) -> Iterator[Change]:
+def touched(operator: SolutionOperator, seeds: Iterable[Seed], meter: Meter) -> Iterator[Change]:
     """Solutions of the background that agree with one of the seeds at least, each once, and how often."""
     found: dict[Row, int] = {}
     distinct = {tuple(sorted(seed.items())): seed for seed in seeds}
@@ -230,7 +230,7 @@ def touched(operator: Operator, seeds: Iterable[Seed], meter: Meter) -> Iterator
 class JoinOperator:
     """Join of two operators, by looking up the right side for each row of the left."""
 
-    def __init__(self, left: Operator, right: Operator, meter: Meter) -> None:
+    def __init__(self, left: SolutionOperator, right: SolutionOperator, meter: Meter) -> None:
         self._left, self._right, self._meter = left, right, meter
         self._pairing = Pairing(left, right, meter, "a join")
         self.schema = self._pairing.schema
@@ -275,8 +275,8 @@ class LeftJoinOperator:
 
     def __init__(
         self,
-        left: Operator,
-        right: Operator,
+        left: SolutionOperator,
+        right: SolutionOperator,
         conditions: Callable[[tuple[str, ...]], Test] | None,
         meter: Meter,
     ) -> None:
@@ -325,7 +325,7 @@ class LeftJoinOperator:
 class DifferenceOperator:
     """MINUS: the left rows that no right row agrees with on a variable both bind."""
 
-    def __init__(self, left: Operator, right: Operator, meter: Meter) -> None:
+    def __init__(self, left: SolutionOperator, right: SolutionOperator, meter: Meter) -> None:
         self._left, self._right = left, right
         self._pairing = Pairing(left, right, meter, "a MINUS")
         self.schema = left.schema
@@ -368,9 +368,9 @@ class ExistsOperator:
 
     def __init__(
         self,
-        inner: Operator,
+        inner: SolutionOperator,
         condition: Callable[[View, Row], bool],
-        patterns: Sequence[Operator],
+        patterns: Sequence[SolutionOperator],
         meter: Meter,
     ) -> None:
         self._inner, self._patterns, self._meter = inner, patterns, meter

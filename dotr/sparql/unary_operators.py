@@ -19,9 +19,9 @@ from dotr.sparql.solution_operators import (
     Change,
     Compute,
     Lookup,
-    Operator,
     Row,
     Seed,
+    SolutionOperator,
     Test,
     Watched,
     agrees,
@@ -45,7 +45,7 @@ def picked(row: Row, columns: Sequence[int | None]) -> Row:
 class UnionOperator:
     """UNION: the rows of every branch, brought to one schema."""
 
-    def __init__(self, branches: Sequence[Operator], meter: Meter) -> None:
+    def __init__(self, branches: Sequence[SolutionOperator], meter: Meter) -> None:
         self._branches = branches
         self._meter = meter
         self.schema = tuple(sorted({name for branch in branches for name in branch.schema}))
@@ -76,7 +76,9 @@ class UnionOperator:
 class FilterOperator:
     """FILTER without EXISTS."""
 
-    def __init__(self, inner: Operator, condition: Callable[[tuple[str, ...]], Test], meter: Meter) -> None:
+    def __init__(
+        self, inner: SolutionOperator, condition: Callable[[tuple[str, ...]], Test], meter: Meter
+    ) -> None:
         self._inner, self._meter = inner, meter
         self.schema = inner.schema
         self.certain = inner.certain
@@ -104,7 +106,11 @@ class ExtendOperator:
     """BIND or a SELECT expression; an error leaves the variable unbound."""
 
     def __init__(
-        self, inner: Operator, variable: str, compute: Callable[[tuple[str, ...]], Compute], meter: Meter
+        self,
+        inner: SolutionOperator,
+        variable: str,
+        compute: Callable[[tuple[str, ...]], Compute],
+        meter: Meter,
     ) -> None:
         self._inner, self._variable, self._meter = inner, variable, meter
         self.schema = tuple(sorted({*inner.schema, variable}))
@@ -156,7 +162,7 @@ class GroupOperator:
 
     def __init__(
         self,
-        inner: Operator,
+        inner: SolutionOperator,
         keys: Sequence[tuple[str, str | None, Compute]],
         totals: Sequence[tuple[str, AggregateState]],
         scope: Sequence[str],
