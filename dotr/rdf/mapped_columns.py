@@ -45,8 +45,8 @@ _ORDER: Final = 0x0102030405060708
 _PREDICATE: Final = 5  # numbers in the head for each
 _MOST: Final = 2**32
 
-REMEMBERED: Final = 200_000
-"""Terms that lookups of one file remember, about: 25 MB."""
+REMEMBERED: Final = 100_000
+"""Terms that lookups of one file remember at most: 35 MB, about."""
 
 _SPREAD: Final = 1_000
 """Values of a key beyond which they are read when they are looked at, and not remembered."""
@@ -86,36 +86,34 @@ class MappedValues(Sequence[Term]):
 
 
 class _File:
-    """Owns what is open of one file: its numbers, its terms, and how much lookups may still remember."""
+    """Owns what is open of one file, and how much its lookups may still remember.
 
-    __slots__ = ("_begins", "_data", "_room", "_text", "columns", "numbers")
+    `numbers`: those of all columns. `text`: where in `data` the text of the terms is; `begins`: where each of
+    them begins in it. `room`: so many terms more.
+    """
+
+    __slots__ = ("begins", "columns", "data", "numbers", "room", "text")
 
     def __init__(self, data: Content, numbers: memoryview, begins: memoryview, text: int) -> None:
-        self._data = data
+        self.data = data
         self.numbers = numbers
-        self._begins = begins
-        self._text = text
-        self._room = REMEMBERED
+        self.begins = begins
+        self.text = text
+        self.room = REMEMBERED
         self.columns: list[MappedColumn] = []
 
     def term(self, number: int) -> Term:
-        begins, text = self._begins, self._text
+        begins, text = self.begins, self.text
         try:
-            return self._data[text + begins[number] : text + begins[number + 1] - 1].decode()
+            return self.data[text + begins[number] : text + begins[number + 1] - 1].decode()
         except (IndexError, UnicodeDecodeError):
             raise damaged() from None
 
-    def same(self, number: int, term: bytes) -> bool:
-        begins, text = self._begins, self._text
-        return self._data[text + begins[number] : text + begins[number + 1] - 1] == term
-
-    def remembers(self, count: int) -> None:
-        """So many terms more. Beyond what there is room for, all is forgotten."""
-        self._room -= count
-        if self._room < 0:
-            self._room = REMEMBERED - count
-            for column in self.columns:
-                column.forget()
+    def forget(self) -> None:
+        """What all lookups remember, but for the one that found no room."""
+        self.room = REMEMBERED - 1
+        for column in self.columns:
+            column.forget()
 
 
 class MappedColumn(dict[Term, Any]):
@@ -141,32 +139,34 @@ class MappedColumn(dict[Term, Any]):
         file.columns.append(self)
 
     def __missing__(self, key: Term) -> Any:
-        found, kept = self._find(key), 1
-        if found is not None and found.__class__ is not str:
-            kept = len(found)
-            if kept > _SPREAD:
-                kept = 1
-            else:
-                found = tuple(found)
-        self._file.remembers(kept)
-        dict.__setitem__(self, key, found)
-        return found
-
-    def _find(self, key: Term) -> Any:
+        """What the file has. (All in one function: six calls would be a third of what it takes.)"""
         file = self._file
-        numbers = file.numbers
+        data, text, begins, numbers = file.data, file.text, file.begins, file.numbers
+        found: Any = None
+        file.room -= 1
         try:
             term = key.encode()
+            at = self._starts + (crc32(term) & self._mask)
+            for row in range(numbers[at], numbers[at + 1]):
+                number = numbers[self._keys + row]
+                if data[text + begins[number] : text + begins[number + 1] - 1] == term:
+                    if self._bounds:
+                        found = self._of(row)
+                        if found.__class__ is not str and len(found) <= _SPREAD:
+                            found = tuple(found)
+                            file.room -= len(found)
+                    else:
+                        number = numbers[self._values + row]
+                        found = data[text + begins[number] : text + begins[number + 1] - 1].decode()
+                    break
         except UnicodeEncodeError:  # half a surrogate pair: in no file
             return None
-        at = self._starts + (crc32(term) & self._mask)
-        try:
-            for row in range(numbers[at], numbers[at + 1]):
-                if file.same(numbers[self._keys + row], term):
-                    return self._of(row)
-        except IndexError:
+        except (IndexError, UnicodeDecodeError):
             raise damaged() from None
-        return None
+        if file.room < 0:
+            file.forget()
+        dict.__setitem__(self, key, found)
+        return found
 
     def _of(self, row: int) -> Any:
         file = self._file
@@ -181,6 +181,9 @@ class MappedColumn(dict[Term, Any]):
     def forget(self) -> None:
         """What was looked up; what has changed stays."""
         changed = self.changed
+        if not changed:
+            dict.clear(self)
+            return
         for key in list(dict.keys(self)):
             if key not in changed:
                 dict.pop(self, key, None)

@@ -16,6 +16,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from . import background as indexes
 from . import budget as charges
 from . import citybench, formats, phases, runners, workloads
 from . import counting as funnel_counts
@@ -485,6 +486,13 @@ def counting(size: Size) -> Result:
     return result
 
 
+def background(size: Size) -> Result:
+    """A million triples in dicts, and mapped from a file: lookups, opening, what a worker holds."""
+    result = Result("background")
+    result.rows, result.figures, result.checks = indexes.run(size.quick, min(size.times, 3))
+    return result
+
+
 SCENARIOS: Mapping[str, Callable[[Size], Result]] = {
     scenario.__name__: scenario
     for scenario in (
@@ -504,5 +512,6 @@ SCENARIOS: Mapping[str, Callable[[Size], Result]] = {
         windows,
         budget,
         counting,
+        background,
     )
 }

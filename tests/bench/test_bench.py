@@ -20,6 +20,7 @@ from dotr.lars.evaluation_order import strata
 from dotr.reference.lars import LiteralLars
 
 from . import (
+    background,
     budget,
     by_hand,
     citybench,
@@ -155,6 +156,17 @@ def test_a_difference_is_told_with_its_line() -> None:
 
 def test_every_format_is_read_whole() -> None:
     assert {row["format"] for row in formats.measure(20, 1)} == set(formats.ALONE)
+
+
+def test_a_mapped_background_writes_the_events_of_dicts() -> None:
+    rows = list(background.lookups(sensors=300, graphs=400, repeats=1))  # they are compared
+    assert [row["readings"] for row in rows] == ["hot", "uniform"]
+    assert all(row["events a graph"] > 0 for row in rows)
+
+
+def test_what_workers_hold_is_measured_in_their_processes() -> None:
+    held = background.workers(sensors=2_000, graphs=50)
+    assert held["mapped: own MB"] < held["dicts: own MB"]
 
 
 def test_tables_are_the_graphs_made_by_hand() -> None:
