@@ -41,6 +41,8 @@ class CommittedRows:
             self._commit(changes, undo)
         for statements in opened:
             relation, derived, unstated = statements.relation, statements.derived, []
+            if not derived and not statements.ended:
+                continue
             gone = changes_of(relation).removed
             if not derived and len(gone) == len(statements.ended):
                 continue  # all that was is stated, and what ended is gone

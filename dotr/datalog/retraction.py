@@ -68,13 +68,13 @@ class Retraction:
 
     def derivable(self, relation: Relation) -> bool:
         """Whether a rule may derive rows of the relation."""
-        return self.suspects.derivable(relation)
+        return self.suspects.of(relation).derivable
 
     def fall(self, relation: Relation, keys: Collection[Row]) -> None:
         """Statements end that no rule derives: their rows fall, what these supported is in doubt."""
         suspect = self.suspects.of(relation)
         self.take_out(suspect, keys)
-        if self.suspects.supports(suspect):
+        if suspect.supports:
             for key in keys:
                 suspect.spread(key)
 

@@ -48,6 +48,8 @@ class Suspect:
     component: Component
     changes: Changes
     stated: Test
+    derivable: bool
+    supports: bool
     spread: Callable[[Row], None]
     again: Callable[[Row], None]
     tests: list[list[Test]] | None = None
@@ -135,19 +137,17 @@ class Suspects:
                 component,
                 self._store.changes(relation),
                 self._stated(relation),
+                any(over in self._heads for over in unions_of(relation)),
+                self._supports(relation),
                 lambda key: self._make_spread(relation)(key),
                 lambda key: self._make_again(relation)(key),
             )
         return found
 
-    def derivable(self, relation: Relation) -> bool:
-        """Whether a rule may derive rows of the relation."""
-        return any(over in self._heads for over in unions_of(relation))
-
-    def supports(self, suspect: Suspect) -> bool:
+    def _supports(self, relation: Relation) -> bool:
         """Whether a rule of its stratum reads the relation."""
-        positive, level = self._triggers.positive, suspect.level
-        return any((over, level) in positive for over in unions_of(suspect.relation))
+        positive, level = self._triggers.positive, self._level(relation)
+        return any((over, level) in positive for over in unions_of(relation))
 
     def forget(self) -> None:
         """No row is in doubt any more."""

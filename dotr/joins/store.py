@@ -139,7 +139,8 @@ class TripleIndex:
         return all(source in self.static for source in self.sources(relation))
 
     def changes(self, relation: Relation) -> Changes:
-        return self.overlay.changes(relation, self.arity(relation))
+        found = self.overlay.relations.get(relation)
+        return found if found is not None else self.overlay.changes(relation, self.arity(relation))
 
     def column(self, predicate: Term, key: int) -> Column | None:
         """The background of a predicate by subject (0) or object (1), None if it has none."""

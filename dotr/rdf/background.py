@@ -188,9 +188,9 @@ class Background:
         self._sizes[predicate] = self.size(predicate) + len(rows)
         self.count += len(rows)
         if by_subject is None:
-            by_subject = _values_by_key(rows)
+            by_subject = _values_by_key(rows, 0)
         if by_object is None:
-            by_object = _values_by_key((object_, subject) for subject, object_ in rows)
+            by_object = _values_by_key(rows, 1)
         if _insert_by_key(self.column(predicate), by_subject):
             self.several_forward.add(predicate)
         if _insert_by_key(self.backward[predicate], by_object):
@@ -366,10 +366,10 @@ def content_hash(triples: Collection[Triple]) -> str:
     return f"{total % (1 << 128):032x}"
 
 
-def _values_by_key(pairs: Iterable[tuple[Term, Term]]) -> dict[Term, list[Term]]:
+def _values_by_key(rows: Iterable[tuple[Term, Term]], key: int) -> dict[Term, list[Term]]:
     found: dict[Term, list[Term]] = {}
-    for key, value in pairs:
-        found.setdefault(key, []).append(value)
+    for row in rows:
+        found.setdefault(row[key], []).append(row[1 - key])
     return found
 
 

@@ -51,7 +51,8 @@ class CompiledQuery:
     def changes(self) -> list[Change]:
         """What the instant adds to the static answers and takes from them, consolidated; till `forget`."""
         if self._changes is None:
-            self._changes = consolidated((self._keep(row), n) for row, n in self._root.changes())
+            found = self._root.changes()
+            self._changes = consolidated((self._keep(row), n) for row, n in found) if found else []
         return self._changes
 
     def forget(self) -> None:

@@ -10,7 +10,7 @@ Why not: ask again and compare: that costs the answers for every change.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Protocol, TypeAlias
 
@@ -99,17 +99,17 @@ class CompiledStanding:
 
     def moved(self) -> list[Change]:
         if self._moved is None:
-            query = self._query
-            if self._cut and query.changes():
-                before, now = Counter(query.standing()), Counter(query.solutions())
-                now.subtract(before)
-                changes: Iterable[Change] = now.items()
-            elif not query.changes():
-                changes = ()
-            else:
-                changes = query.moved()
-            self._moved = consolidated((self._shown(row), n) for row, n in changes)
+            changes = self._differences() if self._query.changes() else ()
+            self._moved = consolidated((self._shown(row), n) for row, n in changes) if changes else []
         return self._moved
+
+    def _differences(self) -> Collection[Change]:
+        query = self._query
+        if not self._cut:
+            return query.moved()
+        before, now = Counter(query.standing()), Counter(query.solutions())
+        now.subtract(before)
+        return now.items()
 
     def settle(self) -> Callable[[], None]:
         query = self._query
