@@ -135,10 +135,12 @@ class Shell:
             watch = self.kb.watch(rest)
             self._made += 1
             self._watches[self._made] = watch, rest
-            self._write(f"[{self._made}] {len(watch.answers)} answers\n")
+            self._write(f"[{self._made}] {render.counted(len(watch.answers), 'answer')}\n")
             return
         for number, (watch, text) in self._watches.items():
-            self._write(f"[{number}] {' '.join(text.split())}   {len(watch.answers)} answers\n")
+            self._write(
+                f"[{number}] {' '.join(text.split())}   {render.counted(len(watch.answers), 'answer')}\n"
+            )
 
     def _unwatch(self, rest: str) -> None:
         found = self._watches.pop(int(rest), None) if rest.isdigit() else None
@@ -172,7 +174,8 @@ class Shell:
     def _size(self, rest: str) -> None:
         stated = sum(1 for _ in self.kb.triples(which="stated"))
         rules = f"{render.counted(len(self.kb.rules), 'rule')}, entailment {self.kb.entailment}"
-        self._write(f"{len(self.kb)} triples hold, {stated} of them stated; {rules}\n")
+        triples = f"{render.counted(len(self.kb), 'triple')}, {stated:,} stated"
+        self._write(f"{triples}; {rules}\n")
 
     def _save(self, rest: str) -> None:
         self.kb.save(rest)
@@ -188,7 +191,7 @@ class Shell:
         for sign, triples in (("-", change.removed), ("+", change.added)):
             self._write("".join(f"{sign} {_shown(triple, terms)}\n" for triple in triples))
         if change.useless_deletes:
-            self._write(f"{render.counted(change.useless_deletes, 'triple')} of these were not stated\n")
+            self._write(f"not stated: {render.counted(change.useless_deletes, 'triple')} of these\n")
         if change.useless_removals:
             self._write(f"{render.counted(change.useless_removals, 'rule')} of these were not there\n")
         for number, (watch, _) in self._watches.items():

@@ -96,7 +96,7 @@ def check(
         if graphs + refused.total() >= most:
             break
     counts = "".join(f", {count:,} refused for {code}" for code, count in sorted(refused.items()))
-    render.note(f"{render.counted(graphs, 'row')} as graphs of {triples:,} triples{counts}")
+    render.note(f"{render.counted(graphs, 'row')} as graphs of {render.counted(triples, 'triple')}{counts}")
     return 1 if refused or not graphs else 0
 
 

@@ -379,7 +379,7 @@ def delta_pattern(
             _signed = now - last, last - now
             again.append(process_time() - start)
             last = now
-            if len(again) % 5 == 0:
+            if len(again) % 5 == 0 or number == len(changes) - 1:
                 new = ox.Store()
                 new.extend(store)
                 anew.append(timed(lambda new=new: {str(row) for row in new.query(query)}))  # type: ignore[misc]

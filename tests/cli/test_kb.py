@@ -76,15 +76,15 @@ insert :never :in :hall
         "- :ann :in :hall",
         "- :ann :within :hall",
         "- :ann :within :house",
-        "1 triple of these were not stated",
+        "not stated: 1 triple of these",
         "[1] - ?who :ann",
         "- :eve :in :hall",
         "- :eve :within :hall",
         "- :eve :within :house",
         "[1] - ?who :eve",
-        "[1] SELECT ?who { ?who :within :house }   1 answers",
+        "[1] SELECT ?who { ?who :within :house }   1 answer",
         ":hall :in :house   stated",
-        "4 triples hold, 3 of them stated; 2 rules, entailment none",
+        "4 triples, 3 stated; 2 rules, entailment none",
     ]
 
 
@@ -135,7 +135,7 @@ def test_at_a_prompt_it_goes_on_and_completes(capsys: pytest.CaptureFixture[str]
 def test_a_saved_file_is_opened(files: tuple[str, str], tmp_path: Path) -> None:
     saved = str(tmp_path / "building.kb")
     said(list(files), f"insert :ann :in :hall\nsave {saved}")
-    assert said([saved], "size") == "7 triples hold, 4 of them stated; 2 rules, entailment none\n"
+    assert said([saved], "size") == "7 triples, 4 stated; 2 rules, entailment none\n"
 
 
 def closed(path: Path) -> set[str]:

@@ -446,16 +446,16 @@ class RuleResolver:
             reported.add(name.text)
             self._broken = True
             carriers = [p.name for p in self._known.positions.values() if name.text in p.variables]
-            hint = nearest(name.text, bound, "?")
-            if carriers and not hint:
-                hint = f"add `WITH ?{name.text} := {carriers[0]}.?{name.text}`"
-            elif name.text in self._known.totals and not hint:
-                hint = f"add `WITH ?{name.text} := ?{name.text}`"
+            value = f"?{name.text}" if name.text in self._known.totals else "…"
+            if carriers:
+                value = f"{carriers[0]}.?{name.text}"
+            binding = f"?{name.text} := {value}"
             self._found.error(
                 "D1305",
                 f"WITH does not bind `?{name.text}`",
                 name.span,
-                hint=hint or f"add `WITH ?{name.text} := …`",
+                hint=nearest(name.text, bound, "?")
+                or (f"add `{binding}` to WITH" if self._syntax.bindings else f"add `WITH {binding}`"),
             )
 
     def _consuming(self) -> None:
