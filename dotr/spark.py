@@ -181,13 +181,15 @@ def materialize(
     *,
     text: str | None = None,
     background: Sequence[str | PathLike[str]] = (),
+    passes: int | None = None,
 ) -> DataFrame:
     """The closure of a table of triples (subject, predicate, object) under rules that join no data with data,
-    such as `ENTAILMENT rdfs`, each triple once; see materialising.py.
+    such as `ENTAILMENT rdfs`, each triple once; see materialising.py. With `passes` rules may join data at a
+    node, and as many more passes are made at most until nothing is new; see node_passes.py.
     """
     from dotr.batch.spark.materialising import materialize as run  # noqa: PLC0415  # start-up
 
-    return run(triples, rules, text, background)
+    return run(triples, rules, text, background, passes)
 
 
 def stream(

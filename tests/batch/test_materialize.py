@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -9,7 +10,9 @@ import pyarrow as pa
 import pytest
 
 import dotr.spark
+from dotr.batch.spark import node_passes
 from dotr.batch.spark.materialising import closing
+from dotr.batch.spark.node_passes import news, nodes_of
 from dotr.core.enrich import enricher
 from dotr.datalog.schema import schema_triples
 from dotr.errors import UnsupportedError, UsageError
@@ -66,7 +69,7 @@ def in_one_process(datalog: str, triples: list[Triple]) -> set[Triple]:
 @pytest.mark.parametrize("seed", range(4))
 def test_pieces_closed_apart_are_the_closure_of_all(datalog: str, seed: int) -> None:
     triples = table(seed)
-    close, known = closing(program_of(datalog), sorted(schema_triples(triples)))
+    close, known, _ = closing(program_of(datalog), sorted(schema_triples(triples)))
     pieces = [triples[i : i + 37] for i in range(0, len(triples), 37)]
     found = set(known)
     for batch in close(map(batch_of, pieces)):
@@ -88,6 +91,62 @@ def test_rules_that_join_data_are_refused(rule: str) -> None:
     program = program_of(f"PREFIX : <urn:x:>\n{rule}\n")
     with pytest.raises(UnsupportedError, match="D4310"):
         closing(program, [])
+
+
+JOINS = """PREFIX : <urn:x:>
+:p0(?x, ?z) :- :p0(?x, ?y), :p0(?y, ?z) .
+:C9(?x) :- :C1(?x), :p4(?x, ?y), :p5(?z, ?x) .
+:near(?x, ?y) :- :C9(?x), [?x, ?p, ?y], :p1(?y, ?x) .
+:same(?x, ?y) :- :p2(?x, ?v), :p3(?y, ?v) .
+"""
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_passes_over_nodes_end_with_the_closure_of_all(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What Spark does between the passes, done here: send, sort, close some nodes at a time."""
+    monkeypatch.setattr(node_passes, "_MANY", 5)
+    triples = table(seed, 120)
+    close, known, places = closing(program_of(JOINS), sorted(schema_triples(triples)), passes=True)
+    expected = in_one_process(JOINS, triples)
+    current = set(known)
+    for i in range(0, len(triples), 37):
+        current.update(close.some(triples[i : i + 37]))
+    assert current < expected
+    passes = 0
+    while True:
+        sent = [(node, *triple) for triple in current for node in nodes_of(triple, places)]
+        found = {triple for some in news(sorted(sent), close.some) for triple in some}
+        if found <= current:
+            break
+        current |= found
+        passes += 1
+    assert current == expected
+    assert passes > 1
+
+
+def test_rules_whose_atoms_share_no_variable_are_refused_in_any_number_of_passes() -> None:
+    program = program_of("PREFIX : <urn:x:> :q(?x, ?z) :- :p(?x, ?a), :r(?a, ?b), :p(?b, ?z) .")
+    with pytest.raises(UnsupportedError, match=r"D4310(.|\n)*share no variable"):
+        closing(program, [], passes=True)
+    joined = program_of("PREFIX : <urn:x:> :q(?x, ?z) :- :p(?x, ?a), :r(?a, ?z) .")
+    with pytest.raises(UnsupportedError, match=r"D4310(.|\n)*passes=10"):
+        closing(joined, [])
+
+
+@pytest.mark.spark
+def test_a_chain_is_closed_by_passes(spark: Any, tmp_path: Path) -> None:
+    chain = [(f"<urn:x:n{i}>", "<urn:x:on>", f"<urn:x:n{i + 1}>") for i in range(12)]
+    (tmp_path / "on.dlog").write_text("PREFIX : <urn:x:> :on(?x, ?z) :- :on(?x, ?y), :on(?y, ?z) .")
+    (tmp_path / "r.dotr").write_text("RULES <on.dlog>\n")
+    frame = spark.createDataFrame(chain, "subject string, predicate string, object string").repartition(3)
+    rules = tmp_path / "r.dotr"
+    found = dotr.spark.materialize(frame, rules, passes=6).collect()
+    assert len(found) == 12 * 13 // 2
+    assert len(set(map(tuple, found))) == len(found)
+    with pytest.raises(UnsupportedError, match="D4313"):
+        dotr.spark.materialize(frame, rules, passes=1)
+    with pytest.raises(UnsupportedError, match="D4310"):
+        dotr.spark.materialize(frame, rules)
 
 
 @pytest.mark.spark

@@ -6,6 +6,7 @@ Method:  the schema (RDFS and OWL vocabulary), which is small, is collected and 
          follows from it and the schema alone, so pieces of the table are closed apart from each other, and
          duplicates are removed once at the end. Description logic programs (Grosof et al. 2003) of RDFS are
          of this form.
+         Rules that join data at a node take repeated passes, which must be asked for (node_passes.py).
 Why not: semi-naive evaluation by joins of DataFrames: a prototype took 13 times the CPU of one process.
 Bad input: D4122 other columns · D4310 a rule that joins data with data · D3101 an inconsistent schema.
 """
@@ -22,14 +23,16 @@ import pyarrow as pa
 
 from dotr.batch.spark import failures
 from dotr.batch.spark.driver_input import Rules, deployed
+from dotr.batch.spark.node_passes import Places, closed_by_passes, data_of, places_of
 from dotr.core.deployment import Deployment, Settings
 from dotr.core.enrich import enricher
+from dotr.datalog.clauses import Clause
 from dotr.datalog.materialiser import Materialiser
 from dotr.datalog.schema import is_schema, schema_triples
 from dotr.errors import DataError, Diagnostic, DotrError, UnsupportedError, UsageError
 from dotr.io.arrow_columns import texts
 from dotr.ir import Program
-from dotr.joins.body import AbsentPattern, BodyPattern
+from dotr.joins.body import AbsentPattern
 from dotr.joins.graph_relations import class_relation, relation_name
 from dotr.rdf.canonical import canonical
 from dotr.rdf.terms import OWL, RDF_TYPE, RDFS, Triple
@@ -45,13 +48,18 @@ _ROWS = 8192
 
 
 def materialize(
-    triples: DataFrame, rules: Rules, text: str | None, background: Sequence[str | PathLike[str]]
+    triples: DataFrame,
+    rules: Rules,
+    text: str | None,
+    background: Sequence[str | PathLike[str]],
+    passes: int | None = None,
 ) -> DataFrame:
     """The closure of a table of triples, each once, in no order.
 
     `triples` has the columns subject, predicate and object, terms as in N-Triples; its schema triples are
-    looked for when this is called. `rules`, `text` and `background` as in `detect`.
-    Raises ProgramError, DataError, UsageError D4122, D4123, UnsupportedError D4310.
+    looked for when this is called. `rules`, `text` and `background` as in `detect`. `passes`: how many more
+    may be made where rules join data; they run when this is called.
+    Raises ProgramError, DataError, UsageError D4122, D4123, UnsupportedError D4310, D4313.
     """
     failures.install()
     missing = [name for name in COLUMNS if name not in triples.columns]
@@ -73,20 +81,32 @@ def materialize(
     except Exception as error:  # Py4J and gRPC raise what they like
         raise failures.as_own_error(error) from None
     schema = schema_triples([(row[0], row[1], canonical(row[2])) for row in rows])
-    work, known = closing(deployment.program, [*deployment.background, *sorted(schema)])
+    work, known, places = closing(
+        deployment.program, [*deployment.background, *sorted(schema)], passes is not None
+    )
     found = table.mapInArrow(failures.shipped(work), _TRIPLES)
-    return found.unionByName(spark.createDataFrame(known, _TRIPLES)).distinct()
+    found = found.unionByName(spark.createDataFrame(known, _TRIPLES)).distinct()
+    if passes is None or not places:
+        return found
+    try:
+        return closed_by_passes(found, _TRIPLES, places, work.some, passes)
+    except DotrError:
+        raise
+    except Exception as error:  # Py4J and gRPC raise what they like
+        raise failures.as_own_error(error) from None
 
 
-def closing(program: Program, background: Iterable[Triple]) -> tuple[Close, list[Triple]]:
-    """What closes pieces of a table over a background, and the closed background.
+def closing(
+    program: Program, background: Iterable[Triple], passes: bool = False
+) -> tuple[Close, list[Triple], Places]:
+    """What closes pieces of a table over a background, the closed background, and where rules join data.
 
     Raises UnsupportedError D4310, DataError D3101.
     """
     materialiser = enricher(program, list(background), materialize_all=True)
-    _refuse_joins(materialiser)
+    places = _joins(materialiser, passes)
     content = pickle.dumps((program, materialiser.closed.save()), pickle.HIGHEST_PROTOCOL)
-    return Close(content), sorted(materialiser.state())
+    return Close(content), sorted(materialiser.state()), places
 
 
 def _schema_condition() -> str:
@@ -97,27 +117,36 @@ def _schema_condition() -> str:
     return f"{predicates} OR startswith(predicate, '<{OWL}') OR {kinds}"
 
 
-def _refuse_joins(materialiser: Materialiser) -> None:
-    """Raise UnsupportedError D4310 for rules whose conclusions need two triples of the data, or none."""
+def _joins(materialiser: Materialiser, passes: bool) -> Places:
+    """Where rules join data. Raises UnsupportedError D4310 where they do and must not, and for rules whose
+    conclusions need that a triple is not there.
+    """
     clauses = materialiser.closed.clauses
     for clause in clauses.all:
-        data = [
-            item for item in clause.items if isinstance(item, BodyPattern) and not is_schema(item.relation)
-        ]
-        if len(data) > 1 or any(isinstance(item, AbsentPattern) for item in clause.items):
-            names = [relation_name(item.relation) for item in data]
-            raise _joining(f"it reads {' and '.join(names)}" if len(data) > 1 else "it has a NOT")
+        if any(isinstance(item, AbsentPattern) for item in clause.items):
+            raise _joining("it has a NOT", False)
+        if len(data_of(clause)) > 1 and not passes:
+            raise _joining(_reads(clause), not isinstance(places_of([clause]), Clause))
     if clauses.all_aggregations:
-        raise _joining("it has an AGGREGATE")
+        raise _joining("it has an AGGREGATE", False)
+    places = places_of(clauses.all)
+    if isinstance(places, Clause):
+        raise _joining(f"{_reads(places)}, which share no variable", False)
+    return places
 
 
-def _joining(why: str) -> UnsupportedError:
+def _reads(clause: Clause) -> str:
+    return f"it reads {' and '.join(relation_name(atom.relation) for atom in data_of(clause))}"
+
+
+def _joining(why: str, at_node: bool) -> UnsupportedError:
+    more = "ask for repeated passes (passes=10)" if at_node else "leave the rule out"
     return UnsupportedError(
         Diagnostic(
             "D4310",
             "a rule joins triples of the data, which `materialize` looks at apart from each other",
             notes=(why,),
-            hint="close it in one process (dotr query), or leave the rule out",
+            hint=f"close it in one process (dotr query), or {more}",
         )
     )
 
@@ -130,6 +159,10 @@ class Close:
 
     def __call__(self, batches: Batches) -> Batches:
         return failures.crossing_to_driver(lambda: self._closed(batches))
+
+    def some(self, rows: Iterable[tuple[str, str, str]]) -> list[Triple]:
+        """Triples of data, and what follows from them together."""
+        return closed(_materialiser(self.content), _data(rows))
 
     def _closed(self, batches: Batches) -> Batches:
         materialiser = _materialiser(self.content)

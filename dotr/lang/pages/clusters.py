@@ -47,9 +47,18 @@ PAGES: Final = (
         "D4310",
         "a rule that joins data with data",
         "`materialize` closes pieces of a table apart from each other, over the schema: right where a rule\n"
-        "needs one triple of the data at most, as those of RDFS do.",
-        ":grandparent(?x, ?z) :- :parent(?x, ?y), :parent(?y, ?z) .",
-        "ENTAILMENT rdfs",
+        "needs one triple of the data at most, as those of RDFS do. Rules whose atoms all share a variable\n"
+        "are followed by repeated passes, which must be asked for; NOT and AGGREGATE are not.",
+        'dotr.spark.materialize(triples, text=":above(?x, ?z) :- :on(?x, ?y), :on(?y, ?z) .")',
+        'dotr.spark.materialize(triples, text="…", passes=10)',
+    ),
+    _page(
+        "D4313",
+        "a table that takes more passes",
+        "Each pass of `materialize` joins once what meets at a node, so a chain of n steps takes about\n"
+        "log2(n) passes under a transitive rule, and n under one that goes step by step.",
+        "dotr.spark.materialize(triples, rules, passes=2)",
+        "dotr.spark.materialize(triples, rules, passes=20)",
     ),
     _page(
         "D4311",
