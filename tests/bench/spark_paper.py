@@ -1,10 +1,11 @@
 """The planner of `dotr batch` at sizes that no machine here has: tasks, bytes at the driver, shuffle, skew.
 
-    python -m tests.bench.spark_paper [--graphs 1000000000] [--cores 1000] [--json]
+    python -m tests.bench.spark_paper [--graphs 1000000000] [--cores 1000] [--background 10000000] [--json]
 
 Method:  the planner itself runs (packed, lay_out, numbered, bucket) over row groups that are not there; what
-         tasks are sent is pickled and measured. Only two figures are taken from elsewhere, the CPU of a graph
-         in extraction and of a fact in detection (arguments).
+         tasks are sent is pickled and measured, and so is what planning allocates. Taken from elsewhere are
+         the CPU of a graph in extraction and of a fact in detection (arguments), and what a triple of the
+         background takes (python -m tests.bench background).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import pickle
+import tracemalloc
 from collections.abc import Iterator
 from time import process_time
 
@@ -39,6 +41,23 @@ KEYS = 100_000
 BYTES = 70
 """Of a graph of one triple and its time, unpacked."""
 
+MAPPED, IN_DICTS = 42, 121
+"""Bytes of a triple of the background in its file, and in the dicts of one process."""
+
+REMEMBERED = 35e6
+"""Bytes that the lookups of one process remember, at most."""
+
+WORKERS = 16
+"""Python workers of an executor, one executor a machine."""
+
+REPORT = (
+    "0123456789abcdef0123456789abcdef.jsonl",
+    *('{"Alarm": 123456}', 0, 6, "[]", 0, "[]", "{}"),
+    '{"Alarm": [["Smoke", 123456], ["Heat", 123456], ["event", 123456]]}',
+    "[[0, 5999, 123456], [0, 4999, 123456]]",
+)
+"""What a task that writes tells the driver: a row of WRITTEN_COLUMNS."""
+
 FACT = 34
 """Bytes of a row of facts with one fact in the shuffle, compressed: part, time, text."""
 
@@ -60,13 +79,17 @@ def shares(skew: float, buckets: int) -> list[float]:
     return [share / total for share in found]
 
 
-def paper(graphs: int, cores: int, extracting: float, detecting: float) -> dict[str, float]:
+def paper(graphs: int, cores: int, extracting: float, detecting: float, background: int) -> dict[str, float]:
     """The figures of one size; `extracting` and `detecting` are µs of CPU for a graph and a fact."""
     deployment = Deployment(parse_program(RULES, "r.dotr"))
     tasks = cores * PARTS
     begun = process_time()
     splits = packed(list(row_groups(graphs)), tasks)
     planning = process_time() - begun
+    tracemalloc.start()
+    packed(list(row_groups(graphs)), tasks)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
     quantiles = [YEAR * i // tasks for i in range(tasks)]
     layouts = {
         by: lay_out(deployment.partitioning(by), cores, quantiles, YEAR, None) for by in (By.KEY, By.TIME)
@@ -82,6 +105,8 @@ def paper(graphs: int, cores: int, extracting: float, detecting: float) -> dict[
         "tasks that read": len(splits),
         "row groups of one": max(piece.end - piece.first for split in splits for piece in split.pieces),
         "planning, s of the driver": planning,
+        "planning, MB of the driver": peak / 1e6,
+        "what tasks report to the driver, MB": len(pickle.dumps(REPORT)) * tasks / 1e6,
         "list of pieces at the driver, MB": len(pickle.dumps(splits)) / 1e6,
         "pieces sent to one task, bytes": max(map(len, rows)),
         "job sent to one worker, kB": len(shipped.content) / 1e3,
@@ -89,6 +114,9 @@ def paper(graphs: int, cores: int, extracting: float, detecting: float) -> dict[
         "parts by time": sliced,
         "seen twice by time": sliced * (group.horizon or 0) / YEAR,
         "shuffle, GB": graphs * FACT / 1e9,
+        "background, GB sent to an executor": background * MAPPED / 1e9,
+        "background, GB of a machine: mapped": (background * MAPPED + WORKERS * REMEMBERED) / 1e9,
+        "background, GB of a machine: in dicts": background * IN_DICTS * WORKERS / 1e9,
         "ideal, s": ideal,
         "heaviest task, s, keys even": heavy[0.0],
         "heaviest task, s, keys as 1/rank^0.8": heavy[0.8],
@@ -104,9 +132,10 @@ def main() -> int:
     parser.add_argument("--cores", type=int, default=1000)
     parser.add_argument("--extracting", type=float, default=20.0, help="CPU of a graph, µs")
     parser.add_argument("--detecting", type=float, default=6.0, help="CPU of a fact, µs")
+    parser.add_argument("--background", type=int, default=10_000_000, help="triples of the background")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    found = paper(options.graphs, options.cores, options.extracting, options.detecting)
+    found = paper(options.graphs, options.cores, options.extracting, options.detecting, options.background)
     rows = [{"figure": name, "value": value} for name, value in found.items()]
     print(json_line(found) if options.json else table(rows))
     return 0

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import dotr
 from dotr.errors import ProgramError
 from dotr.events import Clock
 from dotr.lang import parse_datalog
@@ -32,6 +33,7 @@ from . import (
     peers_flink,
     report,
     runners,
+    spark_paper,
     tables,
     workloads,
 )
@@ -156,6 +158,26 @@ def test_a_difference_is_told_with_its_line() -> None:
 
 def test_every_format_is_read_whole() -> None:
     assert {row["format"] for row in formats.measure(20, 1)} == set(formats.ALONE)
+
+
+def test_the_page_on_spark_quotes_what_the_planner_gives() -> None:
+    page = (Path(dotr.__file__).parent / "docs" / "spark.md").read_text(encoding="utf-8")
+    section = page.partition("## 10⁹ graphs")[2]
+    found = spark_paper.paper(10**9, 1_000, 20, 6, 10**7)
+    for name, text in (
+        ("tasks that read", "{:,.0f}, of"),
+        ("pieces sent to one task, bytes", "{:,.0f} bytes"),
+        ("parts by key", "{:,.0f} ·"),
+        ("parts by time", "· {:,.0f}"),
+        ("shuffle, GB", "{:.0f} GB of facts"),
+        ("background, GB sent to an executor", "{:.2f} GB"),
+        ("background, GB of a machine: mapped", "{:.2f} GB"),
+        ("background, GB of a machine: in dicts", "{:.0f} GB in dicts"),
+        ("heaviest task, s, keys as 1/rank", "{:.0f} s |"),
+    ):
+        assert text.format(found[name]) in section, name
+    assert found["planning, MB of the driver"] < 40
+    assert found["what tasks report to the driver, MB"] < 5
 
 
 def test_a_mapped_background_writes_the_events_of_dicts() -> None:
