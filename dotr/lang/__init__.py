@@ -21,11 +21,11 @@ from dotr.lang.checks.lars_use import check_boxes
 from dotr.lang.checks.resolve import Resolver
 from dotr.lang.checks.single_choices import check_choices
 from dotr.lang.checks.unrelated_events import check_relations
-from dotr.lang.checks.unused_aggregates import check_aggregates
 from dotr.lang.grammar.base import Skip
 from dotr.lang.grammar.dlog import DatalogParser
 from dotr.lang.grammar.sparql import SparqlParser
 from dotr.lang.loading import Loader, Reader
+from dotr.lang.operators.aggregate import check_aggregates
 from dotr.source import Source, Span
 
 CHECKS: Final = (

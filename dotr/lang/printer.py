@@ -34,9 +34,7 @@ from dotr.lang.grammar.dotr import DotrParser
 from dotr.lang.grammar.durations import duration_text
 from dotr.lang.grammar.layout import LayoutUnit, attach, render
 from dotr.lang.grammar.syntax import (
-    AbsentSyntax,
     BackgroundSyntax,
-    ChooseSyntax,
     ConjunctSyntax,
     Duration,
     EntailmentSyntax,
@@ -59,13 +57,13 @@ from dotr.lang.grammar.syntax import (
     RulesSyntax,
     RuleSyntax,
     Statement,
-    SummariseSyntax,
     ValueParameter,
     WindowSyntax,
     WithinSyntax,
 )
 from dotr.lang.grammar.tokens import comments
 from dotr.lang.lars_printer import format_lars
+from dotr.lang.operators import WRITTEN
 from dotr.rdf.terms import RDF_TYPE, escape, is_iri
 from dotr.source import Source
 from dotr.sparql.printing import Writer
@@ -252,8 +250,10 @@ class _Printer:
                 return self._duration(value)
             case Reference(name):
                 return f"?{name}"
-            case _:
+            case str():
                 return self._writer.term(value)
+            case _:
+                assert_never(value)
 
     def _duration(self, duration: Duration) -> str:
         return f"?{duration.name}" if duration.name else duration_text(duration.micros)
@@ -317,8 +317,10 @@ class _Printer:
                 return f"?{name}"
             case Fresh(name):
                 return name
-            case _:
+            case str():
                 return self._writer.term(node)
+            case _:
+                assert_never(node)
 
     def _event(self, before: str, event: EventSyntax, after: Sequence[str] = ()) -> list[str]:
         """An event behind `FROM` or `AND …`, with what follows it in the same line if that fits."""
@@ -339,23 +341,12 @@ class _Printer:
         return [*lines, *(f"{_STEP}{part}" for part in after)]
 
     def _conjunct(self, conjunct: ConjunctSyntax) -> list[str]:
-        match conjunct:
-            case ChooseSyntax():
-                k = f" ?{conjunct.k_name}" if conjunct.k_name else f" {conjunct.k}" if conjunct.k != 1 else ""
-                before = f"AND {conjunct.selection}{k} "
-            case AbsentSyntax():
-                before = "AND NOT "
-            case SummariseSyntax():
-                argument = "*" if conjunct.argument is None else self._writer.expression(conjunct.argument)
-                distinct = "DISTINCT " if conjunct.distinct else ""
-                total = f"{conjunct.function}({distinct}{argument})"
-                before = f"AND {total} AS ?{conjunct.variable.text} OVER "
-            case _:
-                assert_never(conjunct)
+        expression = self._writer.expression
+        before = WRITTEN[conjunct.operator].text(conjunct, expression)
         after = [self._window(conjunct.window)]
         if conjunct.on is not None:
-            after.append(f"ON {self._writer.expression(conjunct.on)}")
-        return self._event(before, conjunct.event, after)
+            after.append(f"ON {expression(conjunct.on)}")
+        return self._event(f"AND {before} ", conjunct.event, after)
 
     def _window(self, window: WindowSyntax) -> str:
         if isinstance(window, WithinSyntax):

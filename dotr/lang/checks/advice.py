@@ -16,7 +16,6 @@ from dotr.ir import (
     Call,
     Choose,
     Const,
-    Every,
     Expression,
     Filter,
     GroupPattern,
@@ -29,12 +28,12 @@ from dotr.ir import (
 from dotr.lang.checks.comparisons import rule_expressions
 from dotr.lang.checks.sorts import Sort, attribute_sorts, check_sorts, filters_of
 from dotr.lang.grammar.tokens import tokenize
+from dotr.lang.operators.every import check_every
 from dotr.source import Source, Span
 from dotr.sparql.printing import query_text
 
 DAY: Final = 86_400_000_000
 LONG: Final = 366 * DAY
-SHORT: Final = 1_000
 
 
 def advise(program: Program, found: Diagnostics, infos: bool = True) -> None:
@@ -68,13 +67,7 @@ def _head(span: Span | None) -> Span | None:
 
 
 def _windows(rule: Rule, found: Diagnostics) -> None:
-    if isinstance(rule.trigger, Every) and 0 < rule.trigger.duration < SHORT:
-        found.warning(
-            "D1405",
-            "a tick every few microseconds: more than a thousand instants a millisecond",
-            rule.trigger.span,
-            hint="write how often it should be looked at, as `1 min`",
-        )
+    check_every(rule, found)
     later = _not_later(rule)
     for conjunct in rule.conjuncts:
         window = conjunct.window

@@ -11,12 +11,10 @@ from dataclasses import field, replace
 
 from dotr.errors import Diagnostics
 from dotr.ir import (
-    Absent,
     Attribute,
     Between,
     Binding,
     Call,
-    Choose,
     Conjunct,
     Every,
     Expression,
@@ -25,7 +23,6 @@ from dotr.ir import (
     Rule,
     Select,
     StandingQuery,
-    Summarise,
     TimeOf,
     Var,
     Window,
@@ -35,8 +32,6 @@ from dotr.lang.checks.lasting import check_standing
 from dotr.lang.checks.streams import StreamNames, Streams, selects
 from dotr.lang.grammar.base import nearest
 from dotr.lang.grammar.syntax import (
-    AbsentSyntax,
-    ChooseSyntax,
     ConjunctSyntax,
     EventSyntax,
     EverySyntax,
@@ -47,8 +42,15 @@ from dotr.lang.grammar.syntax import (
     WithinSyntax,
 )
 from dotr.lang.loading import LoadedFile
+from dotr.lang.operators import CHOOSING, EXCLUDED, WRITTEN
+from dotr.lang.operators.consuming import check_consuming
+from dotr.lang.operators.every import ROLE as TICK
+from dotr.lang.operators.every import build_every
 from dotr.late import dataclass
 from dotr.source import Span
+
+_ONE_FACT = frozenset(("trigger", TICK, *CHOOSING))
+"""Roles of names that stand for one fact, or tick."""
 
 
 def _time_meant(position: str, variable: str) -> str:
@@ -93,7 +95,7 @@ class RuleResolver:
             else:
                 self._broken = True
         if syntax.where is not None:
-            self._check(syntax.where, None)
+            self.check(syntax.where, None)
         bindings = self._bindings()
         self._template()
         self._consuming()
@@ -117,19 +119,23 @@ class RuleResolver:
         match written:
             case None:
                 return None
-            case EverySyntax(duration, name, span):
-                self._claim(name, defined=True)
-                self._known.roles[name.text] = "tick"
-                self._spans[name.text] = name.span
-                return Every(duration.micros, name.text, span)
+            case EverySyntax():
+                return build_every(self, written)
             case EventSyntax():
                 position = self._position(written)
-                self._register(written.name, position, "trigger")
+                self.register(written.name, position, "trigger")
                 if position is None and written.query is None and written.alias is None:
                     self._lost = True  # the names that follow may be what this one should have been
                 return position
 
-    def _register(self, name: Name, position: Position | None, role: str) -> None:
+    def define(self, name: Name, role: str) -> None:
+        """A name that is no event's has this role from now on."""
+        self._claim(name, defined=True)
+        self._known.roles[name.text] = role
+        self._spans[name.text] = name.span
+
+    def register(self, name: Name, position: Position | None, role: str) -> None:
+        """An event's name has this role from now on; None where nothing is known of it."""
         self._spans.setdefault(name.text, name.span)
         self._known.roles.setdefault(name.text, role)
         if position is None:
@@ -214,7 +220,7 @@ class RuleResolver:
         self._broken = True
         if name.text in self._hiding:
             return
-        if self._known.roles.get(name.text) == "tick":
+        if self._known.roles.get(name.text) == TICK:
             self._found.error("D1308", f"`{name.text}` is a tick and has no facts", name.span,
                               hint="name a query or a rule")  # fmt: skip
             return
@@ -238,26 +244,11 @@ class RuleResolver:
         elif fresh:
             self._known.wild.add(own)
         if written.on is not None:
-            self._check(written.on, own)
-        match written:
-            case ChooseSyntax(selection, k, _, _, _, on, span):
-                self._register(event.name, position, "chosen")
-                if position is None or not isinstance(window, Within):
-                    return None
-                return Choose(selection, position, window, on, k, span)
-            case AbsentSyntax(_, _, on, span):
-                self._register(event.name, position, "NOT")
-                return None if position is None or window is None else Absent(position, window, on, span)
-            case SummariseSyntax(function, argument, distinct, variable, _, _, on, span):
-                if argument is not None:
-                    self._check(argument, own)
-                self._register(event.name, position, "aggregate")
-                self._total(variable)
-                if position is None or window is None:
-                    return None
-                return Summarise(function, argument, distinct, variable.text, position, window, on, span)
+            self.check(written.on, own)
+        return WRITTEN[written.operator].build(self, written, position, window)
 
-    def _total(self, variable: Name) -> None:
+    def total(self, variable: Name) -> None:
+        """An aggregate's name is known from now on."""
         if variable.text in self._known.totals:
             self._found.error(
                 "D1309",
@@ -281,17 +272,17 @@ class RuleResolver:
     def _reference(self, name: Name, own: str) -> bool:
         """Whether a window may be measured from `name`: the trigger or an earlier positive conjunct."""
         role = self._known.roles.get(name.text)
-        if role in ("trigger", "tick", "chosen"):
+        if role in _ONE_FACT:
             return True
         self._broken = True
         if role is None and self._maybe_wild(name.text):
             return False
-        earlier = [n for n, r in self._known.roles.items() if r in ("trigger", "tick", "chosen")]
+        earlier = [n for n, r in self._known.roles.items() if r in _ONE_FACT]
         if role is not None:
-            what = "a NOT" if role == "NOT" else "an aggregate"
+            called = EXCLUDED[role].called
             self._found.error(
                 "D1303",
-                f"`{name.text}` is {what}: no single event that a window could be measured from",
+                f"`{name.text}` is {called}: no single event that a window could be measured from",
                 name.span,
                 hint=f"measure from {' or '.join(f'`{n}`' for n in earlier)}",
             )
@@ -321,7 +312,7 @@ class RuleResolver:
 
     # -- expressions ------------------------------------------------------------
 
-    def _check(self, expression: Expression, own: str | None) -> None:
+    def check(self, expression: Expression, own: str | None) -> None:
         """Look up every name of an expression. `own` is the event of the conjunct it stands in."""
         match expression:
             case Attribute(position, variable, span):
@@ -332,7 +323,7 @@ class RuleResolver:
                 self._total_use(name, own, span)
             case Call(_, arguments):
                 for argument in arguments:
-                    self._check(argument, own)
+                    self.check(argument, own)
             case _:
                 return
 
@@ -346,7 +337,7 @@ class RuleResolver:
             return
         if position in self._hiding:  # reported already
             return
-        if self._known.roles.get(position) == "tick" and position != own:
+        if self._known.roles.get(position) == TICK and position != own:
             self._found.error("D1308", f"`{position}` is a tick and has no attributes", variable_span,
                               hint=f"its time is `{position}.time`")  # fmt: skip
             self._broken = True
@@ -368,16 +359,18 @@ class RuleResolver:
         if name == own or (name in self._known.wild and name not in self._known.roles):
             return True
         role = self._known.roles.get(name)
-        if role in ("trigger", "tick", "chosen"):
+        if role in _ONE_FACT:
             return True
         self._broken = True
         if role is None and self._maybe_wild(name):
             return False
         if role is not None:
-            what = "a NOT" if role == "NOT" else "an aggregate"
-            hint = "a NOT binds nothing" if role == "NOT" else "use its ?v"
+            operator = EXCLUDED[role]
             self._found.error(
-                "D1303", f"`{name}` is {what}: it has no values outside its own conjunct", span, hint=hint
+                "D1303",
+                f"`{name}` is {operator.called}: it has no values outside its own conjunct",
+                span,
+                hint=operator.hint,
             )
         elif name in self._later:
             self._found.error(
@@ -388,7 +381,7 @@ class RuleResolver:
                 notes=(f"it stands at {self._later[name]}",),
             )
         else:
-            known = [n for n, r in self._known.roles.items() if r in ("trigger", "tick", "chosen")]
+            known = [n for n, r in self._known.roles.items() if r in _ONE_FACT]
             known += [own] if own is not None else []
             self._found.error(
                 "D1301",
@@ -427,7 +420,7 @@ class RuleResolver:
     def _bindings(self) -> tuple[Binding, ...]:
         found: dict[str, Binding] = {}
         for written in self._syntax.bindings:
-            self._check(written.expression, None)
+            self.check(written.expression, None)
             name = written.variable
             if name.text in found:
                 self._found.error("D1108", f"WITH binds `?{name.text}` twice", name.span,
@@ -459,28 +452,9 @@ class RuleResolver:
             )
 
     def _consuming(self) -> None:
-        reported: set[str] = set()
-        for name in self._syntax.consuming:
-            role = self._known.roles.get(name.text)
-            if name.text in reported:
-                self._found.warning(
-                    "D1306", f"`{name.text}` is consumed twice", name.span, hint="delete one of them"
-                )
-            reported.add(name.text)
-            if role == "chosen" or (role is None and name.text in self._known.wild):
-                continue
+        called = dict.fromkeys(_ONE_FACT, "the trigger") | {
+            role: operator.called for role, operator in EXCLUDED.items()
+        }
+        known = self._known
+        if not check_consuming(self._syntax.consuming, known.roles, known.wild, called, self._found):
             self._broken = True
-            chosen = [n for n, r in self._known.roles.items() if r == "chosen"]
-            if role is None:
-                message = f"no event of this rule is called `{name.text}`"
-            else:
-                what = {"trigger": "the trigger", "tick": "the trigger", "NOT": "a NOT"}.get(
-                    role, "an aggregate"
-                )
-                message = f"`{name.text}` is {what} and cannot be consumed"
-            hint = nearest(name.text, chosen) if role is None else ""
-            if not hint and chosen:
-                hint = f"only EACH, LAST and FIRST choose an event: {' '.join(chosen)}"
-            self._found.error(
-                "D1306", message, name.span, hint=hint or "this rule chooses no event to consume"
-            )

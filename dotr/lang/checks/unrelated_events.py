@@ -8,22 +8,18 @@ Method:  a conjunct is related if a part of its ON looks at its own event and at
 
 from __future__ import annotations
 
-from typing import assert_never
-
 from dotr.errors import Diagnostics
 from dotr.ir import (
-    Absent,
     Choose,
     Conjunct,
     Const,
     Expression,
     Program,
     Rule,
-    Selection,
-    Summarise,
     Window,
     Within,
 )
+from dotr.lang.operators import WRITTEN
 from dotr.rdf.terms import TRUE
 from dotr.tesla.conditions import names, parts
 
@@ -79,23 +75,8 @@ def _tell_unrelated(conjunct: Conjunct, other: str, shared: str, found: Diagnost
     written = f"ON {equation}" if condition is None else f"&& {equation}"
     found.warning(
         "D1321",
-        f"{_effect(conjunct)}, whatever its `?{shared}`",
+        f"{WRITTEN[conjunct.operator].effect(conjunct)}, whatever its `?{shared}`",
         conjunct.position.span,
         hint=f"write `{written}`" + (", or `ON true` if that is meant" if condition is None else ""),
         notes=(f"`{own}` and `{other}` both have a `?{shared}`, and ON does not compare them",),
     )
-
-
-def _effect(conjunct: Conjunct) -> str:
-    own = conjunct.position.name
-    match conjunct:
-        case Choose(selection=Selection.EACH):
-            return f"every `{own}` matches"
-        case Choose(selection=selection):
-            return f"{selection} chooses among all `{own}`"
-        case Absent():
-            return f"any `{own}` prevents the event"
-        case Summarise():
-            return f"every `{own}` is counted"
-        case _:
-            assert_never(conjunct)

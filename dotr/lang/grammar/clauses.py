@@ -11,25 +11,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dotr.errors import Diagnostics
-from dotr.ir import Expression, Select, Selection, TemplateTriple
+from dotr.ir import Expression, Select, TemplateTriple
 from dotr.lang.grammar.base import Skip, nearest
 from dotr.lang.grammar.foreign_words import EMIT, PATTERN, foreign_event, foreign_word
 from dotr.lang.grammar.syntax import (
-    AbsentSyntax,
     BindingSyntax,
-    ChooseSyntax,
     ConjunctSyntax,
     EventSyntax,
     EverySyntax,
     Name,
     ParameterValue,
     RuleSyntax,
-    SummariseSyntax,
-    WithinSyntax,
+    WindowSyntax,
 )
 from dotr.lang.grammar.templates import TemplateParser
-from dotr.lang.grammar.tokens import Token
-from dotr.lang.grammar.windows import CLAUSES, CONJUNCTS, KEYWORDS, TOTALS
+from dotr.lang.grammar.windows import CLAUSES, CONJUNCTS, KEYWORDS
+from dotr.lang.operators import BEFORE_EVENTS, BY_WORD
+from dotr.lang.operators.aggregate import AGGREGATE
+from dotr.lang.operators.every import parse_every
 from dotr.source import Source, Span
 
 
@@ -45,14 +44,14 @@ class ClauseParser(TemplateParser):
         symbolic: bool = False,
     ) -> None:
         super().__init__(source, found, values, symbolic=symbolic)
-        self._wild: set[str] = set()
+        self.wild: set[str] = set()
 
     def rule(self) -> RuleSyntax:
         start = self.token
         private = self.accept("PRIVATE") is not None
         self.expect("RULE")
         name = self.name("the name of the rule")
-        self._wild = set()
+        self.wild = set()
         whole = True
         template: tuple[TemplateTriple, ...] = ()
         names: tuple[Name, ...] = ()
@@ -104,7 +103,7 @@ class ClauseParser(TemplateParser):
         self._misplaced()
         return RuleSyntax(
             name, template, trigger, tuple(conjuncts), where, tuple(bindings), tuple(consuming), names,
-            frozenset(self._wild), whole, self.since(start), tuple(clauses), private,
+            frozenset(self.wild), whole, self.since(start), tuple(clauses), private,
         )  # fmt: skip
 
     def _for_define(self) -> str:
@@ -115,21 +114,13 @@ class ClauseParser(TemplateParser):
         return foreign_word(self.token) or nearest(self.token.text, ("DEFINE",))
 
     def _trigger(self) -> EventSyntax | EverySyntax:
-        start = self.token
-        if self.accept("EVERY"):
-            duration = self.duration()
-            if duration.micros == 0:
-                self.error(
-                    "D1403", "EVERY 0 never ends", duration.span, hint="write how often it ticks, as `1 min`"
-                )
-            self.expect("AS", hint="a tick has a name: `EVERY 1 min AS Tick`")
-            name = self.name("a name for the tick")
-            return EverySyntax(duration, name, self.since(start))
-        if start.key in ("EACH", "LAST", "FIRST", "NOT") and self.peek().kind == "name":
+        if (tick := parse_every(self)) is not None:
+            return tick
+        if self.key in BEFORE_EVENTS and self.peek().kind == "name":
             raise self.fail("an event", "the trigger is every fact of its query: write its name alone")
-        return self._event()
+        return self.event()
 
-    def _event(self) -> EventSyntax:
+    def event(self) -> EventSyntax:
         changes = self.operator()
         if changes is not None and self.key != "{":
             name = self.name("the name of a query or of what holds")
@@ -140,20 +131,20 @@ class ClauseParser(TemplateParser):
         if hint:
             raise self.fail("the name of an event", hint)
         name = self.name("the name of an event")
-        self._wild.add(name.text)
+        self.wild.add(name.text)
         if not self.accept(":="):
             if self.key == "{" or (self.key == "=" and self.peek().key == "{"):
                 raise self.fail("`:=`", f"write `{name.text} := {{ SELECT … }}`")
-            self._wild.discard(name.text)
+            self.wild.discard(name.text)
             return EventSyntax(name)
         operator = self.operator()
         if self.key == "{":
             query = self.embedded()
             if query is not None:
-                self._wild.discard(name.text)
+                self.wild.discard(name.text)
             return EventSyntax(name, query, broken=query is None, operator=operator)
         alias = self.name("`{ SELECT … }`, or the name of a query or rule")
-        self._wild.discard(name.text)
+        self.wild.discard(name.text)
         return EventSyntax(name, alias=alias, operator=operator)
 
     def embedded(self) -> Select | None:
@@ -184,56 +175,34 @@ class ClauseParser(TemplateParser):
 
     def _conjunct(self) -> ConjunctSyntax:
         start = self.expect("AND")
-        event: EventSyntax | None = None
-        try:
-            match self.key:
-                case "EACH" | "LAST" | "FIRST":
-                    selection = Selection(self.advance().key)
-                    k, k_name = self.count(selection)
-                    event = self._event()
-                    window = self.window()
-                    on = self.expression() if self.accept("ON") else None
-                    if not isinstance(window, WithinSyntax):
-                        self.error(
-                            "D1411",
-                            f"{selection} has no BETWEEN",
-                            window.span,
-                            hint="write `WITHIN … FROM`; BETWEEN is for NOT and aggregates",
-                        )
-                        raise Skip
-                    return ChooseSyntax(selection, k, k_name, event, window, on, self.since(start))
-                case "NOT":
-                    self.advance()
-                    if self.key in ("EACH", "LAST", "FIRST"):
-                        raise self.fail(
-                            "the name of an event", "NOT asks for any such event: write its name alone"
-                        )
-                    event = self._event()
-                    window = self.window()
-                    on = self.expression() if self.accept("ON") else None
-                    return AbsentSyntax(event, window, on, self.since(start))
-                case key if key in TOTALS:
-                    return self._summarise(start)
-                case _ if self.token.kind == "name" and self.peek().key == "(":
-                    self.error(
-                        "D1004",
-                        f"there is no aggregate `{self.token.text}`",
-                        self.span(self.token),
-                        hint=f"the aggregates are {', '.join(TOTALS)}",
-                    )
-                    return self._summarise(start)
-                case _:
-                    hint = ""
-                    if self.token.kind == "name" and self.key not in KEYWORDS:
-                        near = "" if self._names_event() else nearest(self.token.text, CONJUNCTS)
-                        hint = near or self._unselected()
-                    elif self.token.kind in ("attribute", "timeof"):
-                        hint = "conditions are joined with &&"
-                    raise self.fail("EACH, LAST, FIRST, NOT or an aggregate", hint)
-        except Skip:
-            if event is not None:
-                self._wild.add(event.name.text)
-            raise
+        if (operator := BY_WORD.get(self.key)) is not None:
+            return operator.parse(self, start)
+        if self.token.kind == "name" and self.peek().key == "(":
+            self.error(
+                "D1004",
+                f"there is no aggregate `{self.token.text}`",
+                self.span(self.token),
+                hint=f"the aggregates are {', '.join(AGGREGATE.words)}",
+            )
+            return AGGREGATE.parse(self, start)
+        hint = ""
+        if self.token.kind == "name" and self.key not in KEYWORDS:
+            near = "" if self._names_event() else nearest(self.token.text, CONJUNCTS)
+            hint = near or self._unselected()
+        elif self.token.kind in ("attribute", "timeof"):
+            hint = "conditions are joined with &&"
+        raise self.fail("EACH, LAST, FIRST, NOT or an aggregate", hint)
+
+    def scope(self) -> tuple[EventSyntax, WindowSyntax, Expression | None]:
+        """An event, its window, the condition behind ON. Its name is wild where the rest cannot be read."""
+        event = self.event()
+        known = event.name.text in self.wild
+        self.wild.add(event.name.text)
+        window = self.window()
+        on = self.expression() if self.accept("ON") else None
+        if not known:
+            self.wild.discard(event.name.text)
+        return event, window, on
 
     def _names_event(self) -> bool:
         return self.peek().key in (":=", "WITHIN", "BETWEEN")
@@ -242,45 +211,6 @@ class ClauseParser(TemplateParser):
         """The hint for an event without the word that says how it is chosen."""
         name = self.token.text
         return f"say which: `AND EACH {name}`, `AND LAST {name}`, or that there is none: `AND NOT {name}`"
-
-    def _summarise(self, start: Token) -> SummariseSyntax:
-        word = self.advance().key
-        function = word if word in TOTALS else "MAX"  # one that there is not has been reported
-        self.expect("(", hint=f"write `{word}(…)`")
-        argument: Expression | None = None
-        distinct = self.accept("DISTINCT") is not None
-        if self.key == "*":
-            star = self.advance()
-            if function != "COUNT":
-                self.error(
-                    "D1004", f"{word}(*) has no meaning", self.span(star), hint="name a value: Event.?x"
-                )
-            if distinct:
-                self.error(
-                    "D1004",
-                    "COUNT(DISTINCT *) has no meaning",
-                    self.span(star),
-                    hint="name a value: Event.?x",
-                )
-        else:
-            with self.nested():
-                argument = self.expression()
-        self.expect(")", "`)` or an operator")
-        self.expect("AS", hint="an aggregate has a name: `AS ?v`")
-        variable = self.variable_here()
-        self._wild.add("?" + variable.text)
-        if variable.text in self.parameters or variable.text in self.durations:
-            self.error("D1114", f"`?{variable.text}` is a parameter and cannot be bound", variable.span,
-                       hint="give the aggregate another name")  # fmt: skip
-        self.expect("OVER")
-        event = self._event()
-        self._wild.add(event.name.text)
-        window = self.window()
-        on = self.expression() if self.accept("ON") else None
-        if not event.broken:
-            self._wild.discard(event.name.text)
-        self._wild.discard("?" + variable.text)
-        return SummariseSyntax(function, argument, distinct, variable, event, window, on, self.since(start))
 
     def _bindings(self, found: list[BindingSyntax]) -> None:
         while True:
@@ -327,7 +257,7 @@ class ClauseParser(TemplateParser):
             if token.kind == "name"
             else ""
         )
-        if token.key in ("EACH", "LAST", "FIRST", "NOT"):
+        if token.key in BEFORE_EVENTS:
             hint = f"write `AND {token.text}`"
         elif token.key == "-" and self.peek().key == ">":
             hint = PATTERN
@@ -373,4 +303,4 @@ class ClauseParser(TemplateParser):
             else:
                 token = self.advance()
                 if token.kind == "name" and token.key not in KEYWORDS:
-                    self._wild.add(token.text)
+                    self.wild.add(token.text)

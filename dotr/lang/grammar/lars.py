@@ -13,6 +13,7 @@ from dataclasses import field
 from typing import Final
 
 from dotr.errors import Diagnostics
+from dotr.expressions.aggregates import AGGREGATES
 from dotr.ir import (
     Argument,
     BindAtom,
@@ -33,7 +34,7 @@ from dotr.ir import (
 from dotr.lang.grammar.base import NUMBERS, Skip, nearest
 from dotr.lang.grammar.expressions import Mode
 from dotr.lang.grammar.syntax import Duration, Name
-from dotr.lang.grammar.windows import KEYWORDS, TOTALS, WindowParser
+from dotr.lang.grammar.windows import KEYWORDS, WindowParser
 from dotr.late import dataclass
 from dotr.source import Source, Span
 
@@ -42,7 +43,11 @@ MODALITIES: Final[Mapping[str, Modality]] = {
     "ALWAYS": Modality.ALWAYS,
 }
 RESERVED: Final = frozenset(
-    (*MODALITIES, *TOTALS, *("STEP", "FACTS", "OF", "PER", "AT", "LEAST", "NOT", "FILTER", "BIND", "WITHIN"))
+    (
+        *MODALITIES,
+        *AGGREGATES,
+        *("STEP", "FACTS", "OF", "PER", "AT", "LEAST", "NOT", "FILTER", "BIND", "WITHIN"),
+    )
 )
 """What is not a name in a .lars file, besides the keywords of .dotr files."""
 
@@ -179,7 +184,7 @@ class LarsParser(WindowParser):
                 if negated:
                     raise self.fail("an atom", "write `FILTER(! …)`" if self.key == "FILTER" else "")
                 return self._lars_filter() if self.key == "FILTER" else self._lars_bind()
-            case key if key in TOTALS and self.peek().key == "(":
+            case key if key in AGGREGATES and self.peek().key == "(":
                 if negated:
                     raise self.fail("an atom", "compare the aggregate's ?v in a FILTER")
                 return self._lars_aggregate()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import TypeAlias
 
-from dotr.ir import Expression, RelationToStream, Select, Selection, TemplateTriple
+from dotr.ir import Expression, Operator, RelationToStream, Select, Selection, TemplateTriple
 from dotr.late import dataclass
 from dotr.rdf.terms import Term
 from dotr.source import Span
@@ -84,6 +84,10 @@ class ChooseSyntax:
     on: Expression | None
     span: Span = field(compare=False, repr=False)
 
+    @property
+    def operator(self) -> Operator:
+        return Operator(self.selection.value)
+
 
 @dataclass(frozen=True, slots=True)
 class AbsentSyntax:
@@ -91,6 +95,10 @@ class AbsentSyntax:
     window: WindowSyntax
     on: Expression | None
     span: Span = field(compare=False, repr=False)
+
+    @property
+    def operator(self) -> Operator:
+        return Operator.NOT
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +111,10 @@ class SummariseSyntax:
     window: WindowSyntax
     on: Expression | None
     span: Span = field(compare=False, repr=False)
+
+    @property
+    def operator(self) -> Operator:
+        return Operator.AGGREGATE
 
 
 ConjunctSyntax: TypeAlias = ChooseSyntax | AbsentSyntax | SummariseSyntax

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Final, assert_never
 
 from dotr.errors import Diagnostics
-from dotr.expressions.aggregates import AGGREGATES
 from dotr.ir import RelationToStream, Selection
 from dotr.lang.grammar.base import NUMBERS, nearest
 from dotr.lang.grammar.durations import LONGEST, UNITS, micros
@@ -27,11 +26,11 @@ from dotr.lang.grammar.syntax import (
     WithinSyntax,
 )
 from dotr.lang.grammar.tokens import Token
+from dotr.lang.operators import BY_WORD
 from dotr.rdf.terms import Term, is_literal, literal_parts
 from dotr.source import Source
 
-TOTALS: Final = tuple(AGGREGATES)
-CONJUNCTS: Final = ("EACH", "LAST", "FIRST", "NOT", *TOTALS)
+CONJUNCTS: Final = tuple(BY_WORD)
 STATEMENTS: Final = (
     *("PREFIX", "BASE", "BACKGROUND", "RULES", "ENTAILMENT", "PARAMETER", "IMPORT"),
     *("QUERY", "RULE"),
@@ -89,8 +88,10 @@ class WindowParser(SparqlParser):
                 self.not_terms.add(name)
             case Reference():
                 raise AssertionError("references are read for printing only")
-            case _:
+            case str():
                 self.parameters[name] = value
+            case _:
+                assert_never(value)
 
     def at_statement(self) -> bool:
         """Whether a statement begins here. Asked only where no name may stand."""

@@ -1,0 +1,52 @@
+"""What EACH, LAST and FIRST have in common: they put one event, or several in turn, into a match."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from dotr.ir import Choose, Expression, Position, Selection, Window, Within
+from dotr.lang.grammar.base import Skip
+from dotr.lang.grammar.syntax import ChooseSyntax, WithinSyntax
+from dotr.lang.grammar.tokens import Token
+from dotr.lang.operators.written import WrittenOperator
+
+if TYPE_CHECKING:
+    from dotr.lang.checks.rule_names import RuleResolver
+    from dotr.lang.grammar.clauses import ClauseParser
+
+ROLE = "chosen"
+
+
+def choosing(selection: Selection, effect: Callable[[Choose], str]) -> WrittenOperator:
+    """`selection [k] event WITHIN … [ON condition]`."""
+
+    def parse(cursor: ClauseParser, start: Token) -> ChooseSyntax:
+        cursor.advance()
+        k, k_name = cursor.count(selection)
+        event, window, on = cursor.scope()
+        if not isinstance(window, WithinSyntax):
+            cursor.error(
+                "D1411",
+                f"{selection} has no BETWEEN",
+                window.span,
+                hint="write `WITHIN … FROM`; BETWEEN is for NOT and aggregates",
+            )
+            raise Skip
+        return ChooseSyntax(selection, k, k_name, event, window, on, cursor.since(start))
+
+    return WrittenOperator((selection.value,), parse, _build, _text, effect, role=ROLE)
+
+
+def _build(
+    names: RuleResolver, written: ChooseSyntax, position: Position | None, window: Window | None
+) -> Choose | None:
+    names.register(written.event.name, position, ROLE)
+    if position is None or not isinstance(window, Within):
+        return None
+    return Choose(written.selection, position, window, written.on, written.k, written.span)
+
+
+def _text(written: ChooseSyntax, _expression: Callable[[Expression], str]) -> str:
+    k = f" ?{written.k_name}" if written.k_name else f" {written.k}" if written.k != 1 else ""
+    return f"{written.selection}{k}"
