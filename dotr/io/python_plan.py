@@ -11,7 +11,9 @@ from typing import Final, assert_never
 from dotr.core.deployment import Deployment
 from dotr.ir import Every
 from dotr.lang.grammar.durations import duration_text
-from dotr.tesla.plan import FactLog, LastValue, MonotonicStack, PlanStep, Ranked, RulePlan, RunningTotal
+from dotr.tesla.column_spec import FactLog, LastValue, MonotonicStack, Ranked, RunningTotal
+from dotr.tesla.plan import RulePlan
+from dotr.tesla.plan_step import PlanStep
 
 SHOWN: Final = 20
 """Rules that are shown."""

@@ -17,7 +17,8 @@ from dotr.events import Clock
 from dotr.tesla.columns import Column, open_column
 from dotr.tesla.compile import Exceeded, Run, compile_group
 from dotr.tesla.past import Past
-from dotr.tesla.plan import PlanStep, RulePlan, plan_rule
+from dotr.tesla.plan import RulePlan, plan_rule
+from dotr.tesla.plan_step import PlanStep
 from dotr.tesla.thresholds import Filtered
 
 

@@ -18,8 +18,8 @@ from dotr.expressions.evaluate import Getter, compile_condition, compile_express
 from dotr.ir.expressions import Attribute, Expression, TimeOf, Var
 from dotr.rdf.order import values_key
 from dotr.rdf.terms import Term
+from dotr.tesla.column_spec import Content, FactLog, LastValue, MonotonicStack, Ranked, RunningTotal
 from dotr.tesla.keys import B, Key
-from dotr.tesla.plan import Content, FactLog, LastValue, MonotonicStack, Ranked, RunningTotal
 from dotr.tesla.running_aggregates import JoinedTotal, RunningAggregate, running
 from dotr.tesla.stretches import HeldLog, HeldTotal, merged
 from dotr.tesla.thresholds import ThresholdStack, measured

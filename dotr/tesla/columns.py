@@ -27,9 +27,9 @@ from dotr.tesla.buckets import (
     own_condition,
     own_getter,
 )
+from dotr.tesla.column_spec import ColumnSpec, FactLog, LastValue, MonotonicStack, Ranked, RunningTotal
 from dotr.tesla.conditions import conjunction
 from dotr.tesla.keys import B, Key, KeyIndex, PartialKey, equality_class
-from dotr.tesla.plan import ColumnSpec, FactLog, LastValue, MonotonicStack, Ranked, RunningTotal
 from dotr.tesla.stretches import HeldLog, Stretch
 from dotr.tesla.thresholds import Threshold, write_size
 

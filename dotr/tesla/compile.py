@@ -1,7 +1,6 @@
 """A group of planned rules as one Python function: trigger facts in, matches out.
 
-Place:   engine.py calls it when a rule first wakes; the parts of the language have their own files beside it:
-         selection.py, negation.py, aggregation.py write the code of a conjunct.
+Place:   engine.py calls it when a rule first wakes; operators/ write the code of a conjunct.
 Method:  one loop over the trigger facts; every conjunct, part of WHERE and binding is done as soon as what it
          looks at is known, so that what depends on the trigger alone is done once, whatever EACH multiplies.
          EACH, LAST k and FIRST k nest as loops in the order written, which is the output order; a conjunct
@@ -14,22 +13,24 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias, assert_never
+from typing import Any, TypeAlias
 
 from dotr.budget import Exhausted
 from dotr.codegen import CodeSource
 from dotr.events import Clock, Fact, RawMatch, Time
 from dotr.expressions.functions import makes_text
 from dotr.ir.expressions import Const, Expression
-from dotr.ir.rules import Absent, Between, Binding, Choose, Rule, Selection, Summarise
-from dotr.late import dataclass
+from dotr.ir.rules import Between, Binding, Choose, Rule, Summarise
 from dotr.rdf.terms import Term
-from dotr.tesla import aggregation, negation, selection
+from dotr.tesla.column_spec import LastValue, RunningTotal
 from dotr.tesla.columns import Column
 from dotr.tesla.conditions import NOW, names, parts
 from dotr.tesla.detection_stages import StageCounts, StageWriter, label
 from dotr.tesla.fact_scope import Scope
-from dotr.tesla.plan import LastValue, MonotonicStack, PlanStep, Ranked, RulePlan, RunningTotal
+from dotr.tesla.operators import DETECTED
+from dotr.tesla.operators.detected import CodeItem, StepCode
+from dotr.tesla.plan import RulePlan
+from dotr.tesla.plan_step import PlanStep
 from dotr.tesla.template_faults import faults
 from dotr.tesla.thresholds import write_size
 from dotr.tesla.work import RuleWork, computed
@@ -43,23 +44,6 @@ have no match of the fact yet."""
 
 LOOPS = 12
 """How many loops nest before a further function goes on: CPython refuses twenty."""
-
-
-@dataclass(slots=True)
-class _Item:
-    """Something to write as soon as `needs` are known: a conjunct, a part of WHERE, or a binding."""
-
-    needs: frozenset[str]
-    write: Callable[[], None]
-    gives: str = ""
-    local: str = ""
-    loop: str = ""  # the list to loop over, for a conjunct with several choices
-    what: str = ""  # the conjunct, for diagnostics
-    choice: bool = False  # whether a rule alone would have one choice where this is a loop
-    target: str = ""  # what the loop binds, where that is more than the local
-    keeps: tuple[str, ...] = ()
-    stage: str = ""  # what it is called in a funnel; nothing: it is not a step of it
-    may_fail: bool = True
 
 
 def compile_group(
@@ -108,7 +92,7 @@ class _RuleWriter:
         self.faults = ""
         self.counts = stages
         self.stages = None if stages is None else StageWriter(self.source, stages, _needed(self.plan))
-        self.waiting: list[_Item] = []  # loops whose candidates are listed, but that are not open yet
+        self.waiting: list[CodeItem] = []  # loops whose candidates are listed, but that are not open yet
 
     def function(self) -> Run:
         source, rule, work = self.source, self.rule, self.work
@@ -185,7 +169,7 @@ class _RuleWriter:
             source.line("continue")
         work.settle()
 
-    def _open(self, item: _Item, kept: list[str]) -> None:
+    def _open(self, item: CodeItem, kept: list[str]) -> None:
         """The loop over a conjunct's choices."""
         assert self.work is not None, "a conjunct with several choices is work"
         self.work.loop(item.what, item.loop, choice=item.choice)
@@ -205,7 +189,7 @@ class _RuleWriter:
         kept += own
         self._opened()
 
-    def _passed(self, item: _Item) -> None:
+    def _passed(self, item: CodeItem) -> None:
         """Count what is left after an item that is written."""
         if self.stages is not None and item.stage:
             loops, range_ = self._left()
@@ -220,7 +204,7 @@ class _RuleWriter:
         known = not any(item.target for item in self.waiting)
         return [item.loop for item in self.waiting], self.scope.range if known and self.ranged else None
 
-    def _write_ready(self, items: list[_Item], kept: list[str]) -> None:
+    def _write_ready(self, items: list[CodeItem], kept: list[str]) -> None:
         """Write, in order, everything not yet written whose needs are known."""
         progress = True
         while progress:
@@ -242,7 +226,7 @@ class _RuleWriter:
         self.source.call(f"further{number}", ", ".join(("time", "out", "start", "f0", *kept)))
         self.source.open("for _ in (0,)")  # what fails is a `continue`
 
-    def _step(self, number: int, step: PlanStep) -> _Item:
+    def _step(self, number: int, step: PlanStep) -> CodeItem:
         conjunct, column = step.conjunct, self.columns[number - 1]
         window = conjunct.window
         looked_at = [*step.probe, *([] if step.residual is None else [step.residual])]
@@ -250,59 +234,22 @@ class _RuleWriter:
             looked_at.append(conjunct.argument)
         needs = frozenset[str]().union(*map(names, looked_at)) - {conjunct.position.name, NOW}
         needs |= {window.start, window.end} if isinstance(window, Between) else {window.reference}
-        source, scope = self.source, self.scope
-        limits = self.limits.get(number, ())
-        match conjunct:
-            case Choose(selection=chosen, k=k):
-                shared = isinstance(step.column.content, MonotonicStack | Ranked)
-                single = k == 1 and chosen is not Selection.EACH and not shared
-                fact, several = f"f{number}", f"c{number}"
-                return _Item(
-                    needs,
-                    lambda: selection.write(source, scope, step, conjunct, column, limits, number),
-                    gives=conjunct.position.name,
-                    local=fact,
-                    loop="" if single else several,
-                    what=step.title,
-                    choice=k == 1 and chosen is not Selection.EACH,
-                    target=f"{fact}, lo_{fact}, hi_{fact}" if shared else "",
-                    keeps=(fact,) if single else (several,),
-                    stage=label(conjunct),
-                )
-            case Absent():
-                shared = isinstance(step.column.content, MonotonicStack)
-                return _Item(
-                    needs,
-                    lambda: negation.write(source, scope, step, column, limits, number),
-                    keeps=(f"lo{number}",) if shared else (),
-                    stage=label(conjunct),
-                )
-            case Summarise(variable=variable):
-                return _Item(
-                    needs,
-                    lambda: aggregation.write(source, scope, step, conjunct, column, number),
-                    gives="?" + variable,
-                    local=f"a{number}",
-                    keeps=(f"a{number}",),
-                    stage=label(conjunct),
-                    may_fail=False,
-                )
-            case _:
-                assert_never(conjunct)
+        code = StepCode(self.source, self.scope, step, column, self.limits.get(number, ()), number)
+        return DETECTED[conjunct.operator].item(conjunct, needs, code)
 
-    def _part(self, part: Expression) -> _Item:
+    def _part(self, part: Expression) -> CodeItem:
         def write() -> None:
             self._count()
             self.source.line(f"if not {self.scope.test(part)}: continue")
 
-        return _Item(self._needs(part), write, stage="WHERE")
+        return CodeItem(self._needs(part), write, stage="WHERE")
 
-    def _binding(self, number: int, binding: Binding) -> _Item:
+    def _binding(self, number: int, binding: Binding) -> CodeItem:
         """WITH: an error or an unbound value drops the match."""
         if isinstance(binding.expression, Const):
             known = self.source.name("constant", binding.expression.term)
             self.bound[number] = f"w{number}" if len(self.plans) > 1 else known
-            return _Item(frozenset(), lambda: None)
+            return CodeItem(frozenset(), lambda: None)
         self.bound[number] = local = f"b{number}"
 
         def write() -> None:
@@ -311,7 +258,7 @@ class _RuleWriter:
             self.source.line(f"{local} = {self.scope.value(binding.expression)}")
             self.source.line(f"if {local} is None: continue")
 
-        return _Item(self._needs(binding.expression), write, keeps=(local,))
+        return CodeItem(self._needs(binding.expression), write, keeps=(local,))
 
     def _count(self) -> None:
         """An expression is evaluated here."""
@@ -333,7 +280,7 @@ class _RuleWriter:
                 source.line(f"{drop}({members})")
                 source.line("continue")
         if self.plan.referred or any(plan.rule.private for plan in self.plans):  # nobody else counts matches
-            self._passed(_Item(frozenset(), lambda: None, stage="WITH"))
+            self._passed(CodeItem(frozenset(), lambda: None, stage="WITH"))
         facts = "f0, " + "".join(f"{self.scope.locals[c.position.name]}, " for c in rule.chosen)
         values = "".join(f"{self.bound[i]}, " for i in range(len(rule.bindings)))
         if not self.ranged:

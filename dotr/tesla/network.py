@@ -20,10 +20,11 @@ from dotr.ir.program import Program
 from dotr.ir.rules import Choose, Every
 from dotr.late import dataclass
 from dotr.tesla.alone import run_alone
+from dotr.tesla.column_spec import ColumnSpec, MonotonicStack, Ranked
 from dotr.tesla.columns import Column, open_column
 from dotr.tesla.compile import Exceeded, Run, compile_group
 from dotr.tesla.detection_stages import Passed, StageCounts
-from dotr.tesla.plan import ColumnSpec, MonotonicStack, Ranked, RulePlan, plan_rule
+from dotr.tesla.plan import RulePlan, plan_rule
 from dotr.tesla.references import Occasion, evaluation_order, occasions_seen
 from dotr.tesla.refusals import RefusedTrigger, overworked
 from dotr.tesla.roots import classes, roots

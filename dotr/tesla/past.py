@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dotr.late import dataclass
-from dotr.tesla.plan import ColumnSpec
+from dotr.tesla.column_spec import ColumnSpec
 from dotr.tesla.thresholds import CARRIED, Threshold, measured
 
 

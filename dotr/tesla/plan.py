@@ -1,147 +1,26 @@
 """How a rule is going to be detected: which column serves each conjunct, found by which key.
 
 Place:   between the checked rule and compile.py; a value, printable (`dotr plan`), no state.
-Method:  TESLA's automaton of columns (Cugola, Margara 2010: T-Rex keeps a column of partial results per
-         position), with columns split by the equations of ON. A conjunct gets the smallest memory that its
-         meaning allows:
-           latest   one fact per key: LAST, and NOT, in a window anchored at the trigger
-           total    a running aggregate per key, in a window anchored at the trigger
-           stack    per key, what is the latest above some threshold: a latest whose filter compares with
-                    a constant, so that rules with other constants share it (thresholds.py)
-           ranked   all facts per key above the lowest of several thresholds: EACH, shared as stacks are
-           log      all facts per key within reach, in canonical order: everything else
-         A window BEFORE the trigger is served by a column that takes the facts of an instant at its end
-         (`deferred`), so that "all of the column" is always "all of the window's newer side".
-Why not: one memory for all. A log where one fact would do costs the window in space.
+Method:  column_spec.py says what a column can keep; which it is, each operator knows (operators/).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeAlias, assert_never
+from typing import assert_never
 
 from dotr.events import Time
 from dotr.expressions.functions import makes_text
 from dotr.ir.expressions import Const, Expression
-from dotr.ir.rules import Absent, Between, Choose, Conjunct, Every, Rule, Selection, Summarise, Within
+from dotr.ir.rules import Between, Conjunct, Every, Rule, Within
 from dotr.late import dataclass
+from dotr.tesla.column_spec import ColumnSpec, Content, FactLog
 from dotr.tesla.conditions import as_own, conjunction, equality, looks_at_time, names, parts
+from dotr.tesla.operators import DETECTED
+from dotr.tesla.plan_step import PlanStep
 from dotr.tesla.references import Occasion, depths
 from dotr.tesla.template_faults import faults
-from dotr.tesla.thresholds import CARRIED, Filtered, Measure, Threshold, threshold_of
-
-
-@dataclass(frozen=True, slots=True)
-class LastValue:
-    """One fact per key: the greatest in canonical order."""
-
-
-@dataclass(frozen=True, slots=True)
-class FactLog:
-    """All facts per key, in canonical order. `held`: of what holds, kept as intervals."""
-
-    held: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class RunningTotal:
-    """A running aggregate per key over the last `duration`; the argument looks at the own fact only. `held`:
-    over what holds, kept as intervals.
-    """
-
-    function: str
-    distinct: bool
-    argument: Expression | None
-    duration: Time
-    held: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class MonotonicStack:
-    """Per key the facts that are the latest above some threshold: no later one measures as much or more."""
-
-    measure: Measure
-
-
-@dataclass(frozen=True, slots=True)
-class Ranked:
-    """All facts per key that measure enough for the lowest threshold of the rules that share them."""
-
-    measure: Measure
-
-
-Content: TypeAlias = LastValue | FactLog | RunningTotal | MonotonicStack | Ranked
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnSpec:
-    """What a column keeps. Equal specs are one column, whichever rules use it.
-
-    `chained`: its facts are found while rules run. `keys` and `filters` look at the own fact only, which they
-    call "", its attributes by number. `size`: what the size that a fact of a base carries must pass (it is
-    left off then). `occasions`: whose instants it sees beside those of graphs. `owner`: not "" where a rule
-    consumes from it; then it is that rule's alone. `epoch` parts rules deployed at different times: their
-    pasts differ.
-    """
-
-    stream: str
-    chained: bool
-    occasions: frozenset[Occasion]
-    deferred: bool
-    keys: tuple[Expression, ...]
-    filters: tuple[Expression, ...]
-    content: Content
-    size: Threshold | None = None
-    owner: str = ""
-    epoch: int = 0
-
-    @property
-    def fed_by_base(self) -> bool:
-        """Whether its facts come with their size."""
-        shared = isinstance(self.content, MonotonicStack | Ranked) and self.content.measure.place == CARRIED
-        return shared or self.size is not None
-
-    @property
-    def carries(self) -> bool:
-        """Whether the facts that it keeps have their size with them."""
-        return isinstance(self.content, Ranked) and self.content.measure.place == CARRIED
-
-
-@dataclass(frozen=True, slots=True)
-class PlanStep:
-    """One conjunct, planned.
-
-    `retention`: how long before now a fact of the column can still be asked for. `probe`: what the column's
-    keys must equal. `residual`: what is left of ON. `itself`: the reference whose fact is not a candidate.
-    `newest`: the window's newer end is the column's, no upper bound need be sought.
-    """
-
-    conjunct: Conjunct
-    column: ColumnSpec
-    retention: Time
-    probe: tuple[Expression, ...]
-    residual: Expression | None
-    itself: str | None
-    newest: bool
-    threshold: Threshold | None = None
-
-    @property
-    def held(self) -> bool:
-        """Whether its candidates are kept as intervals."""
-        return isinstance(self.column.content, FactLog) and self.column.content.held
-
-    def every_point(self, trigger: str) -> bool:
-        """Whether points at which the same holds may differ for it: it looks at their time, or leaves out the
-        fact of one of them (the trigger's is at the newest point, which is apart).
-        """
-        own = self.conjunct.position.name
-        looks = self.residual is not None and looks_at_time(self.residual, own)
-        return looks or self.itself not in (None, trigger)
-
-    @property
-    def title(self) -> str:
-        """For diagnostics: the conjunct as it is written."""
-        return f"{self.conjunct.word} {self.conjunct.position.name}"
+from dotr.tesla.thresholds import Filtered, Threshold, threshold_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,19 +141,20 @@ def _plan_step(rule: Rule, conjunct: Conjunct, source: _Sources, depth: Time) ->
     filters = [as_own(test, own, variables) for test in tests]
     itself = _itself(conjunct, {p.name: p.stream for p in rule.positions})
     strict, newest = _ends_at_trigger(conjunct, trigger)
-    consumed = isinstance(conjunct, Choose) and own in rule.consuming
-    needs_log = bool(residual) or itself is not None or consumed
-    content = _content(conjunct, trigger, needs_log, newest, variables)
+    consumed = own in rule.consuming
+    operator = DETECTED[conjunct.operator]
+    content: Content = FactLog(held=position.bare)
+    if newest and not (residual or itself is not None or consumed):
+        content = operator.content(conjunct, variables)
     shared: Threshold | None = None
-    chosen = conjunct.selection if isinstance(conjunct, Choose) and conjunct.k == 1 else None
-    ranked = chosen is Selection.EACH or (chosen is Selection.LAST and isinstance(content, FactLog))
-    if not source.alone and (isinstance(content, LastValue) or ranked):
+    shares = operator.shares(conjunct, content)
+    if not source.alone and shares is not None:
         shared, size = size, None
         if shared is None:
             shared = next((t for test in filters if (t := threshold_of(test)) is not None), None)
             filters = [test for test in filters if shared is None or threshold_of(test) != shared]
         if shared is not None:
-            content = Ranked(shared.measure) if ranked else MonotonicStack(shared.measure)
+            content = shares(shared.measure)
     spec = ColumnSpec(
         stream=source.base(position.stream),
         chained=position.within_instant,
@@ -321,14 +201,9 @@ def _split(
     return keys, filters, residual
 
 
-def _counts_every_point(conjunct: Summarise) -> bool:
-    """Whether an aggregate needs all points of a stretch and has no form of its own there."""
-    return not conjunct.distinct and conjunct.function not in ("COUNT", "SUM", "AVG", "MIN", "MAX")
-
-
 def _itself(conjunct: Conjunct, streams: Mapping[str, str]) -> str | None:
     """The reference whose very fact is not a candidate: under FROM, for all but aggregates."""
-    if isinstance(conjunct, Summarise):
+    if DETECTED[conjunct.operator].counts_reference:
         return None
     match conjunct.window:
         case Within(reference=reference, before=False):
@@ -348,30 +223,3 @@ def _ends_at_trigger(conjunct: Conjunct, trigger: str) -> tuple[bool, bool]:
             return True, end == trigger
         case _:
             assert_never(conjunct.window)
-
-
-def _content(
-    conjunct: Conjunct, trigger: str, needs_log: bool, newest: bool, variables: Mapping[str, int]
-) -> Content:
-    bare, own = conjunct.position.bare, conjunct.position.name
-    if not newest or needs_log:
-        return FactLog(held=bare)
-    match conjunct:
-        case Choose(selection=Selection.LAST, k=1) | Absent():
-            return LastValue()
-        case Summarise(window=Within(duration=duration), argument=argument) if argument is None or (
-            names(argument) <= {own}
-            and not makes_text(argument)
-            and not (bare and looks_at_time(argument, own))
-            and not (bare and _counts_every_point(conjunct))
-        ):
-            of = None if argument is None else as_own(argument, own, variables)
-            # of what is different, the least and the greatest, one point tells for a stretch
-            counted = bare and not conjunct.distinct and conjunct.function not in ("MIN", "MAX")
-            if counted and conjunct.function not in ("COUNT", "SUM", "AVG"):
-                return FactLog(held=True)
-            return RunningTotal(conjunct.function, conjunct.distinct, of, duration, held=counted)
-        case Choose() | Summarise():
-            return FactLog(held=bare)
-        case _:
-            assert_never(conjunct)

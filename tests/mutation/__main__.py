@@ -50,7 +50,7 @@ _GOLDEN = (
 )
 ROOMS = {
     "tesla": Room(
-        ("dotr/tesla/*.py",),
+        ("dotr/tesla/*.py", "dotr/tesla/operators/*.py"),
         (
             *(f"tests/tesla/test_{name}.py" for name in _TESLA),
             "tests/lang/test_plan.py",

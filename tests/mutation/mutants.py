@@ -62,8 +62,17 @@ _IN_TEMPLATES = (
     (r"bisect_right", "bisect_left"),
 )
 WRITERS = frozenset(
-    {"access.py", "aggregation.py", "charging.py", "code.py", "columns.py", "compile.py", "emit.py"}
-    | {"negation.py", "scope.py", "selection.py", "thresholds.py", "work.py"}
+    {"access.py", "aggregate.py", "body_code.py", "charging.py", "columns.py", "compile.py", "join_code.py"}
+    | {
+        "absent.py",
+        "candidates.py",
+        "each.py",
+        "fact_scope.py",
+        "first.py",
+        "last.py",
+        "thresholds.py",
+        "work.py",
+    }
 )
 """Files whose strings are templates of generated code."""
 

@@ -13,7 +13,12 @@ from tests.mutation.mutants import mutants_of
 @pytest.mark.parametrize(
     ("file", "before", "after", "line"),
     [
-        ("dotr/tesla/negation.py", "continue", "pass", 'source.line(f"if {found} is not None: continue")'),
+        (
+            "dotr/tesla/operators/absent.py",
+            "continue",
+            "pass",
+            'source.line(f"if {found} is not None: continue")',
+        ),
         ("dotr/rdf/order.py", "5", "6", "return (5, value, term)"),
         ("dotr/io/files/file_positions.py", "==", "!=", 'if item.how == "whole" or'),
         ("dotr/io/files/file_positions.py", "and", "or", "if isinstance(item, Mark) and finished and"),

@@ -1,0 +1,102 @@
+"""What a column keeps of a stream, for a conjunct: a value, by which columns are shared.
+
+Place:   plan.py asks an operator (operators/) for it; columns.py opens what it says.
+Method:  TESLA's automaton of columns (Cugola, Margara 2010: T-Rex keeps a column of partial results per
+         position), with columns split by the equations of ON. A conjunct gets the smallest memory that its
+         meaning allows:
+           latest   one fact per key: LAST, and NOT, in a window anchored at the trigger
+           total    a running aggregate per key, in a window anchored at the trigger
+           stack    per key, what is the latest above some threshold: a latest whose filter compares with
+                    a constant, so that rules with other constants share it (thresholds.py)
+           ranked   all facts per key above the lowest of several thresholds: EACH, shared as stacks are
+           log      all facts per key within reach, in canonical order: everything else
+         A window BEFORE the trigger is served by a column that takes the facts of an instant at its end
+         (`deferred`), so that "all of the column" is always "all of the window's newer side".
+Why not: one memory for all. A log where one fact would do costs the window in space.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from dotr.events import Time
+from dotr.ir.expressions import Expression
+from dotr.late import dataclass
+from dotr.tesla.references import Occasion
+from dotr.tesla.thresholds import CARRIED, Measure, Threshold
+
+
+@dataclass(frozen=True, slots=True)
+class LastValue:
+    """One fact per key: the greatest in canonical order."""
+
+
+@dataclass(frozen=True, slots=True)
+class FactLog:
+    """All facts per key, in canonical order. `held`: of what holds, kept as intervals."""
+
+    held: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RunningTotal:
+    """A running aggregate per key over the last `duration`; the argument looks at the own fact only. `held`:
+    over what holds, kept as intervals.
+    """
+
+    function: str
+    distinct: bool
+    argument: Expression | None
+    duration: Time
+    held: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MonotonicStack:
+    """Per key the facts that are the latest above some threshold: no later one measures as much or more."""
+
+    measure: Measure
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """All facts per key that measure enough for the lowest threshold of the rules that share them."""
+
+    measure: Measure
+
+
+Content: TypeAlias = LastValue | FactLog | RunningTotal | MonotonicStack | Ranked
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnSpec:
+    """What a column keeps. Equal specs are one column, whichever rules use it.
+
+    `chained`: its facts are found while rules run. `keys` and `filters` look at the own fact only, which they
+    call "", its attributes by number. `size`: what the size that a fact of a base carries must pass (it is
+    left off then). `occasions`: whose instants it sees beside those of graphs. `owner`: not "" where a rule
+    consumes from it; then it is that rule's alone. `epoch` parts rules deployed at different times: their
+    pasts differ.
+    """
+
+    stream: str
+    chained: bool
+    occasions: frozenset[Occasion]
+    deferred: bool
+    keys: tuple[Expression, ...]
+    filters: tuple[Expression, ...]
+    content: Content
+    size: Threshold | None = None
+    owner: str = ""
+    epoch: int = 0
+
+    @property
+    def fed_by_base(self) -> bool:
+        """Whether its facts come with their size."""
+        shared = isinstance(self.content, MonotonicStack | Ranked) and self.content.measure.place == CARRIED
+        return shared or self.size is not None
+
+    @property
+    def carries(self) -> bool:
+        """Whether the facts that it keeps have their size with them."""
+        return isinstance(self.content, Ranked) and self.content.measure.place == CARRIED

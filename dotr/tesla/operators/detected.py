@@ -1,0 +1,69 @@
+"""What detection asks of an operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from dotr.codegen import CodeSource
+from dotr.late import dataclass
+from dotr.tesla.column_spec import Content
+from dotr.tesla.thresholds import Measure
+
+if TYPE_CHECKING:
+    from dotr.tesla.columns import Column
+    from dotr.tesla.fact_scope import Scope
+    from dotr.tesla.plan_step import PlanStep
+
+
+class StepCode(NamedTuple):
+    """Where the code of a conjunct goes, and what it is over. `limits`: of the members of a group. `number`
+    of the conjunct, from 1: `q1` is its bucket, `f1` its fact, `c1` several.
+    """
+
+    source: CodeSource
+    scope: Scope
+    step: PlanStep
+    column: Column[Any]
+    limits: Sequence[int]
+    number: int
+
+
+@dataclass(slots=True)
+class CodeItem:
+    """Something to write as soon as `needs` are known: a conjunct, a part of WHERE, or a binding."""
+
+    needs: frozenset[str]
+    write: Callable[[], None]
+    gives: str = ""
+    local: str = ""
+    loop: str = ""  # the list to loop over, for a conjunct with several choices
+    what: str = ""  # the conjunct, for diagnostics
+    choice: bool = False  # whether a rule alone would have one choice where this is a loop
+    target: str = ""  # what the loop binds, where that is more than the local
+    keeps: tuple[str, ...] = ()
+    stage: str = ""  # what it is called in a funnel; nothing: it is not a step of it
+    may_fail: bool = True
+
+
+Shares: TypeAlias = Callable[[Measure], Content]
+"""A measure → what a column keeps for rules that differ in their thresholds of it."""
+
+
+class DetectedOperator(NamedTuple):
+    """One operator.
+
+    `content`: (conjunct, variable → number) → what its column keeps where the window ends at the trigger and
+    ON is keys and filters; else all facts are kept. `shares`: (conjunct, content) → what rules with several
+    thresholds can share in its place, None where they cannot. `item`: (conjunct, what it looks at, where its
+    code goes) → its code. `counts_reference`: under FROM the reference's own fact is a candidate.
+    """
+
+    content: Callable[[Any, Mapping[str, int]], Content]
+    shares: Callable[[Any, Content], Shares | None]
+    item: Callable[[Any, frozenset[str], StepCode], CodeItem]
+    counts_reference: bool = False
+
+
+def nothing_shared(_conjunct: object, _content: Content) -> None:
+    """`shares` of operators whose rules share nothing."""

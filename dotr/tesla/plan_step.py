@@ -1,0 +1,48 @@
+"""One conjunct of a rule, planned: which column serves it, found by which key."""
+
+from __future__ import annotations
+
+from dotr.events import Time
+from dotr.ir.expressions import Expression
+from dotr.ir.rules import Conjunct
+from dotr.late import dataclass
+from dotr.tesla.column_spec import ColumnSpec, FactLog
+from dotr.tesla.conditions import looks_at_time
+from dotr.tesla.thresholds import Threshold
+
+
+@dataclass(frozen=True, slots=True)
+class PlanStep:
+    """One conjunct, planned.
+
+    `retention`: how long before now a fact of the column can still be asked for. `probe`: what the column's
+    keys must equal. `residual`: what is left of ON. `itself`: the reference whose fact is not a candidate.
+    `newest`: the window's newer end is the column's, no upper bound need be sought.
+    """
+
+    conjunct: Conjunct
+    column: ColumnSpec
+    retention: Time
+    probe: tuple[Expression, ...]
+    residual: Expression | None
+    itself: str | None
+    newest: bool
+    threshold: Threshold | None = None
+
+    @property
+    def held(self) -> bool:
+        """Whether its candidates are kept as intervals."""
+        return isinstance(self.column.content, FactLog) and self.column.content.held
+
+    def every_point(self, trigger: str) -> bool:
+        """Whether points at which the same holds may differ for it: it looks at their time, or leaves out the
+        fact of one of them (the trigger's is at the newest point, which is apart).
+        """
+        own = self.conjunct.position.name
+        looks = self.residual is not None and looks_at_time(self.residual, own)
+        return looks or self.itself not in (None, trigger)
+
+    @property
+    def title(self) -> str:
+        """For diagnostics: the conjunct as it is written."""
+        return f"{self.conjunct.word} {self.conjunct.position.name}"
