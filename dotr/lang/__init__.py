@@ -1,8 +1,9 @@
 """The languages: .dotr, .dlog, embedded SPARQL. Text → checked program, all findings in one run.
 
 Place:   above datalog and sparql, below the four steps. Reads no file: a function `path → text` is passed in.
-Method:  tokens.py → base.py → expressions.py → sparql.py → dlog.py, dotr.py (syntax) → loading.py (files,
-         libraries) → resolve.py (names) → the checked `ir.Program`.
+Method:  grammar/: dotr.py, dlog.py and lars.py, made of parts that hold one cursor over tokens together
+         (expressions.py, windows.py, …) → loading.py (files, libraries) → checks/resolve.py (names)
+         → the checked `ir.Program`.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from dotr.lang.checks.lars_use import check_boxes
 from dotr.lang.checks.resolve import Resolver
 from dotr.lang.checks.single_choices import check_choices
 from dotr.lang.checks.unrelated_events import check_relations
-from dotr.lang.grammar.base import Skip
+from dotr.lang.grammar.base import Cursor, Skip
 from dotr.lang.grammar.dlog import DatalogParser
+from dotr.lang.grammar.expressions import ExpressionParser, Mode
 from dotr.lang.grammar.sparql import SparqlParser
 from dotr.lang.loading import Loader, Reader
 from dotr.lang.operators.aggregate import check_aggregates
@@ -116,15 +118,16 @@ def parse_query_and_prefixes(
 ) -> tuple[Select, dict[str, str]]:
     """As `parse_query`, with the prefixes that hold in the query."""
     found = Diagnostics()
-    parser = SparqlParser(Source(name, text), found)
-    parser.prefixes.update(prefixes or {})
-    parser.base, parser.canonical = base, canonical
-    parser.code = "D1201"
+    cursor = Cursor(Source(name, text), found)
+    cursor.prefixes.update(prefixes or {})
+    cursor.base, cursor.code = base, "D1201"
+    expressions = ExpressionParser(cursor, Mode.QUERY, deployed=False)
+    parser = SparqlParser(cursor, expressions, canonical=canonical)
     select: Select | None = None
     try:
         select = parser.query(ask=True)
-        if parser.key != "end":
-            parser.fail("the end of the query")
+        if cursor.key != "end":
+            cursor.fail("the end of the query")
     except Skip:
         pass
     found.raise_errors()
@@ -140,7 +143,7 @@ def parse_datalog(
     """
     found = Diagnostics()
     parser = DatalogParser(Source(name, text), found)
-    parser.prefixes.update(prefixes or {})
+    parser.cursor.prefixes.update(prefixes or {})
     rules = parser.rules()
     found.raise_errors()
     return rules

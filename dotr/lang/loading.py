@@ -120,17 +120,17 @@ class Loader:
         self._datalog_read: set[str] = set()
         self._lars_read: set[tuple[str, str]] = set()  # (path, prefix)
         self._entailment: Span | None = None
-        self._parsers: list[Cursor] = []
+        self._cursors: list[Cursor] = []
 
     def unused_prefixes(self) -> None:
         """Warn about prefixes that their text declares and never uses; silent about texts with errors."""
         broken = {d.span.source.name for d in self._found.errors if d.span is not None}
         reported: set[str] = set()
-        for parser in self._parsers:
-            name = parser.source.name
+        for cursor in self._cursors:
+            name = cursor.source.name
             if name not in broken and name not in reported:
                 reported.add(name)
-                parser.report_unused()
+                cursor.report_unused()
 
     # -- texts ------------------------------------------------------------
 
@@ -216,8 +216,8 @@ class Loader:
         self.loaded.datalog.extend(parser.rules())
         if path.startswith(SHIPPED):
             return  # what dotr ships keeps its prefixes to itself
-        self._parsers.append(parser)
-        for prefix, value in parser.prefixes.items():
+        self._cursors.append(parser.cursor)
+        for prefix, value in parser.cursor.prefixes.items():
             self.loaded.prefixes.setdefault(prefix, value)
 
     def _lars(self, unit: LoadedFile, path: str, span: Span | None) -> None:
@@ -230,9 +230,9 @@ class Loader:
             return
         parser = LarsParser(Source(path, text), self._found)
         self.loaded.lars.append((unit, parser.file()))
-        self._parsers.append(parser)
+        self._cursors.append(parser.cursor)
         if unit.parent is None:
-            for prefix, value in parser.prefixes.items():
+            for prefix, value in parser.cursor.prefixes.items():
                 self.loaded.prefixes.setdefault(prefix, value)
 
     # -- units ------------------------------------------------------------
@@ -242,7 +242,7 @@ class Loader:
         self.loaded.units.append(unit)
         parser = DotrParser(source, self._found, values)
         file = parser.file()
-        self._parsers.append(parser)
+        self._cursors.append(parser.cursor)
         if unit.parent is None:
             for prefix, value in file.prefixes.items():
                 self.loaded.prefixes.setdefault(prefix, value)

@@ -141,10 +141,10 @@ def program_text(source: Source, file: FileSyntax) -> str:
 
 def datalog_text(source: Source, rules: Sequence[DatalogRule], parser: DatalogParser) -> str:
     """A .dlog file printed again: PREFIX lines first, then the rules as they come."""
-    printer = _Printer(parser.prefixes)
+    printer = _Printer(parser.cursor.prefixes)
     units: list[LayoutUnit] = []
     for prefix, span in parser.prologue:
-        lines = [f"PREFIX {prefix}: <{parser.prefixes[prefix]}>"] if prefix is not None else []
+        lines = [f"PREFIX {prefix}: <{parser.cursor.prefixes[prefix]}>"] if prefix is not None else []
         units.append(LayoutUnit(span.start, span.end, lines))
     body: list[LayoutUnit] = []
     end = 0

@@ -1,6 +1,6 @@
 """What every parser of lang/ stands on: a cursor over tokens, names resolved to terms, findings, recovery.
 
-Place:   below expressions.py, sparql.py, dlog.py and dotr.py.
+Place:   one cursor a text; expressions.py, sparql.py, windows.py and the others hold it together.
 Method:  recursive descent. A syntax error is recorded and raised as `Skip`, which the nearest construct that
          knows where it ends catches: a clause, an embedded query, a rule. What parses but means nothing (an
          undeclared prefix, a forbidden function) is recorded only: everything wrong is reported in one run.
@@ -50,7 +50,7 @@ def valid_iri(value: str) -> bool:
 
 
 class Cursor:
-    """Owns the place in one text's tokens, and the findings made there."""
+    """Owns the place in one text's tokens, the findings made there, and the prefixes that hold."""
 
     def __init__(self, source: Source, found: Diagnostics | None = None) -> None:
         self.source = source
@@ -59,13 +59,12 @@ class Cursor:
         self.at = 0
         self.token = self.tokens[0]
         self.prefixes: dict[str, str] = {}
-        self.held: dict[str, str] = {}  # prefixes that held in the query that was read last
         self.used: set[str] = set()
         self.declared: dict[str, Span] = {}
         self.base: str | None = None
         self.code = "D1004"  # of syntax errors: D1201 inside a query, D3001 in Datalog
-        self._depth = 0
-        self._undeclared: set[str] = set()
+        self.depth = 0  # of brackets
+        self.undeclared: set[str] = set()  # prefixes that have been reported
 
     # -- tokens ------------------------------------------------------------
 
@@ -136,6 +135,10 @@ class Cursor:
             return "the end of the text"
         return f"`{token.text if len(token.text) <= 40 else token.text[:37] + '…'}`"
 
+    def shown_since(self, token: Token) -> str:
+        """The text from a token to the last one taken."""
+        return self.source.text[token.start : self.tokens[self.at - 1].end]
+
     def error(
         self,
         code: str,
@@ -163,7 +166,7 @@ class Cursor:
     @contextmanager
     def nested(self) -> Iterator[None]:
         """One more bracket. Raises Skip when there are too many for anybody to read."""
-        if self._depth >= DEEPEST:
+        if self.depth >= DEEPEST:
             self.error(
                 "D1005",
                 f"brackets nest deeper than {DEEPEST} levels",
@@ -171,11 +174,22 @@ class Cursor:
                 hint="split the text into several queries, rules or WITH variables",
             )
             raise Skip
-        self._depth += 1
+        self.depth += 1
         try:
             yield
         finally:
-            self._depth -= 1
+            self.depth -= 1
+
+    @contextmanager
+    def scope(self, code: str) -> Iterator[None]:
+        """Prefixes and BASE declared inside end with it; its syntax errors have a code of their own."""
+        prefixes, base, outer, used = self.prefixes, self.base, self.code, self.used
+        self.prefixes, self.code, self.used = dict(prefixes), code, set()
+        try:
+            yield
+        finally:
+            self.used |= used
+            self.prefixes, self.base, self.code = prefixes, base, outer
 
     # -- terms ------------------------------------------------------------
 
@@ -223,8 +237,8 @@ class Cursor:
             local = "".join(_unslash(local))
         namespace = self.prefixes.get(prefix)
         if namespace is None:
-            if prefix not in self._undeclared:
-                self._undeclared.add(prefix)
+            if prefix not in self.undeclared:
+                self.undeclared.add(prefix)
                 span = Span(self.source, token.start, token.start + len(prefix) + 1)
                 hint = nearest(prefix, self.prefixes, "") if prefix else ""
                 well_known = WELL_KNOWN.get(prefix)
@@ -268,6 +282,22 @@ class Cursor:
             sign = self.advance().text
             return self.number_term(self.token, sign + self.advance().text)
         return None
+
+    def constant(self) -> Term | None:
+        """Take an IRI or a literal, which may have a sign; None where something else stands."""
+        if self.at_iri():
+            return self.iri_term()
+        number = self.signed_number()
+        if number is not None or not self.at_literal():
+            return number
+        return self.literal_term()
+
+    def variable(self) -> Token:
+        """Take a variable."""
+        token = self.token
+        if token.kind != "var":
+            raise self.fail("a variable", f"write `?{token.text}`" if token.kind == "name" else "")
+        return self.advance()
 
     def variable_name(self, token: Token) -> str:
         name = token.text[1:]

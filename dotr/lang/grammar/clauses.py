@@ -1,6 +1,6 @@
 """RULE: its clauses, one after the other.
 
-Place:   between templates.py and dotr.py.
+Place:   above sparql.py, windows.py and templates.py; held by dotr.py.
 Method:  language.md, sec. 2. A clause that cannot be read is left out and parsing goes on at the next clause;
          the rule is then not `whole`, and names that the lost clause may have bound are `wild`: never
          reported as unknown.
@@ -8,49 +8,43 @@ Method:  language.md, sec. 2. A clause that cannot be read is left out and parsi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from dotr.errors import Diagnostics
 from dotr.ir import Expression, Select, TemplateTriple
-from dotr.lang.grammar.base import Skip, nearest
+from dotr.lang.grammar.base import Cursor, Skip, nearest
 from dotr.lang.grammar.foreign_words import EMIT, PATTERN, foreign_event, foreign_word
+from dotr.lang.grammar.sparql import SparqlParser
 from dotr.lang.grammar.syntax import (
     BindingSyntax,
     ConjunctSyntax,
     EventSyntax,
     EverySyntax,
     Name,
-    ParameterValue,
     RuleSyntax,
     WindowSyntax,
 )
 from dotr.lang.grammar.templates import TemplateParser
-from dotr.lang.grammar.windows import CLAUSES, CONJUNCTS, KEYWORDS
+from dotr.lang.grammar.windows import CLAUSES, CONJUNCTS, KEYWORDS, WindowParser
 from dotr.lang.operators import BEFORE_EVENTS, BY_WORD
 from dotr.lang.operators.aggregate import AGGREGATE
 from dotr.lang.operators.every import parse_every
-from dotr.source import Source, Span
+from dotr.source import Span
 
 
-class ClauseParser(TemplateParser):
-    """Owns, besides the cursor, the names that the current rule's unreadable clauses may have bound."""
+class ClauseParser:
+    """Owns the names that the current rule's unreadable clauses may have bound."""
 
-    def __init__(
-        self,
-        source: Source,
-        found: Diagnostics | None = None,
-        values: Mapping[str, ParameterValue] | None = None,
-        *,
-        symbolic: bool = False,
-    ) -> None:
-        super().__init__(source, found, values, symbolic=symbolic)
+    def __init__(self, cursor: Cursor, queries: SparqlParser, windows: WindowParser) -> None:
+        self.cursor = cursor
+        self.expressions = queries.expressions
+        self.windows = windows
         self.wild: set[str] = set()
+        self._queries = queries
+        self._templates = TemplateParser(cursor, windows)
 
     def rule(self) -> RuleSyntax:
-        start = self.token
-        private = self.accept("PRIVATE") is not None
-        self.expect("RULE")
-        name = self.name("the name of the rule")
+        start = self.cursor.token
+        private = self.cursor.accept("PRIVATE") is not None
+        self.cursor.expect("RULE")
+        name = self.windows.name("the name of the rule")
         self.wild = set()
         whole = True
         template: tuple[TemplateTriple, ...] = ()
@@ -62,21 +56,21 @@ class ClauseParser(TemplateParser):
         consuming: list[Name] = []
         clauses: list[Span] = []
         try:
-            self.expect("DEFINE", hint=self._for_define())
-            template, names, clean = self.template()
+            self.cursor.expect("DEFINE", hint=self._for_define())
+            template, names, clean = self._templates.template()
             whole = clean
-            clauses.append(self.since(start))
-            before = self.token
-            if self.key != "FROM":
-                raise self.fail("FROM")
-            self.advance()
+            clauses.append(self.cursor.since(start))
+            before = self.cursor.token
+            if self.cursor.key != "FROM":
+                raise self.cursor.fail("FROM")
+            self.cursor.advance()
             trigger = self._trigger()
-            clauses.append(self.since(before))
+            clauses.append(self.cursor.since(before))
             self._end_of_clause()
         except Skip:
             whole = False
             self.to_clause()
-        while self.key == "AND":
+        while self.cursor.key == "AND":
             try:
                 conjuncts.append(self._conjunct())
                 clauses.append(conjuncts[-1].span)
@@ -85,17 +79,17 @@ class ClauseParser(TemplateParser):
                 whole = False
                 self.to_clause()
         for key in ("WHERE", "WITH", "CONSUMING"):
-            if self.key != key:
+            if self.cursor.key != key:
                 continue
-            before = self.advance()
+            before = self.cursor.advance()
             try:
                 if key == "WHERE":
-                    where = self.expression()
+                    where = self.expressions.expression()
                 elif key == "WITH":
                     self._bindings(bindings)
                 else:
                     self._names(consuming)
-                clauses.append(self.since(before))
+                clauses.append(self.cursor.since(before))
                 self._end_of_clause(conditions=key != "CONSUMING")
             except Skip:
                 whole = False
@@ -103,155 +97,157 @@ class ClauseParser(TemplateParser):
         self._misplaced()
         return RuleSyntax(
             name, template, trigger, tuple(conjuncts), where, tuple(bindings), tuple(consuming), names,
-            frozenset(self.wild), whole, self.since(start), tuple(clauses), private,
+            frozenset(self.wild), whole, self.cursor.since(start), tuple(clauses), private,
         )  # fmt: skip
 
     def _for_define(self) -> str:
-        if self.key == "{":
+        if self.cursor.key == "{":
             return "write `DEFINE { … }`"
-        if self.key == "SELECT":
+        if self.cursor.key == "SELECT":
             return EMIT
-        return foreign_word(self.token) or nearest(self.token.text, ("DEFINE",))
+        return foreign_word(self.cursor.token) or nearest(self.cursor.token.text, ("DEFINE",))
 
     def _trigger(self) -> EventSyntax | EverySyntax:
         if (tick := parse_every(self)) is not None:
             return tick
-        if self.key in BEFORE_EVENTS and self.peek().kind == "name":
-            raise self.fail("an event", "the trigger is every fact of its query: write its name alone")
+        if self.cursor.key in BEFORE_EVENTS and self.cursor.peek().kind == "name":
+            raise self.cursor.fail("an event", "the trigger is every fact of its query: write its name alone")
         return self.event()
 
     def event(self) -> EventSyntax:
-        changes = self.operator()
-        if changes is not None and self.key != "{":
-            name = self.name("the name of a query or of what holds")
+        changes = self.windows.operator()
+        if changes is not None and self.cursor.key != "{":
+            name = self.windows.name("the name of a query or of what holds")
             return EventSyntax(name, alias=name, operator=changes, short=True)
         if changes is not None:
-            raise self.fail("a name", f"name the event: `Name := {changes} {{ SELECT … }}`")
-        hint = foreign_event(self.token, self.peek(), CLAUSES | {"WITHIN", "BETWEEN"})
+            raise self.cursor.fail("a name", f"name the event: `Name := {changes} {{ SELECT … }}`")
+        hint = foreign_event(self.cursor.token, self.cursor.peek(), CLAUSES | {"WITHIN", "BETWEEN"})
         if hint:
-            raise self.fail("the name of an event", hint)
-        name = self.name("the name of an event")
+            raise self.cursor.fail("the name of an event", hint)
+        name = self.windows.name("the name of an event")
         self.wild.add(name.text)
-        if not self.accept(":="):
-            if self.key == "{" or (self.key == "=" and self.peek().key == "{"):
-                raise self.fail("`:=`", f"write `{name.text} := {{ SELECT … }}`")
+        if not self.cursor.accept(":="):
+            if self.cursor.key == "{" or (self.cursor.key == "=" and self.cursor.peek().key == "{"):
+                raise self.cursor.fail("`:=`", f"write `{name.text} := {{ SELECT … }}`")
             self.wild.discard(name.text)
             return EventSyntax(name)
-        operator = self.operator()
-        if self.key == "{":
+        operator = self.windows.operator()
+        if self.cursor.key == "{":
             query = self.embedded()
             if query is not None:
                 self.wild.discard(name.text)
             return EventSyntax(name, query, broken=query is None, operator=operator)
-        alias = self.name("`{ SELECT … }`, or the name of a query or rule")
+        alias = self.windows.name("`{ SELECT … }`, or the name of a query or rule")
         self.wild.discard(name.text)
         return EventSyntax(name, alias=alias, operator=operator)
 
     def embedded(self) -> Select | None:
         """Take `{ SELECT … }`. None when it cannot be read; the cursor then stands behind its last brace."""
-        opened = self.at
-        if self.key != "{":
-            raise self.fail("`{ SELECT … }`")
-        self.advance()
+        opened = self.cursor.at
+        if self.cursor.key != "{":
+            raise self.cursor.fail("`{ SELECT … }`")
+        self.cursor.advance()
         try:
-            with self.nested():
-                select = self.query(ask=False)
-                if self.key != "}":
-                    self.code, code = "D1201", self.code
+            with self.cursor.nested():
+                select = self._queries.query(ask=False)
+                if self.cursor.key != "}":
+                    self.cursor.code, code = "D1201", self.cursor.code
                     try:
-                        raise self.fail(
+                        raise self.cursor.fail(
                             "`}`",
                             "a `}` is missing"
-                            if self.key in (*CLAUSES, *CONJUNCTS)
+                            if self.cursor.key in (*CLAUSES, *CONJUNCTS)
                             else "the query ends here",
                         )
                     finally:
-                        self.code = code
-            self.advance()
+                        self.cursor.code = code
+            self.cursor.advance()
         except Skip:
-            self.close(opened)
+            self.windows.close(opened)
             return None
         return select
 
     def _conjunct(self) -> ConjunctSyntax:
-        start = self.expect("AND")
-        if (operator := BY_WORD.get(self.key)) is not None:
+        start = self.cursor.expect("AND")
+        if (operator := BY_WORD.get(self.cursor.key)) is not None:
             return operator.parse(self, start)
-        if self.token.kind == "name" and self.peek().key == "(":
-            self.error(
+        if self.cursor.token.kind == "name" and self.cursor.peek().key == "(":
+            self.cursor.error(
                 "D1004",
-                f"there is no aggregate `{self.token.text}`",
-                self.span(self.token),
+                f"there is no aggregate `{self.cursor.token.text}`",
+                self.cursor.span(self.cursor.token),
                 hint=f"the aggregates are {', '.join(AGGREGATE.words)}",
             )
             return AGGREGATE.parse(self, start)
         hint = ""
-        if self.token.kind == "name" and self.key not in KEYWORDS:
-            near = "" if self._names_event() else nearest(self.token.text, CONJUNCTS)
+        if self.cursor.token.kind == "name" and self.cursor.key not in KEYWORDS:
+            near = "" if self._names_event() else nearest(self.cursor.token.text, CONJUNCTS)
             hint = near or self._unselected()
-        elif self.token.kind in ("attribute", "timeof"):
+        elif self.cursor.token.kind in ("attribute", "timeof"):
             hint = "conditions are joined with &&"
-        raise self.fail("EACH, LAST, FIRST, NOT or an aggregate", hint)
+        raise self.cursor.fail("EACH, LAST, FIRST, NOT or an aggregate", hint)
 
     def scope(self) -> tuple[EventSyntax, WindowSyntax, Expression | None]:
         """An event, its window, the condition behind ON. Its name is wild where the rest cannot be read."""
         event = self.event()
         known = event.name.text in self.wild
         self.wild.add(event.name.text)
-        window = self.window()
-        on = self.expression() if self.accept("ON") else None
+        window = self.windows.window()
+        on = self.expressions.expression() if self.cursor.accept("ON") else None
         if not known:
             self.wild.discard(event.name.text)
         return event, window, on
 
     def _names_event(self) -> bool:
-        return self.peek().key in (":=", "WITHIN", "BETWEEN")
+        return self.cursor.peek().key in (":=", "WITHIN", "BETWEEN")
 
     def _unselected(self) -> str:
         """The hint for an event without the word that says how it is chosen."""
-        name = self.token.text
+        name = self.cursor.token.text
         return f"say which: `AND EACH {name}`, `AND LAST {name}`, or that there is none: `AND NOT {name}`"
 
     def _bindings(self, found: list[BindingSyntax]) -> None:
         while True:
-            token = self.token
+            token = self.cursor.token
             if token.kind != "var":
-                raise self.fail(
+                raise self.cursor.fail(
                     "`?v := expression`", f"write `?{token.text} := …`" if token.kind == "name" else ""
                 )
-            name = self.variable_here()
-            if not self.accept(":="):
-                raise self.fail("`:=`", "a binding is written `?v := expression`" if self.key == "=" else "")
-            found.append(BindingSyntax(name, self.expression()))
-            if not self.accept(","):
-                if self.token.kind == "var":
-                    raise self.fail("`,` or the next clause", "bindings are separated by commas")
+            name = self.windows.variable()
+            if not self.cursor.accept(":="):
+                raise self.cursor.fail(
+                    "`:=`", "a binding is written `?v := expression`" if self.cursor.key == "=" else ""
+                )
+            found.append(BindingSyntax(name, self.expressions.expression()))
+            if not self.cursor.accept(","):
+                if self.cursor.token.kind == "var":
+                    raise self.cursor.fail("`,` or the next clause", "bindings are separated by commas")
                 return
 
     def _names(self, found: list[Name]) -> None:
-        found.append(self.name("the name of an event"))
-        while self.accept(","):
-            found.append(self.name("the name of an event"))
+        found.append(self.windows.name("the name of an event"))
+        while self.cursor.accept(","):
+            found.append(self.windows.name("the name of an event"))
 
     def _misplaced(self) -> None:
         """A clause of this rule that stands too late: said, and skipped."""
-        while self.key in ("AND", "WHERE", "WITH", "CONSUMING", "DEFINE"):
-            token = self.advance()
-            self.error(
+        while self.cursor.key in ("AND", "WHERE", "WITH", "CONSUMING", "DEFINE"):
+            token = self.cursor.advance()
+            self.cursor.error(
                 "D1004",
                 f"`{token.text}` stands too late or twice",
-                self.span(token),
+                self.cursor.span(token),
                 hint="the order is DEFINE FROM AND… WHERE WITH CONSUMING, each but AND once",
             )
             self.to_clause()
 
     def _end_of_clause(self, *, conditions: bool = False) -> None:
         """Complain when a clause goes on with something that is not the next clause."""
-        if self.at_clause():
-            if conditions and self.key == "AND" and not self._at_conjunct():
+        if self.windows.at_clause():
+            if conditions and self.cursor.key == "AND" and not self._at_conjunct():
                 self._and_for_both()
             return
-        token = self.token
+        token = self.cursor.token
         hint = (
             nearest(token.text, ("WITHIN", *(c for c in CLAUSES if c != "end")))
             if token.kind == "name"
@@ -259,7 +255,7 @@ class ClauseParser(TemplateParser):
         )
         if token.key in BEFORE_EVENTS:
             hint = f"write `AND {token.text}`"
-        elif token.key == "-" and self.peek().key == ">":
+        elif token.key == "-" and self.cursor.peek().key == ">":
             hint = PATTERN
         elif token.key == "PRIVATE":
             hint = "write `PRIVATE RULE Name`"
@@ -276,31 +272,31 @@ class ClauseParser(TemplateParser):
                 else ""
             )
         hint = foreign_word(token) or hint
-        raise self.fail("AND, WHERE, WITH, CONSUMING or the next rule", hint)
+        raise self.cursor.fail("AND, WHERE, WITH, CONSUMING or the next rule", hint)
 
     def _at_conjunct(self) -> bool:
         """Whether `AND` begins a conjunct, if one that does not say how its event is chosen."""
-        event = self.peek().kind == "name" and self.peek(2).key in (":=", "WITHIN", "BETWEEN")
-        return event or self.peek().key in CONJUNCTS
+        event = self.cursor.peek().kind == "name" and self.cursor.peek(2).key in (":=", "WITHIN", "BETWEEN")
+        return event or self.cursor.peek().key in CONJUNCTS
 
     def _and_for_both(self) -> None:
-        self.error(
+        self.cursor.error(
             "D1010",
             "`AND` joins events, not conditions",
-            self.span(),
+            self.cursor.span(),
             hint="write &&",
         )
-        self.advance()
+        self.cursor.advance()
         self.to_clause()
 
     def to_clause(self) -> None:
         """Skip to the next clause or statement; braces are skipped as a whole. Names that are passed over may
         have been those of events.
         """
-        while not self.at_clause():
-            if self.key == "{":
-                self.close(self.at)
+        while not self.windows.at_clause():
+            if self.cursor.key == "{":
+                self.windows.close(self.cursor.at)
             else:
-                token = self.advance()
+                token = self.cursor.advance()
                 if token.kind == "name" and token.key not in KEYWORDS:
                     self.wild.add(token.text)

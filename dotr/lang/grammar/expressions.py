@@ -1,23 +1,24 @@
 """Expressions: the same grammar in queries, Datalog guards, ON, WHERE and WITH.
 
-Place:   between base.py and sparql.py; what a leaf may be depends on the parser's `mode`.
+Place:   above base.py and parameters.py; held by sparql.py and atoms.py. `mode`: what a leaf may be.
 Method:  SPARQL 1.1, sec. 19.8, rules 107-128, by precedence climbing: one call a level of brackets instead of
          eight, so that the nesting limit and not Python's stack ends a deep text.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from enum import Enum
 from typing import Final
 
-from dotr.errors import Diagnostics
 from dotr.expressions.casts import CASTS
-from dotr.ir import Aggregate, Attribute, Call, Const, Exists, Expression, TimeOf, Var
+from dotr.ir import Aggregate, Attribute, Call, Const, Exists, Expression, GroupPattern, TimeOf, Var
 from dotr.lang.grammar.base import DEEPEST, Cursor, Skip, nearest
 from dotr.lang.grammar.functions import ARGUMENTS, FORBIDDEN, MANY, QUERY_AGGREGATES, SYNONYMS
+from dotr.lang.grammar.parameters import Parameters
 from dotr.lang.grammar.tokens import Token, string_value
-from dotr.rdf.terms import Term
-from dotr.source import Source, Span
+from dotr.source import Span
 
 
 class Mode(Enum):
@@ -47,20 +48,35 @@ _BINARY: Final = {
 }
 
 
-class ExpressionParser(Cursor):
-    """Owns, besides the cursor, the mode and the values that parameters stand for."""
+class ExpressionParser:
+    """Owns what depends on where an expression stands: its mode, and why an aggregate may not stand there.
 
-    def __init__(self, source: Source, found: Diagnostics | None = None) -> None:
-        super().__init__(source, found)
-        self.mode = Mode.QUERY
-        self.deployed = False  # whether the text will run as it is, so that an unknown function is an error
-        self.aggregates = ""  # why an aggregate may not stand here; empty where it may
-        self.parameters: dict[str, Term] = {}
-        self.not_terms: set[str] = set()  # parameters that are durations
+    `deployed`: whether the text will run as it is, so that an unknown function is an error.
+    """
+
+    def __init__(
+        self, cursor: Cursor, mode: Mode, parameters: Parameters | None = None, *, deployed: bool = True
+    ) -> None:
+        self.cursor = cursor
+        self.mode = mode
+        self.parameters = Parameters(cursor) if parameters is None else parameters
+        self.aggregates = ""  # empty where one may stand
+        self.group: Callable[[], GroupPattern] | None = None  # reads the braces of EXISTS: set by sparql.py
+        self._deployed = deployed
+
+    @contextmanager
+    def place(self, aggregates: str, mode: Mode | None = None) -> Iterator[None]:
+        """Where no aggregate may stand, and why; "" where one may."""
+        before = self.mode, self.aggregates
+        self.mode, self.aggregates = mode or self.mode, aggregates
+        try:
+            yield
+        finally:
+            self.mode, self.aggregates = before
 
     def expression(self) -> Expression:
         """Take one expression, up to the first token that cannot go on with it."""
-        start = self.token
+        start = self.cursor.token
         expression = self._binary(_OR)
         self._reject_foreign_operator()
         if _too_high(expression):
@@ -68,34 +84,34 @@ class ExpressionParser(Cursor):
         return expression
 
     def _report_height(self, start: Token) -> None:
-        self.error(
+        self.cursor.error(
             "D1005",
             f"the expression is more than {DEEPEST} operators deep",
-            self.since(start),
+            self.cursor.since(start),
             hint="write a long list of alternatives with IN, a long sum in several steps",
         )
 
     def _reject_foreign_operator(self) -> None:
         """Words and signs of other languages, right behind an operand."""
-        right = {"OR": "||", "XOR": "!=", "IS": "=", "LIKE": "REGEX(…)"}.get(self.key)
-        if right is None and self.key == "AND" and (self.mode is not Mode.RULE or self._depth):
+        right = {"OR": "||", "XOR": "!=", "IS": "=", "LIKE": "REGEX(…)"}.get(self.cursor.key)
+        if right is None and self.cursor.key == "AND" and (self.mode is not Mode.RULE or self.cursor.depth):
             right = "&&"
         if right is not None:
-            self.error(
+            self.cursor.error(
                 "D1010",
-                f"`{self.token.text}` is not an operator",
-                self.span(),
+                f"`{self.cursor.token.text}` is not an operator",
+                self.cursor.span(),
                 hint=f"write `{right}`",
             )
             raise Skip
 
     def _binary(self, least: int) -> Expression:
         """Operands joined by operators of precedence `least` and up; comparisons do not chain."""
-        start = self.token
+        start = self.cursor.token
         left = self._unary()
         operators = 0
         while True:
-            operator = self.token
+            operator = self.cursor.token
             level = self._level(operator)
             if level < least:
                 return left
@@ -106,58 +122,58 @@ class ExpressionParser(Cursor):
             if operator.key in ("IN", "NOT"):
                 left = self._membership(left, start)
             else:
-                self.advance()
-                if self.key == operator.key and operator.key == "=":
-                    raise self.fail("an operand", "equality is a single `=`")
-                left = Call(operator.key, (left, self._binary(level + 1)), self.since(start))
-            if level == _COMPARE and self._level(self.token) >= _COMPARE:
-                raise self.fail(
+                self.cursor.advance()
+                if self.cursor.key == operator.key and operator.key == "=":
+                    raise self.cursor.fail("an operand", "equality is a single `=`")
+                left = Call(operator.key, (left, self._binary(level + 1)), self.cursor.since(start))
+            if level == _COMPARE and self._level(self.cursor.token) >= _COMPARE:
+                raise self.cursor.fail(
                     "the end of the comparison", "comparisons do not chain: write `a < b && b < c`"
                 )
 
     def _level(self, token: Token) -> int:
         """The precedence of an operator, 0 for anything else."""
-        if token.key == "NOT" and self.peek().key != "IN":
+        if token.key == "NOT" and self.cursor.peek().key != "IN":
             return 0
         return _BINARY.get(token.key, 0)
 
     def _membership(self, left: Expression, start: Token) -> Expression:
-        negated = self.accept("NOT") is not None
-        self.expect("IN")
-        with self.nested():
+        negated = self.cursor.accept("NOT") is not None
+        self.cursor.expect("IN")
+        with self.cursor.nested():
             arguments = self._arguments(0)
-        return Call("NOT-IN" if negated else "IN", (left, *arguments), self.since(start))
+        return Call("NOT-IN" if negated else "IN", (left, *arguments), self.cursor.since(start))
 
     def _unary(self) -> Expression:
-        start = self.token
-        number = self.signed_number()
+        start = self.cursor.token
+        number = self.cursor.signed_number()
         if number is not None:
-            return Const(number, self.since(start))
+            return Const(number, self.cursor.since(start))
         if start.key in ("!", "-", "+"):
-            self.advance()
-            number = self.signed_number()
-            operand = self._primary() if number is None else Const(number, self.since(start.end))
-            return Call("!" if start.key == "!" else f"u{start.key}", (operand,), self.since(start))
-        return self._primary()
+            self.cursor.advance()
+            number = self.cursor.signed_number()
+            operand = self.primary() if number is None else Const(number, self.cursor.since(start.end))
+            return Call("!" if start.key == "!" else f"u{start.key}", (operand,), self.cursor.since(start))
+        return self.primary()
 
-    def _primary(self) -> Expression:
-        token = self.token
+    def primary(self) -> Expression:
+        token = self.cursor.token
         kind = token.kind
         if kind == "var":
-            self.advance()
+            self.cursor.advance()
             return self.variable_leaf(token)
         if kind == "attribute" or kind == "timeof":
             return self._attribute(token)
         if token.key == "(":
-            self.advance()
-            with self.nested():
+            self.cursor.advance()
+            with self.cursor.nested():
                 inner = self.expression()
-                self.expect(")", "`)` or an operator")
+                self.cursor.expect(")", "`)` or an operator")
             return inner
-        if self.at_literal():
-            term = self.literal_term()
-            return Const(term, self.since(token))
-        if self.at_iri():
+        if self.cursor.at_literal():
+            term = self.cursor.literal_term()
+            return Const(term, self.cursor.since(token))
+        if self.cursor.at_iri():
             return self._iri_or_call(token)
         if kind == "name":
             return self._named(token)
@@ -166,100 +182,94 @@ class ExpressionParser(Cursor):
             hint = "an operand is missing"
         elif token.key == "=":
             hint = "equality is a single `=`"
-        raise self.fail("an expression", hint)
+        raise self.cursor.fail("an expression", hint)
 
     def variable_leaf(self, token: Token) -> Expression:
         """`?x` in an expression: a variable, or the term that a parameter of this name stands for."""
-        name = self.variable_name(token)
-        term = self.parameter(name, token)
-        return Var(name, self.span(token)) if term is None else Const(term, self.span(token))
-
-    def parameter(self, name: str, token: Token) -> Term | None:
-        """The term that a parameter stands for; None for any other variable."""
-        term = self.parameters.get(name)
-        if term is None and name in self.not_terms:
-            self.error("D1113", f"`?{name}` is a duration and no term", self.span(token),
-                       hint="durations stand behind WITHIN and EVERY")  # fmt: skip
-        return term
+        name = self.cursor.variable_name(token)
+        term = self.parameters.term(name, token)
+        return Var(name, self.cursor.span(token)) if term is None else Const(term, self.cursor.span(token))
 
     def _attribute(self, token: Token) -> Expression:
         if self.mode is not Mode.RULE:
-            self.error(
+            self.cursor.error(
                 "D1204" if self.mode is Mode.QUERY else "D3022",
                 f"`{token.text}` stands in {self.mode.value}",
-                self.span(),
+                self.cursor.span(),
                 hint="compare events in ON or WHERE" if self.mode is Mode.QUERY else "write a variable",
             )
             raise Skip
-        self.advance()
+        self.cursor.advance()
         position, rest = token.text.split(".", 1)
         if token.kind == "timeof":
-            return TimeOf(position, self.span(token))
+            return TimeOf(position, self.cursor.span(token))
         variable = rest[1:]
-        return Attribute(position, variable, self.span(token))
+        return Attribute(position, variable, self.cursor.span(token))
 
     def _iri_or_call(self, token: Token) -> Expression:
-        term = self.iri_term()
-        if self.key != "(":
-            return Const(term, self.since(token))
-        with self.nested():
+        term = self.cursor.iri_term()
+        if self.cursor.key != "(":
+            return Const(term, self.cursor.since(token))
+        with self.cursor.nested():
             arguments = self._arguments(0)
         if term in CASTS:
             if len(arguments) != 1:
-                self.error("D1215", f"{token.text} takes 1 argument, not {len(arguments)}", self.since(token))
+                self.cursor.error(
+                    "D1215", f"{token.text} takes 1 argument, not {len(arguments)}", self.cursor.since(token)
+                )
         elif term != "<urn:dotr:unresolved>":
-            report = self.error if self.deployed else self.warning
+            report = self.cursor.error if self._deployed else self.cursor.warning
             report(
                 "D1216",
                 f"there is no function {term}",
-                self.since(token),
+                self.cursor.since(token),
                 hint="casts are xsd:integer, xsd:double, xsd:string, xsd:boolean, xsd:dateTime, …",
             )
-        return Call(term, tuple(arguments), self.since(token))
+        return Call(term, tuple(arguments), self.cursor.since(token))
 
     def _arguments(self, least: int) -> list[Expression]:
         """Take `( e, … )`."""
-        self.expect("(")
+        self.cursor.expect("(")
         found: list[Expression] = []
-        if self.key == "DISTINCT":
-            self.error("D1209", "DISTINCT stands only in an aggregate", self.span())
-            self.advance()
-        if not self.accept(")"):
+        if self.cursor.key == "DISTINCT":
+            self.cursor.error("D1209", "DISTINCT stands only in an aggregate", self.cursor.span())
+            self.cursor.advance()
+        if not self.cursor.accept(")"):
             found.append(self.expression())
-            while self.accept(","):
+            while self.cursor.accept(","):
                 found.append(self.expression())
-            self.expect(")", "`,` or `)`")
+            self.cursor.expect(")", "`,` or `)`")
         return found
 
     def _named(self, token: Token) -> Expression:
         """A keyword function, an aggregate, EXISTS; or a word that is not one of them."""
         key = token.key
-        if key == "EXISTS" or (key == "NOT" and self.peek().key == "EXISTS"):
+        if key == "EXISTS" or (key == "NOT" and self.cursor.peek().key == "EXISTS"):
             return self._exists(token)
-        if self.peek().key == "(" and (key in ARGUMENTS or key in QUERY_AGGREGATES):
+        if self.cursor.peek().key == "(" and (key in ARGUMENTS or key in QUERY_AGGREGATES):
             if key in QUERY_AGGREGATES:
                 return self._aggregate(token)
-            self.advance()
-            with self.nested():
+            self.cursor.advance()
+            with self.cursor.nested():
                 arguments = self._arguments(0)
             return self._call(key, tuple(arguments), token)
-        if self.mode is Mode.RULE and self.peek().key == "." and self.peek(2).kind == "name":
-            attribute = self.peek(2)
-            self.error(
+        if self.mode is Mode.RULE and self.cursor.peek().key == "." and self.cursor.peek(2).kind == "name":
+            attribute = self.cursor.peek(2)
+            self.cursor.error(
                 "D1014",
                 f"`{token.text}.{attribute.text}` is not a value",
-                Span(self.source, token.start, attribute.end),
+                Span(self.cursor.source, token.start, attribute.end),
                 hint=f"write `{token.text}.?{attribute.text}`",
             )
-            self.jump(self.at + 3)
-            return Const('""', self.since(token))
+            self.cursor.jump(self.cursor.at + 3)
+            return Const('""', self.cursor.since(token))
         known = (*ARGUMENTS, *QUERY_AGGREGATES, "EXISTS")
-        hint = nearest(token.text, known) if self.peek().key == "(" else ""
+        hint = nearest(token.text, known) if self.cursor.peek().key == "(" else ""
         if not hint and self.mode is Mode.RULE and key not in ARGUMENTS:
             hint = f"an attribute is written `{token.text}.?x`, its time `{token.text}.time`"
         elif not hint and key not in ARGUMENTS:
             hint = f'a variable is written `?{token.text}`, a text `"{token.text}"`'
-        raise self.fail("an expression", hint)
+        raise self.cursor.fail("an expression", hint)
 
     def _call(self, key: str, arguments: tuple[Expression, ...], token: Token) -> Expression:
         """A keyword function, its arguments counted and the forbidden ones refused."""
@@ -268,27 +278,34 @@ class ExpressionParser(Cursor):
             wanted = (
                 str(least) if least == most else f"{least} or more" if most == MANY else f"{least} to {most}"
             )
-            self.error(
+            self.cursor.error(
                 "D1215",
                 f"{key} takes {wanted} argument{'s' if wanted != '1' else ''}, not {len(arguments)}",
-                self.since(token),
+                self.cursor.since(token),
             )
         elif key == "BOUND" and not isinstance(arguments[0], Var | Attribute):
-            self.error("D1215", "BOUND asks about a variable", self.since(token), hint="write `BOUND(?x)`")
+            self.cursor.error(
+                "D1215", "BOUND asks about a variable", self.cursor.since(token), hint="write `BOUND(?x)`"
+            )
         if key in FORBIDDEN:
             self._forbid(key, token)
         name = SYNONYMS.get(key, key)
-        if name == "IRI" and self.base is not None and self.mode is Mode.QUERY and len(arguments) == 1:
-            arguments = (*arguments, Const(f"<{self.base}>"))  # what a relative one is resolved against
-        return Call(name, arguments, self.since(token))
+        if name == "IRI" and self.cursor.base is not None and self.mode is Mode.QUERY and len(arguments) == 1:
+            arguments = (
+                *arguments,
+                Const(f"<{self.cursor.base}>"),
+            )  # what a relative one is resolved against
+        return Call(name, arguments, self.cursor.since(token))
 
     def _forbid(self, key: str, token: Token) -> None:
         why, instead = FORBIDDEN[key]
-        self.error("D1205", f"a rule may not use {key}", self.span(token), hint=instead, notes=(why,))
+        self.cursor.error(
+            "D1205", f"a rule may not use {key}", self.cursor.span(token), hint=instead, notes=(why,)
+        )
 
     def _aggregate(self, token: Token) -> Expression:
         """`COUNT(DISTINCT ?x)` and its like inside an expression."""
-        self.advance()
+        self.cursor.advance()
         key = token.key
         if self.aggregates or self.mode is not Mode.QUERY:
             why = self.aggregates or {
@@ -299,51 +316,50 @@ class ExpressionParser(Cursor):
                 Mode.RULE: f"write `AND {key}(…) AS ?v OVER Event WITHIN … FROM …` and use ?v",
                 Mode.DATALOG: f"write `AGGREGATE(… ON ?group BIND {key}(…) AS ?v)` and use ?v",
             }.get(self.mode, "aggregates stand in SELECT, HAVING and ORDER BY")
-            self.error("D1209", f"{key} cannot stand here", self.span(token), hint=hint, notes=(why,))
+            self.cursor.error(
+                "D1209", f"{key} cannot stand here", self.cursor.span(token), hint=hint, notes=(why,)
+            )
         if key in FORBIDDEN:
             self._forbid(key, token)
-        before, self.aggregates = self.aggregates, "it stands inside another aggregate"
-        with self.nested():
-            self.expect("(")
-            distinct = self.accept("DISTINCT") is not None
+        with self.place("it stands inside another aggregate"), self.cursor.nested():
+            self.cursor.expect("(")
+            distinct = self.cursor.accept("DISTINCT") is not None
             argument: Expression | None = None
-            if self.key == "*" and key == "COUNT":
-                self.advance()
+            if self.cursor.key == "*" and key == "COUNT":
+                self.cursor.advance()
             else:
                 argument = self.expression()
             separator = self._separator() if key == "GROUP_CONCAT" else None
-            self.expect(")")
-        self.aggregates = before
-        return Aggregate(key, argument, distinct, separator, self.since(token))
+            self.cursor.expect(")")
+        return Aggregate(key, argument, distinct, separator, self.cursor.since(token))
 
     def _separator(self) -> str | None:
-        if not self.accept(";"):
+        if not self.cursor.accept(";"):
             return None
-        self.expect("SEPARATOR")
-        self.expect("=")
-        if self.token.kind != "string":
-            raise self.fail("a string")
-        return string_value(self.advance(), self.source, self.found)
+        self.cursor.expect("SEPARATOR")
+        self.cursor.expect("=")
+        if self.cursor.token.kind != "string":
+            raise self.cursor.fail("a string")
+        return string_value(self.cursor.advance(), self.cursor.source, self.cursor.found)
 
     def _exists(self, token: Token) -> Expression:
-        negated = self.accept("NOT") is not None
-        self.expect("EXISTS")
+        negated = self.cursor.accept("NOT") is not None
+        self.cursor.expect("EXISTS")
         if self.mode is not Mode.QUERY:
             hint = (
                 "ask in the event's query, or write `AND NOT Event WITHIN …`"
                 if self.mode is Mode.RULE
                 else "write `NOT [?x, :p, ?y]` as an atom"
             )
-            self.error(
-                "D1206", f"EXISTS stands in {self.mode.value}", self.since(token), hint=hint,
+            self.cursor.error(
+                "D1206", f"EXISTS stands in {self.mode.value}", self.cursor.since(token), hint=hint,
                 notes=("there is no graph to ask here",) if self.mode is Mode.RULE else (),
             )  # fmt: skip
             raise Skip
-        return self.exists_pattern(negated, token)
-
-    def exists_pattern(self, negated: bool, token: Token) -> Exists:
-        """The group of EXISTS; overridden by the parser that knows groups."""
-        raise NotImplementedError
+        assert self.group is not None, "where queries are read, somebody reads groups"
+        with self.place("EXISTS asks about one solution"):
+            pattern = self.group()
+        return Exists(pattern, negated, self.cursor.since(token))
 
 
 def _too_high(expression: Expression) -> bool:

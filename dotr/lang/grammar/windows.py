@@ -1,6 +1,6 @@
 """Names, lengths of time and windows of `.dotr` rules, and where skipping a construct may stop.
 
-Place:   between sparql.py and templates.py; what they share about `.dotr` alone.
+Place:   above parameters.py; held by templates.py, clauses.py, dotr.py and lars.py.
 Method:  language.md, sec. 2: keywords in any case are not names; a unit is read only behind a number;
          a `?name` in place of a duration or a `k` is a parameter.
 """
@@ -9,26 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final, assert_never
+from typing import Final
 
-from dotr.errors import Diagnostics
 from dotr.ir import RelationToStream, Selection
-from dotr.lang.grammar.base import NUMBERS, nearest
+from dotr.lang.checks.sorts import STAND_IN
+from dotr.lang.grammar.base import NUMBERS, Cursor, nearest
 from dotr.lang.grammar.durations import LONGEST, UNITS, micros
-from dotr.lang.grammar.sparql import SparqlParser
+from dotr.lang.grammar.parameters import Parameters
 from dotr.lang.grammar.syntax import (
     BetweenSyntax,
     Duration,
     Name,
-    ParameterValue,
-    Reference,
     WindowSyntax,
     WithinSyntax,
 )
 from dotr.lang.grammar.tokens import Token
 from dotr.lang.operators import BY_WORD
-from dotr.rdf.terms import Term, is_literal, literal_parts
-from dotr.source import Source
+from dotr.rdf.terms import is_literal, literal_parts
 
 CONJUNCTS: Final = tuple(BY_WORD)
 STATEMENTS: Final = (
@@ -62,121 +59,95 @@ _NO_UNITS: Final[Mapping[str, str]] = {
 }
 
 
-class WindowParser(SparqlParser):
-    """Owns, besides the cursor, the values of the text's parameters in this reading."""
+class WindowParser:
+    """Reads words and windows. `symbolic`: parameters are read as names, for printing."""
 
-    def __init__(
-        self,
-        source: Source,
-        found: Diagnostics | None = None,
-        values: Mapping[str, ParameterValue] | None = None,
-        *,
-        symbolic: bool = False,
-    ) -> None:
-        super().__init__(source, found)
-        self.symbolic = symbolic  # parameters are read as names: for printing
-        self.durations: dict[str, Duration] = {}
-        self.given = frozenset(values or ())
-        for name, value in (values or {}).items():
-            self.set_parameter(name, value)
-
-    def set_parameter(self, name: str, value: ParameterValue) -> None:
-        """Let a parameter stand for a value in the whole text."""
-        match value:
-            case Duration():
-                self.durations[name] = value
-                self.not_terms.add(name)
-            case Reference():
-                raise AssertionError("references are read for printing only")
-            case str():
-                self.parameters[name] = value
-            case _:
-                assert_never(value)
+    def __init__(self, cursor: Cursor, parameters: Parameters, *, symbolic: bool = False) -> None:
+        self.cursor = cursor
+        self.parameters = parameters
+        self.symbolic = symbolic
 
     def at_statement(self) -> bool:
         """Whether a statement begins here. Asked only where no name may stand."""
-        return self.key in STATEMENTS or self.peek().key in CONTEXTUAL.get(self.key, ())
+        return self.cursor.key in STATEMENTS or self.cursor.peek().key in CONTEXTUAL.get(self.cursor.key, ())
 
     def at_clause(self) -> bool:
         """Whether a clause of a rule, or a statement, begins here, or the text ends."""
-        return self.key in CLAUSES or self.at_statement()
+        return self.cursor.key in CLAUSES or self.at_statement()
 
     def name(self, what: str) -> Name:
         """Take a name that is not a keyword."""
-        token = self.token
+        token = self.cursor.token
         if token.kind != "name":
             hint = "names are letters, digits and `_`, without a prefix" if token.kind == "pname" else ""
             if token.kind in ("attribute", "timeof"):
                 hint = f"write `{token.text.split('.')[0]}`"
-            raise self.fail(what, hint)
+            raise self.cursor.fail(what, hint)
         if token.key in KEYWORDS:
-            if token.key in CLAUSES and self.source.text[token.start : token.end].isupper():
-                raise self.fail(what)
+            if token.key in CLAUSES and self.cursor.source.text[token.start : token.end].isupper():
+                raise self.cursor.fail(what)
             self._keyword_as_name(token.text)
         return self.word()
 
     def _keyword_as_name(self, word: str) -> None:
         """Tell of a keyword where a name stands: once, with its other places."""
-        message, found = f"`{word}` is a keyword and not a name", self.found.found
+        message, found = f"`{word}` is a keyword and not a name", self.cursor.found.found
         for number, one in enumerate(found):
             if one.message == message:
-                found[number] = replace(one, notes=(*one.notes, f"also at {self.span()}")[:2])
+                found[number] = replace(one, notes=(*one.notes, f"also at {self.cursor.span()}")[:2])
                 return
-        self.error("D1009", message, self.span(), hint="choose another name")
+        self.cursor.error("D1009", message, self.cursor.span(), hint="choose another name")
 
     def operator(self) -> RelationToStream | None:
         """Take ISTREAM or DSTREAM where a query or its name follows; alone they are names."""
-        found = OPERATORS.get(self.key)
-        following = self.peek()
+        found = OPERATORS.get(self.cursor.key)
+        following = self.cursor.peek()
         if found is None or (following.kind != "name" and following.key != "{"):
             return None
         if following.key in KEYWORDS or self._statement_follows():
             return None
-        self.advance()
+        self.cursor.advance()
         return found
 
     def _statement_follows(self) -> bool:
-        at = self.at
-        self.jump(at + 1)
+        at = self.cursor.at
+        self.cursor.jump(at + 1)
         found = self.at_statement()
-        self.jump(at)
+        self.cursor.jump(at)
         return found
 
     def word(self) -> Name:
-        token = self.advance()
-        return Name(token.text, self.span(token))
+        token = self.cursor.advance()
+        return Name(token.text, self.cursor.span(token))
 
-    def variable_here(self) -> Name:
-        token = self.token
-        if token.kind != "var":
-            raise self.fail("a variable", f"write `?{token.text}`" if token.kind == "name" else "")
-        self.advance()
-        return Name(self.variable_name(token), self.span(token))
+    def variable(self) -> Name:
+        token = self.cursor.variable()
+        return Name(self.cursor.variable_name(token), self.cursor.span(token))
 
     def close(self, opened: int) -> None:
         """Jump behind the brace that closes the one at `opened`, or to where a rule surely goes on."""
         depth, at = 0, opened
-        while at < len(self.tokens) - 1:
-            token = self.tokens[at]
+        while at < len(self.cursor.tokens) - 1:
+            token = self.cursor.tokens[at]
             if token.key == "{":
                 depth += 1
             elif token.key == "}":
                 depth -= 1
                 if depth == 0:
-                    self.jump(at + 1)
+                    self.cursor.jump(at + 1)
                     return
-                if self.tokens[at + 1].key in _BEHIND_QUERIES:
-                    self.jump(at + 1)
+                if self.cursor.tokens[at + 1].key in _BEHIND_QUERIES:
+                    self.cursor.jump(at + 1)
                     return
             elif token.kind == "name" and at > opened and self.surely_outside(at):
                 break
             at += 1
-        self.jump(at)
+        self.cursor.jump(at)
 
     def surely_outside(self, at: int) -> bool:
-        key = self.tokens[at].key
-        following = self.tokens[min(at + 1, len(self.tokens) - 1)].key
-        second = self.tokens[min(at + 2, len(self.tokens) - 1)].key
+        key = self.cursor.tokens[at].key
+        following = self.cursor.tokens[min(at + 1, len(self.cursor.tokens) - 1)].key
+        second = self.cursor.tokens[min(at + 2, len(self.cursor.tokens) - 1)].key
         return (
             (key == "RULE" and second == "DEFINE")
             or (key == "QUERY" and second == ":=")
@@ -184,101 +155,101 @@ class WindowParser(SparqlParser):
         )
 
     def window(self) -> WindowSyntax:
-        start = self.token
-        if self.accept("BETWEEN"):
+        start = self.cursor.token
+        if self.cursor.accept("BETWEEN"):
             first = self.name("the name of an event")
-            self.expect("AND")
-            return BetweenSyntax(first, self.name("the name of an event"), self.since(start))
-        if not self.accept("WITHIN"):
+            self.cursor.expect("AND")
+            return BetweenSyntax(first, self.name("the name of an event"), self.cursor.since(start))
+        if not self.cursor.accept("WITHIN"):
             hint = nearest(start.text, ("WITHIN", "BETWEEN")) if start.kind == "name" else ""
             if start.key == "ON":
                 hint = "the window stands before ON"
-            raise self.fail(
+            raise self.cursor.fail(
                 "WITHIN or BETWEEN", hint or "every conjunct has a window: `WITHIN 5 min FROM Event`"
             )
         duration = self.duration()
-        before = self.key == "BEFORE"
-        if not before and self.key != "FROM":
+        before = self.cursor.key == "BEFORE"
+        if not before and self.cursor.key != "FROM":
             hint = "write `WITHIN 5 min FROM Event`: closed at both ends, or `BEFORE Event`"
-            raise self.fail("FROM or BEFORE", hint)
-        self.advance()
+            raise self.cursor.fail("FROM or BEFORE", hint)
+        self.cursor.advance()
         reference = self.name("the name of an event")
-        return WithinSyntax(duration, reference, before, self.since(start))
+        return WithinSyntax(duration, reference, before, self.cursor.since(start))
 
     def duration(self) -> Duration:
-        token = self.token
+        token = self.cursor.token
         if token.kind == "var":
-            self.advance()
-            name = self.variable_name(token)
+            self.cursor.advance()
+            name = self.cursor.variable_name(token)
             if self.symbolic:
-                return Duration(1, self.span(token), name)
-            if name in self.durations:
-                return Duration(self.durations[name].micros, self.span(token))
-            if name in self.parameters:
-                self.error("D1113", f"`?{name}` is a term and no duration", self.span(token),
+                return Duration(1, self.cursor.span(token), name)
+            if name in self.parameters.durations:
+                return Duration(self.parameters.durations[name].micros, self.cursor.span(token))
+            if name in self.parameters.terms:
+                self.cursor.error("D1113", f"`?{name}` is a term and no duration", self.cursor.span(token),
                            hint=f"write `?{name} := 5 min`")  # fmt: skip
             else:
-                self.unknown_parameter(name, token)
-            return Duration(1, self.span(token))
+                self.parameters.unknown(name, token)
+            return Duration(1, self.cursor.span(token))
         if token.key == "-":
-            self.advance()
-            if self.token.kind in NUMBERS:
-                self.advance()
-            if self.token.kind == "name" and self.token.text.lower() in UNITS:
-                self.advance()
-            self.error("D1402", "a duration is never negative", self.since(token),
+            self.cursor.advance()
+            if self.cursor.token.kind in NUMBERS:
+                self.cursor.advance()
+            if self.cursor.token.kind == "name" and self.cursor.token.text.lower() in UNITS:
+                self.cursor.advance()
+            self.cursor.error("D1402", "a duration is never negative", self.cursor.since(token),
                        hint="a window always reaches into the past")  # fmt: skip
-            return Duration(1, self.since(token))
+            return Duration(1, self.cursor.since(token))
         if token.kind not in NUMBERS:
-            raise self.fail("a duration such as `5 min`")
-        self.advance()
+            raise self.cursor.fail("a duration such as `5 min`")
+        self.cursor.advance()
         return self._united(token)
 
     def _united(self, number: Token) -> Duration:
         """The unit behind a number, and both as microseconds."""
-        unit = self.token
+        unit = self.cursor.token
         if unit.kind != "name" or (unit.key in KEYWORDS and unit.text.lower() not in UNITS):
-            self.error("D1401", f"`{number.text}` has no unit", self.span(number),
+            self.cursor.error("D1401", f"`{number.text}` has no unit", self.cursor.span(number),
                        hint=f"write `{number.text} s`, or us, ms, min, h, d")  # fmt: skip
-            return Duration(1, self.span(number))
-        self.advance()
-        span = self.since(number)
+            return Duration(1, self.cursor.span(number))
+        self.cursor.advance()
+        span = self.cursor.since(number)
         if unit.text.lower() not in UNITS:
             hint = _NO_UNITS.get(unit.text.lower(), "") or nearest(unit.text, UNITS)
-            self.error(
+            self.cursor.error(
                 "D1401",
                 f"`{unit.text}` is not a unit of time",
-                self.span(unit),
+                self.cursor.span(unit),
                 hint=hint or "write us, ms, s, min, h or d",
             )
             return Duration(1, span)
         value = micros(number.text, unit.text) if number.kind != "double" and len(number.text) <= 60 else None
         if value is None or value > LONGEST:
-            self.error("D1406", f"`{self.shown_since(number)}` is not a duration", span,
+            self.cursor.error("D1406", f"`{self.cursor.shown_since(number)}` is not a duration", span,
                        hint="write a whole number of microseconds, at most a thousand years")  # fmt: skip
             return Duration(1, span)
         return Duration(value, span)
 
     def count(self, selection: Selection) -> tuple[int, str]:
         """The `k` of LAST k, 1 when none is written; and the parameter that it was written as."""
-        token = self.token
+        token = self.cursor.token
         if token.kind == "var" and self.symbolic:
-            return 1, self.variable_name(self.advance())
+            return 1, self.cursor.variable_name(self.cursor.advance())
         return self._number(selection), ""
 
     def _number(self, selection: Selection) -> int:
-        token = self.token
+        token = self.cursor.token
         if token.kind == "var" or token.kind in NUMBERS or token.key in ("-", "+"):
             value = self._k(token)
             if selection is Selection.EACH:
-                self.error("D1408", "EACH takes every candidate and no number", self.span(token),
-                           hint="write LAST k or FIRST k")  # fmt: skip
+                message = "EACH takes every candidate and no number"
+                self.cursor.error("D1408", message, self.cursor.span(token), hint="write LAST k or FIRST k")
                 return 1
             if value is None or not 1 <= value <= 10**9:
-                self.error(
+                self.cursor.error(
                     "D1408",
-                    f"`{self.shown_since(token)}` is not a number of events",
-                    self.since(token),
+                    f"`{self.cursor.shown_since(token)}` is not a number of events",
+                    self.cursor.since(token),
                     hint="write a whole number from 1 on",
                 )
                 return 1
@@ -287,31 +258,19 @@ class WindowParser(SparqlParser):
 
     def _k(self, token: Token) -> int | None:
         if token.kind == "var":
-            term = self.parameter_term(self.advance())
-            if term is None or term.startswith("<urn:dotr:parameter:"):
+            name = self.cursor.variable_name(self.cursor.advance())
+            term = self.parameters.terms.get(name)
+            if term is None:
+                self.parameters.unknown(name, token)
+                return 1
+            if term.startswith(STAND_IN):
                 return 1
             lexical, datatype, _ = literal_parts(term) if is_literal(term) else ("", "", "")
             whole = datatype.endswith("#integer") and len(lexical) < 12
             return int(lexical) if whole else None
         if token.key in ("-", "+"):
-            self.advance()
-            self.advance()
+            self.cursor.advance()
+            self.cursor.advance()
             return None
-        self.advance()
+        self.cursor.advance()
         return int(token.text) if token.kind == "integer" and len(token.text) < 12 else None
-
-    def parameter_term(self, token: Token) -> Term | None:
-        name = self.variable_name(token)
-        if name in self.parameters:
-            return self.parameters[name]
-        self.unknown_parameter(name, token)
-        return None
-
-    def unknown_parameter(self, name: str, token: Token) -> None:
-        known = {*self.parameters, *self.durations}
-        kind = "a duration" if name in self.durations else "no parameter of this file"
-        self.error("D1112", f"`?{name}` is {kind}", self.span(token),
-                   hint=nearest(name, known - {name}, "?") or f"declare it: `PARAMETER ?{name}`")  # fmt: skip
-
-    def shown_since(self, token: Token) -> str:
-        return self.source.text[token.start : self.tokens[self.at - 1].end]

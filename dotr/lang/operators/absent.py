@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 ROLE = "NOT"
 
 
-def _parse(cursor: ClauseParser, start: Token) -> AbsentSyntax:
-    cursor.advance()
-    if cursor.key in tuple(Selection):
-        raise cursor.fail("the name of an event", "NOT asks for any such event: write its name alone")
-    event, window, on = cursor.scope()
-    return AbsentSyntax(event, window, on, cursor.since(start))
+def _parse(clauses: ClauseParser, start: Token) -> AbsentSyntax:
+    clauses.cursor.advance()
+    if clauses.cursor.key in tuple(Selection):
+        raise clauses.cursor.fail("the name of an event", "NOT asks for any such event: write its name alone")
+    event, window, on = clauses.scope()
+    return AbsentSyntax(event, window, on, clauses.cursor.since(start))
 
 
 def _build(

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 ROLE = "aggregate"
 
 
-def _parse(cursor: ClauseParser, start: Token) -> SummariseSyntax:
+def _parse(clauses: ClauseParser, start: Token) -> SummariseSyntax:
+    cursor = clauses.cursor
     word = cursor.advance().key
     function = word if word in AGGREGATES else "MAX"  # one that there is not has been reported
     cursor.expect("(", hint=f"write `{word}(…)`")
@@ -35,21 +36,15 @@ def _parse(cursor: ClauseParser, start: Token) -> SummariseSyntax:
             cursor.error("D1004", "COUNT(DISTINCT *) has no meaning", star, hint="name a value: Event.?x")
     else:
         with cursor.nested():
-            argument = cursor.expression()
+            argument = clauses.expressions.expression()
     cursor.expect(")", "`)` or an operator")
     cursor.expect("AS", hint="an aggregate has a name: `AS ?v`")
-    variable = cursor.variable_here()
-    cursor.wild.add("?" + variable.text)
-    if variable.text in cursor.parameters or variable.text in cursor.durations:
-        cursor.error(
-            "D1114",
-            f"`?{variable.text}` is a parameter and cannot be bound",
-            variable.span,
-            hint="give the aggregate another name",
-        )
+    variable = clauses.windows.variable()
+    clauses.wild.add("?" + variable.text)
+    clauses.expressions.parameters.refuse_binding(variable.text, variable.span, "aggregate")
     cursor.expect("OVER")
-    event, window, on = cursor.scope()
-    cursor.wild.discard("?" + variable.text)
+    event, window, on = clauses.scope()
+    clauses.wild.discard("?" + variable.text)
     return SummariseSyntax(function, argument, distinct, variable, event, window, on, cursor.since(start))
 
 

@@ -21,19 +21,19 @@ ROLE = "chosen"
 def choosing(selection: Selection, effect: Callable[[Choose], str]) -> WrittenOperator:
     """`selection [k] event WITHIN … [ON condition]`."""
 
-    def parse(cursor: ClauseParser, start: Token) -> ChooseSyntax:
-        cursor.advance()
-        k, k_name = cursor.count(selection)
-        event, window, on = cursor.scope()
+    def parse(clauses: ClauseParser, start: Token) -> ChooseSyntax:
+        clauses.cursor.advance()
+        k, k_name = clauses.windows.count(selection)
+        event, window, on = clauses.scope()
         if not isinstance(window, WithinSyntax):
-            cursor.error(
+            clauses.cursor.error(
                 "D1411",
                 f"{selection} has no BETWEEN",
                 window.span,
                 hint="write `WITHIN … FROM`; BETWEEN is for NOT and aggregates",
             )
             raise Skip
-        return ChooseSyntax(selection, k, k_name, event, window, on, cursor.since(start))
+        return ChooseSyntax(selection, k, k_name, event, window, on, clauses.cursor.since(start))
 
     return WrittenOperator((selection.value,), parse, _build, _text, effect, role=ROLE)
 

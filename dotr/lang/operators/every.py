@@ -17,18 +17,18 @@ SHORT: Final = 1_000
 """Microseconds below which a tick is hardly meant."""
 
 
-def parse_every(cursor: ClauseParser) -> EverySyntax | None:
+def parse_every(clauses: ClauseParser) -> EverySyntax | None:
     """`EVERY duration AS name`; None where something else stands."""
-    start = cursor.token
-    if not cursor.accept("EVERY"):
+    start = clauses.cursor.token
+    if not clauses.cursor.accept("EVERY"):
         return None
-    duration = cursor.duration()
+    duration = clauses.windows.duration()
     if duration.micros == 0:
-        cursor.error(
+        clauses.cursor.error(
             "D1403", "EVERY 0 never ends", duration.span, hint="write how often it ticks, as `1 min`"
         )
-    cursor.expect("AS", hint="a tick has a name: `EVERY 1 min AS Tick`")
-    return EverySyntax(duration, cursor.name("a name for the tick"), cursor.since(start))
+    clauses.cursor.expect("AS", hint="a tick has a name: `EVERY 1 min AS Tick`")
+    return EverySyntax(duration, clauses.windows.name("a name for the tick"), clauses.cursor.since(start))
 
 
 def build_every(names: RuleResolver, written: EverySyntax) -> Every:
