@@ -41,7 +41,7 @@ from dotr.rdf.terms import RDF_TYPE, Term, Triple
 
 INSTANT_LIMIT = 1_000_000
 
-Told = Callable[[Term, Term], None]
+Entry = Callable[[Term, Term], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class Materialiser:
         else:
             self.store.tables = ground.tables
         self.store.meter.open(limits.budget)
-        self._told_rows: dict[Relation, set[Row]] = {}
+        self._stated_rows: dict[Relation, set[Row]] = {}
         self._explicit: dict[Relation, set[Row]] = {}
         for triple in closed.explicit:
             relation, key = place_of(triple)
@@ -152,8 +152,8 @@ class Materialiser:
         self._several = self._evaluator.several
         self._late = self._evaluator.inserters.late
         self._touched = self.store.overlay.touched
-        self._tell: dict[Term, Told] = {RDF_TYPE: self._tell_type}
-        self._tell_class: dict[Term, Callable[[Term], None]] = {}
+        self._entries: dict[Term, Entry] = {RDF_TYPE: self._enter_type}
+        self._class_entries: dict[Term, Callable[[Term], None]] = {}
 
     # -- instants
 
@@ -163,14 +163,14 @@ class Materialiser:
         Raises DataError D2601 for schema triples where rules were instantiated over a schema, ProgramError
         D4001, D4003 when rules derive or work too much; the instant is forgotten then.
         """
-        tell, meter = self._tell, self.store.meter
+        entries, meter = self._entries, self.store.meter
         meter.left[0] = meter.limit
         try:
             for subject, predicate, object_ in triples:
-                told = tell.get(predicate)
-                if told is None:
-                    told = self._teller(predicate)
-                told(subject, object_)
+                enter = entries.get(predicate)
+                if enter is None:
+                    enter = self._entry(predicate)
+                enter(subject, object_)
             if self._waiting or self._several or self._late:
                 self._evaluator.run()
         except Exhausted as exhausted:
@@ -199,8 +199,8 @@ class Materialiser:
         touched.clear()
         if self._several:
             self._evaluator.forget()
-            for told in self._told_rows.values():
-                told.clear()
+            for rows in self._stated_rows.values():
+                rows.clear()
 
     def state(self) -> Iterator[Triple]:
         """Everything that holds now, each triple once (pruned: of the relations that queries reach)."""
@@ -245,70 +245,70 @@ class Materialiser:
             return False
         return predicate in self.reach.relations and not self._reads & {predicate, ALL}
 
-    # -- what is told
+    # -- what an instant states
 
-    def _teller(self, predicate: Term) -> Told:
+    def _entry(self, predicate: Term) -> Entry:
         """The function for a predicate's triples, remembered where the program bounds their number."""
         equalities = self._equalities
         if equalities is not None and predicate == SAME_AS:
-            self._tell[predicate] = checked(equalities.state, self._plain_teller(predicate))
-            return self._tell[predicate]
+            self._entries[predicate] = checked(equalities.state, self._plain_entry(predicate))
+            return self._entries[predicate]
         if equalities is not None and is_schema_predicate(predicate):
-            return self._tell.setdefault(predicate, _refuser(predicate))
-        return self._plain_teller(predicate)
+            return self._entries.setdefault(predicate, _refuser(predicate))
+        return self._plain_entry(predicate)
 
-    def _plain_teller(self, predicate: Term) -> Told:
+    def _plain_entry(self, predicate: Term) -> Entry:
         inserters = self._evaluator.inserters
         if predicate in self.reach.relations or inserters.knows(predicate):
-            return self._tell.setdefault(predicate, self._told(predicate))
+            return self._entries.setdefault(predicate, self._inserting(predicate))
         if ALL in self.reach.relations:
             return lambda subject, object_: inserters.add_other(subject, predicate, object_)
-        if len(self._tell) < 10_000:
-            self._tell[predicate] = _ignore
+        if len(self._entries) < 10_000:
+            self._entries[predicate] = _ignore
         return _ignore
 
-    def _told(self, relation: Relation) -> Told:
+    def _inserting(self, relation: Relation) -> Entry:
         add = self._evaluator.inserters.adder(relation)
         if relation not in self.store.volatile:
             return add
-        told = self._told_rows.setdefault(relation, set())
+        rows = self._stated_rows.setdefault(relation, set())
 
-        def tell(*row: Term) -> None:
-            told.add(row[0] if len(row) == 1 else row)
+        def enter(*row: Term) -> None:
+            rows.add(row[0] if len(row) == 1 else row)
             add(*row)
 
-        return tell
+        return enter
 
-    def _tell_type(self, subject: Term, class_: Term) -> None:
-        told = self._tell_class.get(class_)
-        if told is None:
-            told = self._class_teller(class_)
-        told(subject)
+    def _enter_type(self, subject: Term, class_: Term) -> None:
+        enter = self._class_entries.get(class_)
+        if enter is None:
+            enter = self._class_entry(class_)
+        enter(subject)
 
-    def _class_teller(self, class_: Term) -> Callable[[Term], None]:
+    def _class_entry(self, class_: Term) -> Callable[[Term], None]:
         relation = class_relation(class_)
         layers = self._evaluator
         if self._equalities is not None and is_schema_class(class_):
             refuse = _refuser(RDF_TYPE)
-            return self._tell_class.setdefault(class_, lambda subject: refuse(subject, class_))
+            return self._class_entries.setdefault(class_, lambda subject: refuse(subject, class_))
         if relation in self.reach.relations or layers.inserters.knows(relation):
-            return self._tell_class.setdefault(class_, self._told(relation))  # type: ignore[arg-type]  # one column
+            return self._class_entries.setdefault(class_, self._inserting(relation))  # type: ignore[arg-type]  # one column
         if self.reach.relations & {ALL, RDF_TYPE}:
             return lambda subject: layers.inserters.add_other(subject, RDF_TYPE, class_)
-        if len(self._tell_class) < 10_000:
-            self._tell_class[class_] = _ignore
+        if len(self._class_entries) < 10_000:
+            self._class_entries[class_] = _ignore
         return _ignore
 
     # -- deployment
 
     def _stated(self, relation: Relation) -> Callable[[Row], bool]:
         """Whether the background or the instant states a row."""
-        told = self._told_rows.setdefault(relation, set())
+        rows = self._stated_rows.setdefault(relation, set())
         if self._ground is not None:
             stated = self._ground.stated(relation)
-            return lambda key: key in told or stated(key)
+            return lambda key: key in rows or stated(key)
         explicit = self._explicit.get(relation, set())
-        return lambda key: key in told or key in explicit
+        return lambda key: key in rows or key in explicit
 
     def _make_evaluator(self, clauses: Clauses) -> StratumEvaluator:
         heads = {head.pattern.relation for clause in clauses.all for head in clause.heads}
@@ -341,7 +341,7 @@ class Materialiser:
         return "\n".join(parts)
 
 
-def _refuser(predicate: Term) -> Told:
+def _refuser(predicate: Term) -> Entry:
     def refuse(subject: Term, object_: Term) -> None:
         raise DataError(stream_schema((subject, predicate, object_)))
 
