@@ -23,7 +23,7 @@ from multiprocessing import get_context
 from time import monotonic
 from typing import Any, TypeVar
 
-from dotr.batch.archive_instants import whole_instants
+from dotr.batch.archive_instants import times_of, whole_instants
 from dotr.batch.archive_times import known_times
 from dotr.batch.arrow_batches import FACTS, Instant, extract, fact_rows, instants
 from dotr.batch.fact_rows import COUNTED, FINDING, REFUSED, FactRow, marks
@@ -45,7 +45,7 @@ from dotr.batch.output_parts import Written, write_events
 from dotr.batch.runs import PARTS, Report, Request, Tell, add_counts, lay_out, run_again
 from dotr.batch.scratch import GRAPHS, Files, load
 from dotr.batch.skew import Weight, skewed
-from dotr.batch.time_gaps import Cutoff, Span, cutoff, gaps, spans_for
+from dotr.batch.time_gaps import MANY_GAPS, Cutoff, Gap, Span, Spans, cutoff, gaps, spans_for
 from dotr.core.ahead import Ahead
 from dotr.core.collecting import RARELY
 from dotr.core.time_units import check_units
@@ -70,13 +70,16 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class _Read:
-    """What a reading task found. `sample`: times evenly picked from it."""
+    """What a reading task found. `sample`: times evenly picked from it. Between `spans` lies what may be too
+    far ahead, between `cells` are gaps that rules can be cut at.
+    """
 
     counts: ReadCounts = field(default_factory=ReadCounts)
     first: Time | None = None
     last: Time | None = None
     sample: list[Time] = field(default_factory=list)
     spans: list[Span] = field(default_factory=list)
+    cells: list[Span] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +179,8 @@ class _LocalRun:
         splits = spread(log.splits, self.processes * PARTS)
         buckets = max(self.processes * PARTS, sum(map(_weight, splits)) * 2 // BUCKET)
         ahead = request.deployment.ahead(request.max_jump)
-        read = partial(_read, log, self.scratch, buckets, ahead, lasting)
+        gap = None if lasting else request.plan().gap
+        read = partial(_read, log, self.scratch, buckets, ahead, lasting, gap)
         found = self._round("read", read, list(enumerate(splits)))
         sample = self._sum_up(found)
         if report.first is None or report.last is None:
@@ -188,7 +192,8 @@ class _LocalRun:
         assert log.clock is not None
         spans = (span for read in found for span in read.spans)
         cut = cutoff(ahead, gaps(spans, ahead.stride), log.clock, request.treatment.forgiving)
-        self._extract_and_detect(list(range(buckets)), _Bucket, quantiles, cut)
+        found_gaps = [] if gap is None else list(gaps((cell for read in found for cell in read.cells), gap))
+        self._extract_and_detect(list(range(buckets)), _Bucket, quantiles, cut, found_gaps)
 
     def _archives(self) -> bool:
         """Run a log of row groups whose statistics say that no two tasks share a time: none is read first,
@@ -203,7 +208,12 @@ class _LocalRun:
             return False
         report.graphs, report.first, report.last = known.graphs, known.first, known.last
         report.rungs = {ARCHIVE_RUNG: known.graphs}
-        self._extract_and_detect(tasks, partial(_RowGroups, replace(log, splits=())), known.quantiles, None)
+        log, found_gaps = replace(log, splits=()), list[Gap]()
+        gap = request.plan().gap
+        if gap is not None:
+            cells = self._round("gaps", partial(_cells, log, gap), tasks)
+            found_gaps = list(gaps((cell for found in cells for cell in found), gap))
+        self._extract_and_detect(tasks, partial(_RowGroups, log), known.quantiles, None, found_gaps)
         return True
 
     def _extract_and_detect(
@@ -212,14 +222,15 @@ class _LocalRun:
         opened: Callable[[Any], _Instants],
         quantiles: Sequence[Time],
         cut: Cutoff | None,
+        gaps: Sequence[Gap],
     ) -> None:
-        """Rounds 2 and 3; `opened` makes of a source of instants what a task reads."""
+        """Rounds 2 and 3; `opened` makes of a source of instants what a task reads. `gaps`: as `lay_out`."""
         request, report, clock = self.request, self.report, self.request.log.clock
         plan = request.plan()
         assert clock is not None
         assert report.last is not None
         last = report.last if cut is None else cut.last
-        layout = lay_out(plan, self.processes, quantiles, last, request.slice_length)
+        layout = lay_out(plan, self.processes, quantiles, last, request.slice_length, gaps)
         place = partial(into_folder, self.scratch)
         shipped = ship(make_job(request.deployment, clock, layout, request.treatment, cut, place))
         tasks = self.processes * PARTS * 2
@@ -304,18 +315,29 @@ def _quantiles(sample: Sequence[Time], pieces: int) -> list[Time]:
 
 
 def _read(
-    log: LogListing, scratch: str, buckets: int, ahead: Ahead, lasting: bool, task: tuple[int, Split]
+    log: LogListing,
+    scratch: str,
+    buckets: int,
+    ahead: Ahead,
+    lasting: bool,
+    gap: Time | None,
+    task: tuple[int, Split],
 ) -> _Read:
-    """Round 1, one task: graphs, or messages where something lasts, to files by bucket of time."""
+    """Round 1, one task: graphs, or messages where something lasts, to files by bucket of time. `gap`: what
+    cuts rules, if some are cut at gaps.
+    """
     number, split = task
     found = _Read()
     spans = spans_for(ahead)
+    cells = None if gap is None else Spans(gap, MANY_GAPS)
     files = Files(scratch, f"graphs-{{}}-{number}", GRAPHS)
     step = 1
     for time, graph in read_split(log, split, found.counts, lasting):
         files.add(_bucket(time, buckets), (time, graph), len(graph))
         if spans is not None:
             spans.add(time)
+        if cells is not None:
+            cells.add(time)
         found.first = time if found.first is None else min(found.first, time)
         found.last = time if found.last is None else max(found.last, time)
         if found.counts.graphs % step == 0:
@@ -326,7 +348,17 @@ def _read(
     files.close()
     if spans is not None:
         found.spans = spans.joined()
+    if cells is not None:
+        found.cells = cells.joined()
     return found
+
+
+def _cells(log: LogListing, gap: Time, split: Split) -> list[Span]:
+    """The times of a task's row groups as spans between gaps."""
+    cells = Spans(gap, MANY_GAPS)
+    for time in times_of(log, split.pieces).unique().to_pylist():
+        cells.add(time)
+    return cells.joined()
 
 
 def _bucket(time: Time, buckets: int) -> int:

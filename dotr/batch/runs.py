@@ -13,7 +13,8 @@ from typing import Any, Protocol
 from dotr.batch.extracting import PLAIN, Treatment
 from dotr.batch.fact_rows import Cut, Layout
 from dotr.batch.log_splits import LogListing
-from dotr.batch.time_slices import Even, Slices, balanced_slices
+from dotr.batch.time_gaps import Gap
+from dotr.batch.time_slices import Even, Slices, balanced_slices, slices_at_gaps
 from dotr.core.deployment import Deployment
 from dotr.core.funnel import Funnel, funnels, joined
 from dotr.core.time_units import check_units
@@ -22,7 +23,14 @@ from dotr.events import Clock, Time
 from dotr.ir import Program
 from dotr.late import dataclass
 from dotr.tesla.detection_stages import Passed, summed
-from dotr.tesla.partitioning import By, Partitioning, RuleComponentGroup, describe, sequential
+from dotr.tesla.partitioning import (
+    By,
+    Partitioning,
+    RuleComponentGroup,
+    describe,
+    duration_text,
+    sequential,
+)
 
 PARTS = 6
 """Parts for each core: enough to even out parts of different weight, few enough to be cheap."""
@@ -164,22 +172,36 @@ def check_program(program: Program, clock: Clock) -> None:
 
 
 def lay_out(
-    plan: Partitioning, cores: int, quantiles: Sequence[Time], last: Time, slice_length: int | None
+    plan: Partitioning,
+    cores: int,
+    quantiles: Sequence[Time],
+    last: Time,
+    slice_length: int | None,
+    gaps: Sequence[Gap] = (),
 ) -> Layout:
     """The cuts of every group, from quantiles of the log's times; `slice_length` replaces what they suggest,
-    within LEAST and MOST.
+    within LEAST and MOST. `gaps`: some of those wider than `plan.gap`, in time order.
     """
     span = max(last - quantiles[0], 0)
-    cuts = (_cut(group, cores, quantiles, span, slice_length) for group in plan.groups)
+    found = [(before, first) for before, first in gaps if first <= last]
+    cuts = (_cut(group, cores, quantiles, span, slice_length, found) for group in plan.groups)
     return Layout(plan, tuple(cuts), last)
 
 
 def _cut(
-    group: RuleComponentGroup, cores: int, quantiles: Sequence[Time], span: Time, slice_length: int | None
+    group: RuleComponentGroup,
+    cores: int,
+    quantiles: Sequence[Time],
+    span: Time,
+    slice_length: int | None,
+    gaps: Sequence[Gap],
 ) -> Cut:
     slices: Slices | None = None
     pieces = 1
-    if group.horizon is not None and slice_length is not None:
+    if group.gap is not None:
+        at_gaps = slices_at_gaps(quantiles, gaps, group.gap)
+        slices = at_gaps if at_gaps.starts else None
+    elif group.horizon is not None and slice_length is not None:
         slices = Even(max(slice_length, group.horizon // LEAST, span // MOST))
         pieces = max(1, span // slices.length)
     elif group.horizon is not None:
@@ -205,6 +227,8 @@ def warnings(program: Program, plan: Partitioning) -> list[Diagnostic]:
         return []
     parts = [c for c in plan.components if program.rules[c.rules[0]].name in slow]
     reasons = [reason for component in parts for reason in component.reasons]
+    if plan.gap is not None:
+        reasons.append(f"where the log has a gap longer than {duration_text(plan.gap)} another task begins")
     hint = "an equation with the trigger in every ON lets it run by key"
     if any(program.has_to_do_with_lars(rule) for component in parts for rule in component.rules):
         hint += "; so does, in LARS rules, a variable that all atoms of all of them share"

@@ -1,16 +1,21 @@
-"""Gaps in the times of a log: from which instant on it lies too far ahead, whatever the order of reading.
+"""Gaps in the times of a log, whatever the order of reading: from which instant on it lies too far ahead, and
+where rules may be cut that nothing else cuts.
 
-Place:   local.py and the Spark runner feed it the times that their readers saw; core/ahead.py judges a gap.
+Place:   local.py and the Spark runner feed it the times that their readers saw; core/ahead.py judges a gap;
+         time_slices.py cuts at some.
 Method:  the pipeline compares a graph with the last one that it took. In time order all graphs behind the
          first gap that is too wide are refused, so one cut describes it. Readers keep, of times that come in
-         any order, spans without wide gaps: cells no wider than what needs no closer look, joined.
+         any order, spans without wide gaps: cells no wider than what needs no closer look, joined. Where
+         gaps are only wanted to cut at, it is enough to know MANY_GAPS of them: those between others are
+         forgotten, which joins spans.
 Why not: sorting all times: a span is two numbers, however many graphs it has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
+from heapq import nlargest
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -28,12 +33,16 @@ Gap: TypeAlias = tuple[Time, Time]
 
 _MANY = 100_000
 
+MANY_GAPS = 4096
+"""Gaps to cut at that a reader tells of, at most."""
+
 
 @dataclass(slots=True)
 class Spans:
-    """Owns the spans of the times seen so far."""
+    """Owns the spans of the times seen so far; `most`: gaps that it may tell of, None: all."""
 
     stride: Time
+    most: int | None = None
     _cells: dict[Time, Span] = field(default_factory=dict)
     _joined: list[Span] = field(default_factory=list)
 
@@ -44,14 +53,17 @@ class Spans:
         if found is None:
             self._cells[cell] = time, time
             if len(self._cells) > _MANY:
-                self._joined = self.joined()
+                self._joined = joined([*self._joined, *self._cells.values()], self.stride)
+                if self.most is not None:
+                    self._joined = with_fewer_gaps(self._joined, _MANY // 2)
                 self._cells.clear()
         elif time < found[0] or time > found[1]:
             self._cells[cell] = min(time, found[0]), max(time, found[1])
 
     def joined(self) -> list[Span]:
         """The spans in time order."""
-        return joined([*self._joined, *self._cells.values()], self.stride)
+        found = joined([*self._joined, *self._cells.values()], self.stride)
+        return found if self.most is None else with_fewer_gaps(found, self.most)
 
 
 def spans_for(ahead: Ahead) -> Spans | None:
@@ -68,6 +80,27 @@ def joined(spans: Iterable[Span], stride: Time) -> list[Span]:
         else:
             found.append((first, last))
     return found
+
+
+def with_fewer_gaps(spans: Sequence[Span], most: int) -> list[Span]:
+    """Spans in time order, joined so that at most so many gaps are left: the widest; of those equally wide
+    any, but the same for whoever sees them.
+    """
+    if len(spans) - 1 <= most:
+        return list(spans)
+    found = ((first - last, _mixed(first), last, first) for (_, last), (first, _) in pairwise(spans))
+    kept = {first for _, _, _, first in nlargest(most, found)}
+    left = [spans[0]]
+    for span in spans[1:]:
+        if span[0] in kept:
+            left.append(span)
+        else:
+            left[-1] = left[-1][0], span[1]
+    return left
+
+
+def _mixed(time: Time) -> int:
+    return time * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF
 
 
 @dataclass(frozen=True, slots=True)

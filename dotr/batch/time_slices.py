@@ -1,4 +1,5 @@
-"""Cutting time: a slice `[start, end)` owns the triggers in it and is shown the horizon before it.
+"""Cutting time: a slice `[start, end)` owns the triggers in it and is shown the horizon before it, or begins
+behind a gap so wide that it needs to be shown nothing.
 
 Place:   plan.py says whether a group of rules may be cut and how far its horizon reaches; fact_rows.py sends
          every instant to the slices that look at it.
@@ -9,9 +10,10 @@ Method:  exact by ownership: a match belongs to the slice of its trigger, so not
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
+from dotr.batch.time_gaps import Gap
 from dotr.events import Time
 from dotr.late import dataclass
 
@@ -73,3 +75,13 @@ def balanced_slices(quantiles: Sequence[Time], horizon: int) -> Uneven:
         if len(starts) * 2 >= len(set(quantiles)):
             break
     return Uneven(tuple(starts[1:]))
+
+
+def slices_at_gaps(quantiles: Sequence[Time], gaps: Sequence[Gap], wider_than: Time) -> Uneven:
+    """Slices that start behind gaps: behind each quantile of the log's times the next that is wide enough.
+
+    `quantiles` and `gaps` ascend.
+    """
+    found = [first for last, first in gaps if first - last > wider_than]
+    places = (bisect_left(found, time) for time in quantiles)
+    return Uneven(tuple(dict.fromkeys(found[place] for place in places if place < len(found))))

@@ -7,8 +7,10 @@ Method:  the unit of choice is a connected component of chaining: a rule and the
          sum along its chains (references.py), and no more than that can influence it: what was consumed
          before a slice cannot be known inside it, nor what a rule found before that reads its own events.
          Where neither is possible, streams that lack the key may be copied to every part, if they trigger
-         nothing and nothing consumes from them. A component without any cut is one task. Components whose
-         cuts agree travel together: every fact is sent once for all of them.
+         nothing and nothing consumes from them. A component without any cut is one task, or one between any
+         two gaps of the log that are wider than what its rules keep: behind such a gap nothing is left of
+         what was before, whatever was consumed. Not so with EVERY, whose ticks find events in a gap.
+         Components whose cuts agree travel together: every fact is sent once for all of them.
 Why not: a choice per rule. A rule downstream of a consuming one would see composites that never happened.
 """
 
@@ -48,13 +50,15 @@ class By(StrEnum):
 class RuleComponent:
     """Rules connected by chaining, in program order, and how they may be parted.
 
-    `keys` None: not by key. `horizon` None: not by time. `reasons` say why, one sentence each.
+    `keys` None: not by key. `horizon` None: not by time. `gap`: where neither is possible, it is cut at gaps
+    wider than that, in µs; None: not there either. `reasons` say why, one sentence each.
     """
 
     rules: tuple[int, ...]
     keys: StreamKeys | None
     horizon: Time | None
     reasons: tuple[str, ...]
+    gap: Time | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,7 @@ class RuleComponentGroup:
     horizon: Time | None
     ticks: frozenset[Time]
     holds: bool = False
+    gap: Time | None = None
 
     @property
     def parallel(self) -> bool:
@@ -86,6 +91,11 @@ class RuleComponentGroup:
 class Partitioning:
     components: tuple[RuleComponent, ...]
     groups: tuple[RuleComponentGroup, ...]
+
+    @property
+    def gap(self) -> Time | None:
+        """The narrowest gap of a log that cuts a group; None: no group is cut at gaps."""
+        return min((group.gap for group in self.groups if group.gap is not None), default=None)
 
 
 def plan_batch(program: Program, by: By = By.AUTO, *, together: bool = False) -> Partitioning:
@@ -145,7 +155,15 @@ def _component(
         keys = None
     if by is By.KEY and keys is not None:
         horizon = None
-    return RuleComponent(rules, keys, horizon, tuple(reasons))
+    gap = _gap_cut(program, rules, reaches) if keys is None and horizon is None and not holds else None
+    return RuleComponent(rules, keys, horizon, tuple(reasons), gap)
+
+
+def _gap_cut(program: Program, rules: Sequence[int], reaches: Sequence[RuleReach]) -> Time | None:
+    """How long anything is kept for rules that neither key nor horizon cuts; None where some tick."""
+    if any(isinstance(program.rules[i].trigger, Every) for i in rules):
+        return None
+    return max(reaches[i].kept for i in rules)
 
 
 def _time_cut(
@@ -182,14 +200,15 @@ def _groups(program: Program, components: Iterable[RuleComponent]) -> list[RuleC
     """
     groups: list[_Growing] = []
     alike: dict[tuple[bool, bool, bool], list[_Growing]] = {}
-    holders: dict[str, _Growing] = {}  # stream → the first group of one task that has it
+    holders: dict[tuple[str, bool], _Growing] = {}  # (stream, cut at gaps) → the first group of one task
     for component in sorted(components, key=lambda c: (c.horizon or 0, c.rules)):
         new = _group(program, component)
         kind = new.keys is None, new.horizon is None, new.copies
         if new.parallel:
             found = next((group for group in alike.setdefault(kind, []) if group.takes(new)), None)
         else:
-            known = [holders[stream] for stream in new.streams if stream in holders]
+            wanted = [(stream, new.gap is None) for stream in new.streams]
+            known = [holders[stream] for stream in wanted if stream in holders]
             found = min(known, key=lambda group: group.place, default=None)
         if found is None:
             found = _Growing(len(groups), new)
@@ -197,7 +216,7 @@ def _groups(program: Program, components: Iterable[RuleComponent]) -> list[RuleC
             alike.setdefault(kind, []).append(found)
         else:
             found.add(new)
-        for stream in () if new.parallel else new.streams:
+        for stream in () if new.parallel else wanted:
             if stream not in holders or holders[stream].place > found.place:
                 holders[stream] = found
     made = sorted((group.made() for group in groups), key=lambda group: group.rules)
@@ -213,6 +232,7 @@ class _Growing:
         self._keys = None if first.keys is None else dict(first.keys)
         self._rules, self._streams, self._ticks = list(first.rules), set(first.streams), set(first.ticks)
         self._horizon, self._holds = first.horizon, first.holds
+        self.gap = first.gap
 
     def takes(self, other: RuleComponentGroup) -> bool:
         """Whether `other`, which is cut in the same ways and whose horizon is the longer, may join: it agrees
@@ -235,6 +255,8 @@ class _Growing:
             self._keys.update(other.keys)
         if self._horizon is not None and other.horizon is not None:
             self._horizon = max(self._horizon, other.horizon)
+        if self.gap is not None and other.gap is not None:
+            self.gap = max(self.gap, other.gap)
 
     def made(self) -> RuleComponentGroup:
         """The group, as far as it has grown."""
@@ -246,6 +268,7 @@ class _Growing:
             horizon=self._horizon,
             ticks=frozenset(self._ticks),
             holds=self._holds,
+            gap=self.gap,
         )
 
 
@@ -256,7 +279,14 @@ def _group(program: Program, component: RuleComponent) -> RuleComponentGroup:
     streams.update(name for name in program.lars.reads if holds and name in program.selects)
     ticks = {rule.trigger.duration for rule in members if isinstance(rule.trigger, Every)}
     return RuleComponentGroup(
-        0, component.rules, frozenset(streams), component.keys, component.horizon, frozenset(ticks), holds
+        0,
+        component.rules,
+        frozenset(streams),
+        component.keys,
+        component.horizon,
+        frozenset(ticks),
+        holds,
+        component.gap,
     )
 
 
@@ -271,7 +301,7 @@ def describe(program: Program, plan: Partitioning) -> list[str]:
 
 
 def strategy(program: Program, component: RuleComponent) -> str:
-    """`by key ?room and by time (overlap 5 min)`, or `one task`."""
+    """`by key ?room and by time (overlap 5 min)`, `one task between gaps longer than 5 min`, `one task`."""
     cuts: list[str] = []
     if component.keys is not None:
         trigger = program.rules[component.rules[0]].trigger
@@ -281,7 +311,10 @@ def strategy(program: Program, component: RuleComponent) -> str:
         cuts.append(f"by key {names}" + (f", each part with all of {copied}" if copied else ""))
     if component.horizon is not None:
         cuts.append(f"by time (overlap {duration_text(component.horizon)})")
-    return " and ".join(cuts) if cuts else "one task"
+    if cuts:
+        return " and ".join(cuts)
+    gap = component.gap
+    return "one task" + (f" between gaps longer than {duration_text(gap)}" if gap is not None else "")
 
 
 def sequential(program: Program, plan: Partitioning) -> list[str]:

@@ -108,7 +108,8 @@ def rules(draw: st.DrawFn, number: int, chainable: Sequence[Rule], cycle: bool) 
 
 
 @st.composite
-def stories(draw: st.DrawFn) -> Story:
+def stories(draw: st.DrawFn, pause: int = 0) -> Story:
+    """`pause`: so much longer are some of the gaps between times."""
     cycle = draw(st.integers(0, 4)) == 0
     made: list[Rule] = []
     for number in range(draw(st.integers(1, 3))):
@@ -119,7 +120,10 @@ def stories(draw: st.DrawFn) -> Story:
     always = draw(st.lists(row, max_size=1))
     times = draw(st.lists(st.integers(-3, 24), min_size=1, max_size=8, unique=True))
     instants: dict[int, dict[str, Sequence[Fact]]] = {}
+    later = 0
     for time in sorted(times):
+        later += pause if pause and draw(st.booleans()) else 0
+        time += later
         rows = {name: draw(st.lists(row, max_size=3)) for name in ("A", "B")}
         rows["A"] = [*rows["A"], *always] if draw(st.booleans()) else rows["A"]
         instants[time] = {name: facts(time, *found) for name, found in rows.items() if found}

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from random import Random
 from typing import Any
 
-from hypothesis import given
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from dotr.batch.detecting import Detecting
 from dotr.batch.fact_rows import Cut, FactRow, Layout, Router, marks
-from dotr.batch.time_slices import Even, Slices, Uneven
+from dotr.batch.time_gaps import Spans, gaps
+from dotr.batch.time_slices import Even, Slices, Uneven, slices_at_gaps
 from dotr.core.deployment import Deployment, Settings
 from dotr.core.emit import Emitter
 from dotr.events import Composite
@@ -85,5 +87,42 @@ def test_every_cut_finds_what_one_process_finds(
     case: tuple[Story, Partitioning, tuple[Cut, ...]], tasks: int, random: Random
 ) -> None:
     story, plan, cuts = case
+    expected = sorted(map(repr, in_one_process(story)))
+    assert sorted(map(repr, in_parts(story, plan, cuts, tasks, random))) == expected
+
+
+@st.composite
+def stories_with_gaps(draw: st.DrawFn) -> tuple[Story, Partitioning, tuple[Cut, ...]]:
+    """Stories whose times lie far apart here and there, and cuts at some of the gaps."""
+    story = draw(stories(draw(st.integers(1, 20))))
+    plan = plan_batch(story.program)
+    assume(plan.gap is not None)
+    cuts = []
+    for group in plan.groups:
+        slices = None
+        if group.gap is not None:
+            spans = Spans(draw(st.integers(0, group.gap)), draw(st.sampled_from([1, 3, None])))
+            for time in draw(st.permutations(list(story.instants))):
+                spans.add(time)
+            quantiles = sorted(draw(st.lists(st.integers(-5, 60), max_size=5)))
+            slices = slices_at_gaps(quantiles, list(gaps(spans.joined(), spans.stride)), group.gap)
+        buckets = 1 if group.keys is None else draw(st.integers(1, 4))
+        cuts.append(Cut(buckets, slices))
+    assume(any(isinstance(cut.slices, Uneven) and cut.slices.starts for cut in cuts))
+    return story, plan, tuple(cuts)
+
+
+@given(stories_with_gaps(), st.integers(1, 3), st.randoms(use_true_random=False))
+@settings(suppress_health_check=[HealthCheck.filter_too_much])
+def test_what_nothing_else_cuts_is_cut_at_gaps(
+    case: tuple[Story, Partitioning, tuple[Cut, ...]], tasks: int, random: Random
+) -> None:
+    """Rules that consume or read their own events, without a key."""
+    story, plan, cuts = case
+    times = sorted(story.instants)
+    for group, cut in zip(plan.groups, cuts, strict=True):
+        if group.gap is not None and cut.slices is not None:
+            starts = {after for before, after in pairwise(times) if after - before > group.gap}
+            assert starts.issuperset(cut.slices.starts)
     expected = sorted(map(repr, in_one_process(story)))
     assert sorted(map(repr, in_parts(story, plan, cuts, tasks, random))) == expected

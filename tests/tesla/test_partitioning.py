@@ -215,19 +215,19 @@ def test_what_is_consumed_or_triggers_a_rule_is_copied_to_nobody() -> None:
         last(at("C"), within(SECOND, "A")),
         consuming=["C"],
     )
-    assert strategies(program(consuming)) == ["`R`: one task"]
+    assert strategies(program(consuming)) == ["`R`: one task between gaps longer than 1 s"]
     loop = absent(at("R", chained=True), before(SECOND, "A"), equal("R.k", "A.k"))
     one = rule("R", at("A"), loop, each(at("B"), within(SECOND, "A")), give={"k": "A.k", "v": "A.v"})
     assert strategies(program(one)) == ["`R`: by key ?k, each part with all of `B`"]
     two = rule("S", at("B"), each(at("R", chained=True), within(SECOND, "B")))
-    assert strategies(program(one, two)) == ["`R`, `S`: one task"]
+    assert strategies(program(one, two)) == ["`R`, `S`: one task between gaps longer than 1 s"]
 
 
 def test_consuming_without_a_key_is_one_task_and_says_why() -> None:
     rules = rule("R", at("A"), last(at("B"), within(SECOND, "A")), consuming=["B"])
     plan = plan_batch(program(rules))
     assert describe(program(rules), plan) == [
-        "`R`: one task",
+        "`R`: one task between gaps longer than 1 s",
         "    not by time: all of the past can influence `R`, since it consumes `B`",
         "    not by key: no equation in ON links `B` of `R` with an attribute of `A`",
     ]
@@ -239,7 +239,7 @@ def test_a_consuming_rule_forbids_slices_to_what_is_chained_on_it() -> None:
         "One", at("A"), last(at("B"), within(SECOND, "A")), give={"k": "A.k", "v": "A.v"}, consuming=["B"]
     )
     two = rule("Two", at("C"), each(at("One", chained=True), within(SECOND, "C")))
-    assert strategies(program(one, two)) == ["`One`, `Two`: one task"]
+    assert strategies(program(one, two)) == ["`One`, `Two`: one task between gaps longer than 1 s"]
 
 
 def test_a_cycle_of_references_is_not_cut_by_time() -> None:

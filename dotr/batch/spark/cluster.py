@@ -160,7 +160,7 @@ class _ClusterRun:
             if look.first is None or look.last is None:
                 return None
             cut = self._cutoff(log.select("time"), unit)
-            job, layout = self._job(look, cut)
+            job, layout = self._job(look, cut, log.select("time"), unit)
             instants = frames.instants(log, look.repeated)
             facts = frames.facts(instants, job, self.clock)
             first: Time | None = look.first
@@ -188,13 +188,17 @@ class _ClusterRun:
         found = frames.gaps(times, unit, ahead.stride)
         return cutoff(ahead, found, self.clock, self.request.treatment.forgiving)
 
-    def _job(self, look: frames.Look, cut: Cutoff | None) -> tuple[Shipped, Layout]:
-        """The job for a log."""
+    def _job(
+        self, look: frames.Look, cut: Cutoff | None, times: DataFrame, unit: int
+    ) -> tuple[Shipped, Layout]:
+        """The job for a log, whose times are looked at again where rules are cut at gaps."""
         assert look.last is not None
         request, last = self.request, look.last if cut is None else cut.last
         cores = self._cores()  # by now all that come have come
         quantiles = frames.thinned(look.quantiles, cores * PARTS)
-        layout = lay_out(request.plan(), cores, quantiles, last, request.slice_length)
+        plan = request.plan()
+        gaps = [] if plan.gap is None else frames.gaps_to_cut_at(times, unit, plan.gap, look)
+        layout = lay_out(plan, cores, quantiles, last, request.slice_length, gaps)
         place = shipped_files.place(self.spark)
         return ship(make_job(request.deployment, self.clock, layout, request.treatment, cut, place)), layout
 
@@ -265,7 +269,7 @@ class _ClusterRun:
         report.rungs = {ARCHIVE_RUNG: look.graphs}
         if look.first is None or look.last is None:
             return None
-        job, layout = self._job(look, None if known is not None else self._cutoff(times, 1))
+        job, layout = self._job(look, None if known is not None else self._cutoff(times, 1), times, 1)
         clock = Clock(integer=True, unit=1)  # these tasks give times in microseconds
         if few:
             facts = tasks.mapInArrow(

@@ -23,7 +23,7 @@ from dotr.batch.spark import frame_stages as frames
 from dotr.batch.spark.cluster import MANY
 from dotr.batch.spark.driver_input import Rules, deployed
 from dotr.batch.spark.streams import refuse_streaming
-from dotr.batch.time_gaps import cutoff
+from dotr.batch.time_gaps import Gap, cutoff
 from dotr.budget import BUDGET
 from dotr.errors import Diagnostic, DotrError, UsageError
 from dotr.events import Clock, Time
@@ -64,8 +64,9 @@ def detect(
     the chosen slices of time. `max_jump`: how far ahead of the time before it a time may lie.
     `budget`: units of work, as `--budget`; what takes more is an error. `on_error`: "fail", or "skip": graphs
     that cannot be read, and instants in error, become dead letters. The column `time` is read once, when this
-    is called (again for rules that tick, or under `max_jump`), both columns each time that a result is read;
-    `persist` holds them in memory and on disk instead, until the session ends or its cache is cleared.
+    is called (again for rules that tick, under `max_jump`, or where rules are cut at gaps), both columns each
+    time that a result is read; `persist` holds them in memory and on disk instead, until the session ends or
+    its cache is cleared.
 
     Events have (time as in `log`, but bigint for every integer type; rule; id; bindings: WITH variable → term
     as N-Triples; match: JSON as in a JSON line; graph: sorted N-Triples), letters (time, letter: a JSON
@@ -98,13 +99,15 @@ def detect(
     undated = frames.undated(graphs, clock)
     if forgiving:
         graphs = graphs.where("time IS NOT NULL")
-    cut = None
+    cut, gaps = None, list[Gap]()
     ahead = deployment.ahead(None if max_jump is None else duration(max_jump))
     try:
         cores = placing.parallelism(log.sparkSession, parallelism)
         look = frames.look(graphs, unit, max(MANY, cores * PARTS))
         if look.first is not None and ahead.stride < ENDLESS:
             cut = cutoff(ahead, frames.gaps(graphs.select("time"), unit, ahead.stride), clock, forgiving)
+        if look.first is not None and plan.gap is not None:
+            gaps = frames.gaps_to_cut_at(graphs.select("time"), unit, plan.gap, look)
     except DotrError:
         raise
     except Exception as error:  # Py4J and gRPC raise what they like
@@ -113,7 +116,7 @@ def detect(
         return Found(frames.no_events(log.sparkSession, clock), undated)
     cores = placing.parallelism(log.sparkSession, parallelism)  # by now all that come have come
     quantiles = frames.thinned(look.quantiles, cores * PARTS)
-    layout = lay_out(plan, cores, quantiles, look.last if cut is None else cut.last, length)
+    layout = lay_out(plan, cores, quantiles, look.last if cut is None else cut.last, length, gaps)
     treatment, place = Treatment(forgiving=forgiving, shared=False), shipped_files.place(log.sparkSession)
     job = ship(make_job(deployment, clock, layout, treatment, cut, place))
     instants = frames.instants(graphs, look.repeated)

@@ -23,7 +23,7 @@ from dotr.batch.job import Job, Shipped, split_lines
 from dotr.batch.output_parts import batched, write_events
 from dotr.batch.spark.failures import Batches, crossing_to_driver, shipped
 from dotr.batch.spark.placing import FACT_COLUMNS
-from dotr.batch.time_gaps import Gap
+from dotr.batch.time_gaps import MANY_GAPS, Gap
 from dotr.errors import DataError, Diagnostic
 from dotr.events import Clock, Composite, Time
 from dotr.io.arrow_columns import integers, texts
@@ -56,6 +56,7 @@ Stamped: TypeAlias = tuple[int | None, Sequence[str | None]]
 """A time as the frame has it, and the graphs of that time."""
 
 _WIDEST = 2**62
+_CELLS = 1_000_000
 _EVENTS = 1024
 
 
@@ -129,20 +130,34 @@ def gathered(frame: DataFrame) -> DataFrame:
     return frame.groupBy("time").agg(f.collect_list("graph").alias("graphs"))
 
 
-def gaps(times: DataFrame, unit: int, stride: Time) -> Iterator[Gap]:
-    """The gaps wider than `stride` in a column `time` (bigint, in `unit` µs), in time order."""
+def gaps(times: DataFrame, unit: int, stride: Time, some: int = 0) -> Iterator[Gap]:
+    """The gaps wider than `stride` in a column `time` (bigint, in `unit` µs), in time order. `some`: not all
+    need to be found, and cells may be so wide, in `unit` µs.
+    """
     from pyspark.sql import Window  # noqa: PLC0415  # start-up
     from pyspark.sql import functions as f  # noqa: PLC0415  # start-up
 
     width = stride // unit + 1
-    cell = f.col("time") - f.pmod("time", f.lit(min(width, _WIDEST)))
+    cell = f.col("time") - f.pmod("time", f.lit(min(max(width, some), _WIDEST)))
     cells = times.groupBy(cell.alias("cell")).agg(f.min("time").alias("first"), f.max("time").alias("last"))
     before = f.lag("last").over(Window.orderBy("first")).cast("decimal(38,0)")
     found = cells.select(before.alias("before"), "first").where(
         f.col("first") - f.col("before") >= Decimal(width)
     )
+    if some:
+        widest = (f.col("first") - f.col("before")).desc(), f.xxhash64("first")
+        found = found.orderBy(*widest).limit(MANY_GAPS)
     for row in found.orderBy("first").toLocalIterator():
         yield int(row.before) * unit, row["first"] * unit
+
+
+def gaps_to_cut_at(times: DataFrame, unit: int, gap: Time, look: Look) -> list[Gap]:
+    """Some of the gaps wider than `gap`, in time order: at most MANY_GAPS, and those inside a cell of a
+    millionth of the log are passed over, since one task puts all cells in order.
+    """
+    assert look.first is not None
+    assert look.last is not None
+    return list(gaps(times, unit, gap, max(1, (look.last - look.first) // unit // _CELLS)))
 
 
 def repeated_times(times: DataFrame) -> list[Time]:

@@ -203,7 +203,8 @@ PAGES: Final = (
     _page(
         "D4126",
         "detection in one task",
-        "A consuming rule without a key can be cut neither by key nor by time.",
+        "A consuming rule without a key can be cut neither by key nor by time. Without EVERY it is cut\n"
+        "where the log has a gap longer than its horizon, which the notes name.",
         "AND LAST A WITHIN 5 min FROM B … CONSUMING A",
         "AND LAST A WITHIN 5 min FROM B ON A.?room = B.?room … CONSUMING A",
     ),
