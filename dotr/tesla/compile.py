@@ -22,7 +22,7 @@ from dotr.expressions.functions import makes_text
 from dotr.ir.expressions import Const, Expression
 from dotr.ir.rules import Between, Binding, Choose, Rule, Summarise
 from dotr.rdf.terms import Term
-from dotr.tesla.column_spec import LastValue, RunningTotal
+from dotr.tesla.column_spec import LastValue, MonotonicStack, RunningTotal
 from dotr.tesla.columns import Column
 from dotr.tesla.conditions import NOW, names, parts
 from dotr.tesla.detection_stages import StageCounts, StageWriter, label
@@ -81,13 +81,14 @@ class _RuleWriter:
         self.plans, self.plan = plans, plans[0]
         self.rule, self.columns, self.clock = self.plan.rule, columns, clock
         self.drop, self.exceeded = drop, exceeded
-        self.ranged = len(plans) > 1 or bool(self.plan.limits)
+        self.ranged = ranged(plans)
         variables = {position.name: position.variables for position in self.rule.positions}
         self.source = CodeSource()
-        self.work = RuleWork(self.source, budget) if _loops(self.plan) or _makes_text(self.rule) else None
+        works = _loops(self.plan, self.ranged) or _makes_text(self.rule)
+        self.work = RuleWork(self.source, budget) if works else None
         self.scope = Scope(self.source, clock, self.rule.trigger.name, variables, self.work)
         self.bound: dict[int, str] = {}  # number of a WITH binding → its source
-        self.limits = _limits(plans)
+        self.limits = _limits(plans) if self.ranged else {}
         self.triggered = "lo0", "hi0"  # locals that bound the members whose trigger it is
         self.faults = ""
         self.counts = stages
@@ -144,6 +145,12 @@ class _RuleWriter:
         if plan.threshold is None and self.counts is not None and self.counts.triggers is not None:
             source.line(f"{source.name('triggers', self.counts.triggers)}[{len(self.plans)}] += 1")
         if not self.ranged:
+            if plan.threshold is not None:
+                write_size(source, plan.threshold.measure, "f0")
+                source.line(f"if size < {source.name('least', plan.threshold.least)}: continue")
+                if self.counts is not None and self.counts.triggers is not None:
+                    source.line(f"{source.name('triggers', self.counts.triggers)}[{len(self.plans)}] += 1")
+                source.line("f0 = f0[:4]")
             return
         scope.range = self.triggered
         kept += scope.range
@@ -162,7 +169,7 @@ class _RuleWriter:
     def _write_exceeded(self, work: RuleWork) -> None:
         """What happens if the trigger fact's loops are too much."""
         source = self.source
-        range_ = ", ".join(self.triggered) if self.ranged else "0, 1"
+        range_ = ", ".join(self.triggered) if self.ranged else f"0, {len(self.plans)}"
         with source.block(f"except {source.name('exhausted', Exhausted)} as spent"):
             source.line("del out[start:]")
             source.line(f"{source.name('exceeded', self.exceeded)}(time, f0, spent, out, {range_})")
@@ -234,7 +241,8 @@ class _RuleWriter:
             looked_at.append(conjunct.argument)
         needs = frozenset[str]().union(*map(names, looked_at)) - {conjunct.position.name, NOW}
         needs |= {window.start, window.end} if isinstance(window, Between) else {window.reference}
-        code = StepCode(self.source, self.scope, step, column, self.limits.get(number, ()), number)
+        least = None if self.ranged or step.threshold is None else step.threshold.least
+        code = StepCode(self.source, self.scope, step, column, self.limits.get(number, ()), least, number)
         return DETECTED[conjunct.operator].item(conjunct, needs, code)
 
     def _part(self, part: Expression) -> CodeItem:
@@ -247,8 +255,9 @@ class _RuleWriter:
     def _binding(self, number: int, binding: Binding) -> CodeItem:
         """WITH: an error or an unbound value drops the match."""
         if isinstance(binding.expression, Const):
+            same = len({_constant(plan, number) for plan in self.plans}) == 1
             known = self.source.name("constant", binding.expression.term)
-            self.bound[number] = f"w{number}" if len(self.plans) > 1 else known
+            self.bound[number] = known if same else f"w{number}"
             return CodeItem(frozenset(), lambda: None)
         self.bound[number] = local = f"b{number}"
 
@@ -283,22 +292,14 @@ class _RuleWriter:
             self._passed(CodeItem(frozenset(), lambda: None, stage="WITH"))
         facts = "f0, " + "".join(f"{self.scope.locals[c.position.name]}, " for c in rule.chosen)
         values = "".join(f"{self.bound[i]}, " for i in range(len(rule.bindings)))
-        if not self.ranged:
-            own_rule = source.name("rule", (self.plan.index,))
-            source.line(f"out.append(({own_rule}, time, ({facts}), ({values})))")
-            return
-        own = [
-            i
-            for i, b in enumerate(rule.bindings)
-            if self.bound[i] == f"w{i}" and isinstance(b.expression, Const)
-        ]
+        own = [i for i in range(len(rule.bindings)) if self.bound[i] == f"w{i}"]
         if not own:
             source.line(f"out.append(({members}, time, ({facts}), ({values})))")
             return
         source.line(f"facts_ = ({facts})")
         rows = [((plan.index,), *(_constant(plan, i) for i in own)) for plan in self.plans]
         names_ = ", ".join(["rule", *(f"w{i}" for i in own)])
-        each = f"{source.name('members', rows)}[{lo}:{hi}]"
+        each = source.name("members", rows) + (f"[{lo}:{hi}]" if self.ranged else "")
         source.line(f"out += [(rule, time, facts_, ({values})) for {names_} in {each}]")
 
     def _faults(self) -> list[str]:
@@ -324,9 +325,15 @@ class _RuleWriter:
         return consume
 
 
-def _loops(plan: RulePlan) -> bool:
+def ranged(plans: Sequence[RulePlan]) -> bool:
+    """Whether rules of one shape differ in limits, so that a partial match carries a range of them."""
+    return any(plan.limits != plans[0].limits for plan in plans)
+
+
+def _loops(plan: RulePlan, ranged: bool) -> bool:
     """Whether it looks at more than one fact of some conjunct."""
-    return any(not isinstance(step.column.content, LastValue | RunningTotal) for step in plan.steps)
+    single = (LastValue, RunningTotal) if ranged else (LastValue, RunningTotal, MonotonicStack)
+    return any(not isinstance(step.column.content, single) for step in plan.steps)
 
 
 def _makes_text(rule: Rule) -> bool:
@@ -350,10 +357,8 @@ def _limits(plans: Sequence[RulePlan]) -> dict[int, list[int]]:
     """Limits of the members, in order: of the trigger under 0, of conjuncts under their number."""
     found: dict[int, list[int]] = {}
     for plan in plans:
-        thresholds = [plan.threshold, *(step.threshold for step in plan.steps)]
-        for number, threshold in enumerate(thresholds):
-            if threshold is not None:
-                found.setdefault(number, []).append(threshold.limit)
+        for number, threshold in plan.thresholds.items():
+            found.setdefault(number, []).append(threshold.limit)
     return found
 
 

@@ -22,7 +22,7 @@ from dotr.late import dataclass
 from dotr.tesla.alone import run_alone
 from dotr.tesla.column_spec import ColumnSpec, MonotonicStack, Ranked
 from dotr.tesla.columns import Column, open_column
-from dotr.tesla.compile import Exceeded, Run, compile_group
+from dotr.tesla.compile import Exceeded, Run, compile_group, ranged
 from dotr.tesla.detection_stages import Passed, StageCounts
 from dotr.tesla.plan import RulePlan, plan_rule
 from dotr.tesla.references import Occasion, evaluation_order, occasions_seen
@@ -56,7 +56,7 @@ class RuleGroup:
 
     def __post_init__(self) -> None:
         many = len(self.plans)
-        self.stages = StageCounts(many, ranged=many > 1 and bool(self.plans[0].limits))
+        self.stages = StageCounts(many, ranged=ranged(self.plans))
         if self.plans[0].threshold is not None:
             self.stages.triggers = [0] * (many + 1)
 

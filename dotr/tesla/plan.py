@@ -43,10 +43,15 @@ class RulePlan:
     threshold: Threshold | None = None
 
     @property
+    def thresholds(self) -> dict[int, Threshold]:
+        """Its thresholds by place: the trigger's is 0, those of conjuncts are their numbers."""
+        found = [self.threshold, *(step.threshold for step in self.steps)]
+        return {place: threshold for place, threshold in enumerate(found) if threshold is not None}
+
+    @property
     def limits(self) -> tuple[int, ...]:
         """The limits of its thresholds, the trigger's first."""
-        found = [self.threshold, *(step.threshold for step in self.steps)]
-        return tuple(t.limit for t in found if t is not None)
+        return tuple(threshold.limit for threshold in self.thresholds.values())
 
     def describe(self) -> list[str]:
         """One line per position: what is kept of it, by which key, for how long."""
@@ -147,7 +152,8 @@ def _plan_step(rule: Rule, conjunct: Conjunct, source: _Sources, depth: Time) ->
     if newest and not (residual or itself is not None or consumed):
         content = operator.content(conjunct, variables)
     shared: Threshold | None = None
-    shares = operator.shares(conjunct, content)
+    held = isinstance(content, FactLog) and content.held  # intervals are not measured
+    shares = None if held else operator.shares(conjunct, content)
     if not source.alone and shares is not None:
         shared, size = size, None
         if shared is None:

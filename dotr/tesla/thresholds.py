@@ -14,11 +14,11 @@ Why not: comparing Python's numbers, which is exact: the double 0.1 is greater t
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from functools import lru_cache
-from operator import itemgetter
+from operator import itemgetter, neg
 from typing import Any
 
 from dotr.codegen import CodeSource
@@ -279,3 +279,18 @@ def none_above(
     if oldest == len(stack.facts):
         return lo
     return cut(limits, stack.measures[oldest], lo, hi)
+
+
+def latest_of(stack: ThresholdStack, least: int) -> Fact | None:
+    """The latest fact that measures `least` or more. O(log facts)."""
+    above = bisect_right(stack.measures, -least, key=neg)
+    return stack.facts[above - 1] if above else None
+
+
+def any_of(stack: ThresholdStack, since: Time, least: int) -> bool:
+    """Whether it has a fact that is not older than `since` and measures `least` or more. O(log facts)."""
+    facts = stack.facts
+    if facts[0][0] >= since:
+        return stack.measures[0] >= least
+    oldest = bisect_left(facts, (since,))
+    return oldest < len(facts) and stack.measures[oldest] >= least

@@ -18,7 +18,7 @@ RULE Fire{n} DEFINE {{ dotr_id1 a :Fire ; :room ?room ; :v ?v }}
 FROM Smoke{n} := {{ SELECT ?room ?s WHERE {{ ?room :smoke ?s }} }}
 AND {select} Hot{n} := {{ SELECT ?room ?v ?w WHERE {{ ?room :hot ?v ; :by ?w {filter} }} }}
     WITHIN 9 s FROM Smoke{n} ON Hot{n}.?room = Smoke{n}.?room{on} && {residual}
-WITH ?room := Smoke{n}.?room , ?v := Hot{n}.?v
+WITH ?room := Smoke{n}.?room , ?v := {value}
 """
 RESIDUALS = {
     "times": "Smoke{n}.time - Hot{n}.time < 4",
@@ -26,20 +26,24 @@ RESIDUALS = {
     "both": "Smoke{n}.time - Hot{n}.time > 1 && Hot{n}.?w != Smoke{n}.?s",
 }
 
+SELECTIONS = ["LAST", "EACH", "FIRST", "LAST 2", "FIRST 2", "NOT"]
 
-def _pipeline(select: str, residual: str, in_query: bool) -> Pipeline:
+
+def _pipeline(select: str, residual: str, in_query: bool, rules: int = 4) -> Pipeline:
     texts = []
-    for n, threshold in enumerate((3, 1, 2, 1)):
+    value = "Smoke{n}.?s" if select == "NOT" else "Hot{n}.?v"
+    for n, threshold in enumerate((3, 1, 2, 1)[:rules]):
         filter_ = f"FILTER(?v > {threshold})" if in_query else ""
         on = "" if in_query else f" && Hot{n}.?v > {threshold}"
         rest = RESIDUALS[residual].replace("{n}", str(n))
-        texts.append(RULE.format(n=n, select=select, filter=filter_, on=on, residual=rest))
+        given = value.replace("{n}", str(n))
+        texts.append(RULE.format(n=n, select=select, filter=filter_, on=on, residual=rest, value=given))
     pipeline = Pipeline(Deployment(parse_program("PREFIX : <urn:x:>\n" + "".join(texts))), verify=True)
     pipeline.begin(Clock())
     return pipeline
 
 
-@pytest.mark.parametrize("select", ["LAST", "EACH"])
+@pytest.mark.parametrize("select", SELECTIONS)
 @pytest.mark.parametrize("residual", RESIDUALS)
 @pytest.mark.parametrize("in_query", [True, False], ids=["filter", "on"])
 def test_a_further_condition_does_not_part_rules(select: str, residual: str, in_query: bool) -> None:
@@ -74,15 +78,20 @@ graph = st.one_of(
 
 
 @given(
-    st.sampled_from(["LAST", "EACH"]),
+    st.sampled_from(SELECTIONS),
     st.sampled_from(list(RESIDUALS)),
     st.booleans(),
+    st.integers(1, 4),
     st.lists(st.tuples(st.integers(0, 3), graph), max_size=25),
 )
 def test_rules_answered_together_find_what_the_literal_reading_finds(
-    select: str, residual: str, in_query: bool, stream: list[tuple[int, list[tuple[str, str, str]]]]
+    select: str,
+    residual: str,
+    in_query: bool,
+    rules: int,
+    stream: list[tuple[int, list[tuple[str, str, str]]]],
 ) -> None:
-    pipeline = _pipeline(select, residual, in_query)
+    pipeline = _pipeline(select, residual, in_query, rules)
     time = 0
     for step, triples in stream:
         time += step * 1_000_000

@@ -77,7 +77,7 @@ def _write(conjunct: Summarise, code: StepCode) -> None:
             upper = f"len({bucket})" if end is None else f"{bisect}({bucket}, ({end},))"
             source.line(f"{value} = {count}(max(0, {upper} - {bisect}({bucket}, ({left},))))")
             return
-        at.candidates(source, scope, step, number)
+        at.candidates(code)
         finish = source.name("finish", _finish(conjunct))
         if scope.work is not None:
             tests = conjunct.argument is not None and computed(conjunct.argument)

@@ -8,7 +8,7 @@ Method:  a bucket is in canonical order, so a window is a range, LAST its end an
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, assert_never
@@ -16,8 +16,10 @@ from typing import Any, assert_never
 from dotr.codegen import CodeSource
 from dotr.ir.rules import Between, Choose, Within
 from dotr.tesla.buckets import JoinedLog
+from dotr.tesla.column_spec import Ranked
 from dotr.tesla.columns import Column
 from dotr.tesla.fact_scope import Scope
+from dotr.tesla.operators.detected import StepCode
 from dotr.tesla.plan_step import PlanStep
 from dotr.tesla.running_aggregates import JoinedTotal
 from dotr.tesla.thresholds import CARRIED, Measure, table_of
@@ -91,12 +93,22 @@ def beyond(scope: Scope, step: PlanStep) -> str | None:
             assert_never(step.conjunct.window)
 
 
-def refusals(scope: Scope, step: PlanStep) -> list[str]:
-    """Tests under which the candidate `x` is none: it is the reference itself, or the rest of ON fails."""
+def taken(code: StepCode) -> str:
+    """Source of the fact that the kept fact `x` is."""
+    return "x[:4]" if code.step.column.carries else "x"
+
+
+def refusals(code: StepCode) -> list[str]:
+    """Tests under which `x` is no candidate: others that share the column take smaller ones, it is the
+    reference itself, or the rest of ON fails.
+    """
+    scope, step, content = code.scope, code.step, code.step.column.content
     tests = []
+    if code.least is not None and isinstance(content, Ranked) and code.least > code.column.floor[0]:
+        _, size = measured(code.source, content.measure)
+        tests.append(f"{size} < {code.source.name('least', code.least)}")
     if step.itself is not None:
-        fact = "x[:4]" if step.column.carries else "x"
-        tests.append(f"{fact} == {scope.locals[step.itself]}")
+        tests.append(f"{taken(code)} == {scope.locals[step.itself]}")
     if step.residual is not None:
         name = step.conjunct.position.name
         scope.locals[name] = "x"
@@ -105,8 +117,11 @@ def refusals(scope: Scope, step: PlanStep) -> list[str]:
     return tests
 
 
-def candidates(source: CodeSource, scope: Scope, step: PlanStep, number: int) -> None:
-    """`c<n>`: the candidates of bucket `q<n>` in canonical order; it may be the bucket itself: read only."""
+def candidates(code: StepCode) -> None:
+    """`c<n>`: the candidates of bucket `q<n>` in canonical order, as they are kept where members differ in
+    limits; it may be the bucket itself: read only.
+    """
+    source, scope, step, number = code.source, code.scope, code.step, code.number
     bucket, several, left = f"q{number}", f"c{number}", f"lo{number}"
     bisect, end = bisecting(source), beyond(scope, step)
     source.line(f"{left} = {oldest(source, scope, step)}")
@@ -116,25 +131,27 @@ def candidates(source: CodeSource, scope: Scope, step: PlanStep, number: int) ->
         )
     else:
         source.line(f"{several} = {bucket}[{bisect}({bucket}, ({left},)):{bisect}({bucket}, ({end},))]")
-    tests = refusals(scope, step)
+    tests = refusals(code)
+    kept = "x" if code.limits else taken(code)
     if tests:
         listed(scope, step, f"len({several})")
-        source.line(f"{several} = [x for x in {several} if not ({' or '.join(tests)})]")
+        source.line(f"{several} = [{kept} for x in {several} if not ({' or '.join(tests)})]")
+    elif kept != "x":
+        source.line(f"{several} = [{kept} for x in {several}]")
 
 
-def measured(source: CodeSource, measure: Measure) -> tuple[str, str, str]:
-    """Of a kept fact `x`: what cuts the thresholds by its size, it without its size, its size."""
+def measured(source: CodeSource, measure: Measure) -> tuple[str, str]:
+    """What cuts the thresholds by the size of a kept fact `x`, and its size."""
     cut = source.name("cut", bisect_right if measure.inclusive else bisect_left)
     if measure.place == CARRIED:
-        return cut, "x[:4]", "x[4]"
-    return cut, "x", f"{source.name('size', table_of(measure))}[x[1][{measure.place}]]"  # as it came
+        return cut, "x[4]"
+    return cut, f"{source.name('size', table_of(measure))}[x[1][{measure.place}]]"  # as it came
 
 
 @contextmanager
-def from_newest(
-    source: CodeSource, scope: Scope, step: PlanStep, number: int, tests: Sequence[str]
-) -> Iterator[None]:
+def from_newest(code: StepCode, tests: Sequence[str]) -> Iterator[None]:
     """A loop over candidates `x` from place `i` down to the window's start, whose body the caller writes."""
+    source, scope, step, number = code.source, code.scope, code.step, code.number
     source.line("j = i")
     places = f"q{number}.backwards(i, {_every_point(scope, step)})" if step.held else "range(i - 1, -1, -1)"
     with source.block(f"for i in {places}"):
@@ -159,9 +176,10 @@ def newest_end(source: CodeSource, scope: Scope, step: PlanStep, number: int) ->
 
 
 @contextmanager
-def from_oldest(source: CodeSource, scope: Scope, step: PlanStep, number: int) -> Iterator[None]:
+def from_oldest(code: StepCode) -> Iterator[None]:
     """A loop over candidates `x` from the window's start, whose body the caller writes."""
-    bucket, end, tests = f"q{number}", beyond(scope, step), refusals(scope, step)
+    source, scope, step, number = code.source, code.scope, code.step, code.number
+    bucket, end, tests = f"q{number}", beyond(scope, step), refusals(code)
     source.line(f"i = j = {bisecting(source)}({bucket}, ({oldest(source, scope, step)},))")
     places = f"{bucket}.forwards(i, {_every_point(scope, step)})" if step.held else f"range(i, len({bucket}))"
     with source.block(f"for i in {places}"):
@@ -194,18 +212,55 @@ def bisecting(source: CodeSource) -> str:
     return source.name("bisect", bisect_left)
 
 
-def newest_one(source: CodeSource, scope: Scope, step: PlanStep, number: int) -> None:
+def newest_one(code: StepCode) -> None:
     """`f<n>`: the greatest candidate of bucket `q<n>`, or None."""
+    source, scope, step, number = code.source, code.scope, code.step, code.number
     fact, bucket, left = f"f{number}", f"q{number}", f"lo{number}"
-    tests = refusals(scope, step)
+    tests = refusals(code)
     end = beyond(scope, step)
     source.line(f"{left} = {oldest(source, scope, step)}")
     if not tests and end is None:
-        source.line(f"{fact} = {bucket}[-1]")
-        source.line(f"if {fact}[0] < {left}: {fact} = None")
+        source.line(f"x = {bucket}[-1]")
+        source.line(f"{fact} = None if x[0] < {left} else {taken(code)}")
         return
     source.line(f"{fact} = None")
     newest_end(source, scope, step, number)
-    with from_newest(source, scope, step, number, tests):
-        source.line(f"{fact} = x")
+    with from_newest(code, tests):
+        source.line(f"{fact} = {taken(code)}")
         source.line("break")
+
+
+@contextmanager
+def upto(code: StepCode, above: str) -> Iterator[None]:
+    """What to do with a kept fact `x` that some members take: those from `above` to `upto`."""
+    content = code.step.column.content
+    assert isinstance(content, Ranked)
+    cut, size = measured(code.source, content.measure)
+    rising = code.source.name("limits", code.limits)
+    code.source.line(f"upto = {cut}({rising}, {size}, {above}, {code.scope.range[1]})")
+    with code.source.block(f"if upto > {above}"):
+        yield
+
+
+def one_each(code: StepCode) -> None:
+    """In a loop over candidates: each is that of the members whose threshold it passes and no earlier one
+    of the loop did; `c<n>` gets (fact, from, to), `taken` is how far members have theirs.
+    """
+    with upto(code, "taken"):
+        code.source.line(f"c{code.number}.append(({taken(code)}, taken, upto))")
+        code.source.line("taken = upto")
+        code.source.line(f"if taken == {code.scope.range[1]}: break")
+
+
+def some_each(code: StepCode, k: int) -> None:
+    """In a loop over candidates: as `one_each`, but each member has up to `k`. Members whose thresholds pass
+    more easily have never fewer, so that those who have `k` are the first ones: as many as the k-th largest
+    of `ends` says, where a candidate's end is how many members it passes for.
+    """
+    source, count = code.source, code.source.name("k", k)
+    with upto(code, "taken"):
+        source.line(f"c{code.number}.append(({taken(code)}, taken, upto))")
+        source.line(f"{source.name('insort', insort)}(ends, upto)")
+        with source.block(f"if len(ends) >= {count}"):
+            source.line(f"taken = ends[-{count}]")
+            source.line(f"if taken == {code.scope.range[1]}: break")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from dotr.ir.rules import Choose
-from dotr.tesla.column_spec import Content, FactLog, MonotonicStack, Ranked
+from dotr.tesla.column_spec import Content, FactLog
 from dotr.tesla.detection_stages import label
 from dotr.tesla.operators.detected import CodeItem, StepCode
 
@@ -22,7 +22,7 @@ def one(
     `c<n>`: who takes which fact.
     """
     fact, several = f"f{code.number}", f"c{code.number}"
-    shared = isinstance(code.step.column.content, MonotonicStack | Ranked)
+    shared = bool(code.limits)
     return CodeItem(
         needs,
         lambda: write(conjunct, code),
@@ -42,7 +42,7 @@ def several(
 ) -> CodeItem:
     """`write` lists facts, or (fact, from, to) with thresholds, in `c<n>`; `continue` where there is none."""
     fact, listed = f"f{code.number}", f"c{code.number}"
-    shared = isinstance(code.step.column.content, Ranked)
+    shared = bool(code.limits)
     return CodeItem(
         needs,
         lambda: write(conjunct, code),

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
 
 class StepCode(NamedTuple):
-    """Where the code of a conjunct goes, and what it is over. `limits`: of the members of a group. `number`
-    of the conjunct, from 1: `q1` is its bucket, `f1` its fact, `c1` several.
+    """Where the code of a conjunct goes, and what it is over. `limits`: of the members of a group, where
+    they differ; `least`: the least size that all of them take, where they do not. `number` of the conjunct,
+    from 1: `q1` is its bucket, `f1` its fact, `c1` several.
     """
 
     source: CodeSource
@@ -26,6 +27,7 @@ class StepCode(NamedTuple):
     step: PlanStep
     column: Column[Any]
     limits: Sequence[int]
+    least: int | None
     number: int
 
 

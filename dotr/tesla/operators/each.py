@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from dotr.codegen import CodeSource
 from dotr.ir.rules import Choose
 from dotr.tesla.column_spec import Content, Ranked
-from dotr.tesla.fact_scope import Scope
 from dotr.tesla.operators import candidates as at
 from dotr.tesla.operators.choosing import all_facts, several
 from dotr.tesla.operators.detected import CodeItem, DetectedOperator, Shares, StepCode
-from dotr.tesla.thresholds import Measure
 
 
 def _shares(_conjunct: Choose, _content: Content) -> Shares:
@@ -26,22 +21,22 @@ def _write(_conjunct: Choose, code: StepCode) -> None:
     source, scope, step, number = code.source, code.scope, code.step, code.number
     bucket, listed = at.find(source, scope, step, code.column, number), f"c{number}"
     source.line(f"if {bucket} is None: continue")
-    at.candidates(source, scope, step, number)
-    if isinstance(step.column.content, Ranked):
+    at.candidates(code)
+    if code.limits:
         at.listed(scope, step, f"len({listed})")
-        _who_takes(source, scope, step.column.content.measure, code.limits, listed)
+        _who_takes(code, listed)
     source.line(f"if not {listed}: continue")
 
 
-def _who_takes(
-    source: CodeSource, scope: Scope, measure: Measure, limits: Sequence[int], several: str
-) -> None:
+def _who_takes(code: StepCode, several: str) -> None:
     """The facts in `c<n>` become (fact, from, to): the members in range whose threshold they pass."""
-    lo, hi = scope.range
-    rising = source.name("limits", limits)
-    cut, fact, size = at.measured(source, measure)
-    source.line(
-        f"{several} = [({fact}, {lo}, upto) for x in {several} "
+    content = code.step.column.content
+    assert isinstance(content, Ranked)
+    lo, hi = code.scope.range
+    rising = code.source.name("limits", code.limits)
+    cut, size = at.measured(code.source, content.measure)
+    code.source.line(
+        f"{several} = [({at.taken(code)}, {lo}, upto) for x in {several} "
         f"if (upto := {cut}({rising}, {size}, {lo}, {hi})) > {lo}]"
     )
 

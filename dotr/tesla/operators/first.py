@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dotr.codegen import CodeSource
 from dotr.ir.rules import Choose
-from dotr.tesla.fact_scope import Scope
+from dotr.tesla.column_spec import Content, Ranked
 from dotr.tesla.operators import candidates as at
 from dotr.tesla.operators.choosing import all_facts, one, several
-from dotr.tesla.operators.detected import CodeItem, DetectedOperator, StepCode, nothing_shared
-from dotr.tesla.plan_step import PlanStep
+from dotr.tesla.operators.detected import CodeItem, DetectedOperator, Shares, StepCode
+
+
+def _shares(_conjunct: Choose, _content: Content) -> Shares:
+    return Ranked
 
 
 def _item(conjunct: Choose, needs: frozenset[str], code: StepCode) -> CodeItem:
@@ -16,37 +18,37 @@ def _item(conjunct: Choose, needs: frozenset[str], code: StepCode) -> CodeItem:
 
 
 def _write(_conjunct: Choose, code: StepCode) -> None:
-    source, scope, step, number = code.source, code.scope, code.step, code.number
-    bucket = at.find(source, scope, step, code.column, number)
+    source, number = code.source, code.number
+    bucket = at.find(source, code.scope, code.step, code.column, number)
     source.line(f"if {bucket} is None: continue")
-    _oldest_one(source, scope, step, number)
+    if code.limits:
+        source.line(f"c{number}, taken = [], {code.scope.range[0]}")
+        with at.from_oldest(code):
+            at.one_each(code)
+        source.line(f"if not c{number}: continue")
+        return
+    source.line(f"f{number} = None")
+    with at.from_oldest(code):
+        source.line(f"f{number} = {at.taken(code)}")
+        source.line("break")
     source.line(f"if f{number} is None: continue")
 
 
 def _write_k(conjunct: Choose, code: StepCode) -> None:
-    source, scope, step, number = code.source, code.scope, code.step, code.number
-    bucket = at.find(source, scope, step, code.column, number)
-    source.line(f"if {bucket} is None: continue")
-    _oldest_k(source, scope, step, number, conjunct.k)
-    source.line(f"if not c{number}: continue")
-
-
-def _oldest_one(source: CodeSource, scope: Scope, step: PlanStep, number: int) -> None:
-    """`f<n>`: the least candidate, or None."""
-    fact = f"f{number}"
-    source.line(f"{fact} = None")
-    with at.from_oldest(source, scope, step, number):
-        source.line(f"{fact} = x")
-        source.line("break")
-
-
-def _oldest_k(source: CodeSource, scope: Scope, step: PlanStep, number: int, k: int) -> None:
     """`c<n>`: the k least candidates, in canonical order."""
-    several = f"c{number}"
-    source.line(f"{several} = []")
-    with at.from_oldest(source, scope, step, number):
-        source.line(f"{several}.append(x)")
-        source.line(f"if len({several}) == {source.name('k', k)}: break")
+    source, number = code.source, code.number
+    bucket, found = at.find(source, code.scope, code.step, code.column, number), f"c{number}"
+    source.line(f"if {bucket} is None: continue")
+    source.line(f"{found} = []")
+    if code.limits:
+        source.line(f"ends, taken = [], {code.scope.range[0]}")
+    with at.from_oldest(code):
+        if code.limits:
+            at.some_each(code, conjunct.k)
+        else:
+            source.line(f"{found}.append({at.taken(code)})")
+            source.line(f"if len({found}) == {source.name('k', conjunct.k)}: break")
+    source.line(f"if not {found}: continue")
 
 
-FIRST = DetectedOperator(all_facts, nothing_shared, _item)
+FIRST = DetectedOperator(all_facts, _shares, _item)
