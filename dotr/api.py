@@ -476,7 +476,7 @@ class Engine:
     def _error_policy(self, on_error: str | Callable[[DotrError], None]) -> RefusedInstant | None:
         """What becomes of instants in error; documents that cannot be read go the same way."""
         self._refusals = refusals = EngineErrors(on_error)
-        return None if refusals.fail else lambda _time, parts, error: refusals.tell(error, len(parts))
+        return None if refusals.fail else lambda _time, parts, error: refusals.report(error, len(parts))
 
     @property
     def refused(self) -> int:

@@ -1,7 +1,7 @@
 """Work and its limits: units that are charged, and what is raised when there are none left.
 
 Place:   below rdf/; whatever loops over rows charges here: joins/, datalog/, sparql/, tesla/. Who opened the
-         meter knows the query or the rule and tells the user.
+         meter knows the query or the rule and reports it.
 Method:  one unit a row of a loop, ten an evaluated expression. A loop adds its length once, where it is
          entered, and never counts row by row: that would cost a third of a join. Generated code subtracts
          from `left[0]` itself and calls `spent` when that is negative.

@@ -1,4 +1,4 @@
-"""Engine, as a Python user may misuse it: every mistake is told, none is taken silently."""
+"""Engine, as a Python user may misuse it: every mistake is reported, none is taken silently."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_a_snapshot_of_another_unit_is_refused() -> None:
 
 
 @pytest.mark.parametrize("blob", [b"", b"x", b"{}", b"[]", b"5", b'{"version":1}'])
-def test_a_damaged_snapshot_is_told(blob: bytes) -> None:
+def test_a_damaged_snapshot_is_reported(blob: bytes) -> None:
     with pytest.raises(dotr.EngineError, match="D510"):
         engine().restore(blob)
 
@@ -343,7 +343,7 @@ WITH ?v := A.?v
 
 
 @pytest.mark.parametrize("pair", ["<urn:s> <urn:p> <urn:o> .", 7, (1,), (1, "", "")])
-def test_what_is_no_pair_is_told_and_what_came_before_is_handed_out(pair: object) -> None:
+def test_what_is_no_pair_is_reported_and_what_came_before_is_handed_out(pair: object) -> None:
     engine = dotr.Engine.from_text(ALONE, background="@prefix : <urn:x:> . :s :in :r .")
     stream = [(1, "<urn:x:s> <urn:x:b> 1 ."), (2, "<urn:x:s> <urn:x:a> 9 ."), (3, ""), pair]
     handed = engine.push_all(stream)  # type: ignore[arg-type]  # that is the point

@@ -1,4 +1,4 @@
-"""What ENTAILMENT does to a whole run: rule sets come from the package, clashes are told with their time."""
+"""What ENTAILMENT does to a whole run: rule sets come from the package, clashes with their time."""
 
 from pathlib import Path
 
@@ -42,7 +42,7 @@ def test_a_clash_in_the_stream_names_rule_and_time_and_leaves_what_was_emitted(t
         run.finish()
 
 
-def test_a_clash_in_the_background_is_told_before_anything_runs(tmp_path: Path) -> None:
+def test_a_clash_in_the_background_is_reported_before_anything_runs(tmp_path: Path) -> None:
     with pytest.raises(dotr.DataError, match="cax-dw"):
         engine(tmp_path, "owl2rl", ":fridge a :Cold, :Hot .")
 

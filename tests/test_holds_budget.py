@@ -124,11 +124,11 @@ def test_a_join_that_explodes_ends_with_the_rule_and_its_loops(
     start = process_time()
     arguments = ["run", str(tmp_path / "r.dotr"), str(tmp_path / "s.jsonl"), "--on-error", "skip"]
     assert run(arguments) == 3
-    told = capsys.readouterr().err
+    reported = capsys.readouterr().err
     assert process_time() - start < 20
-    assert "error[D4011]: a rule for `near` takes what holds at 3 past 10000000 units" in told
-    assert "h.lars:3:" in told
-    assert "in a loop over p(" in told or "in a loop over near(" in told
+    assert "error[D4011]: a rule for `near` takes what holds at 3 past 10000000 units" in reported
+    assert "h.lars:3:" in reported
+    assert "in a loop over p(" in reported or "in a loop over near(" in reported
 
 
 def test_a_text_that_grows_is_refused_at_its_rule(tmp_path: Path) -> None:

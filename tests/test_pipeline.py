@@ -87,7 +87,7 @@ class Life:
         self.pipeline.accept(time * SECOND, list(graph))
 
     def drain(self, most: int) -> None:
-        """Hand out the events of so many instants, if there are; errors at instants are told and passed."""
+        """Hand out the events of so many instants, if there are; errors at instants are noted and passed."""
         while True:
             try:
                 for number, events in enumerate(self.pipeline.drain(), 1):

@@ -25,7 +25,7 @@ def test_the_first_screen_is_what_the_demo_prints() -> None:
     assert block("output: demo") == ran.stdout
 
 
-def test_the_mistake_it_shows_is_told_in_these_words(tmp_path: Path) -> None:
+def test_the_mistake_it_shows_is_reported_in_these_words(tmp_path: Path) -> None:
     (tmp_path / "fire.dotr").write_text(
         "PREFIX : <http://example.org/building#>\n"
         "RULE Fire\n"

@@ -147,7 +147,7 @@ class Detecting:
             if oracle is not None:
                 oracle.check(time, facts, graph, matches, left_out.facts)
             if not owned:
-                left_out.forget()  # the slice before tells of it
+                left_out.forget()  # the slice before reports it
             else:
                 if left_out.facts:
                     self._time = time

@@ -61,7 +61,7 @@ class Extracting:
         if treatment.verify:
             self._oracle = FactOracle(deployment.program, deployment.background, clock)
 
-    def tell_states(self, on_state: OnState | None) -> None:
+    def report_states(self, on_state: OnState | None) -> None:
         """From now on every instant that is not in error is reported with what holds at it."""
         self._instants.on_state = on_state
 

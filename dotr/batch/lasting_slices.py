@@ -3,7 +3,7 @@
 Place:   local.py calls `slices`, `states` in its driver and `run_slice` in its processes.
 Method:  what is stated is cheap to follow and what follows from it is not: one pass of core/periods.py over
          what the log says of it gives the statements, with their terms, before every slice; a slice is then a
-         run of its own that begins with them, and tells of the events triggered inside it. Rules that depend
+         run of its own that begins with them, and yields the events triggered inside it. Rules that depend
          on the whole past run over the whole log. Where instants are set aside, what they would have
          stated never was: slices whose beginning that changes run again.
 Why not: enrichment of each instant by itself, as where nothing lasts: M is what came before.

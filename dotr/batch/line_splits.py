@@ -72,7 +72,7 @@ def cuts(path: str, size: int, piece: int) -> Cuts:
                     found.append(cut)
             return Cuts(tuple(found))
     except (OSError, DataError):
-        return Cuts()  # whoever reads it tells what is wrong
+        return Cuts()  # whoever reads it reports what is wrong
 
 
 def table_cuts(path: str, size: int, piece: int, mapping: TableMapping) -> Cuts:
@@ -93,7 +93,7 @@ def table_cuts(path: str, size: int, piece: int, mapping: TableMapping) -> Cuts:
             found = [_next_cut(file, number * piece, quads=False) for number in range(1, size // piece)]
         return Cuts(tuple(sorted({cut for cut in found if cut is not None and cut < size})))
     except (OSError, DataError):
-        return Cuts()  # whoever reads it tells what is wrong
+        return Cuts()  # whoever reads it reports what is wrong
 
 
 def table_header(path: str, mapping: TableMapping) -> str:
@@ -171,7 +171,7 @@ def _next_cut(file: IO[bytes], offset: int, quads: bool) -> int | None:
 
 
 def file_size(path: str) -> int:
-    """Bytes of a file, 0 where nobody can tell."""
+    """Bytes of a file, 0 where it is not known."""
     try:
         return os.path.getsize(path)
     except OSError:

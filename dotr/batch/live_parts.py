@@ -186,7 +186,7 @@ _STREAMS_KEPT = 2
 
 
 def live_parts(stream: str, shipped: Shipped) -> LiveParts:
-    """Those of this process for a stream, which a name of its own tells from all others."""
+    """Those of this process for a stream, which a name of its own distinguishes from all others."""
     name = f"{stream} {shipped.key}"
     found = _STREAMS.pop(name, None)
     if found is None:
@@ -199,7 +199,7 @@ def live_parts(stream: str, shipped: Shipped) -> LiveParts:
 
 def marks_of(parts: Iterable[int], first: Time, last: Time) -> list[FactRow]:
     """A row for every part, which says between which instants a task's graphs lie: so every part is called
-    with every batch, ticks where nothing else comes, and tells how much it remembers.
+    with every batch, ticks where nothing else comes, and reports how much it remembers.
     """
     text = f"{first} {last}"
     return [(part, MARK, text) for part in parts]

@@ -42,7 +42,7 @@ from dotr.batch.log_splits import (
     spread,
 )
 from dotr.batch.output_parts import Written, write_events
-from dotr.batch.runs import PARTS, Report, Request, Tell, add_counts, lay_out, run_again
+from dotr.batch.runs import PARTS, OnProgress, Report, Request, add_counts, lay_out, run_again
 from dotr.batch.scratch import GRAPHS, Files, load
 from dotr.batch.skew import Weight, skewed
 from dotr.batch.time_gaps import MANY_GAPS, Cutoff, Gap, Span, Spans, cutoff, gaps, spans_for
@@ -110,11 +110,11 @@ class LocalRunner:
     def close(self) -> None:
         """Nothing outlives a run."""
 
-    def run(self, request: Request, folder: str, tell: Tell) -> Report:
+    def run(self, request: Request, folder: str, on_progress: OnProgress) -> Report:
         """As `Runner.run`. Uses scratch space beside the output, about the size of the uncompressed log."""
-        return run_again(request, lambda request: self._once(request, folder, tell))
+        return run_again(request, lambda request: self._once(request, folder, on_progress))
 
-    def _once(self, request: Request, folder: str, tell: Tell) -> Report:
+    def _once(self, request: Request, folder: str, on_progress: OnProgress) -> Report:
         report = Report()
         if request.log.clock is None:
             return report
@@ -125,7 +125,7 @@ class LocalRunner:
             processes = self._processes or min(os.cpu_count() or 1, 1 + weight // ALONE)
             with self._executor(processes) as pool:
                 try:
-                    run = _LocalRun(request, report, pool, processes, folder, scratch, tell)
+                    run = _LocalRun(request, report, pool, processes, folder, scratch, on_progress)
                     try:
                         run.run(request.program.lasting)
                     except UnsupportedError as error:
@@ -170,7 +170,7 @@ class _LocalRun:
     processes: int
     folder: str
     scratch: str
-    tell: Tell
+    on_progress: OnProgress
 
     def run(self, lasting: bool) -> None:
         request, report, log = self.request, self.report, self.request.log
@@ -280,12 +280,12 @@ class _LocalRun:
     def _round(self, stage: str, function: Callable[[Any], T], tasks: Sequence[Any]) -> list[T]:
         """Run a function over all tasks; results in the order of the tasks. The first error ends the run."""
         start = monotonic()
-        self.tell(stage, 0, len(tasks), 0)
+        self.on_progress(stage, 0, len(tasks), 0)
         futures = {self.pool.submit(function, task): number for number, task in enumerate(tasks)}
         results: dict[int, T] = {}
         for future in as_completed(futures):
             results[futures[future]] = future.result()
-            self.tell(stage, len(results), len(tasks), self._graphs_done(results.values(), len(tasks)))
+            self.on_progress(stage, len(results), len(tasks), self._graphs_done(results.values(), len(tasks)))
         self.report.seconds[stage] = monotonic() - start
         return [results[number] for number in range(len(tasks))]
 
@@ -406,7 +406,7 @@ def _extract(
     findings: list[tuple[Time, str]] = []
     counted = "{}"
     enriched = None if states is None else StatePart(states, worker.job.clock)
-    worker.extracting.tell_states(None if enriched is None else enriched.write)
+    worker.extracting.report_states(None if enriched is None else enriched.write)
 
     def noted() -> Iterator[Instant]:
         for instant in source.instants(scratch):

@@ -211,7 +211,7 @@ def _run(
         times, texts = table.column("time").to_pylist(), table.column("graph").to_pylist()
         own = zip(times, texts, strict=True)
         rows += own if not place or start is None else (row for row in own if row[0] >= start)
-    carries = states is not None and slice_.rules == cut[-1].rules  # one slice of each time tells of it
+    carries = states is not None and slice_.rules == cut[-1].rules  # one slice of each time reports it
     clock = clock_of(job)
     enriched = StatePart(states, clock) if carries and states is not None else None
     run = SliceRun(job, slice_, state, None if enriched is None else enriched.write)

@@ -46,7 +46,7 @@ MOST = 10_000
 COPIES = 32
 """Parts of a group that copies facts to every part, at most: a fact is sent and looked at so many times."""
 
-Tell = Callable[[str, int, int, int], None]
+OnProgress = Callable[[str, int, int, int], None]
 """Progress: (stage, tasks done, of, graphs done). 0: unknown."""
 
 
@@ -148,7 +148,7 @@ class Runner(Protocol):
 
     name: str
 
-    def run(self, request: Request, folder: str, tell: Tell) -> Report: ...
+    def run(self, request: Request, folder: str, on_progress: OnProgress) -> Report: ...
 
     def close(self) -> None: ...
 

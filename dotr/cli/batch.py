@@ -44,7 +44,7 @@ from dotr.cli.options import (
     summary_options,
 )
 from dotr.cli.progress import Progress
-from dotr.cli.run import Telling, outputs_apart, refuse_without_jelly
+from dotr.cli.run import SummaryStyle, outputs_apart, refuse_without_jelly
 from dotr.cli.spark_options import asked_of_spark, chosen_engine, refuse_without_spark, spark_options
 from dotr.core.deployment import Deployment, Settings
 from dotr.errors import DataError, Diagnostic, UsageError
@@ -192,8 +192,8 @@ def command(
             render.say_all(warnings(program, plan))
             treatment = Treatment(verify, not dead.fails)
             request = Request(deployment, log, By(by), slice_, format_, treatment, max_jump)
-            telling = Telling(os.path.basename(rules), quiet, verbose, summary_ == "json")
-            report = _run(request, runner, folder, telling, enriched)
+            style = SummaryStyle(os.path.basename(rules), quiet, verbose, summary_ == "json")
+            report = _run(request, runner, folder, style, enriched)
             render.say_all(report.findings)
             for letter in report.letters:
                 dead.keep(lambda letter=letter: letter)  # type: ignore[misc]  # mypy does not infer defaults
@@ -275,11 +275,11 @@ def _read_whole(log: LogListing) -> Iterator[str]:
 
 
 def _run(
-    request: Request, runner: Runner, folder: Folder, telling: Telling, states: OutputFolder | None = None
+    request: Request, runner: Runner, folder: Folder, style: SummaryStyle, states: OutputFolder | None = None
 ) -> Report:
     """Run, then give the outputs their names; a run that fails or is stopped leaves nothing."""
     begun, start = datetime.now(UTC), monotonic()
-    progress = Progress(not telling.quiet and sys.stderr.isatty())
+    progress = Progress(not style.quiet and sys.stderr.isatty())
     part = folder.open()
     if states is not None:
         request = replace(request, states=states.open())
@@ -303,16 +303,16 @@ def _run(
         signal.signal(signal.SIGTERM, before)
         logging.disable(logged)
     progress.clear()
-    if telling.json:
-        render.tell(_summary_as_json(request, report, monotonic() - start))
-    elif not telling.quiet:
-        _tell_funnels(request, report, telling)
+    if style.json:
+        render.json_line(_summary_as_json(request, report, monotonic() - start))
+    elif not style.quiet:
+        _report_funnels(request, report, style)
         render.note(_summary(report, monotonic() - start))
     return report
 
 
-def _tell_funnels(request: Request, report: Report, telling: Telling) -> None:
-    """How far rules without an event came; `telling.every`: all rules."""
+def _report_funnels(request: Request, report: Report, style: SummaryStyle) -> None:
+    """How far rules without an event came; `style.every`: all rules."""
     program = request.program
     streams = {name: report.streams.get(name, 0) for name in program.queries}
     why: list[Diagnostic] = []
@@ -325,11 +325,11 @@ def _tell_funnels(request: Request, report: Report, telling: Telling) -> None:
         report.funnel(program),
         streams,
         why,
-        every=telling.every,
+        every=style.every,
         width=render.width(),
     )
     if lines and report.graphs:
-        render.plain(heading(telling.rules, report.graphs, report.first, report.last, request.log.clock))
+        render.plain(heading(style.rules, report.graphs, report.first, report.last, request.log.clock))
         for line in lines:
             render.plain(line)
 

@@ -82,7 +82,7 @@ def command(
 
         options = reading(base, time_path, time_unit, max_document)
         reader = Sources(sample, options, ErrorPolicy(on_error == "fail")) if sample else None
-        found = told_once([*found, *_data_checks(program, reader, graphs)])
+        found = without_followers([*found, *_data_checks(program, reader, graphs)])
     if format_ == "json":
         sys.stdout.write(json.dumps({"diagnostics": [as_json(d) for d in found]}, ensure_ascii=False) + "\n")
     else:
@@ -131,10 +131,10 @@ def _data_checks(program: Program, reader: Sources | None, graphs: int) -> list[
 
 
 _FOLLOWS = {"D1325": ("D2511",), "D2517": ("D1220", "D2501")}
-"""A code, and those that tell the same with the reason."""
+"""A code, and those that say the same with the reason."""
 
 
-def told_once(found: Sequence[Diagnostic]) -> list[Diagnostic]:
+def without_followers(found: Sequence[Diagnostic]) -> list[Diagnostic]:
     """The findings without those whose place has one that says more."""
 
     def is_reported(one: Diagnostic) -> bool:

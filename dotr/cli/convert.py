@@ -103,7 +103,7 @@ def _to_file(reader: Sources, output: str, overwrite: bool, progress: Progress) 
             clock = reader.clock
             assert clock is not None
             conversion.add(graph.time, graph.triples, clock)
-            _tell(progress, conversion.count, clock.text(graph.time), behind, graph)
+            _report(progress, conversion.count, clock.text(graph.time), behind, graph)
         conversion.close()
         out.finish()
     except BaseException:
@@ -116,7 +116,7 @@ def _behind(reader: Sources, progress: Progress) -> ReadSoFar | None:
     return ReadSoFar(resolve(reader.paths, reader.options.mappings)) if progress.shown else None
 
 
-def _tell(progress: Progress, count: int, time: str, behind: ReadSoFar | None, graph: TimedGraph) -> None:
+def _report(progress: Progress, count: int, time: str, behind: ReadSoFar | None, graph: TimedGraph) -> None:
     if behind is not None:
         behind.passed(graph)
         progress.update(count, -1, time, behind.done, behind.total)
@@ -138,7 +138,7 @@ def _to_folder(reader: Sources, output: str, overwrite: bool, progress: Progress
             assert clock is not None
             archive = archive or ArchiveParts(folder, clock)
             archive.add(graph.time, numbered_part(graph.triples))
-            _tell(progress, count, clock.text(graph.time), behind, graph)
+            _report(progress, count, clock.text(graph.time), behind, graph)
         archive = archive or ArchiveParts(folder, Clock())
         archive.close()
         about = {"dotr": __version__, "graphs": count, "files": len(archive.files)}

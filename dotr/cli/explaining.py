@@ -182,7 +182,7 @@ class DeploymentSubject:
 
 
 def _messages(rows: Sequence[KeptRow], history: History) -> Iterator[Graph]:
-    """The messages that a feed took, in its order; those it did not take are told apart."""
+    """The messages that a feed took, in its order; those it did not take stand apart."""
     for row in rows:
         for message in row.messages:
             graph = Graph(message.time, part_of(message.part), message.place)

@@ -267,9 +267,9 @@ def command(
             finally:
                 progress.clear()
                 if summary_ == "json":
-                    render.tell(summary_as_json(feed, progress.seconds))
+                    render.json_line(summary_as_json(feed, progress.seconds))
                 elif not quiet:
-                    tell_funnels(feed, folder, every=verbose)
+                    report_funnels(feed, folder, every=verbose)
                     render.note(summary(feed, progress.seconds, files_read.changed))
 
 
@@ -390,7 +390,7 @@ def summary(feed: Feed, seconds: float, changed: Mapping[str, str]) -> str:
     return "; ".join(parts) + f"; {seconds:.1f} s"
 
 
-def tell_funnels(feed: Feed, folder: str, *, every: bool) -> None:
+def report_funnels(feed: Feed, folder: str, *, every: bool) -> None:
     """How far rules without an event came since they were deployed; `every`: all rules."""
     pipeline, counters = feed.pipeline, feed.pipeline.counters
     if pipeline.clock is None:

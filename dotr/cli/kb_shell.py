@@ -27,7 +27,7 @@ _HELP: Final = {
     "query": "query SELECT …         answers as a table; SELECT and ASK alone do as well",
     "why": "why S P O              the smallest proof of a triple, or what is missing for one",
     "rules": "rules [add|remove R]   the rules; one more, or one less",
-    "watch": "watch SELECT …         tell how its answers change from now on; watch alone: what is watched",
+    "watch": "watch SELECT …         show how its answers change from now on; watch alone: what is watched",
     "unwatch": "unwatch N              do not any more",
     "advance": "advance TIME           go on to a time: statements end",
     "contradictions": "contradictions         what contradicts itself, with proofs",
@@ -104,10 +104,10 @@ class Shell:
         if rest.startswith("until "):
             _, time, rest = [*rest.split(" ", 2), ""][:3]
             until = _time(time)
-        self._tell(self.kb.insert(_ended(rest), until=until))
+        self._report(self.kb.insert(_ended(rest), until=until))
 
     def _delete(self, rest: str) -> None:
-        self._tell(self.kb.delete(_ended(rest)))
+        self._report(self.kb.delete(_ended(rest)))
 
     def _query(self, rest: str) -> None:
         prepared = self.kb.prepare(rest)
@@ -126,7 +126,7 @@ class Shell:
             self._write("".join(f"{rule}\n" for rule in self.kb.rules))
         elif word in ("add", "remove"):
             change = self.kb.add_rules(text) if word == "add" else self.kb.remove_rules(text)
-            self._tell(change)
+            self._report(change)
         else:
             raise UsageError(Diagnostic("D4188", f"rules cannot `{word}`", hint="write rules add or remove"))
 
@@ -151,7 +151,7 @@ class Shell:
         found[0].close()
 
     def _advance(self, rest: str) -> None:
-        self._tell(self.kb.advance(_time(rest)))
+        self._report(self.kb.advance(_time(rest)))
 
     def _contradictions(self, rest: str) -> None:
         for found in self.kb.contradictions():
@@ -183,9 +183,9 @@ class Shell:
     def _help(self, rest: str) -> None:
         self._write("".join(f"{line}\n" for line in _HELP.values()))
 
-    # -- telling
+    # -- output
 
-    def _tell(self, change: Change) -> None:
+    def _report(self, change: Change) -> None:
         """What a transaction did: first what went, then what came; and to what is watched."""
         terms = self._terms()
         for sign, triples in (("-", change.removed), ("+", change.added)):

@@ -96,7 +96,7 @@ def plain(text: str) -> None:
     _print(visible(text))
 
 
-def tell(text: str) -> None:
+def json_line(text: str) -> None:
     """Print one line of JSON that a program reads, as it is."""
     _print(text)
 

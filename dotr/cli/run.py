@@ -46,7 +46,7 @@ from dotr.io.files.read_so_far import ReadSoFar
 from dotr.io.files.rule_texts import RuleTexts
 from dotr.io.files.sources import Mark, Sources, TimedGraph, live, resolve
 from dotr.io.graphs import GraphRun
-from dotr.io.lineage import Lineage, told_of
+from dotr.io.lineage import Lineage, with_places
 from dotr.io.output_formats import EVENT_FORMATS, format_of_name, refused
 from dotr.ir import Program
 from dotr.ir.private_rules import needed
@@ -148,7 +148,7 @@ def command(
                 on_state=None if enriched is None else enriched.write,
             ),
             delayed,
-            Telling(os.path.basename(rules), quiet, verbose, summary_ == "json"),
+            SummaryStyle(os.path.basename(rules), quiet, verbose, summary_ == "json"),
             enriched,
         )
         for at, later in then:
@@ -232,7 +232,7 @@ AHEAD = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Telling:
+class SummaryStyle:
     """How much a summary says. `rules`: the name that its table begins with; `every`: all rules in it; not
     `table`: there is none.
     """
@@ -251,7 +251,7 @@ class Replay:
     sources: Sources
     pipeline: Pipeline
     delayed: DeadLetters
-    telling: Telling
+    style: SummaryStyle
     states: StateFile | None = None
     lineage: Lineage = field(init=False)
     _graph: TimedGraph | None = field(default=None, init=False)
@@ -274,9 +274,9 @@ class Replay:
 
     def run(self, sink: TextSink | JellySink | ParquetSink, output: str | None) -> None:
         """Replay everything. What was emitted before an error or Ctrl-C is written, and stays."""
-        telling = self.telling
+        style = self.style
         self._progress = progress = Progress(
-            not telling.quiet and sys.stderr.isatty() and (output is not None or not sys.stdout.isatty())
+            not style.quiet and sys.stderr.isatty() and (output is not None or not sys.stdout.isatty())
         )
         try:
             with rarely():
@@ -295,17 +295,17 @@ class Replay:
                 render.note(f"what was emitted so far is in {sink.output.part}")
             raise
         progress.clear()
-        if telling.json:
-            self._tell_json(progress.seconds)
-        elif not telling.quiet:
-            self._tell_funnels()
+        if style.json:
+            self._report_json(progress.seconds)
+        elif not style.quiet:
+            self._report_funnels()
             render.note(self.summary(progress.seconds))
 
-    def _tell_funnels(self) -> None:
+    def _report_funnels(self) -> None:
         """How far rules without an event came, and why; `every`: all rules."""
         pipeline, counters = self.pipeline, self.pipeline.counters
         events, program = counters.events, pipeline.program
-        if pipeline.clock is None or not self.telling.table:
+        if pipeline.clock is None or not self.style.table:
             return
         why: list[Diagnostic] = []
         if not all(events.get(r.name) for r in program.rules if not r.private):
@@ -314,17 +314,17 @@ class Replay:
             self._sample.clock = pipeline.clock
             why = why_silent(pipeline.deployment, events, self._sample)
             render.say_all(why)
-        every = self.telling.every
+        every = self.style.every
         lines = funnel_lines(
             program, events, counters.funnel, counters.streams, why, every=every, width=render.width()
         )
         if lines:
             graphs, first, last = counters.graphs, counters.first, counters.last
-            render.plain(heading(self.telling.rules, graphs, first, last, pipeline.clock))
+            render.plain(heading(self.style.rules, graphs, first, last, pipeline.clock))
         for line in lines:
             render.plain(line)
 
-    def _tell_json(self, seconds: float) -> None:
+    def _report_json(self, seconds: float) -> None:
         counters, clock, sources = self.pipeline.counters, self.pipeline.clock, self.sources
         content = {
             "graphs": counters.graphs,
@@ -338,7 +338,7 @@ class Replay:
             "queries": counters.streams,
             "seconds": round(seconds, 3),
         }
-        render.tell(as_json(content, self.pipeline.program, counters.events, counters.funnel))
+        render.json_line(as_json(content, self.pipeline.program, counters.events, counters.funnel))
 
     def _replay(self, sink: EventSink, progress: Progress) -> None:
         sources, pipeline, lineage = self.sources, self.pipeline, self.lineage
@@ -412,7 +412,7 @@ class Replay:
         clock = self.pipeline.clock
         assert clock is not None
         if self.sources.refusals.fail:
-            raise told_of(error, self.lineage.places(time, len(graphs)))
+            raise with_places(error, self.lineage.places(time, len(graphs)))
         self.sources.refusals.set_aside(self.lineage.letters(time, graphs, error, clock))
         self.lineage.settle(time)
 

@@ -209,7 +209,7 @@ def _start(
     found = wanted.open(spark)
     graphs = events = 0
 
-    def tell(taken: Taken, state: State) -> None:
+    def on_batch(taken: Taken, state: State) -> None:
         nonlocal graphs, events
         graphs, events = graphs + taken.graphs, events + taken.events
         if state.watermark:
@@ -229,12 +229,12 @@ def _start(
             choice = no_clock(wanted.mode)
     if clock is None:
         query: Running = streams.start(
-            found.frame, found.read, deployment, *folders, options, Pace(*pace), tell
+            found.frame, found.read, deployment, *folders, options, Pace(*pace), on_batch
         )
     else:
         distributed.quiet(spark)
         query = distributed.start(
-            found.parsed(clock), deployment, *folders, options, Pace(*pace), tell, cores
+            found.parsed(clock), deployment, *folders, options, Pace(*pace), on_batch, cores
         )
     query.reasons = choice.reasons
     return query

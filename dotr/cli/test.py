@@ -182,7 +182,7 @@ def test_files(paths: Iterable[str]) -> list[str]:
 
 def await_change(files: Iterable[str], before: Mapping[str, Stamp], begun: int) -> None:
     """Return when one of the files has changed since the run that read them began. `before`: what files of
-    the run before were like then; of others their time tells, in nanoseconds.
+    the run before were like then; of others their time decides, in nanoseconds.
     """
     now = {path: _stamp(path) for path in sorted(set(files))}
     read = {path: before.get(path, stamp) for path, stamp in now.items()}

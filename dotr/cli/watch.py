@@ -1,6 +1,6 @@
 """`dotr watch QUERY.rq SOURCE…`: the answers of one query over what lasts, as they begin and end.
 
-Place:   a run of the program that core/watching.py makes; what its two rules tell is written as answers.
+Place:   a run of the program that core/watching.py makes; what its two rules report is written as answers.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import click
 from dotr.cli.dead_letters import DeadLetters
 from dotr.cli.options import jump_option, lateness_options, output_options, reading, source_options
 from dotr.cli.query import json_row, query_text
-from dotr.cli.run import Replay, Telling, chosen_format, outputs_apart
+from dotr.cli.run import Replay, SummaryStyle, chosen_format, outputs_apart
 from dotr.core.deployment import Deployment
 from dotr.core.lasting_model import LastingModel
 from dotr.core.pipeline import Pipeline
@@ -103,7 +103,7 @@ def command(
                 max_jump=max_jump,
             ),
             delayed,
-            Telling("", quiet, table=False),
+            SummaryStyle("", quiet, table=False),
         )
         out = open_output(output, overwrite) if output else StreamOutput(sys.stdout.buffer)
         if initial:

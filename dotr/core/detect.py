@@ -77,7 +77,7 @@ one point, among how many parts of keys they are shared))."""
 class TemporalEngine:
     """What a deployment takes from a temporal engine.
 
-    `shares`: which comparisons with constants it makes itself, so that queries need not be told apart by
+    `shares`: which comparisons with constants it makes itself, so that queries need not be distinguished by
     them. `plans`: how a detector of this engine detects each rule.
     """
 

@@ -237,7 +237,7 @@ class LastingModel:
 
     def _differences(self) -> list[tuple[Select, MaintainedQuery, Sequence[Change]]]:
         """Of every standing query that the open change may touch. (The hash of a Select is that of all its
-        parts: queries are told apart by identity here.)
+        parts: queries are distinguished by identity here.)
         """
         woken = {
             id(one[1]): one

@@ -49,7 +49,7 @@ class LeftOut:
             name = rules[rule].name
             self.counts[name] = self.counts.get(name, 0) + 1
             try:
-                self._tell(name, error, time, clock)
+                self._report(name, error, time, clock)
             except DotrError as raised:
                 failed = failed or raised
         self.forget()
@@ -60,7 +60,7 @@ class LeftOut:
         self.facts.clear()
         self._errors.clear()
 
-    def _tell(self, name: str, error: ProgramError, time: Time, clock: Clock) -> None:
+    def _report(self, name: str, error: ProgramError, time: Time, clock: Clock) -> None:
         if self._on_overwork is None:
             raise error
         self._on_overwork(name, error)

@@ -51,7 +51,7 @@ class Retraction:
         self._lost: dict[int, Callable[..., None]] = {}
 
     def doubter(self, relation: Relation) -> Callable[..., None]:
-        """Tell that a row, given by its columns, may have lost its last derivation, or its statement."""
+        """Note that a row, given by its columns, may have lost its last derivation, or its statement."""
         return self.suspects.doubter(relation)
 
     def doubt_derived(self, clause: Clause, store: TripleIndex) -> None:

@@ -1,6 +1,6 @@
 """Which statements hold when, with what made and what ends each: the leaves of proofs where something lasts.
 
-Place:   owned by record.py, which tells it every instant; derivations.py asks for the leaves of one instant.
+Place:   owned by record.py, which passes it every instant; derivations.py asks for the leaves of one instant.
 Method:  language.md, "What lasts". What ended is remembered as long as an explanation may look back; what
          holds, as long as it does. A background triple is looked up, never copied; its deletion is noted.
 Why not: core/periods.py: it keeps what is needed to go on, neither since when a triple holds nor why.

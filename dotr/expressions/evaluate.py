@@ -93,7 +93,7 @@ def compile_expression(
     """A function from a row to the expression's term, None for unbound or an error. It raises
     nothing but Overlong.
 
-    `leaf` says how a variable is read from a row; its terms are canonical. `clock` tells what an integer
+    `leaf` says how a variable is read from a row; its terms are canonical. `clock` says what an integer
     time counts. `dates` False (ON, WHERE, WITH): arithmetic on dateTimes is an error, but for a difference of
     two `Name.time`. Raises ProgramError for a function that does not exist.
     """

@@ -60,7 +60,7 @@ class GraphSource(Protocol):
 
     `extractor` finds times; its `clock` is set where a run has one. `bookmarks`: where partitions that are
     files are read on from. `live`: graphs cannot wait for others. `over`: nothing more can come. `done` of
-    `total` bytes are behind, None: there is no telling.
+    `total` bytes are behind, None: not known.
     """
 
     name: str

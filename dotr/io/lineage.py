@@ -118,7 +118,7 @@ class Lineage:
         self._open = [(*origin,) for origin in saved]
 
 
-def told_of(error: DotrError, places: Sequence[str]) -> DotrError:
+def with_places(error: DotrError, places: Sequence[str]) -> DotrError:
     """An error at an instant, with the places of its graphs for a note."""
     if not places:
         return error

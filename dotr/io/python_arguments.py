@@ -109,9 +109,9 @@ class EngineErrors(ErrorPolicy):
         """As `ErrorPolicy.take`."""
         if self.fail:
             raise error
-        self.tell(error, 1)
+        self.report(error, 1)
 
-    def tell(self, error: DotrError, count: int) -> None:
+    def report(self, error: DotrError, count: int) -> None:
         """So many graphs are left out because of an error."""
         self.count += count
         if self._given is not None:

@@ -369,7 +369,7 @@ class Loader:
         self._stack.append(path)
         self._unit(inner, source, values)
         self._stack.pop()
-        self._told_once(before)
+        self._drop_repeated(before)
 
     def _arguments(self, source: Source, statement: ImportSyntax) -> bool:
         """Whether the WITH of an import fits the parameters that the file declares."""
@@ -415,7 +415,7 @@ class Loader:
             )
         return good
 
-    def _told_once(self, before: int) -> None:
+    def _drop_repeated(self, before: int) -> None:
         """A library imported twice has its mistakes reported once."""
         known = {(d.code, d.message, str(d.span)) for d in self._found.found[:before]}
         self._found.found[before:] = [

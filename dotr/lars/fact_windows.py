@@ -36,7 +36,7 @@ class PointLog:
         self.beginning = beginning
 
     def add_view(self, view: FactView) -> None:
-        """Tell a view what comes and goes from now on."""
+        """Notify a view of what comes and goes from now on."""
         self._views.append(view)
 
     def add(self, point: int, name: str, facts: Sequence[tuple[Time, Values]]) -> None:
@@ -52,14 +52,14 @@ class PointLog:
         last = self._last
         for atom, _ in sorted(self._new.items(), key=lambda e: (e[1], e[0][1], values_key(e[0][2]))):
             last.append(atom)
-            self._tell(atom, 1)
+            self._notify(atom, 1)
         self._new.clear()
         while len(last) > self._count:
-            self._tell(last.popleft(), -1)
+            self._notify(last.popleft(), -1)
         if len(last) == self._count:
             self.beginning = last[0][0]
 
-    def _tell(self, atom: tuple[int, int, Values], sign: int) -> None:
+    def _notify(self, atom: tuple[int, int, Values], sign: int) -> None:
         point, place, values = atom
         for view in self._views:
             if view.name == self._names[place]:
@@ -73,7 +73,7 @@ class PointLog:
         self.beginning, atoms = state
         for point, place, values in atoms:
             self._last.append((point, place, tuple(values)))
-            self._tell(self._last[-1], 1)
+            self._notify(self._last[-1], 1)
 
 
 class FactView:

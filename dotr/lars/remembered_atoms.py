@@ -30,7 +30,7 @@ class Relation:
         self.now = 0
 
     def add(self, view: WindowView) -> None:
-        """Tell a view from now on."""
+        """Notify a view from now on."""
         self.views.append(view)
         if view is not self.present:
             self._others.append(view)

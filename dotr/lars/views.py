@@ -1,6 +1,6 @@
 """What windows of time show: one table for a name, a modality and a length.
 
-Place:   remembered_atoms.py tells views what begins, ends and is put; rules read their tables.
+Place:   remembered_atoms.py notifies views of what begins, ends and is put; rules read their tables.
 Method:  an atom that holds through h makes, at once, the row of `WITHIN n` through h + n; of `ALWAYS` through
          h from the n-th point of its run on (from its first, if that is the beginning of the timeline); of
          `AT ?t` one row (values, t) a point, through t + n; of `AT LEAST k` the span in which the count of

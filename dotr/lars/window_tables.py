@@ -91,7 +91,7 @@ class AtomTable:
     """Owns rows and their last points.
 
     `delta`: rows that began or were extended at this point, in order, also twice. `changed`: a row began or
-    ended at this point. `timed`: somebody must be told when a row ends. `net`: what began and what ended at
+    ended at this point. `timed`: somebody waits for the end of a row. `net`: what began and what ended at
     this point, where somebody asks. `journals`: (row, began) is appended to each.
     """
 

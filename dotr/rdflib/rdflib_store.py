@@ -114,7 +114,7 @@ class Store(RdflibStore):
     def add(self, triple: tuple[Node, Node, Node], context: Any = None, quoted: bool = False) -> None:
         """State a triple, when the graph is next looked at."""
         own = self._own(triple)
-        super().add(triple, context, quoted)  # tells whoever listens
+        super().add(triple, context, quoted)  # notifies whoever listens
         self._waiting[own] = True
 
     def addN(self, quads: Iterable[tuple[Node, Node, Node, Any]]) -> None:  # noqa: N802  # rdflib's name

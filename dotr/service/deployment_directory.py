@@ -90,11 +90,11 @@ def propose(
     base: str = STREAM_BASE,
     limit: int = MAX_DOCUMENT,
     budget: int = BUDGET,
-    tell: Callable[[str], None] = lambda _stage: None,
+    on_stage: Callable[[str], None] = lambda _stage: None,
 ) -> Proposal:
     """Check and compile what a deployment would be with these rule files added or replaced.
 
-    `tell` is called with what begins now. Paths in the deployment are relative to the folder it lies in.
+    `on_stage` is called with what begins now. Paths in the deployment are relative to the folder it lies in.
     Raises ProgramError, DataError.
     """
     old = journal.deployed()
@@ -124,9 +124,9 @@ def propose(
         program = load_program(files, read, removed)  # says what the check does not count as an error
     paths = [_found(path, home) for path in program.background]
     named = {_found(path, home): span for path, span in program.named.items()}
-    tell("read the background")
+    on_stage("read the background")
     background = tuple(read_background([*paths, *more_background], base, limit, named=named))
-    tell(f"close {len(background):,} triples")
+    on_stage(f"close {len(background):,} triples")
     compiled = Deployment(program, background, Settings(budget=budget))
     compiled.compile()  # what cannot run is reported now
     before = deployed_program(old)

@@ -24,7 +24,7 @@ from dotr.io.error_policy import dead_letter
 from dotr.io.event_formats import late_line
 from dotr.io.graph_source import GraphSource
 from dotr.io.graphs import Item, Mark, TimedGraph
-from dotr.io.lineage import Lineage, told_of
+from dotr.io.lineage import Lineage, with_places
 from dotr.ir import Program
 from dotr.late import dataclass
 from dotr.rdf.terms import Triple
@@ -57,7 +57,7 @@ class FeedTotals:
     """Rule → trigger facts that took it too much work."""
     read: int = 0
     size: int | None = None
-    """Bytes of the files of now, and how many there are; None: there is no telling."""
+    """Bytes of the files of now, and how many there are; None: not known."""
     commits: int = 0
     saving: float = 0.0
     """Seconds that the commits took."""
@@ -280,7 +280,7 @@ class Feed:
         if self.fail_on_error:
             places = self.lineage.places(time, len(graphs))
             self.lineage.settle(time)
-            raise told_of(error, places)
+            raise with_places(error, places)
         self.totals.refused += len(graphs)
         self._status["refused"] += len(graphs)
         if self.dead_letters is not None:

@@ -81,5 +81,5 @@ def digest_of(deployed: Deployed) -> str:
 
 
 def digest(content: bytes) -> bytes:
-    """The hash that tells damage from what was written."""
+    """The hash that detects damage."""
     return blake2b(content, digest_size=16).digest()

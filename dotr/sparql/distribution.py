@@ -49,7 +49,7 @@ Sizes: TypeAlias = Callable[[Term | None], int | None]
 """What a term measures; None where it passes no constant."""
 
 Shares: TypeAlias = Callable[[str, Sequence[Term]], Sizes | None]
-"""(operator, constants) → what terms measure, where who reads the facts can tell by that which pass; None
+"""(operator, constants) → what terms measure, where who reads the facts can decide by that which pass; None
 where not. Of two terms the one that measures more passes all that the other passes."""
 
 

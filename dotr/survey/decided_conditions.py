@@ -35,7 +35,7 @@ def judge(
     *,
     chosen: bool = True,
 ) -> None:
-    """Tell what a sample decides of conditions that all have to hold; `where`: what they belong to. Not
+    """Report what a sample decides of conditions that all have to hold; `where`: what they belong to. Not
     `chosen`: they are those of a NOT or an aggregate, where nothing is as good as something.
     """
     if not table.rows:
@@ -45,15 +45,15 @@ def judge(
             continue
         outcome = truth(table, condition)
         if not outcome.true:
-            if not tell_kinds(table, condition, where, found) and (chosen or not outcome.false):
+            if not report_kinds(table, condition, where, found) and (chosen or not outcome.false):
                 _never(table, condition, outcome, where, found)
         elif chosen and outcome.true == outcome.total >= ENOUGH:
             _always(table, condition, where, found)
 
 
-def tell_kinds(table: SolutionTable, expression: Expression, where: str, found: Diagnostics) -> bool:
+def report_kinds(table: SolutionTable, expression: Expression, where: str, found: Diagnostics) -> bool:
     """Whether a comparison or sum inside is of kinds that never go together; then it is reported."""
-    return any(_tell_kinds(table, call, where, found) for call in _calls(expression))
+    return any(_report_kinds(table, call, where, found) for call in _calls(expression))
 
 
 def _varies(condition: Expression) -> bool:
@@ -110,7 +110,7 @@ def _calls(expression: Expression) -> Iterator[Call]:
             yield expression
 
 
-def _tell_kinds(table: SolutionTable, call: Call, where: str, found: Diagnostics) -> bool:
+def _report_kinds(table: SolutionTable, call: Call, where: str, found: Diagnostics) -> bool:
     """Whether the sides of a call are never of kinds that go together; then it is reported."""
     left, right = (table.values(argument) for argument in call.arguments)
     both = [(a, b) for a, b in zip(left, right, strict=True) if a is not None and b is not None]

@@ -16,7 +16,7 @@ from dotr.events import Time
 from dotr.ir import Choose, Position, Program, Select, Triples, Var
 from dotr.late import dataclass
 from dotr.source import Span
-from dotr.survey.decided_conditions import ENOUGH, judge, mixed, tell_kinds
+from dotr.survey.decided_conditions import ENOUGH, judge, mixed, report_kinds
 from dotr.survey.kinds import Kinds, kinds_of, listed
 from dotr.survey.pairs import RuleProbe, probe_rule
 from dotr.survey.probes import Observed, Probes
@@ -73,7 +73,7 @@ def survey(
 def _judge_queries(
     asked: dict[str, Select], rows: dict[str, Observed], sample: Sample, found: Diagnostics
 ) -> dict[str, Select]:
-    """Tell of filters and of mixed values; the queries that have no row even without filters."""
+    """Report filters and mixed values; the queries that have no row even without filters."""
     empty = {}
     for name, select in asked.items():
         table = _answers(select, rows[name], sample)
@@ -94,7 +94,7 @@ def _answers(select: Select, seen: Observed, sample: Sample) -> SolutionTable:
 
 
 def _check_mixed(select: Select, name: str, table: SolutionTable, found: Diagnostics) -> None:
-    """Tell of variables whose values are of kinds that never compare."""
+    """Report variables whose values are of kinds that never compare."""
     for variable, place in table.columns.items():
         kinds: Kinds = kinds_of(row[1][place] for row in table.rows)
         if mixed(kinds):
@@ -125,7 +125,7 @@ def _look_for_pieces(
     closed: bytes | None,
     found: Diagnostics,
 ) -> DotrError | None:
-    """Tell which part of each query's pattern has no row."""
+    """Report which part of each query's pattern has no row."""
     probes = Probes(program)
     progress = {name: probe_pieces(probes, select) for name, select in empty.items()}
     error = probes.run(background, sample, closed)
@@ -133,9 +133,9 @@ def _look_for_pieces(
     for name, of_query in progress.items():
         stop = of_query.stop
         if stop is not None:
-            telling = name in needed and len(sample.graphs) >= ENOUGH
-            report = found.warning if telling else found.info
-            _tell_piece(name, *stop, of_query.pieces, report)
+            decisive = name in needed and len(sample.graphs) >= ENOUGH
+            report = found.warning if decisive else found.info
+            _report_piece(name, *stop, of_query.pieces, report)
     return error
 
 
@@ -145,7 +145,7 @@ def _needed(program: Program) -> set[str]:
     return needed | {choice.position.stream for rule in program.rules for choice in rule.chosen}
 
 
-def _tell_piece(
+def _report_piece(
     name: str, piece: QueryPiece, before: int, pieces: Collection[QueryPiece], report: Callable[..., None]
 ) -> None:
     if piece is next(iter(pieces)):
@@ -164,7 +164,7 @@ def _tell_piece(
 
 
 def _judge_rule(probe: RuleProbe, sample: Sample, found: Diagnostics) -> None:
-    """Tell of the conditions of a rule, and of windows in which nothing lies."""
+    """Report conditions of a rule, and windows in which nothing lies."""
     rule = probe.rule
     where = f"rule `{rule.name}`"
     for number, conjunct in enumerate(rule.conjuncts):
@@ -174,7 +174,7 @@ def _judge_rule(probe: RuleProbe, sample: Sample, found: Diagnostics) -> None:
         if pairs.rows:
             judge(pairs, parts(conjunct.on), where, found, chosen=isinstance(conjunct, Choose))
         elif isinstance(conjunct, Choose) and not probe.prefixes[number].partial:
-            _tell_window(probe, number, found)
+            _report_window(probe, number, found)
     table = probe.before_where(sample.clock)
     if not table.rows:
         return
@@ -183,7 +183,7 @@ def _judge_rule(probe: RuleProbe, sample: Sample, found: Diagnostics) -> None:
         value = binding.expression
         if not table.knows(value) or any(term is not None for term in table.values(value)):
             continue
-        if not tell_kinds(table, value, where, found):
+        if not report_kinds(table, value, where, found):
             found.warning(
                 "D2519",
                 f"`?{binding.variable}` never has a value in {where}",
@@ -193,7 +193,7 @@ def _judge_rule(probe: RuleProbe, sample: Sample, found: Diagnostics) -> None:
             )
 
 
-def _tell_window(probe: RuleProbe, number: int, found: Diagnostics) -> None:
+def _report_window(probe: RuleProbe, number: int, found: Diagnostics) -> None:
     conjunct = probe.rule.conjuncts[number]
     gap = probe.nearest(number)
     found.warning(

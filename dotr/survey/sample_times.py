@@ -27,7 +27,7 @@ _TEXT_TIME: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}
 def check_times(
     sample: Sample, rungs: Mapping[str, int], prefixes: Mapping[str, str], found: Diagnostics
 ) -> None:
-    """Tell of integer times that are not what they count, D2516, and of other properties of times, D2515.
+    """Report integer times that are not what they count, D2516, and other properties of times, D2515.
 
     `rungs`: how the times of graphs were found, and how often.
     """

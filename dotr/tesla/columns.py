@@ -106,7 +106,7 @@ class Column(Generic[B]):
             bucket: Any = kind.nothing() if known is None else known
             kind.add_stretch(bucket, stretch.points, of_key)
             if known is None and self.index.put(key, bucket):
-                self._tell()
+                self._notify_filled()
 
     def sweep(self, now: Time) -> None:
         """Drop what lies further back than the retention."""
@@ -159,7 +159,7 @@ class Column(Generic[B]):
         if isinstance(self.kind, TotalKind) or (isinstance(self.kind, HeldLogKind) and "held" in dumps[0]):
             for key, entries in dumps[0]["totals" if isinstance(self.kind, TotalKind) else "held"]:
                 self.index.put(key if isinstance(key, str) else tuple(key), self.kind.load(entries))
-            self._tell()
+            self._notify_filled()
             return
         sizes: dict[Fact, tuple[int, ...]] = {}
         for dump in dumps:
@@ -174,9 +174,9 @@ class Column(Generic[B]):
         if bucket is not None:
             self.index.put(key, self.kind.add(bucket, fact))
         elif self.index.put(key, self.kind.open(fact)):
-            self._tell()
+            self._notify_filled()
 
-    def _tell(self) -> None:
+    def _notify_filled(self) -> None:
         if not self.filled and len(self.index):
             self.filled = True
             self._on_fill(self)

@@ -66,7 +66,7 @@ def looks_at_time(expression: Expression, own: str) -> bool:
             return False
 
 
-def tells_time(rule: Rule) -> bool:
+def reads_time(rule: Rule) -> bool:
     """Whether it looks at `X.time`, its own or another's, or at NOW()."""
     on = [conjunct.on for conjunct in rule.conjuncts]
     arguments = [c.argument for c in rule.conjuncts if isinstance(c, Summarise)]

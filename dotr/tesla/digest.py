@@ -59,7 +59,7 @@ def timeline_digest(program: Program) -> str:
 
 
 def _own_twice(program: Program) -> Iterable[list[int]]:
-    """Per rule the indices it depends on; the rule itself twice, which tells members of a cycle apart."""
+    """Per rule the indices it depends on; the rule itself twice, which distinguishes members of a cycle."""
     for index, rules in enumerate(reachable(program)):
         yield [index, *rules]
 

@@ -1,6 +1,6 @@
 """What the equations of a rule carry from its trigger to its other positions.
 
-Place:   a batch parts detection by it (partition_keys.py); network.py tells by it whether a trigger
+Place:   a batch parts detection by it (partition_keys.py); network.py decides by it whether a trigger
          fact had anything to choose from.
 Method:  inside a rule, equations of `ON` carry a trigger attribute to the candidates, directly or through
          earlier conjuncts (a condition is applied before selection, so whatever fails it is not a candidate,

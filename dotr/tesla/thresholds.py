@@ -4,7 +4,7 @@ Place:   plan.py finds them in ON and in filters handed over by extract.py (`Fil
          monotonic stacks over them; sharing.py orders rules by them.
 Method:  a threshold is normalised to "greater passes": `<` by a change of sign. Limits are integers of 10⁻¹⁸,
          and so is what a value measures: an integer or decimal its own size, a double the place where limits
-         that round to doubles it passes give way to others. So one bisection tells who passes, exactly as
+         that round to doubles it passes give way to others. So one bisection finds who passes, exactly as
          `<` does, which between a double and a decimal rounds the decimal first. A fact of a base was
          compared when its query compared it, before an xsd:float became an xsd:double: it carries its size.
 Why not: comparing Python's numbers, which is exact: the double 0.1 is greater than the decimal 0.1, but does

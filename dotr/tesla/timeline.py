@@ -21,7 +21,7 @@ from dotr.errors import Diagnostic, EngineError, ProgramError
 from dotr.events import Clock, Fact, Time, Values
 from dotr.ir import Every, LarsProgram, Program, RelationToStream
 from dotr.late import dataclass
-from dotr.tesla.conditions import tells_time
+from dotr.tesla.conditions import reads_time
 from dotr.tesla.digest import timeline_digest
 from dotr.tesla.references import depths
 from dotr.tesla.stretches import Stretch
@@ -98,13 +98,13 @@ class Timeline:
 
     def _look_at_uses(self) -> None:
         self._reach: Time = 0  # of rules with a head as trigger, how far back they look
-        self._by_time = False  # whether one of them tells still points apart
+        self._by_time = False  # whether one of them differs by the time of a still point
         for rule in self.program.rules:
             depth = depths(rule)
             if not isinstance(rule.trigger, Every) and rule.trigger.bare:
                 self._reach = max(self._reach, *depth.values())
                 self._by_time = self._by_time or (
-                    all(conjunct.position.bare for conjunct in rule.chosen) and tells_time(rule)
+                    all(conjunct.position.bare for conjunct in rule.chosen) and reads_time(rule)
                 )
             for position in rule.positions:
                 if not position.held:

@@ -141,8 +141,8 @@ def test_frames_refuse_what_jumps_too_far_as_run_does(dotr: Dotr, spark: Any) ->
     found, left = detect(log, "r.dotr", max_jump="60 s", on_error="keep")
     events = [json.loads(line) for line in ran.out.splitlines()]
     assert {event["time"] for event in events} == {3, 4, 9, 60, 61}
-    told = sorted((event["time"], event["rule"], event["id"]) for event in events)
-    assert sorted((row.time, row.rule, row.id) for row in found.collect()) == told
+    reported = sorted((event["time"], event["rule"], event["id"]) for event in events)
+    assert sorted((row.time, row.rule, row.id) for row in found.collect()) == reported
     refused = sorted(json.loads(row.letter)["time"] for row in left.collect())
     assert refused == sorted(json.loads(line)["time"] for line in Path("dead.jsonl").read_text().splitlines())
     assert refused == [time for time in TIMES if time > 61]

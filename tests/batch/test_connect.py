@@ -42,18 +42,18 @@ found = dotr.spark.detect(log, "rules.dotr", parallelism=2).collect()
 columns = "subject string, predicate string, object string"
 triples = spark.createDataFrame(json.load(open("triples.json")), columns)
 closed = dotr.spark.materialize(triples, text="ENTAILMENT rdfs").collect()
-told = []
+reported = []
 try:
     bad = spark.createDataFrame([(1, "nonsense")], "time bigint, graph string")
     dotr.spark.detect(bad, "rules.dotr").collect()
 except DataError as error:
-    told.append(error.diagnostics[0].code)
+    reported.append(error.diagnostics[0].code)
 try:
     stream = spark.readStream.schema("time bigint, graph string").json("logs")
     dotr.spark.stream(stream, "rules.dotr", out="out", checkpoint="state")
 except UsageError as error:
-    told.append(error.diagnostics[0].code)
-json.dump([sorted(row.id for row in found), sorted(map(list, closed)), told], open("found.json", "w"))
+    reported.append(error.diagnostics[0].code)
+json.dump([sorted(row.id for row in found), sorted(map(list, closed)), reported], open("found.json", "w"))
 spark.stop()
 """
 
@@ -93,7 +93,7 @@ def test_detect_and_materialize_work_over_connect(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    ids, closed, told = json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))
+    ids, closed, reported = json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))
     program = load_program([str(tmp_path / "rules.dotr")], read_rules_text)
     expected = in_one_process(program, [], [str(tmp_path / "log.jsonl")], SourceOptions())
     assert len(expected) > 20
@@ -102,4 +102,4 @@ def test_detect_and_materialize_work_over_connect(tmp_path: Path) -> None:
         ["r.dotr"], lambda name: "ENTAILMENT rdfs" if name == "r.dotr" else read_rules_text(name)
     )
     assert closed == sorted(map(list, enricher(rdfs, TRIPLES, materialize_all=True).state()))
-    assert told == ["D2001", "D4309"]
+    assert reported == ["D2001", "D4309"]

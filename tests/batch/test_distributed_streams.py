@@ -35,9 +35,9 @@ def test_parts_on_workers_find_what_one_process_finds(story: Path, spark: Any) -
     stream = dotr.spark.stream(frame_of(spark, story), story / "rules.dotr", **options)
     assert stream.wait(LIMIT)
     assert sorted(found(story).splitlines()) == sorted(in_one_go(graphs()[:30]).splitlines())
-    told = stream.progress()
-    assert (told["mode"], told["graphs"], told["watermark"]) == ("distributed", 30, "19")
-    assert told["state"]["Quiet"] > 0
+    reported = stream.progress()
+    assert (reported["mode"], reported["graphs"], reported["watermark"]) == ("distributed", 30, "19")
+    assert reported["state"]["Quiet"] > 0
     observed = stream.query.lastProgress["observedMetrics"]["dotr_state"]
     assert observed["state Quiet"] is not None
     for number, (path, content) in enumerate(later.items()):
@@ -80,8 +80,8 @@ def test_graphs_out_of_order_meet_and_late_ones_are_counted(tmp_path: Path, spar
     wanted = in_one_go(graphs(), rules)
     assert wanted
     assert sorted(found(tmp_path).splitlines()) == sorted(wanted.splitlines())
-    told = stream.progress()
-    assert (told["graphs"], told["late"], told["refused"]) == (61, 1, 1)
+    reported = stream.progress()
+    assert (reported["graphs"], reported["late"], reported["refused"]) == (61, 1, 1)
     meta = tmp_path / "state" / "dotr" / "dotr-stream.json"
     meta.write_text(meta.read_text().replace('"operators": 2', '"operators": 1'))
     with pytest.raises(RefusedError, match=r"D5220[\s\S]*another release"):
@@ -109,8 +109,8 @@ def test_a_killed_distributed_stream_goes_on_without_a_difference(
         os.killpg(query.pid, signal.SIGKILL)  # the JVM with it
         query.wait()
     done = subprocess.run(command, check=True, timeout=LIMIT, capture_output=True, text=True)
-    told = done.stderr.splitlines()
-    assert told[0] == "dotr: distributed: that was asked for"
-    assert len(told) == 3, "nothing of what Spark's workers print"
-    assert told[-1].startswith("dotr: remembered facts: ")
+    reported = done.stderr.splitlines()
+    assert reported[0] == "dotr: distributed: that was asked for"
+    assert len(reported) == 3, "nothing of what Spark's workers print"
+    assert reported[-1].startswith("dotr: remembered facts: ")
     assert sorted(found(story).splitlines()) == sorted(in_one_go(graphs()).splitlines())

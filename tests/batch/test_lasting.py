@@ -49,7 +49,7 @@ AND EACH I := In WITHIN 0 s FROM T WITH ?x := I.?x, ?t := T.time
 """
 
 
-def told(
+def reported(
     program: Program, background: Sequence[Triple], parts: Sequence[tuple[Time, Part]]
 ) -> tuple[list[str], list[Time]]:
     """The sorted lines of one run that sets instants aside, and when it did."""
@@ -105,7 +105,7 @@ def test_slices_are_one_run(
 ) -> None:
     parts = _parts(_with_schema(history, schema))
     try:
-        expected, refused = told(program, background, parts)
+        expected, refused = reported(program, background, parts)
     except DotrError:
         return
     with TemporaryDirectory() as folder:
@@ -130,7 +130,7 @@ def people(count: int) -> list[tuple[Time, Part]]:
 @pytest.mark.parametrize("length", [None, 17 * UNIT])
 def test_a_story_is_the_same_however_it_is_cut(length: int | None, tmp_path: Path) -> None:
     program, parts = parse_program(RULES), people(80)
-    expected, _ = told(program, [], parts)
+    expected, _ = reported(program, [], parts)
     lines, report = in_slices(program, [], parts, tmp_path, length)
     assert lines == expected
     assert report.parts > 2
@@ -145,7 +145,7 @@ def test_a_story_is_the_same_on_spark(spark: Any, tmp_path: Path) -> None:
     gone = Message(None, None, [("<urn:p3>", "<urn:in>", "<urn:r4>")])
     parts.append((61 * UNIT, gone))
     program = parse_program(RULES)
-    expected, _ = told(program, [], parts)
+    expected, _ = reported(program, [], parts)
     lines, report = in_slices(program, [], parts, tmp_path, 23 * UNIT, SparkRunner())
     assert lines == expected
     assert report.parts > 2

@@ -84,9 +84,9 @@ def in_one_process(
     background: list[Triple],
     paths: list[str],
     options: SourceOptions,
-    told: dict[str, Funnel] | None = None,
+    reported: dict[str, Funnel] | None = None,
 ) -> list[str]:
-    """The sorted JSON lines of a run over sources in time order; `told` gets the funnels."""
+    """The sorted JSON lines of a run over sources in time order; `reported` gets the funnels."""
     pipeline = Pipeline(Deployment(program, background))
     sources = Sources(paths, options)
     graphs: list[TimedGraph] = sorted(sources, key=lambda graph: graph.time)
@@ -100,8 +100,8 @@ def in_one_process(
     counters = pipeline.counters
     for name, count in counters.events.items():  # nothing is lost between a rule's last step and its events
         assert counters.funnel[name][-1][1] == count, counters.funnel[name]
-    if told is not None:
-        told |= counters.funnel
+    if reported is not None:
+        reported |= counters.funnel
     return sorted(format_jsonl(event, sources.clock) for event in events)
 
 

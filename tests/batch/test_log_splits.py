@@ -94,7 +94,7 @@ def test_a_table_with_line_ends_in_cells_is_not_cut(tmp_path: Path, monkeypatch:
     assert len(open_log([str(path)], options).splits) > 8
 
 
-def test_a_batch_tells_which_files_one_task_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_reports_which_files_one_task_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("a.csv", "b.csv"):
         (tmp_path / name).write_text("at,note\n" + "".join(f'{i},"two\nlines"\n' for i in range(20)))
     (tmp_path / "t.map").write_text("# time: at\n[] <urn:note> {note} .")
@@ -104,9 +104,9 @@ def test_a_batch_tells_which_files_one_task_reads(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(reading, "SPLIT", 50)
     logs, mapping = [tmp_path / "a.csv", tmp_path / "b.csv"], tmp_path / "t.map"
     local = ("--engine", "local", "--map", mapping, "--out")
-    told = dotr("batch", tmp_path / "r.dotr", *logs, *local, tmp_path / "out").output
+    reported = dotr("batch", tmp_path / "r.dotr", *logs, *local, tmp_path / "out").output
     reason = "a cell has a line end, so where a row begins in the middle of it cannot be said"
-    assert f"a.csv` and 1 more are read by one task each: {reason}" in told
+    assert f"a.csv` and 1 more are read by one task each: {reason}" in reported
     assert "a.csv` is read by one task: a cell" in (
         dotr("batch", tmp_path / "r.dotr", logs[0], *local, tmp_path / "one").output
     )

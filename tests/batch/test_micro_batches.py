@@ -174,25 +174,25 @@ def test_a_stream_goes_on_behind_a_closed_instant(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "reported"),
     [
         (("4 s", "5 s"), "rule `Alarm` is another"),
         (("RULE Quiet", "RULE Silent"), "rule `Silent` is new"),
     ],
 )
 def test_other_rules_are_refused_and_another_layout_is_not(
-    change: tuple[str, str], told: str, tmp_path: Path
+    change: tuple[str, str], reported: str, tmp_path: Path
 ) -> None:
     opened(tmp_path).take(0, Clock(), graphs(20))
     opened(tmp_path, "# the same\n" + RULES.replace("\nAND", "\n  AND")).take(1, Clock(), [])
     with pytest.raises(RefusedError, match="D5220") as raised:
         opened(tmp_path, RULES.replace(*change))
-    assert told in raised.value.diagnostics[0].notes
+    assert reported in raised.value.diagnostics[0].notes
     with pytest.raises(RefusedError, match="the lateness is another"):
         opened(tmp_path, options=StreamOptions(lateness=1))
 
 
-def test_foreign_folders_and_lost_states_are_told(tmp_path: Path) -> None:
+def test_foreign_folders_and_lost_states_are_reported(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine.txt").write_text("x", encoding="utf-8")
     with pytest.raises(RefusedError, match="D5001"):

@@ -33,8 +33,8 @@ def test_sparks_own_words_stay_away_and_private_events_are_not_written(tmp_path:
         timeout=600,
     )
     assert ran.returncode == 0, ran.stderr
-    told = ran.stderr.splitlines()
-    assert all(line.startswith(("dotr:", " ", "Top")) for line in told), told
+    reported = ran.stderr.splitlines()
+    assert all(line.startswith(("dotr:", " ", "Top")) for line in reported), reported
     parts = [part.read_text().splitlines() for part in sorted((tmp_path / "out").glob("*.csv"))]
     assert {part[0] for part in parts} == {"time,rule,id,v"}
     assert [row.split(",")[1] for part in parts for row in part[1:]] == ["Top", "Top"]

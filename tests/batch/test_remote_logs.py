@@ -130,7 +130,7 @@ def test_tables_and_dumps_behind_a_uri_are_read_as_they_are_here(
         assert report.graphs == 3 * 80 + 9
 
 
-def test_an_archive_tells_spark_its_unit(store: Path, spark: Any, tmp_path: Path) -> None:
+def test_an_archive_gives_spark_its_unit(store: Path, spark: Any, tmp_path: Path) -> None:
     for name, unit in (("ms", 1000), ("us", 1)):
         archive = ArchiveWriter(str(tmp_path / f"{name}.parquet"), Clock(True, unit))
         archive.add(7_000_000, [])
@@ -142,7 +142,7 @@ def test_an_archive_tells_spark_its_unit(store: Path, spark: Any, tmp_path: Path
         batch(store, remote_log(spark, tmp_path.as_uri()), tmp_path / "out")
 
 
-def test_what_is_wrong_with_a_place_is_told(store: Path, spark: Any) -> None:
+def test_what_is_wrong_with_a_place_is_reported(store: Path, spark: Any) -> None:
     with pytest.raises(DataError, match="D2003"):
         list_files(spark, ["viewfs://store/box/nowhere"])
     with pytest.raises(DataError, match="D2008"):

@@ -26,10 +26,10 @@ WITH ?room := Smoke.?room
 
 
 @pytest.mark.parametrize(
-    ("rooms", "told"), [((0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3), True), (range(64), False)]
+    ("rooms", "reported"), [((0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3), True), (range(64), False)]
 )
 def test_a_heavy_key_is_named(
-    rooms: range | tuple[int, ...], told: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    rooms: range | tuple[int, ...], reported: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dotr.batch.skew.LEAST", 100)
     lines = []
@@ -41,8 +41,8 @@ def test_a_heavy_key_is_named(
     request = Request(Deployment(parse_program(RULES, "r.dotr")), log, By.KEY)
     report: Report = LocalRunner(4, Serial).run(request, str(tmp_path), quiet)
     assert report.events["Alarm"] > 100
-    assert [finding.code for finding in report.findings] == ["D4136"] * told
-    if told:
+    assert [finding.code for finding in report.findings] == ["D4136"] * reported
+    if reported:
         (finding,) = report.findings
         assert "of what `Alarm` looks at" in finding.message
         assert finding.label.startswith("?room = <urn:x:room0> in ")

@@ -186,7 +186,7 @@ def test_what_the_data_source_writes_it_reads_back(story: Path, spark: Any, tmp_
         assert not [file for file in (tmp_path / form).iterdir() if file.name.startswith(".")]
 
 
-def test_a_log_tells_detect_its_unit(spark: Any, tmp_path: Path) -> None:
+def test_a_log_gives_detect_its_unit(spark: Any, tmp_path: Path) -> None:
     """An archive in milliseconds was taken for one in seconds unless time_unit said so."""
     archive = ArchiveWriter(str(tmp_path / "log.parquet"), Clock(True, 1000))
     archive.add(1_500_000, [("<urn:x:a>", "<urn:x:smoke>", "<urn:x:hall>")])
@@ -223,7 +223,7 @@ def test_timestamps_stay_timestamps(spark: Any, tmp_path: Path) -> None:
     assert row.bindings["t"].startswith('"2026-01-01T08:00:12.5Z"')
 
 
-def test_a_bad_graph_is_told_as_a_diagnostic(story: Path, spark: Any) -> None:
+def test_a_bad_graph_is_reported_as_a_diagnostic(story: Path, spark: Any) -> None:
     log = spark.createDataFrame([(1, "<urn:x:a> <urn:x:smoke> nonsense .")], "time bigint, graph string")
     found = dotr.spark.detect(log, story / "rules.dotr")
     for action in (found.collect, found.toArrow, found.count):

@@ -63,7 +63,7 @@ def test_timestamps_epochs_and_local_times_are_instants(spark: Any) -> None:
         assert log.selectExpr("unix_micros(time)").collect()[0][0] == at.timestamp() * 1_000_000
 
 
-def test_rows_in_error_are_told_or_kept(spark: Any) -> None:
+def test_rows_in_error_are_reported_or_kept(spark: Any) -> None:
     frame = spark.createDataFrame([*ROWS, (4, ("c", 2), "warm", None)], SCHEMA)
     log = dotr.spark.graphs(frame, time="ts", template=TEMPLATE)
     with pytest.raises(DataError) as error:
@@ -76,7 +76,7 @@ def test_rows_in_error_are_told_or_kept(spark: Any) -> None:
     assert (letter["code"], json.loads(letter["document"])["temp"]) == ("D2404", "warm")
 
 
-def test_what_is_wrong_with_a_mapping_is_told_at_once(spark: Any) -> None:
+def test_what_is_wrong_with_a_mapping_is_reported_at_once(spark: Any) -> None:
     frame = spark.createDataFrame(ROWS, SCHEMA)
     with pytest.raises(DataError) as error:
         dotr.spark.graphs(frame, time="ts", template="[] <urn:p> {tmep} .")
@@ -90,7 +90,7 @@ def test_what_is_wrong_with_a_mapping_is_told_at_once(spark: Any) -> None:
             dotr.spark.graphs(frame, **given)
 
 
-def test_two_kinds_of_time_are_told() -> None:
+def test_two_kinds_of_time_are_reported() -> None:
     mapping = parse_mapping("# time: ts\n<urn:s> <urn:p> 1 .")
     work = ReadTable(mapping, ("ts",), Clock(integer=False), "", fail=False)
     batch = pa.RecordBatch.from_pydict({"ts": ["2026-07-01T00:00:00Z", "12"]})

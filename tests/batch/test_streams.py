@@ -64,9 +64,9 @@ def test_a_stream_writes_what_one_process_prints(story: Path, spark: Any) -> Non
     stream = dotr.spark.stream(frame, story / "rules.dotr", once=True, **folders)
     assert stream.wait(LIMIT)
     assert found(story) == in_one_go(graphs())
-    told = stream.progress()
-    assert (told["graphs"], told["event_time"], told["watermark"]) == (60, "39", "39")
-    assert told["state"]["Quiet"] > 0
+    reported = stream.progress()
+    assert (reported["graphs"], reported["event_time"], reported["watermark"]) == (60, "39", "39")
+    assert reported["state"]["Quiet"] > 0
     batches = [dict(batch) for batch in stream.query.recentProgress]
     observed = [batch["observedMetrics"]["dotr"] for batch in batches if batch["numInputRows"]]
     assert sum(metrics.graphs for metrics in observed) == 60

@@ -1,4 +1,4 @@
-"""Runs in a throw-away environment that has PyFlink: detect patterns with Flink SQL, tell how long it took.
+"""Runs in a throw-away environment that has PyFlink: detect patterns with Flink SQL, report how long it took.
 
     python peer_flink.py JOBS.json
 

@@ -1,4 +1,4 @@
-"""Runs in a throw-away environment that has owlrl: close a graph, write it down, tell how long it took.
+"""Runs in a throw-away environment that has owlrl: close a graph, write it down, report how long it took.
 
     python peer_owlrl.py GRAPH.ttl CLOSED.nt
 

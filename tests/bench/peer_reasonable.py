@@ -1,4 +1,4 @@
-"""Runs in a throw-away environment that has reasonable: close a graph, write it down, tell how long it took.
+"""Runs in a throw-away environment that has reasonable: close a graph, write it down, say how long it took.
 
     python peer_reasonable.py GRAPH.ttl CLOSED.nt
 

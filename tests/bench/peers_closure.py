@@ -7,7 +7,7 @@ Method:  both get the same canonical triples, blank nodes made IRIs, so that res
          Compared are all triples but what dotr leaves out by design (tests/datalog/entailment.py).
          owlrl derives the same. reasonable has none of the rules that derive domains, ranges and subclasses
          from restrictions, from intersections, or from each other (scm-int, scm-svf, scm-dom, scm-rng ...);
-         what it therefore misses is told as counts and examples, and so is what it has more. What must hold:
+         what it therefore misses is shown as counts and examples, and so is what it has more. What must hold:
          dotr without those rules derives the same about all individuals.
 """
 

@@ -109,7 +109,7 @@ def detected(selection: str, rules: int, stream: detect.Instants) -> list[Row]:
     return sorted(found)
 
 
-def told_by_dotr(path: Path) -> list[Row]:
+def reported_by_dotr(path: Path) -> list[Row]:
     """What events in JSON lines say."""
     found = []
     for line in path.read_text(encoding="utf-8").splitlines():
@@ -122,7 +122,7 @@ def told_by_dotr(path: Path) -> list[Row]:
     return sorted(found)
 
 
-def told_by_esper(path: Path) -> list[Row]:
+def reported_by_esper(path: Path) -> list[Row]:
     found = []
     for line in path.read_text(encoding="utf-8").splitlines():
         place, second, room, since, value = line.split(",")
@@ -168,7 +168,7 @@ def warm(
             theirs = min(min(turn["seconds"]) for turn in turns) / len(stream) * 1e6
             row = {"what": what, "who": f"esper {query}, {way}", "matches": turns[0]["matches"]}
             result.rows.append({**row, "µs a fact": theirs, "ratio": theirs / cost})
-            same.append(told_by_esper(out) == mine)
+            same.append(reported_by_esper(out) == mine)
     result.checks[f"{what}: the same matches, row by row, in {len(same)} runs of Esper"] = all(same)
 
 
@@ -206,7 +206,7 @@ def files(environment: Environment, selection: str, rules: int, repeats: int, re
             known = best.get(who, (1e9, 1e9))
             best[who] = min(known[0], seconds), min(known[1], size)
             if who != "dotr":
-                same.append(told_by_esper(theirs) == told_by_dotr(mine))
+                same.append(reported_by_esper(theirs) == reported_by_dotr(mine))
     cost, held = best["dotr"]
     for who, (seconds, size) in best.items():
         row: dict[str, Any] = {"what": what, "who": who, "s": seconds, "MB": size}

@@ -7,7 +7,7 @@ Method:  the readings of workloads.default. Flink has no RDF, so it gets facts (
          event names included. Matches (room, second, value of A, second and value of B) must be equal.
          Two rules, since LAST is not what MATCH_RECOGNIZE has:
          `last`  every A with the last B of its room, at most five minutes before: dotr's own rule. Flink:
-                 the query `last` (tells of a match only when the next B of that room comes, for one match
+                 the query `last` (reports a match only when the next B of that room comes, for one match
                  that has all A of a B is the only way to lose none) and the query `over` (at once, no CEP).
          `next`  only the first A after a B, what (B A) means in Flink: dotr adds NOT an A BETWEEN them.
          With 5 readings of that kind a minute the window hardly bites, so matches are compared once more
@@ -141,7 +141,7 @@ def written(nquads: str) -> list[Found]:
     ]
 
 
-def told(folder: Path) -> list[Found]:
+def reported(folder: Path) -> list[Found]:
     """What Flink wrote: a row a match, or a row for all A of one B."""
     found = []
     for part in sorted(folder.iterdir()):
@@ -221,7 +221,7 @@ def agreement(jobs: Sequence[Mapping[str, Any]], streams: Streams, result: Resul
         if name and key not in expected:
             expected[key] = sorted(detected(name, threshold, instants(streams[size])))
         if name:
-            agree[job["query"]].append(sorted(told(Path(job["out"]))) == expected[key])
+            agree[job["query"]].append(sorted(reported(Path(job["out"]))) == expected[key])
     for query, same in agree.items():
         claim = f"flink's `{query}` finds what dotr's `{QUERIES[query]}` finds, in {len(same)} jobs"
         result.checks[claim] = all(same)

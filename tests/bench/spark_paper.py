@@ -56,7 +56,7 @@ REPORT = (
     '{"Alarm": [["Smoke", 123456], ["Heat", 123456], ["event", 123456]]}',
     "[[0, 5999, 123456], [0, 4999, 123456]]",
 )
-"""What a task that writes tells the driver: a row of WRITTEN_COLUMNS."""
+"""What a task that writes reports to the driver: a row of WRITTEN_COLUMNS."""
 
 FACT = 34
 """Bytes of a row of facts with one fact in the shuffle, compressed: part, time, text."""

@@ -129,16 +129,16 @@ def main() -> None:
             last = stream.query.lastProgress
             if last is not None and (not used or used[-1][0] != last["batchId"]):
                 used.append((last["batchId"], cpu()))
-        told = [dict(p) for p in stream.query.recentProgress if p["numInputRows"] >= given.rows]
+        reported = [dict(p) for p in stream.query.recentProgress if p["numInputRows"] >= given.rows]
         stream.wait()
         work = {
             number: {name: round(after[name] - before[name], 1) for name in after}
             for (_, before), (number, after) in pairwise(used)
         }
         if given.phases:
-            for one in told:
+            for one in reported:
                 print(one["batchId"], one["numInputRows"], one["durationMs"], work.get(one["batchId"]))
-        rates = [one["numInputRows"] / one["durationMs"]["triggerExecution"] * 1000 for one in told]
+        rates = [one["numInputRows"] / one["durationMs"]["triggerExecution"] * 1000 for one in reported]
         found = Lines()
         for path in (folder / "out").glob("*.jsonl"):
             with open(path, encoding="utf-8") as lines:

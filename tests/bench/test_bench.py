@@ -148,7 +148,7 @@ def test_a_floor_is_at_most_120_lines_and_owes_dotr_nothing(file: Path) -> None:
     assert "from dotr" not in text
 
 
-def test_a_difference_is_told_with_its_line() -> None:
+def test_a_difference_is_reported_with_its_line() -> None:
     with pytest.raises(DifferenceError, match="line 2"):
         same("a", ["x\ny\n"], "b", ["x\nz\n"])
     with pytest.raises(DifferenceError, match="2 lines"):
@@ -254,7 +254,7 @@ def test_facts_of_two_events_and_the_lines_they_come_from_give_the_same_matches(
     known = peers_esper.instants(peers_esper.facts_of(stream))
     found = peers_esper.detected(selection, rules, known)
     assert len(found) > 100
-    assert found == peers_esper.told_by_dotr(out)
+    assert found == peers_esper.reported_by_dotr(out)
     assert len(found) == peers_esper.counting(selection, rules)()(known)
 
 
@@ -286,7 +286,11 @@ def test_next_is_last_without_the_second_trigger_after_a_reading() -> None:
 def test_both_forms_of_a_peers_matches_are_read(tmp_path: Path) -> None:
     (tmp_path / "part-0").write_text('r1,"5=50,7=51",2,60\n', encoding="utf-8")
     (tmp_path / "part-1").write_text("r2,6,52,3,61\n", encoding="utf-8")
-    assert peers_flink.told(tmp_path) == [("r1", 5, 50, 2, 60), ("r1", 7, 51, 2, 60), ("r2", 6, 52, 3, 61)]
+    assert peers_flink.reported(tmp_path) == [
+        ("r1", 5, 50, 2, 60),
+        ("r1", 7, 51, 2, 60),
+        ("r2", 6, 52, 3, 61),
+    ]
 
 
 def test_rules_that_say_something_of_classes_from_two_kinds_of_statements_are_told_apart() -> None:

@@ -88,7 +88,7 @@ def test_what_cannot_be_converted_leaves_nothing_behind(
     assert sorted(path.name for path in Path().iterdir()) == before
 
 
-def test_a_file_that_is_no_archive_is_told(dotr: Dotr) -> None:
+def test_a_file_that_is_no_archive_is_reported(dotr: Dotr) -> None:
     Path("bad.parquet").write_text("nonsense")
     ran = dotr("convert", "bad.parquet", "-o", "out.nq")
     assert (ran.code, "D2017" in ran.err) == (3, True)

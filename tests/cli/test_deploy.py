@@ -35,16 +35,16 @@ def test_a_redeploy_says_what_keeps_its_state_and_why_not(dotr: Dotr) -> None:
         "= Alarm the same: keeps what it remembers",
     ]
     Path("two.dotr").write_text(TWO.replace(":room ?r }", ":room ?r . ?r a :Room }"))
-    told = lines(dotr("deploy", "two.dotr", "--dry-run").out)
-    assert told == [
+    reported = lines(dotr("deploy", "two.dotr", "--dry-run").out)
+    assert reported == [
         "~ Fire its query `Smoke` changed: would start with nothing remembered",
         "~ Alarm rule `Fire`, which it reads, changed: would start with nothing remembered",
     ]
     Path("two.dotr").write_text(
         TWO.replace("dotr_x :for ?r", "dotr_x :for ?r ; a :Alarm").replace("Fire", "Blaze")
     )
-    told = lines(dotr("deploy", "two.dotr").out)
-    assert told == [
+    reported = lines(dotr("deploy", "two.dotr").out)
+    assert reported == [
         "+ Blaze new",
         "~ Alarm its text changed: starts with nothing remembered",
         "- Fire is taken out, with what it remembers",
@@ -69,8 +69,8 @@ def test_a_bad_program_is_not_deployed(dotr: Dotr) -> None:
 def test_several_files_may_be_deployed_one_after_the_other(dotr: Dotr) -> None:
     Path("two.dotr").write_text(TWO.replace("Fire", "Blaze"))
     dotr("deploy", "fire.dotr")
-    told = lines(dotr("deploy", "two.dotr").out)
-    assert told == ["= Fire the same: keeps what it remembers", "+ Blaze new", "+ Alarm new"]
+    reported = lines(dotr("deploy", "two.dotr").out)
+    assert reported == ["= Fire the same: keeps what it remembers", "+ Blaze new", "+ Alarm new"]
     assert dotr("deploy", "two.dotr", "--dir", ".dotr").code == 0
     Path("three.dotr").write_text(TWO)
     assert dotr("deploy", "three.dotr").code == 3  # a second rule `Fire`
@@ -112,14 +112,14 @@ def test_without_a_deployment_there_is_a_hint(dotr: Dotr, verb: tuple[str, ...])
     assert "dotr deploy" in ran.err
 
 
-def test_a_folder_that_cannot_be_written_is_told(dotr: Dotr) -> None:
+def test_a_folder_that_cannot_be_written_is_reported(dotr: Dotr) -> None:
     Path("taken").write_text("")
     ran = dotr("deploy", "fire.dotr", "--dir", "taken/state")
     assert ran.code == 4
     assert "error[D4201]" in ran.err
 
 
-def test_a_library_is_told_how_to_be_used(dotr: Dotr) -> None:
+def test_deploying_a_library_says_how_it_is_used(dotr: Dotr) -> None:
     Path("library.dotr").write_text("PARAMETER ?patience\n" + TWO)
     ran = dotr("deploy", "library.dotr")
     assert (ran.code, ran.out) == (3, "")

@@ -85,8 +85,8 @@ def test_a_line_is_the_state_without_what_the_background_alone_gives(dotr: Dotr,
     Path("none.jsonl").write_text('{"time": 0, "graph": ""}\n')
     alone = quads(dotr, "none.jsonl", 0)
     for line in lines:
-        told = json.loads(line)
-        assert set(told["graph"].splitlines()) == quads(dotr, "s.jsonl", told["time"]) - alone
+        reported = json.loads(line)
+        assert set(reported["graph"].splitlines()) == quads(dotr, "s.jsonl", reported["time"]) - alone
     assert "<urn:cem> <urn:near> <urn:ann> ." not in lines[0]
     assert any("<urn:near>" in line for line in lines)
     assert any("<urn:count>" in line for line in lines)

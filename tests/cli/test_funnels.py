@@ -35,10 +35,10 @@ def test_a_run_with_events_shows_its_funnels_when_asked(folder: Path, dotr: Dotr
 
 
 def test_a_summary_as_json_is_the_last_line_of_standard_error(folder: Path, dotr: Dotr) -> None:
-    told = json.loads(dotr("run", "fire.dotr", "events", "--summary", "json").err.splitlines()[-1])
-    assert (told["graphs"], told["first"], told["last"]) == (2, 10, 12)
-    assert told["queries"] == {"Fire.Smoke": 1, "Fire.HighTemp": 1}
-    (rule,) = told["rules"]
+    reported = json.loads(dotr("run", "fire.dotr", "events", "--summary", "json").err.splitlines()[-1])
+    assert (reported["graphs"], reported["first"], reported["last"]) == (2, 10, 12)
+    assert reported["queries"] == {"Fire.Smoke": 1, "Fire.HighTemp": 1}
+    (rule,) = reported["rules"]
     assert rule["funnel"] == [{"step": "Smoke", "count": 1}, {"step": "LAST HighTemp", "count": 1}]
     assert rule["events"] == 1
 
@@ -50,16 +50,16 @@ def test_a_deployment_counts_across_feeds(cold: Path, dotr: Dotr) -> None:
     assert LINE in dotr("status").out
     (rule,) = json.loads(dotr("status", "--format", "json").out)["rules"]
     assert rule["funnel"] == [{"step": "Smoke", "count": 1}, {"step": "LAST HighTemp", "count": 0}]
-    told = json.loads(dotr("feed", "events/12.ttl", "--summary", "json").err.splitlines()[-1])
-    assert (told["graphs"], told["rules"][0]["funnel"]) == (0, rule["funnel"])
+    reported = json.loads(dotr("feed", "events/12.ttl", "--summary", "json").err.splitlines()[-1])
+    assert (reported["graphs"], reported["rules"][0]["funnel"]) == (0, rule["funnel"])
 
 
 def test_a_batch_has_the_funnel_of_a_run(cold: Path, dotr: Dotr, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dotr.batch.local._pool", Serial)
     batch = ("batch", "fire.dotr", "events", "--engine", "local")
     assert LINE in dotr(*batch, "--out", "out").err
-    told = json.loads(dotr(*batch, "--out", "again", "--summary", "json").err.splitlines()[-1])
+    reported = json.loads(dotr(*batch, "--out", "again", "--summary", "json").err.splitlines()[-1])
     run = json.loads(dotr("run", "fire.dotr", "events", "--summary", "json").err.splitlines()[-1])
-    assert told["rules"] == run["rules"]
+    assert reported["rules"] == run["rules"]
     written = json.loads((cold / "out" / "_dotr_run.json").read_text("utf-8"))
     assert written["funnel"]["Fire"] == [["Smoke", 1], ["LAST HighTemp", 0]]

@@ -259,7 +259,7 @@ def test_an_output_without_events_is_a_stream(dotr: Dotr) -> None:
 
 
 @pytest.mark.parametrize("cut", [1, 2, 10, 60, 200])
-def test_what_is_cut_off_is_told(dotr: Dotr, cut: int) -> None:
+def test_what_is_cut_off_is_reported(dotr: Dotr, cut: int) -> None:
     grouped("x.jelly")
     Path("x.jelly").write_bytes(Path("x.jelly").read_bytes()[:-cut])
     ran = dotr("run", "hot.dotr", "x.jelly")
@@ -268,7 +268,7 @@ def test_what_is_cut_off_is_told(dotr: Dotr, cut: int) -> None:
 
 
 @pytest.mark.parametrize("content", [b"@prefix : <urn:> .\n", b"\xff" * 40, b"\x0a\x0b\x0c" * 9, b"\x0a"])
-def test_what_is_no_jelly_is_told(dotr: Dotr, content: bytes) -> None:
+def test_what_is_no_jelly_is_reported(dotr: Dotr, content: bytes) -> None:
     Path("x.jelly").write_bytes(content)
     ran = dotr("run", "hot.dotr", "x.jelly")
     assert (ran.code, "D2412" in ran.err) == (3, True)

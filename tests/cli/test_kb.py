@@ -116,10 +116,10 @@ def test_from_standard_input_the_first_mistake_ends_it(
     with source.open(encoding="utf-8") as lines:
         monkeypatch.setattr("sys.stdin", lines)
         assert main.run(["kb", "shell", *files]) == status
-    told = capsys.readouterr()
-    assert code in told.err
-    assert ":first" in told.out
-    assert ":second" not in told.out
+    reported = capsys.readouterr()
+    assert code in reported.err
+    assert ":first" in reported.out
+    assert ":second" not in reported.out
 
 
 def test_at_a_prompt_it_goes_on_and_completes(capsys: pytest.CaptureFixture[str]) -> None:
@@ -167,9 +167,9 @@ def test_what_cannot_be_closed_says_why(
     assert main.run(["close", str(bad)]) == 3
     assert "cls-nothing2" in capsys.readouterr().err
     assert main.run(["close", str(bad), "--keep-contradictions"]) == 0
-    told = capsys.readouterr()
-    assert "cls-nothing2" in told.err
-    assert "e/Room" in told.out
+    reported = capsys.readouterr()
+    assert "cls-nothing2" in reported.err
+    assert "e/Room" in reported.out
     assert main.run(["close", files[0], "-o", str(tmp_path / "x.csv")]) == 3
     assert "D2008" in capsys.readouterr().err
     assert main.run(["close", files[0], "--format", "nt", "-o", str(tmp_path / "x.ttl")]) == 2

@@ -31,7 +31,7 @@ def line(time: int, **parts: str) -> str:
     return json.dumps({"time": time, **texts}) + "\n"
 
 
-def told(out: str) -> list[str]:
+def reported(out: str) -> list[str]:
     """`+ab @ 3` for a Came of a in b."""
     found = []
     for one in map(json.loads, out.splitlines()):
@@ -55,7 +55,7 @@ EVENTS = ["+ab @ 0", "+cd @ 3", "+ef @ 3", "-ab @ 7", "-cd @ 13"]
 
 def test_a_run_has_ends_of_periods_insertions_and_deletions(dotr: Dotr) -> None:
     ran = dotr("run", "in.dotr", "s.jsonl")
-    assert told(ran.out) == EVENTS
+    assert reported(ran.out) == EVENTS
     ran = dotr("run", "in.dotr", "s.jsonl", "--verify", "--format", "text")
     assert ran.code == 0
     assert "@ 13" in ran.out
@@ -70,7 +70,7 @@ def test_a_feed_in_pieces_is_one_run(dotr: Dotr) -> None:
         fed = dotr("feed", f"{number}.jsonl")
         assert fed.code == 0, fed.err
         out += fed.out
-    assert told(out) == EVENTS
+    assert reported(out) == EVENTS
 
 
 def test_a_message_by_hand_is_fed_at_its_time_and_kept_with_it(dotr: Dotr) -> None:
@@ -78,9 +78,9 @@ def test_a_message_by_hand_is_fed_at_its_time_and_kept_with_it(dotr: Dotr) -> No
     Path("0.jsonl").write_text(line(0, graph="ab"))
     Path("new.ttl").write_text("<urn:e> <urn:in> <urn:f> .")
     Path("old.ttl").write_text("<urn:a> <urn:in> <urn:b> .")
-    assert told(dotr("feed", "0.jsonl").out) == ["+ab @ 0"]
+    assert reported(dotr("feed", "0.jsonl").out) == ["+ab @ 0"]
     fed = dotr("feed", "--insert", "new.ttl", "--delete", "old.ttl", "--at", "4")
-    assert told(fed.out) == ["-ab @ 4", "+ef @ 4"]
+    assert reported(fed.out) == ["-ab @ 4", "+ef @ 4"]
     with sqlite3.connect(DATABASE) as database:
         [(kept,)] = database.execute("SELECT line FROM given")
     assert json.loads(kept) == {"time": 4, "insert": "<urn:e> <urn:in> <urn:f> .\n",
@@ -91,12 +91,12 @@ def test_a_message_by_hand_is_fed_at_its_time_and_kept_with_it(dotr: Dotr) -> No
 def test_now_is_the_wall_clock_as_the_deployment_writes_times(dotr: Dotr) -> None:
     dotr("deploy", "in.dotr")
     Path("new.ttl").write_text("<urn:e> <urn:in> <urn:f> .")
-    assert told(dotr("feed", "--insert", "new.ttl", "--at", "now").out) == ["+ef @ 2026-03-01T08:00:00Z"]
+    assert reported(dotr("feed", "--insert", "new.ttl", "--at", "now").out) == ["+ef @ 2026-03-01T08:00:00Z"]
     dotr("deploy", "in.dotr", "--dir", "whole")
     Path("0.jsonl").write_text(line(0, graph="ab"))
     dotr("feed", "0.jsonl", "--dir", "whole")
     fed = dotr("feed", "--insert", "new.ttl", "--at", "now", "--dir", "whole")
-    assert told(fed.out) == ["-ab @ 10", "+ef @ 1772352000"]
+    assert reported(fed.out) == ["-ab @ 10", "+ef @ 1772352000"]
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_a_commit_writes_what_changed(dotr: Dotr) -> None:
         assert database.execute("SELECT triple FROM written").fetchall() == [("<urn:a> <urn:in> <urn:b>",)]
         assert database.execute("SELECT count(*) FROM stated").fetchone() == (51,)
     Path("end.jsonl").write_text(line(50, graph=""))
-    assert told(dotr("feed", "end.jsonl").out) == ["-ab @ 15"]
+    assert reported(dotr("feed", "end.jsonl").out) == ["-ab @ 15"]
     with sqlite3.connect(DATABASE) as database:
         assert database.execute("SELECT count(*) FROM stated").fetchone() == (50,)
 
@@ -156,9 +156,9 @@ def test_a_commit_writes_what_changed(dotr: Dotr) -> None:
 
 def test_then_lets_other_rules_hold_from_a_time_on(dotr: Dotr) -> None:
     ran = dotr("run", "in.dotr", "s.jsonl", "--then", "5", "later.dotr", "--verify")
-    assert told(ran.out) == ["+ab @ 0", "+cd @ 3", "+ef @ 3", "+mn @ 5", "-ab @ 7", "-cd @ 13"]
+    assert reported(ran.out) == ["+ab @ 0", "+cd @ 3", "+ef @ 3", "+mn @ 5", "-ab @ 7", "-cd @ 13"]
     ran = dotr("run", "in.dotr", "s.jsonl", "--then", "2", "later.dotr", "--then", "8", "in.dotr")
-    assert told(ran.out) == ["+ab @ 0", "+mn @ 2", "+cd @ 3", "+ef @ 3", "-cd @ 5", "-ab @ 7", "-mn @ 8"]
+    assert reported(ran.out) == ["+ab @ 0", "+mn @ 2", "+cd @ 3", "+ef @ 3", "-cd @ 5", "-ab @ 7", "-mn @ 8"]
     assert "D2102" in dotr("run", "in.dotr", "s.jsonl", "--then", "2026-01-01T00:00:00Z", "in.dotr").err
 
 
@@ -188,7 +188,7 @@ def test_a_plan_waits_and_can_be_taken_back(dotr: Dotr) -> None:
     assert "taken back" in dotr("undeploy", "--planned").err
     assert "nothing was planned" in dotr("undeploy", "--planned").err
     assert "D4163" in dotr("undeploy").err
-    assert told(dotr("feed", "s.jsonl").out) == EVENTS
+    assert reported(dotr("feed", "s.jsonl").out) == EVENTS
 
 
 def test_a_plan_for_a_time_that_closed_names_the_first_possible_one(dotr: Dotr) -> None:
@@ -232,7 +232,7 @@ def test_a_refused_instant_leaves_letters_with_all_parts(dotr: Dotr) -> None:
         '"insert": "<urn:e> <urn:in> <urn:f> ."}\n' + line(11, graph="")
     )
     ran = dotr("run", "in.dotr", "s.jsonl", "--on-error", "file=dead.jsonl")
-    assert told(ran.out) == ["+ab @ 0", "-ab @ 10"]
+    assert reported(ran.out) == ["+ab @ 0", "-ab @ 10"]
     letter = json.loads(Path("dead.jsonl").read_text())
     assert (letter["code"], letter["time"], letter["insert"]) == ("D2601", 10, "<urn:e> <urn:in> <urn:f> .\n")
     assert dotr("run", "in.dotr", "s.jsonl").code == 3

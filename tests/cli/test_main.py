@@ -98,7 +98,7 @@ def test_ctrl_c_ends_in_order_with_130(folder: Path) -> None:
     assert b"Traceback" not in err
 
 
-def test_memory_that_runs_out_is_told_as_that(dotr: Dotr, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_that_runs_out_is_reported_as_that(dotr: Dotr, monkeypatch: pytest.MonkeyPatch) -> None:
     def exhausted(*_: object) -> NoReturn:
         raise MemoryError
 

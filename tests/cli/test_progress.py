@@ -53,7 +53,7 @@ def on_a_terminal(*arguments: str, columns: int = 100) -> tuple[int, str]:
         env={**environment, "TERM": "xterm"},
     ) as ran:
         os.close(theirs)
-        told = b""
+        reported = b""
         end = time.monotonic() + 120
         while time.monotonic() < end:
             if not select.select([ours], [], [], 1)[0]:
@@ -64,13 +64,13 @@ def on_a_terminal(*arguments: str, columns: int = 100) -> tuple[int, str]:
                 break
             if not piece:
                 break
-            told += piece
+            reported += piece
         os.close(ours)
-        return ran.wait(30), told.decode(errors="replace")
+        return ran.wait(30), reported.decode(errors="replace")
 
 
-def plain(told: str) -> str:
-    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", told)
+def plain(reported: str) -> str:
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", reported)
 
 
 BAR = r"\d+% [\d,]+ graphs · [\d,]+/s · at \d+"
@@ -87,21 +87,21 @@ BAR = r"\d+% [\d,]+ graphs · [\d,]+/s · at \d+"
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )
 def test_long_work_shows_how_far_it_is(log: Path, arguments: list[str], words: str) -> None:
-    code, told = on_a_terminal(*arguments)
-    assert code == 0, told
-    assert re.search(words, plain(told)), told[:3000]
+    code, reported = on_a_terminal(*arguments)
+    assert code == 0, reported
+    assert re.search(words, plain(reported)), reported[:3000]
 
 
 def test_a_feed_shows_how_far_it_is(log: Path) -> None:
     assert on_a_terminal("deploy", "rules.dotr", "--dir", "d")[0] == 0
-    code, told = on_a_terminal("feed", "log.jsonl", "--dir", "d", "-o", "out.jsonl")
-    assert code == 0, told
-    assert re.search(BAR + r" · \d+ events · [\d:-]+ left", plain(told)), told[:3000]
+    code, reported = on_a_terminal("feed", "log.jsonl", "--dir", "d", "-o", "out.jsonl")
+    assert code == 0, reported
+    assert re.search(BAR + r" · \d+ events · [\d:-]+ left", plain(reported)), reported[:3000]
 
 
 def test_a_narrow_terminal_has_one_line_of_it(log: Path) -> None:
-    _, told = on_a_terminal("convert", "log.jsonl", "-o", "out.nq", columns=40)
-    drawn = [line for line in plain(told).split("\r") if "graphs ·" in line]
+    _, reported = on_a_terminal("convert", "log.jsonl", "-o", "out.nq", columns=40)
+    drawn = [line for line in plain(reported).split("\r") if "graphs ·" in line]
     assert drawn
     assert all(len(line.rstrip("\n")) <= 40 for line in drawn)
 

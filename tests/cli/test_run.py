@@ -80,7 +80,7 @@ def test_only_and_except_choose_events_and_change_none(dotr: Dotr) -> None:
     ]
 
 
-def test_a_rule_that_only_does_not_know_is_told_with_the_nearest(dotr: Dotr) -> None:
+def test_a_rule_that_only_does_not_know_is_reported_with_the_nearest(dotr: Dotr) -> None:
     Path("chain.dotr").write_text(CHAIN)
     ran = dotr("run", "chain.dotr", "events", "--only", "Warn")
     assert ran.code == 2
@@ -191,7 +191,7 @@ def test_an_output_in_a_folder_that_is_not_there_names_the_folder(dotr: Dotr) ->
     assert "mkdir -p nosuch/deep" in ran.err
 
 
-def test_a_misspelt_background_is_told_at_its_line_with_the_nearest_name(dotr: Dotr) -> None:
+def test_a_misspelt_background_is_reported_at_its_line_with_the_nearest_name(dotr: Dotr) -> None:
     path = Path("fire.dotr")
     path.write_text(path.read_text().replace("<building.ttl>", "<bilding.ttl>"))
     for ran in (dotr("run", "fire.dotr", "events"), dotr("check", "fire.dotr")):
@@ -267,7 +267,7 @@ def test_an_unwritable_output_is_exit_code_4(dotr: Dotr) -> None:
     assert "error[D4201]" in ran.err
 
 
-def test_a_full_disk_is_told_and_is_exit_code_4(dotr: Dotr) -> None:
+def test_a_full_disk_is_reported_and_is_exit_code_4(dotr: Dotr) -> None:
     if not Path("/dev/full").exists():
         pytest.skip("this system has no /dev/full")
     ran = dotr("run", "fire.dotr", "events", "-o", "/dev/full")

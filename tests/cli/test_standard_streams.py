@@ -50,7 +50,7 @@ def test_a_full_disk_is_no_fault_of_ours(verb: str, unbuffered: str) -> None:
 
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.usefixtures("asked")
-def test_a_closed_output_is_told(verb: str) -> None:
+def test_a_closed_output_is_reported(verb: str) -> None:
     ran = shell(f"{DOTR} {verb} >&-")
     assert ran.returncode == 4
     assert ran.stderr.count(b"D4201") == 1

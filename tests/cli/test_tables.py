@@ -157,7 +157,7 @@ def test_a_wrong_mapping_is_an_error_whatever_the_policy(dotr: Dotr) -> None:
     assert "D2003" in ran.err
 
 
-def test_a_wrong_file_is_told(dotr: Dotr) -> None:
+def test_a_wrong_file_is_reported(dotr: Dotr) -> None:
     for content, code in (
         (b"\xff\xfea\x00,\x00b\x00\n\x00", "D2002"),
         (b"when;room;temp\n", "D2402"),

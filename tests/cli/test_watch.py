@@ -41,8 +41,8 @@ def test_the_golden_scenarios_are_signed_answers(case: Path, dotr: Dotr, folder:
     if source is None:
         return
     expected = (case / "watch.txt").read_text()
-    told = dotr(*arguments(case, source), "--format", "text")
-    assert (told.code, told.out, told.err) == (0, expected, "")
+    reported = dotr(*arguments(case, source), "--format", "text")
+    assert (reported.code, reported.out, reported.err) == (0, expected, "")
     verified = dotr(*arguments(case, source), "--verify", "--format", "text")
     assert (verified.code, verified.out) == (0, expected)
     assert as_text(dotr(*arguments(case, source), "--format", "jsonl").out.splitlines()) == expected
@@ -50,12 +50,12 @@ def test_the_golden_scenarios_are_signed_answers(case: Path, dotr: Dotr, folder:
 
 def as_text(lines: Sequence[str]) -> str:
     """JSON lines in the notation of the golden files."""
-    told = []
+    reported = []
     for line in map(json.loads, lines):
         row = "".join(f"?{name} {short(term)} " for name, term in line["bindings"].items())
         sign = "+" if line["change"] > 0 else "-"
-        told += [f"{sign} {row}@ {line['time']}\n"] * abs(line["change"])
-    return "".join(told)
+        reported += [f"{sign} {row}@ {line['time']}\n"] * abs(line["change"])
+    return "".join(reported)
 
 
 def short(term: dict[str, str]) -> str:
@@ -79,34 +79,34 @@ def files(folder: Path) -> None:
 
 @pytest.mark.usefixtures("files")
 def test_what_nothing_declares_is_held_until_it_is_deleted(dotr: Dotr) -> None:
-    told = dotr("watch", "in.rq", "s.jsonl", "--background", "map.ttl", "--initial", "--format", "text")
-    assert told.out == "+ ?x :ann\n+ ?x :bob @ 1\n- ?x :ann @ 4\n"
-    assert "3 graphs at 3 instants; 2 events (ended 1, begun 1)" in told.err
+    reported = dotr("watch", "in.rq", "s.jsonl", "--background", "map.ttl", "--initial", "--format", "text")
+    assert reported.out == "+ ?x :ann\n+ ?x :bob @ 1\n- ?x :ann @ 4\n"
+    assert "3 graphs at 3 instants; 2 events (ended 1, begun 1)" in reported.err
 
 
 @pytest.mark.usefixtures("files")
 def test_a_hold_line_may_be_given_with_the_prefixes_of_the_query(dotr: Dotr) -> None:
-    told = dotr("watch", "in.rq", "s.jsonl", "--hold", ":in FOR 3 s", "--format", "text", "-q")
-    assert told.out == "+ ?x :bob @ 1\n- ?x :bob @ 4\n"
-    told = dotr("watch", "in.rq", "s.jsonl", "--hold", ":in FOR 3", "--format", "text", "-q")
-    assert told.code == 3
-    assert "--hold.dotr:1:" in told.err
+    reported = dotr("watch", "in.rq", "s.jsonl", "--hold", ":in FOR 3 s", "--format", "text", "-q")
+    assert reported.out == "+ ?x :bob @ 1\n- ?x :bob @ 4\n"
+    reported = dotr("watch", "in.rq", "s.jsonl", "--hold", ":in FOR 3", "--format", "text", "-q")
+    assert reported.code == 3
+    assert "--hold.dotr:1:" in reported.err
 
 
 @pytest.mark.usefixtures("files")
 def test_an_ask_has_the_empty_row(dotr: Dotr, folder: Path) -> None:
     (folder / "ask.rq").write_text("ASK { ?yes <urn:in> <urn:lab> }")
-    told = dotr(
+    reported = dotr(
         "watch", "ask.rq", "s.jsonl", "--hold", "<urn:in> FOR 3 s", "--initial", "--format", "jsonl", "-q"
     )
-    assert told.out.splitlines() == [
+    assert reported.out.splitlines() == [
         '{"time":1,"change":1,"bindings":{}}',
         '{"time":4,"change":-1,"bindings":{}}',
     ]
-    told = dotr(
+    reported = dotr(
         "watch", "ask.rq", "s.jsonl", "--background", "map.ttl", "--initial", "--format", "jsonl", "-q"
     )
-    assert told.out == '{"time":null,"change":1,"bindings":{}}\n'
+    assert reported.out == '{"time":null,"change":1,"bindings":{}}\n'
 
 
 @pytest.mark.usefixtures("files")
@@ -115,18 +115,18 @@ def test_equal_rows_are_counted(dotr: Dotr, folder: Path) -> None:
     (folder / "two.jsonl").write_text(
         '{"time": 1, "graph": "<urn:a> <urn:in> <urn:lab> . <urn:b> <urn:in> <urn:lab> ."}\n'
     )
-    told = dotr("watch", "places.rq", "two.jsonl", "--format", "jsonl", "-q")
-    assert told.out == '{"time":1,"change":2,"bindings":{"y":{"type":"uri","value":"urn:lab"}}}\n'
-    told = dotr("watch", "places.rq", "two.jsonl", "--format", "text", "-q")
-    assert told.out == "+ ?y <urn:lab> @ 1\n" * 2
+    reported = dotr("watch", "places.rq", "two.jsonl", "--format", "jsonl", "-q")
+    assert reported.out == '{"time":1,"change":2,"bindings":{"y":{"type":"uri","value":"urn:lab"}}}\n'
+    reported = dotr("watch", "places.rq", "two.jsonl", "--format", "text", "-q")
+    assert reported.out == "+ ?y <urn:lab> @ 1\n" * 2
 
 
 @pytest.mark.usefixtures("files")
 def test_now_has_no_value_here(dotr: Dotr, folder: Path) -> None:
     (folder / "now.rq").write_text("SELECT ?x WHERE { ?x <urn:in> ?y FILTER(NOW() > 3) }")
-    told = dotr("watch", "now.rq", "s.jsonl")
-    assert told.code == 3
-    assert "D1507" in told.err
+    reported = dotr("watch", "now.rq", "s.jsonl")
+    assert reported.code == 3
+    assert "D1507" in reported.err
 
 
 @pytest.mark.usefixtures("files")
@@ -140,7 +140,7 @@ def test_rules_may_be_datalog_and_dotr_whose_prologue_counts(dotr: Dotr, folder:
         '{"time": 1, "graph": "<urn:eve> <urn:seen> <urn:lab> . <urn:bob> <urn:in> <urn:lab> ."}\n'
         '{"time": 9, "graph": ""}\n'
     )
-    told = dotr(
+    reported = dotr(
         "watch",
         "in.rq",
         "t.jsonl",
@@ -153,4 +153,4 @@ def test_rules_may_be_datalog_and_dotr_whose_prologue_counts(dotr: Dotr, folder:
         "text",
         "-q",
     )
-    assert told.out == "+ ?x :ann\n+ ?x :bob @ 1\n+ ?x :eve @ 1\n- ?x :bob @ 3\n"
+    assert reported.out == "+ ?x :ann\n+ ?x :bob @ 1\n+ ?x :eve @ 1\n- ?x :bob @ 3\n"

@@ -117,23 +117,23 @@ def _gone(jumps: Jumps, time: Time, parts: Sequence[Message]) -> tuple[object, .
     return code, jumps.overlook(time, False).facts
 
 
-def _told(
+def _reported(
     engine: str, program: Program, background: list[Triple], history: History, change: Change, saved: set[int]
 ) -> list[object]:
     jumps = Jumps(program, background, Clock(), engine=engine)
-    came, told = dict(history), []
+    came, reported = dict(history), []
     if change is not None:
         jumps.replace(change[0] * UNIT, change[1], change[2])
     for time in range(0, 22 * UNIT, UNIT):
         if time in came or jumps.next() == time:
-            told.append((time // UNIT, *_gone(jumps, time, came.get(time, ()))))
+            reported.append((time // UNIT, *_gone(jumps, time, came.get(time, ()))))
             if time // UNIT in saved and not (change is not None and time < change[0] * UNIT):
                 state = json.loads(json.dumps(jumps.snapshot()))
                 jumps = Jumps(
                     jumps.program, change[2] if change is not None else background, Clock(), engine=engine
                 )
                 jumps.restore(state)
-    return told
+    return reported
 
 
 _schema = st.lists(st.tuples(st.integers(0, 14), st.sampled_from(SCHEMA), st.booleans()), max_size=1)
@@ -141,7 +141,7 @@ _saved = st.sets(st.integers(0, 14), max_size=2)
 
 
 @given(programs(), _background, histories(), _schema, _changed, _saved)
-def test_all_engines_tell_the_same(
+def test_all_engines_give_the_same(
     program: Program,
     background: list[Triple],
     history: History,
@@ -149,11 +149,11 @@ def test_all_engines_tell_the_same(
     change: Change,
     saved: set[int],
 ) -> None:
-    _tell_the_same(program, background, history, schema, change, saved)
+    _give_the_same(program, background, history, schema, change, saved)
 
 
 @given(programs(), _background, histories(), _schema, _changed, _saved)
-def test_the_end_of_most_of_what_is_stated_tells_the_same_closed_anew(
+def test_the_end_of_most_of_what_is_stated_gives_the_same_closed_again(
     program: Program,
     background: list[Triple],
     history: History,
@@ -162,10 +162,10 @@ def test_the_end_of_most_of_what_is_stated_tells_the_same_closed_anew(
     saved: set[int],
 ) -> None:
     with patch.multiple(maintenance, _FEW=-1, _OF_A_RULE=0):  # however few statements that are
-        _tell_the_same(program, background, history, schema, change, saved)
+        _give_the_same(program, background, history, schema, change, saved)
 
 
-def _tell_the_same(
+def _give_the_same(
     program: Program,
     background: list[Triple],
     history: History,
@@ -181,5 +181,5 @@ def _tell_the_same(
         return
     if contradictions(rules, state):
         return  # refused when it is deployed
-    told = {name: _told(name, program, background, history, change, saved) for name in ENGINES}
-    assert told["maintenance"] == told["recomputation"]
+    reported = {name: _reported(name, program, background, history, change, saved) for name in ENGINES}
+    assert reported["maintenance"] == reported["recomputation"]

@@ -102,7 +102,7 @@ def test_a_rule_that_finds_nothing_triggers_nothing() -> None:
     assert funnels(rules) == {"One": "Temp 5 → LAST Never 0", "Two": "One 0"}
 
 
-def test_matches_without_a_value_are_told_of() -> None:
+def test_matches_without_a_value_are_reported() -> None:
     rule = "RULE R DEFINE { dotr_x :by ?q } FROM Temp WITH ?q := 1 / (Temp.?c - 15)"
     assert funnels(rule) == {"R": "Temp 5 → WITH, DEFINE 4"}
 

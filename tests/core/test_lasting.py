@@ -116,15 +116,15 @@ class Run:
         self.refused.append((time // UNIT, error.diagnostics[0].code, len(parts)))
 
     def take(self, time: Time, part: Part) -> None:
-        self._tell(self.pipeline.push_part(time, part))
+        self._report(self.pipeline.push_part(time, part))
 
     def finish(self) -> list[Any]:
-        self._tell(self.pipeline.advance(22 * UNIT))
-        self._tell(self.pipeline.finish())
+        self._report(self.pipeline.advance(22 * UNIT))
+        self._report(self.pipeline.finish())
         counters = self.pipeline.counters
         return [self.refused, self.events, counters.useless_deletes, counters.overlooked]
 
-    def _tell(self, events: Sequence[Any]) -> None:
+    def _report(self, events: Sequence[Any]) -> None:
         self.events += [(event.time // UNIT, event.rule, event.id) for event in events]
 
     def restart(self) -> None:

@@ -46,17 +46,17 @@ def test_what_is_stated_is_what_the_list_of_statements_says(
             continue
         messages = came.get(time, [])
         before = set(periods)
-        told = periods.change(time, messages)
+        reported = periods.change(time, messages)
         periods.undo()
         assert set(periods) == before
-        told = periods.change(time, messages)
+        reported = periods.change(time, messages)
         literally, useless = literally.after(time, messages, lines)
         assert set(periods) == literally.at(time)
         assert len(list(periods)) == len(set(periods))
-        assert told.useless == useless
-        assert set(told.begun) == set(periods) - before
-        assert set(told.ended) == before - set(periods)
-        assert all(triple in periods for triple in told.moved)
+        assert reported.useless == useless
+        assert set(reported.begun) == set(periods) - before
+        assert set(reported.ended) == before - set(periods)
+        assert all(triple in periods for triple in reported.moved)
         end = periods.next_end()
         assert end is None or end > time
         last = time

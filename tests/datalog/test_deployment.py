@@ -61,7 +61,7 @@ def test_damaged_bytes_are_refused(cut: int) -> None:
         load_background(_QUIET, saved[:cut])
 
 
-def test_fingerprint_tells_programs_backgrounds_and_needs_apart() -> None:
+def test_fingerprint_distinguishes_programs_backgrounds_and_needs() -> None:
     house = sorted(_HOUSE)
     same = fingerprint(_QUIET, house, None)
     assert fingerprint(list(_QUIET), house[::-1], None) == same

@@ -41,19 +41,19 @@ def rows(section: str) -> list[list[str]]:
 
 
 def test_exit_codes_are_those_of_the_command() -> None:
-    told = {int(code) for code, _ in rows("Exit codes")}
-    assert told == {0, 1, 130} | {code for _, code in EXIT_CODES}
+    reported = {int(code) for code, _ in rows("Exit codes")}
+    assert reported == {0, 1, 130} | {code for _, code in EXIT_CODES}
 
 
 def test_variables_are_those_that_the_code_reads() -> None:
     text = "".join(path.read_text(encoding="utf-8") for path in CODE.rglob("*.py"))
     read = set(re.findall(r'environ(?:ment)?(?:\.get\(|\.setdefault\(|\[)\s*"([A-Z_]+)"', text))
     read |= set(re.findall(r'"([A-Z_]+)" in (?:os\.)?environ', text))
-    told = {
+    reported = {
         name for row in rows("Variables of the environment") for name in re.findall("`([A-Z_]+)`", row[0])
     }
-    assert told - {"TERM"} <= read
-    assert read - told - {"TERM"} <= BY_SPARK
+    assert reported - {"TERM"} <= read
+    assert read - reported - {"TERM"} <= BY_SPARK
 
 
 @pytest.mark.parametrize(
@@ -69,8 +69,8 @@ def test_variables_are_those_that_the_code_reads() -> None:
     ],
 )
 def test_limits_are_those_of_the_code(name: str, value: int) -> None:
-    told = dict(row[:2] for row in rows("Limits that options set") + rows("Limits that are fixed"))
-    assert told[name].split()[0] == f"{value:,}"
+    reported = dict(row[:2] for row in rows("Limits that options set") + rows("Limits that are fixed"))
+    assert reported[name].split()[0] == f"{value:,}"
 
 
 def test_codes_on_the_page_are_codes() -> None:

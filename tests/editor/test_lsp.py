@@ -231,7 +231,7 @@ def test_a_large_text_that_is_typed_in_is_looked_at_once(tmp_path: Path) -> None
     session(tmp_path, talk)
 
 
-def test_messages_that_are_none_are_told_and_the_session_goes_on(tmp_path: Path) -> None:
+def test_messages_that_are_none_are_reported_and_the_session_goes_on(tmp_path: Path) -> None:
     frames = [
         b"{", b"[]", b"null", b"[" * 5_000, b"\xff\xfe", b'{"jsonrpc":"2.0"}',
         b'{"jsonrpc":"2.0","id":1,"method":5}',

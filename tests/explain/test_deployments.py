@@ -76,13 +76,13 @@ def test_what_is_kept_explains_as_the_sources_would(dotr: Dotr, deployed: Path) 
     wanted = explained(dotr, "pairs.dotr", whole)
     for number in range(3):
         Path(f"{number}.jsonl").unlink()
-    told = explained(dotr, "--dir", ".dotr")
+    reported = explained(dotr, "--dir", ".dotr")
     for number in range(3):
         for line in range(1, 41):
             wanted = wanted.replace(f"whole.jsonl:{40 * number + line}\n", f"{number}.jsonl:{line}\n")
-    assert told == wanted
-    assert "in.dlog:2" in told
-    assert "background  map.ttl:1" in told
+    assert reported == wanted
+    assert "in.dlog:2" in reported
+    assert "background  map.ttl:1" in reported
     event = last_event(dotr, whole)
     assert explained(dotr, "--event", event).startswith(f"{event.split(':')[2]}  {event}")
     not_fired = explained(dotr, "--why-not", "Pair", "--at", "119", code=0)
@@ -126,8 +126,8 @@ def test_late_graphs_and_refused_instants_are_left_out_again(dotr: Dotr, deploye
     source = lines_of("s.jsonl", lines)
     assert dotr("deploy", "pairs.dotr", "--keep", "1h").code == 0
     assert dotr("feed", source, "--late", "drop", "-q").code == 0
-    told = explained(dotr, "--rule", "Pair", "--at", "21")
-    assert told == explained(dotr, "pairs.dotr", source, "--rule", "Pair", "--at", "21", "--late", "drop")
+    reported = explained(dotr, "--rule", "Pair", "--at", "21")
+    assert reported == explained(dotr, "pairs.dotr", source, "--rule", "Pair", "--at", "21", "--late", "drop")
 
 
 def test_other_rules_begin_to_keep_anew(dotr: Dotr, deployed: Path) -> None:

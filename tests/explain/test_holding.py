@@ -42,14 +42,14 @@ def files(folder: Path) -> None:
     )
 
 
-def told(dotr: Dotr, *question: str, code: int = 0) -> str:
+def reported(dotr: Dotr, *question: str, code: int = 0) -> str:
     ran = dotr("explain", "h.dotr", "s.jsonl", *question)
     assert ran.code == code, ran.err
     return ran.out
 
 
 def test_a_head_opens_into_what_its_windows_showed_down_to_lines_of_the_stream(dotr: Dotr) -> None:
-    out = told(dotr, "--rule", "Begun")
+    out = reported(dotr, "--rule", "Begun")
     assert "ISTREAM: it holds, and did not at the point before" in out
     assert "box(:x)  @ 7   h.lars:3   box(?x) :- held(?x) ALWAYS WITHIN 3 s ." in out
     assert "held(?x) ALWAYS WITHIN 3 s   at 4 points from 4 on" in out
@@ -59,35 +59,35 @@ def test_a_head_opens_into_what_its_windows_showed_down_to_lines_of_the_stream(d
 
 
 def test_an_end_says_what_held_before_and_which_window_atom_fails_now(dotr: Dotr) -> None:
-    out = told(dotr, "--rule", "Ended")
+    out = reported(dotr, "--rule", "Ended")
     assert "DSTREAM: it held at the point before" in out
     assert "✗ held(?x) ALWAYS WITHIN 3 s   not at every point from 6 to 9" in out
 
 
 def test_a_not_opens_into_what_was_absent(dotr: Dotr) -> None:
-    out = told(dotr, "--rule", "Quiet", "--at", "11")
+    out = reported(dotr, "--rule", "Quiet", "--at", "11")
     assert "NOT a(?x) WITHIN 4 s   none from 7 on" in out
     assert "NOT Begun(?x) WITHIN 1 s   none from 10 on" in out
 
 
 def test_an_aggregate_says_over_how_many_pairs(dotr: Dotr) -> None:
-    assert "2, of 2 from 1 on" in told(dotr, "--rule", "Busy", "--at", "6")
+    assert "2, of 2 from 1 on" in reported(dotr, "--rule", "Busy", "--at", "6")
 
 
 def test_why_not_names_the_window_atom_that_failed(dotr: Dotr) -> None:
-    out = told(dotr, "--why-not", "Begun", "--at", "5", code=1)
+    out = reported(dotr, "--why-not", "Begun", "--at", "5", code=1)
     assert "Begun did not fire @ 5: no box then" in out
     assert "✗ held(?x) ALWAYS WITHIN 3 s   not at every point from 2 to 5" in out
-    assert "✗ NOT a(?x) WITHIN 4 s   there is one from 2 to 6" in told(
+    assert "✗ NOT a(?x) WITHIN 4 s   there is one from 2 to 6" in reported(
         dotr, "--why-not", "Quiet", "--at", "6", code=1
     )
-    assert "it holds then, as it did at the point before" in told(
+    assert "it holds then, as it did at the point before" in reported(
         dotr, "--why-not", "Begun", "--at", "8", code=1
     )
 
 
 def test_as_json_a_proof_has_the_literals_with_their_support(dotr: Dotr) -> None:
-    proof = json.loads(told(dotr, "--rule", "Begun", "--format", "json"))
+    proof = json.loads(reported(dotr, "--rule", "Begun", "--format", "json"))
     holds = proof["trigger"]["holds"]
     assert (holds["head"], holds["time"], proof["trigger"]["change"]) == ("box", "7", "ISTREAM")
     step = holds["body"][0]
@@ -122,19 +122,19 @@ def test_windows_over_more_points_than_are_gone_through_say_that_they_are_not_op
     far = 400_000_000
     long_silence(folder, far)
     not_opened = "not opened: a head over more points than are gone through"
-    counted = " ".join(told(dotr, "--rule", "Total", "--at", str(far)).split())
+    counted = " ".join(reported(dotr, "--rule", "Total", "--at", str(far)).split())
     assert f"?m {far - 4}" in counted
     assert f"COUNT(*) AS ?n OVER B within 30000 d from a │ {not_opened}" in counted
     assert "facts" not in counted
-    step = json.loads(told(dotr, "--rule", "Total", "--at", str(far), "--format", "json"))["steps"][0]
+    step = json.loads(reported(dotr, "--rule", "Total", "--at", str(far), "--format", "json"))["steps"][0]
     assert (step["in_window"], step["value"], step["unopened"]) == (None, None, not_opened)
-    took = told(dotr, "--rule", "Took", "--at", str(far))
+    took = reported(dotr, "--rule", "Took", "--at", str(far))
     assert "not opened" in took
     assert "latest of" not in took
-    never = told(dotr, "--rule", "Never", "--at", str(far))
+    never = reported(dotr, "--rule", "Never", "--at", str(far))
     assert not_opened in never
     assert "no B in the window" not in never
-    unmet = told(dotr, "--why-not", "Unmet", "--at", str(far), code=1)
+    unmet = reported(dotr, "--why-not", "Unmet", "--at", str(far), code=1)
     assert not_opened in unmet
     assert "there is no B" not in unmet
 

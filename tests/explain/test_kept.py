@@ -104,15 +104,15 @@ def test_a_run_puts_the_proof_into_each_line(dotr: Dotr, folder: Path) -> None:
     lines = [{"time": t, "graph": f"<urn:o> a <urn:{k}> ."} for t, k in ((1, "A"), (3, "B"), (4, "B"))]
     (folder / "s.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     plain = dotr("run", "pair.dotr", "s.jsonl", "--format", "jsonl")
-    told = dotr("run", "pair.dotr", "s.jsonl", "--format", "jsonl", "--explain")
-    assert told.code == 0, told.err
-    found = list(map(json.loads, told.out.splitlines()))
+    reported = dotr("run", "pair.dotr", "s.jsonl", "--format", "jsonl", "--explain")
+    assert reported.code == 0, reported.err
+    found = list(map(json.loads, reported.out.splitlines()))
     for line in found:
         because = line.pop("because")
         assert because["steps"][0]["fact"]["because"][0]["place"] == "s.jsonl:1"
     assert found == list(map(json.loads, plain.out.splitlines()))
     asked = dotr("explain", "pair.dotr", "s.jsonl", "--format", "json")
-    last = json.loads(told.out.splitlines()[-1])["because"]
+    last = json.loads(reported.out.splitlines()[-1])["because"]
     assert last == {key: json.loads(asked.out)[key] for key in ("trigger", "steps")}
     refused = dotr("run", "pair.dotr", "s.jsonl", "--format", "text", "--explain")
     assert (refused.code, "D4177" in refused.err) == (2, True)

@@ -260,7 +260,7 @@ def test_every_mutant_is_rejected(proofs: Proofs, name: str) -> None:
 
 
 def test_consumption_that_is_forgotten_is_noticed(proofs: Proofs) -> None:
-    """Of the second payment's offer the checker is told that it was consumed: then there is one fewer."""
+    """For the checker the second payment's offer was consumed: then there is one fewer."""
     events, check = proofs
     used = [event for event in events if event.rule.name == "Used"]
     first, second = used[0].steps[0], used[1].steps[0]

@@ -42,31 +42,31 @@ def files(folder: Path) -> None:
     )
 
 
-def told(dotr: Dotr, *question: str) -> str:
+def reported(dotr: Dotr, *question: str) -> str:
     ran = dotr("explain", "in.dotr", "s.jsonl", *question)
     assert ran.code == 0, ran.err
     return ran.out
 
 
 def test_what_was_replaced_says_so(dotr: Dotr) -> None:
-    assert ":ann :in :r   s.jsonl:1   held since 1 until 8: replaced" in told(
+    assert ":ann :in :r   s.jsonl:1   held since 1 until 8: replaced" in reported(
         dotr, "--rule", "Left", "--at", "8"
     )
 
 
 def test_a_deleted_line_of_the_background_says_until_when(dotr: Dotr) -> None:
-    out = told(dotr, "--rule", "Left", "--at", "9")
+    out = reported(dotr, "--rule", "Left", "--at", "9")
     assert ":bob :in :hall   background  map.ttl:2   until 9: deleted" in out
 
 
 def test_what_ended_by_time_says_until_when(dotr: Dotr) -> None:
-    out = told(dotr, "--rule", "Left")
+    out = reported(dotr, "--rule", "Left")
     assert "held since 8 until another value, at most until 68" in out
     assert "DSTREAM: the answer ends @ 68   1 such answer before, 0 from then on" in out
 
 
 def test_what_begins_because_something_ended_names_what_ended(dotr: Dotr) -> None:
-    out = told(dotr, "--rule", "Calm")
+    out = reported(dotr, "--rule", "Calm")
     assert "Calm" in out.splitlines()[0]
     assert "@ 6" in out.splitlines()[0]
     assert "ended then: :r :noise :drill   s.jsonl:1   held since 1 until 6" in out
@@ -74,13 +74,13 @@ def test_what_begins_because_something_ended_names_what_ended(dotr: Dotr) -> Non
 
 
 def test_a_plain_query_stands_on_what_is_held_and_on_the_graph(dotr: Dotr) -> None:
-    out = told(dotr, "--rule", "Rang")
+    out = reported(dotr, "--rule", "Rang")
     assert ":b a :Bell   s.jsonl:2" in out
     assert ":ann :in :r   s.jsonl:1   held since 1 until another value, at most until 61" in out
 
 
 def test_values_have_the_period(dotr: Dotr) -> None:
-    found = json.loads(told(dotr, "--rule", "Left", "--at", "8", "--format", "json"))
+    found = json.loads(reported(dotr, "--rule", "Left", "--at", "8", "--format", "json"))
     (leaf,) = found["trigger"]["because"]
     assert {k: leaf[k] for k in ("stated", "since", "until", "ends", "place")} == {
         "stated": "held",
@@ -93,11 +93,11 @@ def test_values_have_the_period(dotr: Dotr) -> None:
 
 
 def test_provenance_says_when_it_was_invalidated(dotr: Dotr) -> None:
-    assert "prov:invalidatedAtTime 8" in told(dotr, "--rule", "Left", "--at", "8", "--format", "ttl")
+    assert "prov:invalidatedAtTime 8" in reported(dotr, "--rule", "Left", "--at", "8", "--format", "ttl")
 
 
 def test_a_triple_that_lasts_is_explained_between_graphs(dotr: Dotr) -> None:
-    assert told(dotr, "--triple", ":ann :in :r", "--at", "2").startswith(
+    assert reported(dotr, "--triple", ":ann :in :r", "--at", "2").startswith(
         ":ann :in :r   s.jsonl:1   held since 1"
     )
     assert dotr("explain", "in.dotr", "s.jsonl", "--triple", ":ann :in :r", "--at", "70").code == 1

@@ -1,6 +1,6 @@
-"""Twenty situations and what somebody who asks must be told: the answer a colleague would give.
+"""Twenty situations and what somebody who asks must learn: the answer a colleague would give.
 
-Each was written before the engine was asked. `told` must stand in the answer, `not_told` must not.
+Each was written before the engine was asked. `reported` must stand in the answer, `not_reported` must not.
 Whether the whole answer is one was judged by a second reader: SITUATIONS.md.
 """
 
@@ -67,8 +67,8 @@ class Situation:
     rules: str
     stream: tuple[tuple[int, str], ...]
     asked: tuple[str, ...]
-    told: tuple[str, ...]
-    not_told: tuple[str, ...] = ()
+    reported: tuple[str, ...]
+    not_reported: tuple[str, ...] = ()
 
 
 SITUATIONS = (
@@ -236,9 +236,9 @@ def test_the_answer_says_what_somebody_who_asks_wants_to_know(
     ran = dotr("explain", "a.dotr", "s.jsonl", *one.asked)
     assert ran.code in (0, 1), ran.err
     text = " ".join(ran.out.split())
-    for words in one.told:
+    for words in one.reported:
         assert " ".join(words.split()) in text, ran.out
-    for words in one.not_told:
+    for words in one.not_reported:
         assert " ".join(words.split()) not in text, ran.out
 
 

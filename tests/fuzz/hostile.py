@@ -290,14 +290,14 @@ def verdict(case: Case, folder: Path) -> tuple[str, float]:
     if case.closed:
         command = [b"sh", b"-c", b'exec "$@" >&-', b"sh", *command]
     ran, used = measured(command, folder)
-    told = ran.stderr.decode(errors="replace")
+    reported = ran.stderr.decode(errors="replace")
     for sign in ("Traceback (most recent call last)", "D4999"):
-        if sign in told:
-            return f"{sign}: {told[-600:]}", used
+        if sign in reported:
+            return f"{sign}: {reported[-600:]}", used
     if ran.returncode not in case.allowed():
-        return f"exit status {ran.returncode}, not of {sorted(case.allowed())}: {told[-300:]}", used
+        return f"exit status {ran.returncode}, not of {sorted(case.allowed())}: {reported[-300:]}", used
     if used > case.seconds:
-        return f"{used:.0f} s of CPU, more than {case.seconds:.0f}: {told[-300:]}", used
+        return f"{used:.0f} s of CPU, more than {case.seconds:.0f}: {reported[-300:]}", used
     return "", used
 
 

@@ -1,4 +1,4 @@
-"""Compressed sources are what is in them, bounded, and told when they are damaged."""
+"""Compressed sources are what is in them, bounded, and refused when they are damaged."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_reading_goes_on_behind_a_bookmark(tmp_path: Path, ending: str) -> None:
 
 @pytest.mark.parametrize("ending", KINDS)
 @pytest.mark.parametrize("cut", [20, 0.5])
-def test_what_is_damaged_is_told(tmp_path: Path, ending: str, cut: float) -> None:
+def test_what_is_damaged_is_reported(tmp_path: Path, ending: str, cut: float) -> None:
     file = tmp_path / f"in.jsonl{ending}"
     content = KINDS[ending](LINES)
     file.write_bytes(content[: int(cut if cut > 1 else len(content) * cut)])

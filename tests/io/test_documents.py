@@ -146,7 +146,7 @@ def test_every_format_gives_the_same_triple(format_: Format, text: str) -> None:
     assert parse_triples(text, format_) == [("<urn:x:a>", "<urn:x:b>", "<urn:x:c>")]
 
 
-def test_names_tell_formats_and_gz_is_put_aside() -> None:
+def test_names_say_formats_and_gz_is_put_aside() -> None:
     found = [
         format_of(name) for name in ("a.ttl", "b.NQ.gz", "c.n3", "d.owl", "e.jsonl", "f.txt", "ttl", "g.gz")
     ]
@@ -167,7 +167,7 @@ def test_a_syntax_error_says_file_line_and_column() -> None:
     assert "bad.ttl:3:7" in message
 
 
-def test_an_undeclared_prefix_is_told_how_to_be_declared() -> None:
+def test_the_message_of_an_undeclared_prefix_says_how_to_declare_it() -> None:
     assert "PREFIX" in refused("D2001", lambda: parse_triples(":a :b :c ."))
 
 
@@ -233,7 +233,7 @@ def test_gzip_is_known_by_its_bytes_and_bounded(tmp_path: Path) -> None:
     refused("D2006", lambda: read_bytes(str(tmp_path / "a.ttl"), limit=1000))
 
 
-def test_a_damaged_archive_and_a_missing_file_are_told(tmp_path: Path) -> None:
+def test_a_damaged_archive_and_a_missing_file_are_reported(tmp_path: Path) -> None:
     (tmp_path / "a.ttl.gz").write_bytes(gzip.compress(b"x" * 10_000)[:-12])
     refused("D2007", lambda: read_bytes(str(tmp_path / "a.ttl.gz")))
     refused("D2003", lambda: read_bytes(str(tmp_path / "none.ttl")))

@@ -139,10 +139,10 @@ def test_of_a_stream_only_what_was_added_is_hashed(tmp_path: Path, monkeypatch: 
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "reported"),
     [(OTHER, "changed"), (LINES[:30], "shrank"), (b"", "was emptied"), (OTHER + LINES, "changed")],
 )
-def test_what_became_of_a_file_is_told(tmp_path: Path, content: bytes, told: str) -> None:
+def test_what_became_of_a_file_is_reported(tmp_path: Path, content: bytes, reported: str) -> None:
     file, rows = tmp_path / "log.jsonl", Rows()
     written(file, LINES)
     commit(FilePositions(), Mark(1, str(file), "byte", len(LINES)), rows)
@@ -150,7 +150,7 @@ def test_what_became_of_a_file_is_told(tmp_path: Path, content: bytes, told: str
     written(file, content)
     again = FilePositions()
     assert again.plan([str(file)], rows.get).bookmarks == {str(file): Bookmark("byte", 0)}
-    assert again.changed == {str(file): told}
+    assert again.changed == {str(file): reported}
 
 
 def test_a_document_of_one_graph_is_another_when_it_grew(tmp_path: Path) -> None:

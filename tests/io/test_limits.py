@@ -141,7 +141,7 @@ def test_a_term_of_16_mib_is_an_ordinary_refused_document(tmp_path: Path, name: 
     assert refused(tmp_path) == (1, ["D2021"])
 
 
-def test_a_long_term_of_a_background_is_told(tmp_path: Path) -> None:
+def test_a_long_term_of_a_background_is_reported(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="--max-document"):
         parse_triples(f'<urn:a> <urn:p> "{LONG}" .')
 

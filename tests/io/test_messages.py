@@ -1,4 +1,4 @@
-"""Messages that insert and delete: every format says the same, and what is not a message is told."""
+"""Messages that insert and delete: every format says the same, and what is not a message is reported."""
 
 from __future__ import annotations
 
@@ -200,8 +200,8 @@ def test_an_archive_that_meets_a_message_late_has_it(tmp_path: Path, monkeypatch
 def test_a_line_that_is_no_message_is_refused_alone(line: str, code: str, tmp_path: Path) -> None:
     good = '{"time": 2, "insert": "<urn:a> <urn:p> <urn:a> ."}'
     (tmp_path / "in.jsonl").write_text(f"{good}\n{line}\n{good}\n")
-    [(told, place, content)] = refused(tmp_path / "in.jsonl")
-    assert (told, place.split(",")[0].split(":")[:2], content) == (code, ["in.jsonl", "2"], line.encode())
+    [(reported, place, content)] = refused(tmp_path / "in.jsonl")
+    assert (reported, place.split(",")[0].split(":")[:2], content) == (code, ["in.jsonl", "2"], line.encode())
     assert len([*Sources([str(tmp_path / "in.jsonl")], refusals=ErrorPolicy(fail=False))]) == 2
 
 
@@ -291,13 +291,13 @@ def test_terms_of_a_patch_are_those_of_every_format(tmp_path: Path) -> None:
         ([f"A {T}"], "D2204", 2),
     ],
 )
-def test_what_is_no_patch_is_told_at_its_line_and_the_rest_is_read(
+def test_what_is_no_patch_is_reported_at_its_line_and_the_rest_is_read(
     rows: list[str], code: str, line: int, tmp_path: Path
 ) -> None:
     good = ["TX", f"A {T}", "TC"]
     (tmp_path / "in.rdfp").write_text(patch("H time 1", *rows, *good))
-    [(told, place, content)] = refused(tmp_path / "in.rdfp")
-    assert (told, place) == (code, f"in.rdfp:{line}")
+    [(reported, place, content)] = refused(tmp_path / "in.rdfp")
+    assert (reported, place) == (code, f"in.rdfp:{line}")
     assert content.decode().strip() == patch(*rows).strip()
     assert len([*Sources([str(tmp_path / "in.rdfp")], refusals=ErrorPolicy(fail=False))]) == 1
 

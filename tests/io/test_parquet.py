@@ -55,7 +55,7 @@ def test_a_row_without_time_says_which(tmp_path: Path) -> None:
         log(tmp_path, pa.int64(), 7, None)
 
 
-def test_a_damaged_archive_is_told_and_never_read_as_another(tmp_path: Path) -> None:
+def test_a_damaged_archive_is_reported_and_never_read_as_another(tmp_path: Path) -> None:
     """Bytes changed anywhere: a diagnostic, or what was written; no traceback, no other graph."""
     archive = ArchiveWriter(str(tmp_path / "log.parquet"), Clock(True, 1000))
     for i in range(300):
@@ -63,7 +63,7 @@ def test_a_damaged_archive_is_told_and_never_read_as_another(tmp_path: Path) -> 
     archive.close()
     content = (tmp_path / "log.parquet").read_bytes()
     written = [row[:2] for row in ArchiveFile("log", 1000, content).graphs()]
-    random, told = Random(3), 0
+    random, reported = Random(3), 0
     for _ in range(300):
         damaged = bytearray(content)
         damaged[random.randrange(len(content))] ^= 1 << random.randrange(8)
@@ -73,5 +73,5 @@ def test_a_damaged_archive_is_told_and_never_read_as_another(tmp_path: Path) -> 
             found = ArchiveFile("log", 1000, bytes(damaged))
             assert [row[:2] for row in found.graphs()] == written
         except DataError:
-            told += 1
-    assert told > 100
+            reported += 1
+    assert reported > 100

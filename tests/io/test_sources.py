@@ -453,7 +453,7 @@ def test_going_on_behind_any_bookmark_gives_exactly_the_rest(write: Write, whole
     def items(bookmarks: dict[str, Bookmark], paths: list[str]) -> list[Item]:
         return list(Sources(paths, options, ErrorPolicy(fail=False), bookmarks=bookmarks).items())
 
-    def told(many: list[Item]) -> list[object]:
+    def reported(many: list[Item]) -> list[object]:
         return [
             (item.time, item.triples, item.file, item.line)
             if isinstance(item, TimedGraph)
@@ -463,7 +463,7 @@ def test_going_on_behind_any_bookmark_gives_exactly_the_rest(write: Write, whole
         ]
 
     everything = items({}, [folder])
-    assert len(told(everything)) == 18
+    assert len(reported(everything)) == 18
     bookmarks: dict[str, Bookmark] = {}
     done: set[str] = set()
     for number, item in enumerate(everything, 1):
@@ -472,7 +472,7 @@ def test_going_on_behind_any_bookmark_gives_exactly_the_rest(write: Write, whole
             done.add(item.file)
         left = [f for f in sorted({i.file for i in everything}) if f not in done]
         if left:
-            assert told(items(bookmarks, left)) == told(everything[number:])
+            assert reported(items(bookmarks, left)) == reported(everything[number:])
 
 
 def test_a_limit_keeps_what_was_appended_for_later(write: Write) -> None:
@@ -534,8 +534,8 @@ def test_no_graph_beside_an_unreadable_line_gets_through(
         clean = {int(b.name[6:-1]) for b in blocks if not b.spoiled}
         assert not clean & beside
         assert clean >= set(range(len(graphs))) - beside - {graph for graph in beside if graph < 0}
-        told = [number for b in blocks for _, number in b.unreadable]
-        assert told == [number for number, (line, _) in enumerate(lines, 1) if line == "unreadable"]
+        reported = [number for b in blocks for _, number in b.unreadable]
+        assert reported == [number for number, (line, _) in enumerate(lines, 1) if line == "unreadable"]
 
 
 ODD = (  # written as nobody's serializer writes it

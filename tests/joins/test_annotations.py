@@ -42,7 +42,7 @@ def expire(background: Sequence[Row], stream: Facts) -> Facts:
             )
     work = list(stream.items())
 
-    def tell(relation: str, row: Row, until: int) -> None:
+    def report(relation: str, row: Row, until: int) -> None:
         changes = store.changes(relation)
         known = changes.added.get(row)
         if known is None:
@@ -60,7 +60,7 @@ def expire(background: Sequence[Row], stream: Facts) -> Facts:
     for s, o in background:
         work.append(((P, (o, s)), FOREVER))
     for (relation, row), until in work:
-        tell(relation, row, until)
+        report(relation, row, until)
     return {(relation, row): e for relation in (P, Q) for row, e in store.changes(relation).added.items()}
 
 

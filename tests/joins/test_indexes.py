@@ -1,4 +1,4 @@
-"""What a store keeps for plans and paths, and what it tells those who write code for it."""
+"""What a store keeps for plans and paths, and what those who write code for it can ask."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ def test_what_explodes_is_refused_and_leaves_nothing() -> None:
     assert len(small.insert(":a :in :room . :b :in :room .").added) == 6
 
 
-def test_a_contradiction_is_told_with_its_proof() -> None:
+def test_a_contradiction_is_reported_with_its_proof() -> None:
     text = ":Room owl:disjointWith :Floor . :Hall rdfs:subClassOf :Room . :a a :Hall ."
     kb = base(text, entailment="owl2rl")
     with pytest.raises(ContradictionError) as caught:
@@ -405,7 +405,7 @@ def test_what_is_watched_may_be_closed() -> None:
     [({"terms": "text"}, "D4187"), ({"entailment": "owl"}, "D4182"), ({"time_unit": "h"}, "D4102"),
      ({"contradictions": "maybe"}, "D4187")],
 )  # fmt: skip
-def test_options_that_are_none_are_told(options: dict[str, str], code: str) -> None:
+def test_options_that_are_none_are_reported(options: dict[str, str], code: str) -> None:
     with pytest.raises(UsageError, match=code):
         KnowledgeBase(**options)  # type: ignore[arg-type]  # wrong on purpose
 
@@ -456,11 +456,11 @@ def test_a_query_that_takes_too_much_is_refused_and_the_next_one_answered(query:
         assert len(kb.query("SELECT ?p { ?p :in :room }")) == 300
 
 
-def test_taking_most_away_closes_what_is_left_and_tells_the_same() -> None:
+def test_taking_most_away_closes_what_is_left_and_gives_the_same() -> None:
     chains = [(f"<urn:{n}>", "<urn:in>", f"<urn:{n + 1}>") for n in range(2_000) if n % 4]
     rules = "[?x, <urn:in>, ?z] :- [?x, <urn:in>, ?y], [?y, <urn:in>, ?z] ."
     gone = [triple for number, triple in enumerate(chains) if number % 5]
-    told = []
+    reported = []
     for few in (0, 10**9):
         kb = KnowledgeBase(chains, terms="canonical")
         kb.update(add_rules=rules)
@@ -471,6 +471,6 @@ def test_taking_most_away_closes_what_is_left_and_tells_the_same() -> None:
         ):
             change = kb.update(delete=[*gone, ("<urn:a>", "<urn:in>", "<urn:b>")])
         assert anew.called == (few == 0)
-        told.append((change.added, change.removed, sorted(change.of(watch)), sorted(kb)))
-    assert told[0] == told[1]
-    assert told[0][1]
+        reported.append((change.added, change.removed, sorted(change.of(watch)), sorted(kb)))
+    assert reported[0] == reported[1]
+    assert reported[0][1]

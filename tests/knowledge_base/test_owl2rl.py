@@ -44,8 +44,8 @@ def follows(premises: str, conclusion: str, rule: str, datatypes: bool) -> bool:
         kb.insert(premises)
     except ContradictionError as error:
         assert not conclusion
-        told = "eq-diff2" if rule == "eq-diff3" else rule  # one rule for both
-        return told in [one.rule for one in error.contradictions]
+        reported = "eq-diff2" if rule == "eq-diff3" else rule  # one rule for both
+        return reported in [one.rule for one in error.contradictions]
     if not conclusion or conclusion[0] in '1"':  # a literal is not a subject in RDF
         return False
     return conclusion in kb

@@ -165,8 +165,8 @@ def test_at_least_six_libraries_are_shipped() -> None:
 def test_the_building_uses_every_library() -> None:
     folder = ROOT / "examples" / "building"
     engine = dotr.Engine(folder / "libraries.dotr")
-    told = Counter(event.rule for event in engine.feed(str(folder / "morning.ttl")))
-    assert told == {
+    reported = Counter(event.rule for event in engine.feed(str(folder / "morning.ttl")))
+    assert reported == {
         "Lost_Alarm": 2, "Stuffy_Held": 1, "Worse_Trend": 2,
         "Fire_AThenB": 2, "Fire_BThenA": 1, "Calm_Once": 2, "Stairs_Matched": 2,
     }  # fmt: skip

@@ -216,7 +216,7 @@ def test_base_holds_from_its_line_on_and_paths_are_untouched_by_it() -> None:
     assert block.patterns[0].object == ex("c")
 
 
-def test_one_run_tells_everything_that_is_forbidden() -> None:
+def test_one_run_reports_everything_that_is_forbidden() -> None:
     text = "SELECT (RAND() AS ?r) FROM :g WHERE { GRAPH :h { ?x :p ?y } SERVICE :s { ?x :q ?z } } LIMIT 1"
     assert codes(text) == ["D1205", "D1203", "D1203", "D1203", "D1207"]
 

@@ -121,8 +121,8 @@ def tests_pass(tree: Path, tests: Sequence[str], limit: float, cached: bool) -> 
         )
     except subprocess.TimeoutExpired:
         return False, f"more than {limit:.0f} s"
-    told = [line for line in ran.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
-    return ran.returncode == 0, told[0] if told else f"pytest ended with {ran.returncode}"
+    reported = [line for line in ran.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    return ran.returncode == 0, reported[0] if reported else f"pytest ended with {ran.returncode}"
 
 
 def survivors(
@@ -146,24 +146,24 @@ def survivors(
             content = file.read_bytes()
             file.write_bytes(mutant.applied(content))
             try:
-                passed, told = tests_pass(tree, tests, limit, cached=True)
+                passed, reported = tests_pass(tree, tests, limit, cached=True)
                 if passed and room.rest and not quick:
-                    passed, told = tests_pass(tree, room.rest, 1800, cached=True)
+                    passed, reported = tests_pass(tree, room.rest, 1800, cached=True)
             finally:
                 file.write_bytes(content)
             tried.append(mutant)
             if passed:
                 left.append(mutant)
             print(
-                f"{'SURVIVED' if passed else 'killed  '} {mutant}  [{'' if passed else told[:110]}]",
+                f"{'SURVIVED' if passed else 'killed  '} {mutant}  [{'' if passed else reported[:110]}]",
                 flush=True,
             )
 
     with copy_of_the_tree() as first:
         begun = time.monotonic()
-        passed, told = tests_pass(first, tests, 900, cached=False)
+        passed, reported = tests_pass(first, tests, 900, cached=False)
         if not passed:
-            raise SystemExit(f"the tests fail without a mutant: {told}")
+            raise SystemExit(f"the tests fail without a mutant: {reported}")
         limit = 4 * (time.monotonic() - begun) + 10
         print(f"without a mutant the tests take {time.monotonic() - begun:.0f} s", flush=True)
         trees = [first]

@@ -128,7 +128,7 @@ def test_a_plan_is_that_of_the_rules_that_hold_now(tmp_path: Path) -> None:
     assert "for 6 s" in repr(engine.plan)
 
 
-def test_a_path_is_read_and_a_text_that_names_one_is_told(tmp_path: Path) -> None:
+def test_a_path_is_read_and_a_text_that_names_one_is_reported(tmp_path: Path) -> None:
     file = tmp_path / "now.ttl"
     file.write_text("<urn:ex:o> <urn:ex:celsius> 7 ; <urn:ex:of> <urn:ex:m> .", encoding="utf-8")
     engine = dotr.Engine.from_text(RULES)
@@ -154,10 +154,10 @@ def test_an_engine_takes_the_time_path_and_the_policy_of_the_command_line(tmp_pa
         {"graph": "<urn:ex:o> <urn:ex:celsius> 8 ; <urn:ex:of> <urn:ex:m> ; <urn:ex:at> 13 ."},
     ]
     (tmp_path / "in.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    told: list[dotr.DotrError] = []
-    engine = dotr.Engine.from_text(RULES, time_path="urn:ex:at", on_error=told.append)
+    reported: list[dotr.DotrError] = []
+    engine = dotr.Engine.from_text(RULES, time_path="urn:ex:at", on_error=reported.append)
     assert [event.time for event in engine.feed(tmp_path / "in.jsonl")] == [12, 13]
-    assert (engine.refused, len(told)) == (1, 1)
+    assert (engine.refused, len(reported)) == (1, 1)
     with pytest.raises(dotr.DataError):
         list(dotr.Engine.from_text(RULES, time_path="urn:ex:at").feed(tmp_path / "in.jsonl"))
     with pytest.raises(dotr.UsageError, match="D4109"):

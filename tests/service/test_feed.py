@@ -164,7 +164,7 @@ class Stop:
         return self.left < 0
 
 
-def test_an_io_error_at_any_write_is_told_and_the_next_feed_makes_it_whole(
+def test_an_io_error_at_any_write_is_reported_and_the_next_feed_makes_it_whole(
     state: str, tmp_path: Path
 ) -> None:
     expected, letters = reference(tmp_path, stream(24))
@@ -178,13 +178,13 @@ def test_an_io_error_at_any_write_is_told_and_the_next_feed_makes_it_whole(
         shutil.copytree(state, folder)
         out, dead = str(folder / "out.nq"), str(folder / "dead.jsonl")
         disk = FailingDisk(at)
-        told = "D4201"
+        reported = "D4201"
         try:
             feed(str(folder), ["in.jsonl"], [out], letters=dead, disk=disk)
         except EngineError as error:
-            told = error.diagnostics[0].code
+            reported = error.diagnostics[0].code
             failed += 1
-        assert told == "D4201"
+        assert reported == "D4201"
         feed(str(folder), ["in.jsonl"], [out], letters=dead)
         assert Path(out).read_bytes() == expected, f"after a failure at write {at}"
         assert Path(dead).read_bytes() == letters
@@ -235,7 +235,7 @@ def test_a_foreign_file_is_refused_and_left_alone(state: str) -> None:
     feed(state, ["in.jsonl"], ["out.nq"])
 
 
-def test_an_output_that_lost_committed_bytes_is_told(state: str) -> None:
+def test_an_output_that_lost_committed_bytes_is_reported(state: str) -> None:
     feed(state, [write_lines("in.jsonl", stream(60, bad=False))], ["out.nq"])
     os.truncate("out.nq", 10)
     with pytest.raises(RefusedError, match="D5207"):
@@ -297,7 +297,7 @@ def test_a_deployment_of_another_version_is_refused(state: str) -> None:
         Journal(state)
 
 
-def test_a_folder_without_deployment_is_told(tmp_path: Path) -> None:
+def test_a_folder_without_deployment_is_reported(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="D5201"):
         Journal(str(tmp_path / "nothing"))
     assert not (tmp_path / "nothing").exists()
@@ -329,7 +329,7 @@ def test_a_bad_line_of_a_long_quad_stream_is_met_again_and_nothing_before_it(sta
 
 
 @pytest.mark.parametrize("whole", [1, 1 << 22])
-def test_garbage_in_a_quad_stream_is_told_once_wherever_a_feed_is_stopped(
+def test_garbage_in_a_quad_stream_is_reported_once_wherever_a_feed_is_stopped(
     state: str, tmp_path: Path, whole: int
 ) -> None:
     stamp = "<http://www.w3.org/ns/prov#generatedAtTime>"

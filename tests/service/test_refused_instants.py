@@ -114,7 +114,7 @@ def test_a_document_that_changed_since_is_not_taken_for_the_original(state: str)
     assert letter["graph"] == SCHEMA + "\n"
 
 
-def test_events_before_an_instant_in_error_are_told(dotr: Dotr) -> None:  # noqa: F811
+def test_events_before_an_instant_in_error_are_reported(dotr: Dotr) -> None:  # noqa: F811
     Path("schema.ttl").write_text(DISJOINT)
     Path("cats.dotr").write_text(CLASH)
     line = '{"time":%d,"graph":"<urn:x:%d> a <urn:x:Cat>%s ."}'

@@ -253,7 +253,7 @@ def test_an_io_error_at_any_write_of_a_deploy_leaves_the_old_one(
     if what == "update":
         older(state)
     at, names = 0, {"Seen"}
-    told: list[str] = []
+    reported: list[str] = []
     while names == {"Seen"}:
         at += 1
         folder = tmp_path / f"run{at}"
@@ -265,14 +265,14 @@ def test_an_io_error_at_any_write_of_a_deploy_leaves_the_old_one(
                 elif what == "undeploy":
                     undeploy(journal, "Seen")
         except EngineError as error:
-            told.append(error.diagnostics[0].code)
+            reported.append(error.diagnostics[0].code)
         else:
             names = set()
         with Journal(str(folder)) as journal:
             found = {rule.name for rule in deployed_program(journal.deployed()).rules}
         assert found == ({"Seen"} if names or what == "update" else {"Met"} if what == "deploy" else set())
         feed(str(folder), ["in.jsonl"])
-    assert told == ["D4201"] * (at - 1)
+    assert reported == ["D4201"] * (at - 1)
     assert at > 6
 
 
@@ -305,12 +305,12 @@ def test_a_deployment_of_the_first_format_is_looked_at_as_it_is_and_fed_as_a_new
 
 def test_a_deployment_that_cannot_be_opened_is_not_left_locked(tmp_path: Path) -> None:
     (tmp_path / DATABASE).mkdir()
-    told = []
+    reported = []
     for _ in range(2):
         with pytest.raises(EngineError) as caught:
             Journal(str(tmp_path))
-        told.append(caught)  # with its frames, which hold the journal
-    assert [caught.value.diagnostics[0].code for caught in told] == ["D4201", "D4201"]
+        reported.append(caught)  # with its frames, which hold the journal
+    assert [caught.value.diagnostics[0].code for caught in reported] == ["D4201", "D4201"]
 
 
 def test_nothing_is_kept_until_it_is_asked_for(state: str) -> None:

@@ -108,14 +108,14 @@ def trial(folder: Path, graphs: int) -> str:
             samples.take(process.pid, source, state)
             time.sleep(0.02)
         assert process.stderr is not None
-        told = process.stderr.read().decode().strip()
-    assert process.returncode == 0, told
+        reported = process.stderr.read().decode().strip()
+    assert process.returncode == 0, reported
     tenths = samples.tenths(source.stat().st_size)
     memory, database = [m for m, _ in tenths], [d for _, d in tenths]
     line = (
         f"{graphs:,} graphs in {time.monotonic() - begun:.0f} s; MiB in each tenth "
         f"{' '.join(f'{m:.0f}' for m in memory)}; kB of the database "
-        f"{' '.join(f'{d:.0f}' for d in database)}, of its log at most {samples.log / 1e3:.0f}; {told}"
+        f"{' '.join(f'{d:.0f}' for d in database)}, of its log at most {samples.log / 1e3:.0f}; {reported}"
     )
     assert max(memory[1:]) < 1.1 * memory[1], line
     assert max(database[1:]) < 1.5 * database[1], line

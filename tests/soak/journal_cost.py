@@ -5,7 +5,7 @@
 Place:   started by hand, its lines are in LOG.md.
 Method:  one-triple graphs as JSON lines; once a rule that remembers little, once one that remembers every
          graph, 20 MB in the end. Runs and feeds take turns; the medians are compared. Of a feed's time, what
-         its commits took is told by the feed itself.
+         its commits took is reported by the feed itself.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def compared(folder: Path, name: str, rules: str, graphs: int, repeats: int) -> 
         if turn:  # the first one warms up
             runs.append(run)
             feeds.append(feed.cpu)
-            saving.append(float(SAVING.search(feed.told)[1]) / feed.cpu)  # type: ignore[index]  # every feed commits
+            saving.append(float(SAVING.search(feed.reported)[1]) / feed.cpu)  # type: ignore[index]  # every feed commits
     with Journal(str(folder / ".dotr"), exclusive=False) as journal:
         state = len(json.dumps(journal.snapshot()))
     more = median(feeds) / median(runs) - 1

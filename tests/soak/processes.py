@@ -18,7 +18,7 @@ class Spent(NamedTuple):
 
     cpu: float
     memory: float
-    told: str
+    reported: str
 
 
 def spent(verb: str, *arguments: str, cwd: Path) -> Spent:
@@ -31,11 +31,11 @@ def spent(verb: str, *arguments: str, cwd: Path) -> Spent:
     nothing = subprocess.DEVNULL
     with subprocess.Popen(dotr(verb, arguments), cwd=cwd, stdout=nothing, stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
-        told = process.stderr.read().decode().rstrip().rpartition("\n")[2]
+        reported = process.stderr.read().decode().rstrip().rpartition("\n")[2]
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode == 0, f"dotr {verb} {' '.join(arguments)}: {told}"
-    return Spent(usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, told)
+    assert process.returncode == 0, f"dotr {verb} {' '.join(arguments)}: {reported}"
+    return Spent(usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, reported)
 
 
 def dotr(verb: str, arguments: Sequence[str]) -> list[str]:

@@ -4,7 +4,7 @@
 
 Place:   started by hand, its line is in LOG.md.
 Method:  graphs of one or two triples with terms never seen before, evenly over 24 hours; rules derive from
-         what is held, and a query tells what begins. Resident memory is looked at after each tenth of the
+         what is held, and a query reports what begins. Resident memory is looked at after each tenth of the
          run, behind a collection, and compared with the second.
 """
 

@@ -133,7 +133,7 @@ def test_an_exploding_query_is_stopped_with_its_name_and_time() -> None:
     assert len(extractor.facts(8_000_000, number(8))["Pairs"]) == 4
 
 
-def test_the_reason_for_the_full_engine_is_told() -> None:
+def test_the_reason_for_the_full_engine_is_reported() -> None:
     assert (
         why_interpreted(query("SELECT ?x { ?x :p/:q|^:r ?y OPTIONAL { ?x :s ?z } FILTER(?y > 3) }")) is None
     )

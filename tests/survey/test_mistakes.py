@@ -280,7 +280,7 @@ def stream(*graphs: str, begin: int = 1) -> str:
     return "mixed.jsonl"
 
 
-def test_values_of_several_kinds_are_told(dotr: Dotr) -> None:
+def test_values_of_several_kinds_are_reported(dotr: Dotr) -> None:
     source = stream('<urn:o> <urn:value> "8" .', "<urn:o> <urn:value> 8 .", "<urn:o> <urn:value> 9 .")
     said = dotr("check", "mixed.dotr", "--sample", source).out
     assert "D2514" in said
@@ -290,7 +290,7 @@ def test_values_of_several_kinds_are_told(dotr: Dotr) -> None:
     assert "D2514" not in said  # numbers of two types are numbers
 
 
-def test_other_times_of_the_data_are_told(dotr: Dotr) -> None:
+def test_other_times_of_the_data_are_reported(dotr: Dotr) -> None:
     time = '"2026-03-02T08:00:05Z"^^<http://www.w3.org/2001/XMLSchema#dateTime>'
     said = dotr("check", "mixed.dotr", "--sample", stream(f"<urn:o> <urn:value> 8 ; <urn:sent> {time} .")).out
     assert "D2515" in said
@@ -301,7 +301,7 @@ def test_other_times_of_the_data_are_told(dotr: Dotr) -> None:
     assert "D2515" not in said
 
 
-def test_milliseconds_taken_for_seconds_are_told(dotr: Dotr) -> None:
+def test_milliseconds_taken_for_seconds_are_reported(dotr: Dotr) -> None:
     source = stream("<urn:o> <urn:value> 8 .", begin=1_767_225_600_000)
     said = dotr("check", "mixed.dotr", "--sample", source).out
     assert "D2516" in said

@@ -61,7 +61,7 @@ def _run(world: World, budget: int, *, shared: bool, cuts: bool) -> tuple[list[M
     return found, sorted(left_out, key=lambda one: (one[1][0], one[0], repr(one[1])))
 
 
-def test_what_an_instant_leaves_out_is_told_from_its_first_rule_on() -> None:
+def test_what_an_instant_leaves_out_is_reported_from_its_first_rule_on() -> None:
     def above(limit: int) -> Expression:
         return call(">", "A.v", limit)
 
@@ -69,14 +69,14 @@ def test_what_an_instant_leaves_out_is_told_from_its_first_rule_on() -> None:
         return rule(name, at("T"), each(at("A"), within(9, "T"), condition))
 
     rules = [pairs("First", above(1)), pairs("Other", equal("T.k", "A.k")), pairs("Third", above(2))]
-    told: list[int] = []
+    reported: list[int] = []
     detector = TeslaDetector(
-        program(*rules), CLOCK, budget=1, on_refused=lambda number, fact, error: told.append(number)
+        program(*rules), CLOCK, budget=1, on_refused=lambda number, fact, error: reported.append(number)
     )
     assert [len(group.plans) for group in detector.network.connected] == [2, 1]
     detector.at(1, {"A": facts(1, *[(A, size) for size in range(3, 9)])})
     detector.at(2, {"T": facts(2, (A, 1))})
-    assert told == [0, 2, 1]
+    assert reported == [0, 2, 1]
 
 
 @given(st.one_of(worlds(), families()), st.integers(1, 150))

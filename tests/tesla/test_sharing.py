@@ -170,7 +170,7 @@ def test_of_equal_sizes_the_latest_alone_is_kept() -> None:
     assert set(detector.sizes().values()) == {2}
 
 
-def test_absence_above_a_limit_is_told_rule_by_rule() -> None:
+def test_absence_above_a_limit_is_reported_rule_by_rule() -> None:
     rules = [
         rule(
             f"Calm{i}",

@@ -1,4 +1,4 @@
-"""State leaves as a value and comes back; what changed starts empty, and the caller is told."""
+"""State leaves as a value and comes back; what changed starts empty, and is reported."""
 
 from __future__ import annotations
 

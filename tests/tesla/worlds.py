@@ -111,7 +111,7 @@ class World:
 
     @property
     def filtered(self) -> dict[str, Filtered]:
-        """What the engine is told of the streams that are compared."""
+        """What the engine knows of the streams that are compared."""
         return {name: Filtered(by.base, by.operator, by.constant) for name, by in self.compared.items()}
 
     def shared(self, facts: Mapping[str, Sequence[Fact]]) -> dict[str, list[Fact]]:

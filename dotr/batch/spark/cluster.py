@@ -26,7 +26,7 @@ from dotr.batch.job import Shipped, make_job, ship
 from dotr.batch.local import LocalRunner
 from dotr.batch.locations import is_remote
 from dotr.batch.log_splits import ARCHIVE_RUNG, Split, absolute, packed, spread
-from dotr.batch.runs import PARTS, Report, Request, Tell, add_counts, check_program, lay_out, run_again
+from dotr.batch.runs import PARTS, OnProgress, Report, Request, add_counts, check_program, lay_out, run_again
 from dotr.batch.skew import Weight, skewed
 from dotr.batch.spark import failures, shipped_files
 from dotr.batch.spark import frame_stages as frames
@@ -84,31 +84,33 @@ class SparkRunner:
             self._session.stop()
         self._session = None
 
-    def run(self, request: Request, folder: str, tell: Tell) -> Report:
+    def run(self, request: Request, folder: str, on_progress: OnProgress) -> Report:
         """As `Runner.run`. `folder` must be one that every worker can write to, or a URI that Spark knows."""
-        return run_again(request, lambda request: self._once(request, folder, tell))
+        return run_again(request, lambda request: self._once(request, folder, on_progress))
 
-    def _once(self, request: Request, folder: str, tell: Tell) -> Report:
+    def _once(self, request: Request, folder: str, on_progress: OnProgress) -> Report:
         report = Report()
         if request.log.clock is None:
             return report
         here = request.log.remote is None and not is_remote(folder)
         if not (request.program.lasting and here):
             check_program(request.program, request.log.clock)
-        tell("start Spark", 0, 0, 0)
+        on_progress("start Spark", 0, 0, 0)
         spark = self.session()
         report.seconds["start"] = self._seconds
         try:
             found = replace(request, log=absolute(request.log))
             if request.program.lasting:
-                return self._in_slices(found, os.path.abspath(folder), tell)
+                return self._in_slices(found, os.path.abspath(folder), on_progress)
             _ClusterRun(
-                found, report, spark, request.log.clock, folder, tell, self._options.parallelism
+                found, report, spark, request.log.clock, folder, on_progress, self._options.parallelism
             ).run()
         except UnsupportedError as error:
             if not here or error.diagnostics[0].code != "D4160":
                 raise
-            return self._in_slices(found, os.path.abspath(folder), tell)  # its messages insert or delete
+            return self._in_slices(
+                found, os.path.abspath(folder), on_progress
+            )  # its messages insert or delete
         except DotrError:
             raise
         except Exception as error:  # Py4J and gRPC raise what they like
@@ -117,13 +119,13 @@ class SparkRunner:
             raise failures.as_own_error(error) from None
         return report
 
-    def _in_slices(self, request: Request, folder: str, tell: Tell) -> Report:
+    def _in_slices(self, request: Request, folder: str, on_progress: OnProgress) -> Report:
         """What lasts: the rounds of local.py as tasks of Spark, the statements before each slice followed in
         the driver. Workers share the folder, where scratch files are, too.
         """
         spark, asked = self.session(), self._options.parallelism
         tasks = parallelism(spark, asked)
-        return LocalRunner(tasks, partial(SparkExecutor, spark)).run(request, folder, tell)
+        return LocalRunner(tasks, partial(SparkExecutor, spark)).run(request, folder, on_progress)
 
 
 @dataclass(slots=True)
@@ -135,7 +137,7 @@ class _ClusterRun:
     spark: SparkSession
     clock: Clock
     folder: str
-    tell: Tell
+    on_progress: OnProgress
     parallelism: int | None = None
     weights: list[Weight] = field(default_factory=list)
 
@@ -325,7 +327,7 @@ class _ClusterRun:
 
     @contextmanager
     def _stage(self, name: str) -> Iterator[None]:
-        """Time a stage, and tell its progress as far as Spark lets on."""
+        """Time a stage, and report its progress as far as Spark knows it."""
         start, over = monotonic(), threading.Event()
         watch = threading.Thread(target=self._watch, args=(name, over), daemon=True)
         watch.start()
@@ -340,7 +342,7 @@ class _ClusterRun:
         while not over.wait(0.5):
             done, of = _tasks(self.spark)
             graphs = self.report.graphs or self.request.log.known
-            self.tell(name, done, of, graphs * done // of if of else 0)
+            self.on_progress(name, done, of, graphs * done // of if of else 0)
 
 
 def _interrupted(error: BaseException | None) -> bool:
@@ -351,7 +353,7 @@ def _interrupted(error: BaseException | None) -> bool:
 
 
 def _tasks(spark: SparkSession) -> tuple[int, int]:
-    """(finished, all) tasks of the stages that run; (0, 0) where Spark does not tell (Connect)."""
+    """(finished, all) tasks of the stages that run; (0, 0) where Spark does not say (Connect)."""
     try:
         tracker: Any = spark.sparkContext.statusTracker()
         stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]

@@ -7,7 +7,7 @@ Method:  withWatermark → group by instant (append: an instant leaves when it i
          open as it is in `dotr run`. The stream is closed by a row of its own behind the last instant, in a
          folder of the checkpoint that is a second source.
 Why not: one state for all. It would be one engine, with Spark around it.
-Bad input: D4311 · D5220 · D5221, and what workers tell (failures.py).
+Bad input: D4311 · D5220 · D5221, and what workers report (failures.py).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from dotr.batch.spark.instant_processor import FACT_COLUMNS, InstantProcessor, I
 from dotr.batch.spark.kafka_out import Send, sender
 from dotr.batch.spark.part_processor import OUT_COLUMNS, Found, PartProcessor, Task, unpacked_events
 from dotr.batch.spark.placing import parallelism
-from dotr.batch.spark.running import Pace, Running, State, Tell, untold
+from dotr.batch.spark.running import OnBatch, Pace, Running, State, ignore_batch
 from dotr.batch.spark.streams import INPUT, check, folder_of, states_of
 from dotr.batch.stream_folder import (
     DISTRIBUTED,
@@ -90,7 +90,7 @@ def start(
     checkpoint: str,
     options: StreamOptions,
     pace: Pace,
-    tell: Tell = untold,
+    on_batch: OnBatch = ignore_batch,
     cores: int | None = None,
 ) -> DistributedStream:
     """Start a query over a streaming frame. `cores`: tasks at once, where Spark does not say.
@@ -101,7 +101,7 @@ def start(
     failures.install()
     send = sender(graphs.frame.sparkSession, out, options.format_)
     places = folder_of(out, checkpoint), plain_path(checkpoint)
-    stream = DistributedStream(graphs, deployment, *places, options, pace, tell, cores, send)
+    stream = DistributedStream(graphs, deployment, *places, options, pace, on_batch, cores, send)
     stream.start()
     return stream
 
@@ -119,11 +119,11 @@ class DistributedStream(Running):
         checkpoint: str,
         options: StreamOptions,
         pace: Pace,
-        tell: Tell = untold,
+        on_batch: OnBatch = ignore_batch,
         cores: int | None = None,
         send: Send | None = None,
     ) -> None:
-        super().__init__(tell, pace)
+        super().__init__(on_batch, pace)
         check_units(deployment.program, graphs.clock)
         self._graphs, self._options = graphs, options
         self._rules = [rule.name for rule in deployment.program.rules]

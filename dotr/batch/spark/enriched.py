@@ -44,10 +44,10 @@ class _WriteStates:
     def _written(self, batches: Batches) -> Batches:
         worker = self.shipped.worker()
         part = StatePart(self.folder, worker.job.clock)
-        worker.extracting.tell_states(part.write)
+        worker.extracting.report_states(part.write)
         try:
             for _ in extract(worker, trusted_instants(batches, self.unit)):
                 pass  # facts, and letters, are those of the job beside this one
         finally:
-            worker.extracting.tell_states(None)
+            worker.extracting.report_states(None)
         yield pa.RecordBatch.from_arrays([texts([part.close()])], names=["file"])

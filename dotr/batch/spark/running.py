@@ -45,12 +45,12 @@ class State:
     sizes: Mapping[str, int]
 
 
-Tell = Callable[[Taken, State], None]
+OnBatch = Callable[[Taken, State], None]
 """Gets what came since the last time."""
 
 
-def untold(_taken: Taken, _state: State) -> None:
-    """Tells nobody."""
+def ignore_batch(_taken: Taken, _state: State) -> None:
+    """Reports nothing."""
 
 
 class Running:
@@ -61,9 +61,9 @@ class Running:
     reasons: tuple[str, ...] = ()
     """Why it runs in this mode, where that was chosen."""
 
-    def __init__(self, tell: Tell, pace: Pace) -> None:
+    def __init__(self, on_batch: OnBatch, pace: Pace) -> None:
         self.totals = Taken(-1)
-        self._tell, self._pace = tell, pace
+        self._on_batch, self._pace = on_batch, pace
         self._error: DotrError | None = None
 
     def state(self) -> State:
@@ -84,7 +84,7 @@ class Running:
         totals.events += taken.events
         totals.late += taken.late
         totals.refused += taken.refused
-        self._tell(taken, self.state())
+        self._on_batch(taken, self.state())
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait for the end of the query; whether it came. A query that runs once closes its last instant

@@ -23,7 +23,7 @@ from dotr.batch.micro_batches import MicroBatches
 from dotr.batch.spark import failures
 from dotr.batch.spark.kafka_out import KAFKA, sender
 from dotr.batch.spark.read_tasks import READ_COLUMNS, ReadRows
-from dotr.batch.spark.running import Pace, Running, State, Tell, untold
+from dotr.batch.spark.running import OnBatch, Pace, Running, State, ignore_batch
 from dotr.batch.stream_folder import ORDERED, StreamOptions
 from dotr.core.deployment import Deployment
 from dotr.errors import Diagnostic, DotrError, UsageError
@@ -60,9 +60,9 @@ def start(
     checkpoint: str,
     options: StreamOptions,
     pace: Pace,
-    tell: Tell = untold,
+    on_batch: OnBatch = ignore_batch,
 ) -> Stream:
-    """Start a query over a streaming frame. `tell` is called behind every batch.
+    """Start a query over a streaming frame. `on_batch` is called behind every batch.
 
     Raises UsageError D4129, D4309, RefusedError D5001, D5220, EngineError D5221.
     """
@@ -71,7 +71,7 @@ def start(
     home = plain_path(checkpoint)
     send = sender(frame.sparkSession, out, options.format_)
     batches = MicroBatches(deployment, folder_of(out, checkpoint), states_of(checkpoint), options, send)
-    stream = Stream(batches, read, tell, pace)
+    stream = Stream(batches, read, on_batch, pace)
     writer = frame.writeStream.foreachBatch(stream.take).option(
         "checkpointLocation", os.path.abspath(os.path.join(home, "spark"))
     )
@@ -128,8 +128,8 @@ class Stream(Running):
 
     mode = ORDERED
 
-    def __init__(self, batches: MicroBatches, read: Reader, tell: Tell, pace: Pace) -> None:
-        super().__init__(tell, pace)
+    def __init__(self, batches: MicroBatches, read: Reader, on_batch: OnBatch, pace: Pace) -> None:
+        super().__init__(on_batch, pace)
         self.batches = batches
         self._read = read
 

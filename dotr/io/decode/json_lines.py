@@ -133,7 +133,7 @@ class Lines:
 
     def graphs(self, contents: Sequence[bytes]) -> tuple[list[list[Triple]], list[Said]] | None:
         """What `parse` finds where every line says a graph, in two lists; None where one does not, or may be
-        wrong: then `parse` tells.
+        wrong: then `parse` reports it.
         """
         values = _values(contents) if len(contents) > 1 else None
         if values is None:

@@ -94,7 +94,7 @@ class PlainRows:
             if not list(parser):
                 self._prefixes = parser.prefixes
         except SyntaxError:
-            pass  # no name has a meaning: the parser tells why
+            pass  # no name has a meaning: the parser says why
 
     def _named(self, name: str) -> Term:
         if name == "a":

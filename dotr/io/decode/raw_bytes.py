@@ -74,7 +74,7 @@ class RawBytes:
 
 def pieces(content: bytes, format_: Format, name: str, base: str | None) -> dict[Term, bytes]:
     """Graph name → its part of a whole document of N-Quads (with what unreadable lines stand before it; those
-    at the end are under "") or TriG. What cannot be told apart is left out.
+    at the end are under "") or TriG. What cannot be distinguished is left out.
     """
     if format_ is Format.NQUADS:
         return _lines(content, name)

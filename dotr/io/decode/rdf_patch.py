@@ -189,20 +189,20 @@ class Patches:
         found = self._parsed(rows)
         if found is None:
             for row in rows:
-                if self._parsed([row], tell=True) is None:
+                if self._parsed([row], raising=True) is None:
                     raise self._no_row(
                         row.line, "this row is not a triple", "write subject, predicate, object"
                     )
         assert found is not None, "rows that are triples are so together"
         return found
 
-    def _parsed(self, rows: Sequence[PatchRow], *, tell: bool = False) -> list[Triple] | None:
+    def _parsed(self, rows: Sequence[PatchRow], *, raising: bool = False) -> list[Triple] | None:
         text = "".join(f"{row.triple} .\n" for row in rows)
         place = f"{self.name}:{rows[0].line.number}" if rows else self.name
         try:
             runs = parse_runs(text, Format.TRIG, place, self.base)
         except DataError as error:
-            if not tell:
+            if not raising:
                 return None
             raise DataError([replace(d, place=place) for d in error.diagnostics]) from None
         triples = [triple for _, run in runs for triple in run]

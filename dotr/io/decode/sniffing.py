@@ -1,4 +1,4 @@
-"""How a document is written that has no telling name: standard input and pipes.
+"""How a document is written whose name does not say it: standard input and pipes.
 
 Place:   asked by reader.py with the first bytes.
 Method:  frames of Jelly begin with the options of their stream; an object is JSON lines; a line of four

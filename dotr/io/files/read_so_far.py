@@ -16,7 +16,7 @@ from dotr.io.graphs import Item, Mark
 class ReadSoFar:
     """Owns the count, `done` of `total` bytes.
 
-    `total` is None where there is no telling: a pipe, or one compressed file alone.
+    `total` is None where it is not known: a pipe, or one compressed file alone.
     """
 
     __slots__ = ("_behind", "_sizes", "done", "total")

@@ -39,7 +39,7 @@ _MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "="}
 
 
 class _Reason(NamedTuple):
-    """Why something can never happen; whether another check tells that at its place."""
+    """Why something can never happen; whether another check reports that at its place."""
 
     text: str
     known: bool = False

@@ -26,7 +26,7 @@ def check_choices(program: Program, found: Diagnostics) -> None:
             if _takes_one(conjunct) and not already:
                 variable = _treated_as_each(rule, conjunct, rule.conjuncts[number + 1 :])
                 if variable:
-                    _tell(conjunct, variable, found)
+                    _report(conjunct, variable, found)
 
 
 def _takes_one(conjunct: Conjunct) -> TypeGuard[Choose]:
@@ -65,7 +65,7 @@ def _equated(part: Expression, candidate: str, chosen: str) -> str:
     return left.variable if same else ""
 
 
-def _tell(choice: Choose, variable: str, found: Diagnostics) -> None:
+def _report(choice: Choose, variable: str, found: Diagnostics) -> None:
     own, word = choice.position.name, choice.selection
     found.warning(
         "D1327",

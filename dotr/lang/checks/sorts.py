@@ -1,4 +1,4 @@
-"""Of what sort the values of a variable can be, as far as a query's shape tells.
+"""Of what sort the values of a variable can be, as far as a query's shape says.
 
 Place:   under advice.py.
 Method:  a subject or predicate is a resource; constants and functions have the sort of their result;

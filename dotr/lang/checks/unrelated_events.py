@@ -45,13 +45,13 @@ def _check(conjunct: Conjunct, known: dict[str, frozenset[str]], found: Diagnost
         return
     if condition is not None and looked_at and not any(own in part for part in looked_at):
         if any(looked_at):
-            _tell_foreign(condition, own, found)
+            _report_foreign(condition, own, found)
         return
     near = (*_references(conjunct.window), *known)
     for other in near:
         shared = [name for name in conjunct.position.variables if name in known[other]]
         if shared:
-            _tell_unrelated(conjunct, other, shared[0], found)
+            _report_unrelated(conjunct, other, shared[0], found)
             return
 
 
@@ -59,7 +59,7 @@ def _references(window: Window) -> tuple[str, ...]:
     return (window.reference,) if isinstance(window, Within) else (window.start, window.end)
 
 
-def _tell_foreign(condition: Expression, own: str, found: Diagnostics) -> None:
+def _report_foreign(condition: Expression, own: str, found: Diagnostics) -> None:
     found.warning(
         "D1322",
         f"this condition does not look at `{own}`",
@@ -69,7 +69,7 @@ def _tell_foreign(condition: Expression, own: str, found: Diagnostics) -> None:
     )
 
 
-def _tell_unrelated(conjunct: Conjunct, other: str, shared: str, found: Diagnostics) -> None:
+def _report_unrelated(conjunct: Conjunct, other: str, shared: str, found: Diagnostics) -> None:
     own, condition = conjunct.position.name, conjunct.on
     equation = f"{own}.?{shared} = {other}.?{shared}"
     written = f"ON {equation}" if condition is None else f"&& {equation}"

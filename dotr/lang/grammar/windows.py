@@ -90,7 +90,7 @@ class WindowParser:
         return self.word()
 
     def _keyword_as_name(self, word: str) -> None:
-        """Tell of a keyword where a name stands: once, with its other places."""
+        """Report a keyword where a name stands: once, with its other places."""
         message, found = f"`{word}` is a keyword and not a name", self.cursor.found.found
         for number, one in enumerate(found):
             if one.message == message:

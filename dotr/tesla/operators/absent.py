@@ -1,6 +1,6 @@
 """NOT as code: a match dies if there is a candidate.
 
-Method:  where the window ends at the trigger and ON is keys and filters, the latest fact of the key tells;
+Method:  where the window ends at the trigger and ON is keys and filters, the latest fact of the key decides;
          elsewhere the search for the greatest candidate, stopped at the first one found.
 """
 

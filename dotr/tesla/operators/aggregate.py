@@ -33,7 +33,7 @@ def _content(conjunct: Summarise, variables: Mapping[str, int]) -> Content:
     window, argument, function = conjunct.window, conjunct.argument, conjunct.function
     if not isinstance(window, Within) or not (argument is None or _is_own(argument, own, bare)):
         return FactLog(held=bare)
-    # one point of a stretch tells of what is different, the least and the greatest; others have no form there
+    # one point of a stretch decides what is different, the least and the greatest; others have no form there
     counted = bare and not conjunct.distinct and function not in _EXTREME
     if counted and function not in _SUMMED:
         return FactLog(held=True)

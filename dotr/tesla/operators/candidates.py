@@ -196,7 +196,7 @@ def from_oldest(code: StepCode) -> Iterator[None]:
 
 
 def _every_point(scope: Scope, step: PlanStep) -> bool:
-    """Whether one point of a stretch does not tell of the others."""
+    """Whether one point of a stretch says nothing of the others."""
     conjunct = step.conjunct
     several = isinstance(conjunct, Choose) and conjunct.k > 1
     return several or step.every_point(scope.trigger)

@@ -60,17 +60,17 @@ def one_by_one(mapping: CompiledMapping, rows: Sequence[Sequence[str | None]]) -
         try:
             return mapping.part(row)
         except CellError as error:
-            return told(error)
+            return reported(error)
 
     return [made(row) for row in rows]
 
 
-def told(found: object) -> object:
+def reported(found: object) -> object:
     return (found.code, found.column, found.message) if isinstance(found, CellError) else found
 
 
 def same(mapping: CompiledMapping, rows: Sequence[Sequence[str | None]]) -> None:
-    assert [told(part) for part in mapping.parts(rows)] == one_by_one(mapping, rows)
+    assert [reported(part) for part in mapping.parts(rows)] == one_by_one(mapping, rows)
 
 
 @given(st.lists(st.tuples(texts, texts, texts), max_size=40))
@@ -99,8 +99,8 @@ def test_instants_in_the_graph_and_of_the_row(instant: str, cells: list[str]) ->
             try:
                 expected: object = mapping.times[cell]
             except CellError as error:
-                expected = told(error)
-            assert told(time) == expected
+                expected = reported(error)
+            assert reported(time) == expected
 
 
 @given(st.lists(clocks, max_size=20))
@@ -112,8 +112,8 @@ def test_times_as_they_stand(cells: list[str]) -> None:
             try:
                 expected.append(mapping.times[cell])
             except CellError as error:
-                expected.append(told(error))
-        assert list(map(told, mapping.instants(some))) == expected
+                expected.append(reported(error))
+        assert list(map(reported, mapping.instants(some))) == expected
 
 
 def test_one_row_in_error_leaves_the_others() -> None:

@@ -237,7 +237,7 @@ def test_filters(cell: str, value: str, expected: str) -> None:
         ("# delete:\n[] :p {a} .", "a deletion with a blank node"),
     ],
 )
-def test_wrong_mappings_are_told(text: str, words: str) -> None:
+def test_wrong_mappings_are_reported(text: str, words: str) -> None:
     with pytest.raises(DataError) as error:
         compiled(text)
     first = error.value.diagnostics[0]
