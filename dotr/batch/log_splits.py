@@ -278,9 +278,9 @@ class Reading:
             if archive.clock != self.log.clock:
                 raise other_time(piece.file)
             if self._messages:
-                for time, part, _ in archive.graphs(piece.first, piece.end or None):
-                    self.extractor.hit(ARCHIVE_RUNG)
-                    yield time, self._text(part)
+                for times, parts, _ in archive.graphs(piece.first, piece.end or None):
+                    self.extractor.hit(ARCHIVE_RUNG, len(times))
+                    yield from zip(times, map(self._text, parts), strict=True)
                 return
             for time, graph, place in archive.rows(piece.first, piece.end or None):
                 yield from self.graph(time, graph, place)

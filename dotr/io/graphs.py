@@ -99,8 +99,8 @@ Item: TypeAlias = TimedGraph | Mark
 
 
 class GraphRun(NamedTuple):
-    """Graphs that stand in lines of one file one behind another, as columns: of each what `TimedGraph` says.
-    There is one at least, and none is a Message.
+    """Graphs that stand in one file one behind another, as columns: of each what `TimedGraph` says, `how` and
+    `carried` being those of all. There is one at least, and none is a Message.
     """
 
     times: Sequence[Time]
@@ -108,17 +108,25 @@ class GraphRun(NamedTuple):
     file: str
     lines: Sequence[int]
     ends: Sequence[int]
+    how: str = "byte"
+    carried: str = ""
 
     def items(self) -> list[TimedGraph]:
         """Each by itself."""
-        name, how, carried = repeat(self.file), repeat("byte"), repeat("")
+        name, how, carried = repeat(self.file), repeat(self.how), repeat(self.carried)
         rows = zip(self.times, self.graphs, name, self.lines, how, self.ends, carried, strict=False)
         return [_tuple(TimedGraph, row) for row in rows]
+
+    def behind(self, count: int) -> GraphRun:
+        """Without the first `count`."""
+        columns = self.times[count:], self.graphs[count:], self.file, self.lines[count:], self.ends[count:]
+        return GraphRun(*columns, self.how, self.carried)
 
     @property
     def last(self) -> TimedGraph:
         """The last one."""
-        return TimedGraph(self.times[-1], self.graphs[-1], self.file, self.lines[-1], "byte", self.ends[-1])
+        row = self.times[-1], self.graphs[-1], self.file, self.lines[-1]
+        return TimedGraph(*row, self.how, self.ends[-1], self.carried)
 
 
 def one_by_one(runs: Iterable[Item | GraphRun]) -> Iterator[Item]:

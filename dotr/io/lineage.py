@@ -70,10 +70,13 @@ class Lineage:
     def note_run(self, run: GraphRun) -> None:
         """As `note` for many graphs."""
         file, ends = run.file, run.ends
-        starts = (self._ends.get(file, 0), *ends)
-        how, carried = repeat("byte"), repeat("")
-        self._open += zip(run.times, repeat(file), run.lines, how, starts, ends, carried, strict=False)
-        self._ends[file] = ends[-1]
+        starts: Iterable[int] = repeat(0)
+        carried = run.carried
+        if run.how == "byte":
+            starts, carried = (self._ends.get(file, 0), *ends), ""
+            self._ends[file] = ends[-1]
+        columns = repeat(file), run.lines, repeat(run.how), starts, ends, repeat(carried)
+        self._open += zip(run.times, *columns, strict=False)
         if len(self._open) > self._full:
             self._forget()
 

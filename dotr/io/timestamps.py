@@ -334,9 +334,9 @@ class TimestampExtractor:
         self.rungs[rung] = self.rungs.get(rung, 0) + len(times)
         return times
 
-    def hit(self, rung: str) -> None:
-        """Count that a time was found there."""
-        self.rungs[rung] = self.rungs.get(rung, 0) + 1
+    def hit(self, rung: str, count: int = 1) -> None:
+        """Count that times were found there."""
+        self.rungs[rung] = self.rungs.get(rung, 0) + count
 
     def accept(self, integer: bool, place: str) -> None:
         """Fix the kind of time, or raise DataError D2102 when it is not the kind of the graphs before."""

@@ -21,14 +21,16 @@ from dotr.errors import DataError
 from dotr.io.decode.documents import STREAM_BASE
 from dotr.io.decode.limits import BoundedOutput, Overgrown, may_grow_to
 from dotr.io.decode.ntriples import distinct_triples
-from dotr.io.decode.plain_rows import PlainRows
+from dotr.io.decode.plain_graphs import PlainGraphs
 from dotr.late import dataclass, regex
 from dotr.rdf.terms import Triple
 
 MANY = 64
 """Documents that are worth to be parsed at once; more save nothing."""
 
-_LONG = 1 << 16
+LONG = 1 << 16
+"""Characters from which a document is parsed alone: there is nothing to save, and several copies to make."""
+
 _WAIT = 8
 _NEXT = "<dotr:> <dotr:> <dotr:> .\n"  # short: it is parsed and written, too
 _IRI = r'<[^<>"{}|^`\\\s]*>'
@@ -55,17 +57,17 @@ class BatchParser:
 
     base: str | None = STREAM_BASE
     _wait: int = field(default=0, init=False)
-    _plain: PlainRows = field(init=False)
+    _plain: PlainGraphs = field(init=False)
 
     def __post_init__(self) -> None:
-        self._plain = PlainRows(self.base)
+        self._plain = PlainGraphs(self.base)
 
     def parse(self, texts: Sequence[str], head: str) -> list[list[Triple]] | None:
         """The triples of each document behind `head`, as `parse_triples` gives them; None: one by one.
 
         `head` has all declarations that hold for them.
         """
-        if max(map(len, texts)) > _LONG:  # nothing to save, and several copies to make
+        if max(map(len, texts)) > LONG:
             return None
         plain = self._plain.parse(texts, head)
         if plain is not None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,8 +22,10 @@ from dotr.core.parts import Part
 from dotr.errors import DataError, Diagnostic, UnsupportedError
 from dotr.events import Clock, Message, Time
 from dotr.io.arrow_columns import integers, texts
+from dotr.io.decode.batch_parse import LONG, MANY
 from dotr.io.decode.documents import Format
 from dotr.io.decode.parsing import parse_triples
+from dotr.io.decode.plain_graphs import PlainGraphs
 from dotr.io.message_parts import message_of
 from dotr.io.timestamps import UNITS
 
@@ -93,6 +95,23 @@ def no_archive(place: str, found: str) -> DataError:
             hint="a log has the columns time (bigint, or timestamp with zone) and graph (N-Triples)",
         )
     )
+
+
+class RowBatch(NamedTuple):
+    """Rows that stand together: their times, the texts of their parts by column, their row group, and how
+    many of its rows are before them. `whole`: each has a time, and says a graph and nothing else.
+    """
+
+    times: list[Time | None]
+    columns: list[list[str | None]]
+    group: int
+    before: int
+    whole: bool
+
+    def part(self, start: int, end: int) -> RowBatch:
+        """Some of them."""
+        columns = [column[start:end] for column in self.columns]
+        return self._replace(times=self.times[start:end], columns=columns, before=self.before + start)
 
 
 class ArchiveFile:
@@ -175,22 +194,34 @@ class ArchiveFile:
         self, first: int = 0, end: int | None = None
     ) -> Iterator[tuple[Time, tuple[str | None, ...], str]]:
         """(time in µs, the N-Triples of each part or None, place) of row groups, in file order."""
+        for batch in self._batches(first, end):
+            yield from self._rows_of(batch)
+
+    def _batches(self, first: int, end: int | None) -> Iterator[RowBatch]:
         try:
             for group in range(first, self.groups if end is None else end):
                 number = 0
                 chosen = self._file.iter_batches(4096, row_groups=[group], columns=["time", *self._columns])
                 for batch in chosen:
                     times = batch_times(batch.column("time"), self.clock)
-                    columns = [batch.column(name).to_pylist() for name in self._columns]
-                    for time, *texts_ in zip(times, *columns, strict=True):
-                        number += 1
-                        place = f"{self.path}, row group {group}, row {number}"
-                        if time is None or not any(text is not None for text in texts_):
-                            raise missing(place, "time" if time is None else "graph")
-                        yield time, tuple(texts_), place
+                    columns = [batch.column(name) for name in self._columns]
+                    alone = all(column.null_count == len(times) for column in columns[1:])
+                    whole = alone and not columns[0].null_count and None not in times
+                    yield RowBatch(times, [column.to_pylist() for column in columns], group, number, whole)
+                    number += len(times)
                 self._complete(group, number)
         except _DAMAGE as error:
             raise _damaged(self.path, error) from None
+
+    def _place(self, batch: RowBatch, row: int) -> str:
+        return f"{self.path}, row group {batch.group}, row {batch.before + row + 1}"
+
+    def _rows_of(self, batch: RowBatch) -> Iterator[tuple[Time, tuple[str | None, ...], str]]:
+        for row, (time, *texts_) in enumerate(zip(batch.times, *batch.columns, strict=True)):
+            place = self._place(batch, row)
+            if time is None or not any(text is not None for text in texts_):
+                raise missing(place, "time" if time is None else "graph")
+            yield time, tuple(texts_), place
 
     def times(self, first: int = 0, end: int | None = None) -> Iterator[list[Time]]:
         """The times in µs of the row groups `[first, end)`, without looking at graphs. Raises DataError."""
@@ -211,12 +242,28 @@ class ArchiveFile:
         if rows != stated:
             raise OSError(f"{rows} of {stated} rows of row group {group} are there")
 
-    def graphs(self, first: int = 0, end: int | None = None) -> Iterator[tuple[Time, Part, str]]:
-        """As `messages`, parsed. Raises DataError."""
-        for time, texts_, place in self.messages(first, end):
-            graph, *others = (None if t is None else parse_triples(t, Format.NTRIPLES, place) for t in texts_)
-            parts = dict(zip(self._columns[1:], others, strict=True))
-            yield time, message_of(graph, parts.get("insert"), parts.get("delete"), place), place
+    def graphs(self, first: int = 0, end: int | None = None) -> Iterator[tuple[list[Time], list[Part], str]]:
+        """(times in µs, what came at each, the place of the first) of rows that stand together, parsed; all
+        of the row groups `[first, end)` in file order. Raises DataError.
+        """
+        plain = PlainGraphs(lines=True)
+        for batch in self._batches(first, end):
+            if not batch.whole:
+                yield from map(self._parsed, self._rows_of(batch))
+                continue
+            for start in range(0, len(batch.times), MANY):
+                texts_ = batch.columns[0][start : start + MANY]
+                found = plain.parse(texts_) if max(map(len, texts_)) < LONG else None  # type: ignore[arg-type]  # whole: none is None
+                if found is not None:
+                    yield batch.times[start : start + MANY], found, self._place(batch, start)  # type: ignore[misc]  # so are the times
+                    continue
+                yield from map(self._parsed, self._rows_of(batch.part(start, start + MANY)))
+
+    def _parsed(self, row: tuple[Time, tuple[str | None, ...], str]) -> tuple[list[Time], list[Part], str]:
+        time, texts_, place = row
+        graph, *others = (None if t is None else parse_triples(t, Format.NTRIPLES, place) for t in texts_)
+        parts = dict(zip(self._columns[1:], others, strict=True))
+        return [time], [message_of(graph, parts.get("insert"), parts.get("delete"), place)], place
 
 
 _MICROS = {"s": 1_000_000, "ms": 1_000, "us": 1}

@@ -458,7 +458,7 @@ class FileReader:
             return self._refused(error, message.text.encode(), "byte", message.end, carried.bookmark)
         return self._graph(time, triples, line, "byte", message.end, carried.bookmark)
 
-    def _archive(self) -> Iterator[Item]:
+    def _archive(self) -> Iterator[Item | GraphRun]:
         """The rows of a Parquet archive."""
         from dotr.io.decode.parquet import ArchiveFile  # noqa: PLC0415  # pyarrow is 0.3 s that few runs need
 
@@ -468,11 +468,20 @@ class FileReader:
             archive = ArchiveFile(self.file, self.options.unit, self.content)
             if self.extractor.clock is None:
                 self.extractor.clock = archive.clock
-            for number, (time, triples, place) in enumerate(archive.graphs(), 1):
+            for times, parts, place in archive.graphs():
                 self.extractor.accept(archive.clock.integer, place)
-                if number > skip:
-                    self.extractor.hit("the archive's own time")
-                    yield self._graph(time, triples, 0, "graph", number)
+                ends = range(number + 1, number + len(times) + 1)
+                number = ends[-1]
+                if number <= skip:
+                    continue
+                left = max(0, skip + 1 - ends[0])
+                self.extractor.hit("the archive's own time", len(times) - left)
+                self._last = times[-1]
+                if len(times) == 1:
+                    yield self._graph(times[0], parts[0], 0, "graph", number)
+                    continue
+                run = GraphRun(times, parts, self.name, [0] * len(times), ends, "graph")
+                yield run.behind(left) if left else run
         except DataError as error:
             yield self._refused(error, b"", "whole", 0)
             return

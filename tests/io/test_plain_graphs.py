@@ -12,7 +12,7 @@ from dotr.errors import DataError
 from dotr.io.decode.documents import STREAM_BASE, Format
 from dotr.io.decode.json_lines import Lines, _values, raw_lines
 from dotr.io.decode.parsing import parse_triples
-from dotr.io.decode.plain_rows import PlainRows
+from dotr.io.decode.plain_graphs import PlainGraphs
 
 HEADS = [
     "",
@@ -34,17 +34,16 @@ PLAIN = [
 ]
 OTHER = [
     *(
-        "<urn:x:a> <urn:x:b> 1 , 2 .",
+        "<urn:x:a> <urn:x:b> 1 , , 2 .",
         "_:a :b 1 .",
         ":a :b 1",
         ":a :b 'x' .",
         ":a :b 1e3 .",
-        "",
         ":a:b :c :d .",
         "a a a .",
     ),
     *(
-        ':a :b "x"@en .',
+        ':a :b "x"@en--ltr .',
         ":a :b 1 . \x01 :a :b 2 .",
         "PREFIX : <urn:y:> :a :b 1 .",
         "<a> <urn:b:b> <urn:c:c> .",
@@ -61,7 +60,6 @@ OTHER = [
         ":a :b .5 .",
         ":a\u00e9 :b 1 .",
         ':a :b "\\n" .',
-        ":a :b true. ",
         ":a :b 1. .",
         "<urn:x:a>:b:c.",
     ),
@@ -117,9 +115,84 @@ documents = st.one_of(
 )
 
 
-def _parsed(text: str) -> list[tuple[str, str, str]] | None:
+nodes = st.sampled_from(
+    ["<urn:x:a>", ":a", "xsd:b", "<http://e.org:80/a>", ":a-b"] * 6 + ["<http://e.org/(b)>", ":é"]
+)
+values = st.sampled_from(
+    ["<urn:x:a>", ":a", "1", "-007", "2.50", "true", '"x"', '"x . y"', '"1"@en', '"1"@de-DE', '"1"^^xsd:b']
+    * 6
+    + [
+        f'"{n}"^^<http://www.w3.org/2001/XMLSchema#{kind}>'
+        for n in (-1, 0, "01")
+        for kind in ("int", "integer", "date")
+    ]
+    * 3
+    + [
+        f'"2026-01-01T00:00:{s}"^^<http://www.w3.org/2001/XMLSchema#dateTime>'
+        for s in ("00Z", "0.5Z", "60Z", "00.50")
+    ]
+    + [
+        "1.",
+        ".5",
+        "'x'",
+        '"""x"""',
+        '"é"',
+        '"a\\"b"',
+        '"1"@EN',
+        '"1"@x-y',
+        '"1"^^<http://www.w3.org/2001/XMLSchema#string>',
+    ]
+)
+blanks = st.sampled_from(["", " ", "  ", "\n", "\t", "\r\n"] * 4 + ["\x0b", "\x1c", "\xa0", " # x\n"])
+
+
+@st.composite
+def statements(draw: st.DrawFn) -> str:
+    """Turtle, now and then with a part too many, or one that is missing."""
+    parts = []
+    for _ in range(draw(st.integers(0, 3))):
+        parts.append(draw(nodes))
+        for more in range(draw(st.integers(1, 3))):
+            parts += [";"] if more else []
+            parts.append(draw(st.one_of(nodes, st.just("a"))))
+            for another in range(draw(st.integers(1, 2))):
+                parts += [","] if another else []
+                parts.append(draw(values))
+        parts.append(".")
+    for _ in range(draw(st.sampled_from([0] * 9 + [1, 2]))):
+        place = draw(st.integers(0, len(parts)))
+        if draw(st.booleans()):
+            parts.insert(place, draw(st.one_of(terms, values)))
+        else:
+            del parts[place : place + 1]
+    usual = st.just(draw(blanks))
+    spaces = draw(st.sampled_from([st.just(" "), st.just(" "), usual, st.one_of(usual, blanks)]))
+    return "".join(part + draw(spaces) for part in parts)
+
+
+@st.composite
+def lines(draw: st.DrawFn) -> str:
+    """N-Triples, now and then damaged."""
+    absolute = st.sampled_from(["<urn:x:a>", "<http://e.org/b>"] * 9 + ["_:b", "<a>"])
+    rows = draw(
+        st.lists(st.tuples(absolute, absolute, values.filter(lambda text: text[0] in '<"')), max_size=3)
+    )
+    between, end = (
+        draw(st.sampled_from([" "] * 6 + ["\t", "  ", ""])),
+        draw(st.sampled_from([" .\n"] * 9 + [".\n", " . ", " .\r\n", "\n", " . # x\n", " .\n\n"])),
+    )
+    text = "".join(between.join(row) + end for row in rows)
+    place = draw(st.integers(0, 2_000))
+    return (
+        text
+        if place > len(text)
+        else text[:place] + draw(st.sampled_from(["", "\n", " ", ".", "<", '"', "\x01"])) + text[place + 1 :]
+    )
+
+
+def _parsed(text: str, format_: Format = Format.TURTLE) -> list[tuple[str, str, str]] | None:
     try:
-        return parse_triples(text, Format.TURTLE)
+        return parse_triples(text, format_)
     except DataError:
         return None
 
@@ -129,27 +202,58 @@ def test_plain_statements_are_known(text: str) -> None:
     head = HEADS[1] if ":a" in text else ""
     if "?" in text:
         return
-    found = PlainRows(STREAM_BASE).parse([text, text], head)
+    found = PlainGraphs(STREAM_BASE).parse([text, text], head)
     assert found == [_parsed(head + text)] * 2
 
 
 @pytest.mark.parametrize("text", OTHER)
 def test_all_else_is_left_to_the_parser(text: str) -> None:
-    rows = PlainRows(STREAM_BASE)
     for head in HEADS:
-        assert rows.parse([PLAIN[0], text, PLAIN[0]], head) is None
-        assert rows.parse([text, PLAIN[0]], head) is None
+        assert PlainGraphs(STREAM_BASE).parse([PLAIN[0], text, PLAIN[0]], head) is None
+        assert PlainGraphs(STREAM_BASE).parse([text, PLAIN[0]], head) is None
 
 
 @given(st.sampled_from(HEADS), st.lists(documents, min_size=1, max_size=4))
 def test_what_is_known_is_what_the_parser_says(head: str, texts: list[str]) -> None:
-    found = PlainRows(STREAM_BASE).parse(texts, head)
+    found = PlainGraphs(STREAM_BASE).parse(texts, head)
     if found is not None:
         assert found == [_parsed(head + text) for text in texts]
 
 
+@given(st.sampled_from(HEADS[1:]), st.lists(statements(), min_size=1, max_size=4))
+def test_statements_that_are_known_are_what_the_parser_says(head: str, texts: list[str]) -> None:
+    found = PlainGraphs(STREAM_BASE).parse(texts, head)
+    if found is not None:
+        assert found == [_parsed(head + text) for text in texts]
+
+
+@given(st.lists(lines(), min_size=1, max_size=4))
+def test_lines_that_are_known_are_what_the_parser_says(texts: list[str]) -> None:
+    found = PlainGraphs(lines=True).parse(texts)
+    if found is not None:
+        assert found == [_parsed(text, Format.NTRIPLES) for text in texts]
+
+
+def test_what_was_learned_stays_right_when_the_tables_are_full() -> None:
+    rows = PlainGraphs(lines=True)
+    for first in range(0, 60_000, 1_000):
+        texts = [
+            f'<urn:x:{n}> <urn:x:b> "{n}" .\n<urn:x:a> <urn:x:b> <urn:x:{n}> .\n'
+            for n in range(first, first + 1_000)
+        ]
+        found = rows.parse(texts)
+        assert found is not None
+        assert found[7] == _parsed(texts[7], Format.NTRIPLES)
+
+
+def test_a_long_prefix_is_left_to_the_parser() -> None:
+    """Its names written out in full may be more than memory holds."""
+    head = f"PREFIX : <urn:x:{'y' * 5_000}> "
+    assert PlainGraphs().parse([":a :b :c ."], head) is None
+
+
 def test_names_mean_what_the_last_head_says() -> None:
-    rows = PlainRows(STREAM_BASE)
+    rows = PlainGraphs(STREAM_BASE)
     for head in (*HEADS[1:], HEADS[0], *HEADS[1:]):
         found = rows.parse([":a :b :c ."], head)
         assert found is None or found == [_parsed(head + ":a :b :c .")]

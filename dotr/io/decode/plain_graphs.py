@@ -1,0 +1,163 @@
+"""Documents of plain statements, many at once, without a parser: sensors say little, and always alike.
+
+Place:   before the parser in batch_parse.py and parquet.py.
+Method:  the kinds of a document's tokens (plain_tokens.py) are its form: `nan;nn,l.` says where subjects,
+         predicates and objects stand. The places are found once for each form; documents of one form, side
+         by side, are taken apart together, one column after the other.
+Why not: pyoxigraph for all: 10 µs for a document of five statements, of which this takes a third.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from operator import itemgetter
+from typing import Any, TypeAlias
+
+import pyoxigraph as ox
+
+from dotr.io.decode.plain_tokens import APART, BETWEEN, PlainTokens
+from dotr.late import regex
+from dotr.rdf.memo import Memo
+from dotr.rdf.terms import Term, Triple
+
+Places: TypeAlias = list[tuple[int, int, int]]
+"""Where in a document's tokens the subject, the predicate and the object of each triple stand."""
+
+_FORM = regex(r"(?:n[na][nl](?:,[nl])*+(?:;[na][nl](?:,[nl])*+)*+;?\.)*+")
+
+
+def places_of(form: str) -> Places | None:
+    """The triples of a document of this form; None for one that is left to the parser."""
+    if _FORM.fullmatch(form) is None:
+        return None
+    found: Places = []
+    subject = predicate = -1  # not there yet
+    for place, kind in enumerate(form):
+        if kind == ".":
+            subject = predicate = -1
+        elif kind == ";":
+            predicate = -1
+        elif kind == ",":
+            pass
+        elif subject < 0:
+            subject = place
+        elif predicate < 0:
+            predicate = place
+        else:
+            found.append((subject, predicate, place))
+    return found
+
+
+def _taken(form: str) -> Callable[[Sequence[Term]], list[Triple]] | None:
+    """What makes the triples of a document of this form out of its terms."""
+    found = places_of(form)
+    if found is None:
+        return None
+    if len(found) < 2:
+        return lambda terms: [(terms[s], terms[p], terms[o]) for s, p, o in found]
+    columns: list[Callable[[Sequence[Term]], Any]] = [
+        itemgetter(*column) for column in zip(*found, strict=True)
+    ]
+    subjects, predicates, objects = columns
+    return lambda terms: distinct(list(zip(subjects(terms), predicates(terms), objects(terms), strict=True)))
+
+
+_LONG_PREFIX = 1 << 10
+
+
+class PlainGraphs:
+    """Owns what names and literals mean behind the declarations that documents begin with. `lines`: they are
+    N-Triples, each statement in a line of its own.
+    """
+
+    def __init__(self, base: str | None = None, *, lines: bool = False) -> None:
+        self._base = base
+        self._lines = lines
+        self._head = ""
+        self._words = PlainTokens("." if lines else ".;,", turtle=not lines)
+        self._places: Memo[str, Places | None] = Memo(places_of, limit=1 << 8)
+        self._takers: Memo[str, Callable[[Sequence[Term]], list[Triple]] | None] = Memo(_taken, limit=1 << 10)
+
+    def parse(self, texts: Sequence[str], head: str = "") -> list[list[Triple]] | None:
+        """The triples of each document behind `head`, canonical, without repeats; None: ask the parser."""
+        if head != self._head:
+            self._head = head
+            self._words.begin(self._declared(head))
+        text = self._joined(texts)
+        tokens = self._words.tokens(text)
+        if tokens is None:
+            return None
+        form = "".join(map(self._words.kinds.__getitem__, tokens))
+        forms = form.split(APART)
+        if len(forms) == len(texts) and (not self._lines or _in_lines(text, form)):
+            terms = list(map(self._words.terms.__getitem__, tokens))
+            graphs = self._alike(forms[0], terms) if len(set(forms)) == 1 else self._apart(forms, terms)
+            if graphs is not None:
+                return graphs
+        self._words.missed()
+        return None
+
+    def _joined(self, texts: Sequence[str]) -> str:
+        if self._lines:
+            texts = [text if not text or text[-1] == "\n" else f"{text}\n" for text in texts]
+            return f"{BETWEEN}\n".join(texts)
+        return f"\n{BETWEEN}\n".join(texts)
+
+    def _alike(self, form: str, terms: Sequence[Term]) -> list[list[Triple]] | None:
+        """Documents of one form: every column of all of them at once."""
+        places = self._places[form]
+        if places is None:
+            return None
+        step = len(form) + 1
+        count = (len(terms) + 1) // step
+        if not places:
+            return [[] for _ in range(count)]
+        rows = [zip(terms[s::step], terms[p::step], terms[o::step], strict=True) for s, p, o in places]
+        if len(rows) == 1:
+            return [[row] for row in rows[0]]
+        return list(map(distinct, zip(*rows, strict=True)))
+
+    def _apart(self, forms: Sequence[str], terms: Sequence[Term]) -> list[list[Triple]] | None:
+        takers = list(map(self._takers.__getitem__, forms))
+        if None in takers:
+            return None
+        return [take(part) for take, part in zip(takers, _parts(forms, terms), strict=True)]  # type: ignore[misc]  # none is None
+
+    def _declared(self, head: str) -> dict[str, str]:
+        """The prefixes that a head declares; none where it is wrong, or might make documents grow without
+        measure: the parser says why.
+        """
+        if not head:
+            return {}
+        try:
+            parser = ox.parse(head, ox.RdfFormat.TURTLE, base_iri=self._base)
+            if list(parser) or max(map(len, parser.prefixes.values()), default=0) > _LONG_PREFIX:
+                return {}
+        except SyntaxError:
+            return {}
+        return parser.prefixes
+
+
+def _parts(forms: Sequence[str], terms: Sequence[Term]) -> Iterator[Sequence[Term]]:
+    start = 0
+    for form in forms:
+        end = start + len(form)
+        yield terms[start:end]
+        start = end + 1
+
+
+def distinct(rows: Sequence[Triple]) -> list[Triple]:
+    """Triples in order without repeats."""
+    return list(rows) if len(set(rows)) == len(rows) else list(dict.fromkeys(rows))
+
+
+def _in_lines(text: str, form: str) -> bool:
+    """Whether every statement of a joined text of this form is in a line of its own."""
+    statements = form.count(".")
+    ends = text.count("\n")
+    return (
+        ends == statements + form.count(APART)
+        and text.count(" .\n") == statements
+        and "\r" not in text
+        and "\t" not in text
+    )
