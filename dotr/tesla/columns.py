@@ -156,11 +156,14 @@ class Column(Generic[B]):
 
         Those may have held other facts, each what its own rules could still ask for: the union serves all.
         """
-        if isinstance(self.kind, TotalKind) or (isinstance(self.kind, HeldLogKind) and "held" in dumps[0]):
-            for key, entries in dumps[0]["totals" if isinstance(self.kind, TotalKind) else "held"]:
-                self.index.put(key if isinstance(key, str) else tuple(key), self.kind.load(entries))
-            self._notify_filled()
-            return
+        if isinstance(self.kind, TotalKind | HeldLogKind):
+            form = "totals" if isinstance(self.kind, TotalKind) else "held"
+            whole = next((dump[form] for dump in dumps if form in dump), None)
+            if whole is not None:
+                for key, entries in whole:
+                    self.index.put(key if isinstance(key, str) else tuple(key), self.kind.load(entries))
+                self._notify_filled()
+                return
         sizes: dict[Fact, tuple[int, ...]] = {}
         for dump in dumps:
             for time, values, ordinal, id_, *size in dump["facts"]:

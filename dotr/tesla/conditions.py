@@ -2,24 +2,29 @@
 
 Place:   plan.py decides with it how a position is stored; compile.py when a condition is tested.
 Method:  a condition holds iff every part of its `&&` holds (an error is as good as false there), so the parts
-         are tested apart, each as early as what it looks at is known.
+         are tested apart, each as early as what it looks at is known. A part that bounds how far back a
+         candidate lies is a narrower window.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from functools import reduce
 
+from dotr.events import Time
 from dotr.expressions.functions import makes_text
 from dotr.ir.expressions import Attribute, Call, Const, Expression, TimeOf, Var
 from dotr.ir.rules import Rule, Summarise
 from dotr.rdf.terms import TRUE, XSD_FLOAT
+from dotr.rdf.values import EXACT, decode
 
 NOW = "NOW()"
 """Stands among names for the trigger's time; no position has parentheses in its name."""
 
 _TRUE = Const(TRUE)
+_MIRRORED = {">": "<", "<": ">", ">=": "<=", "<=": ">="}
 
 OWN = ""
 """The name under which a column knows its own fact: columns of different rules are the same column."""
@@ -77,6 +82,28 @@ def reads_time(rule: Rule) -> bool:
         for expression in (rule.where, *on, *arguments, *given)
         if expression is not None
     )
+
+
+def reach(part: Expression, own: str, reference: str) -> Time | None:
+    """How many µs before `reference` a fact of `own` may lie, where the part says just that: `R.time - X.time
+    < 30`. None where it says anything else, or that it may not even lie beside it.
+    """
+    if not (isinstance(part, Call) and part.function in _MIRRORED and len(part.arguments) == 2):
+        return None
+    operator, (between, most) = part.function, part.arguments
+    if isinstance(between, Const):
+        operator, between, most = _MIRRORED[operator], most, between
+    if not (isinstance(between, Call) and between.function == "-" and isinstance(most, Const)):
+        return None
+    if between.arguments != (TimeOf(reference), TimeOf(own)) or operator not in ("<", "<="):
+        return None
+    seconds = decode(most.term)
+    if isinstance(seconds, bool) or not isinstance(seconds, int | Decimal):
+        return None
+    micros = EXACT.scaleb(Decimal(seconds), 6)
+    whole = int(micros.to_integral_value(ROUND_CEILING if operator == "<" else ROUND_FLOOR))
+    width = whole - 1 if operator == "<" else whole
+    return width if width >= 0 else None
 
 
 def equality(part: Expression, own: str) -> tuple[Expression, Expression] | None:

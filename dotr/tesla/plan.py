@@ -7,6 +7,7 @@ Method:  column_spec.py says what a column can keep; which it is, each operator 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import assert_never
 
 from dotr.events import Time
@@ -15,7 +16,7 @@ from dotr.ir.expressions import Const, Expression
 from dotr.ir.rules import Between, Conjunct, Every, Rule, Within
 from dotr.late import dataclass
 from dotr.tesla.column_spec import ColumnSpec, Content, FactLog
-from dotr.tesla.conditions import as_own, conjunction, equality, looks_at_time, names, parts
+from dotr.tesla.conditions import as_own, conjunction, equality, looks_at_time, names, parts, reach
 from dotr.tesla.operators import DETECTED
 from dotr.tesla.plan_step import PlanStep
 from dotr.tesla.references import Occasion, depths
@@ -137,7 +138,24 @@ class _Sources:
         return self.filtered[stream].threshold if stream in self.filtered else None
 
 
+def _narrowed(conjunct: Conjunct) -> Conjunct:
+    """With the parts of ON that bound how far back a candidate lies taken into the window."""
+    window, position = conjunct.window, conjunct.position
+    if conjunct.on is None or position.bare or not isinstance(window, Within):
+        return conjunct
+    rest: list[Expression] = []
+    width = window.duration
+    for part in parts(conjunct.on):
+        most = reach(part, position.name, window.reference)
+        if most is None:
+            rest.append(part)
+        else:
+            width = min(width, most)
+    return replace(conjunct, window=replace(window, duration=width), on=conjunction(rest))
+
+
 def _plan_step(rule: Rule, conjunct: Conjunct, source: _Sources, depth: Time) -> PlanStep:
+    conjunct = _narrowed(conjunct)
     position = conjunct.position
     own, trigger = position.name, rule.trigger.name
     variables = {name: number for number, name in enumerate(position.variables)}

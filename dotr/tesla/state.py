@@ -23,10 +23,11 @@ from dotr.tesla.network import Network
 from dotr.tesla.past import Past
 from dotr.tesla.thresholds import CARRIED, Filtered, Threshold, threshold
 
-VERSION = 2
+VERSION = 3
 """Of snapshots. A change of what columns hold, or of how rules are planned, is a new one.
 
-In version 1 facts of a base had no size: what they measure followed from their values.
+In version 1 facts of a base had no size: what they measure followed from their values. In version 2 parts of
+ON that bound how far back a fact lies kept facts where there is a running total now.
 """
 
 
@@ -88,7 +89,7 @@ def load(
 
     Raises EngineError D5010 for a snapshot of a version that is not read.
     """
-    if state.get("version") not in (1, VERSION):
+    if state.get("version") not in (1, 2, VERSION):
         raise EngineError(
             Diagnostic(
                 "D5010",

@@ -19,6 +19,7 @@ from dotr.lang import parse_datalog
 from dotr.lars.engine import LarsEngine
 from dotr.lars.evaluation_order import strata
 from dotr.reference.lars import LiteralLars
+from dotr.tesla.detector import TeslaDetector
 
 from . import (
     background,
@@ -32,6 +33,7 @@ from . import (
     peers_esper,
     peers_flink,
     report,
+    residuals,
     runners,
     spark_paper,
     tables,
@@ -336,3 +338,12 @@ def test_uncharged_means_that_nothing_is_counted(workload: Workload) -> None:
     assert budget.without(prepare)(workload.documents)
     with pytest.raises(ProgramError, match=r"D4003|D4010|D4132"):
         prepare()(workload.documents)
+
+
+@pytest.mark.parametrize("operator", residuals.OPERATORS)
+def test_rules_with_a_further_condition_are_as_many_functions(operator: str) -> None:
+    groups = [
+        len(TeslaDetector(residuals.ten(operator, c), Clock()).network.groups) for c in residuals.CONDITIONS
+    ]
+    assert len(set(groups)) == 1
+    assert groups[0] == (10 if operator in ("COUNT", "AVG") else 1)

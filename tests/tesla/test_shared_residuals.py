@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from dotr.core.deployment import Deployment
 from dotr.core.pipeline import Pipeline
 from dotr.events import Clock
+from dotr.ir import Within
 from dotr.lang import parse_program
 from dotr.rdf.terms import XSD
 from dotr.tesla.detector import TeslaDetector
@@ -21,23 +22,34 @@ AND {select} Hot{n} := {{ SELECT ?room ?v ?w WHERE {{ ?room :hot ?v ; :by ?w {fi
 WITH ?room := Smoke{n}.?room , ?v := {value}
 """
 RESIDUALS = {
+    "up to": "3.5 >= Smoke{n}.time - Hot{n}.time",
     "times": "Smoke{n}.time - Hot{n}.time < 4",
     "values": "Hot{n}.?w < Smoke{n}.?s",
     "both": "Smoke{n}.time - Hot{n}.time > 1 && Hot{n}.?w != Smoke{n}.?s",
 }
 
+BOUNDED = """PREFIX : <urn:x:>
+RULE R DEFINE { dotr_id1 a :R } FROM A := { SELECT ?x WHERE { ?x a :A } }
+AND LAST B := { SELECT ?x WHERE { ?x a :B } } WITHIN 5 min FROM A ON B.?x = A.?x && CONDITION
+"""
 SELECTIONS = ["LAST", "EACH", "FIRST", "LAST 2", "FIRST 2", "NOT"]
+AGGREGATES = ["COUNT(*) AS ?a OVER", "MAX(Hot{n}.?v) AS ?a OVER", "SUM(Smoke{n}.?s + Hot{n}.?w) AS ?a OVER"]
+VALUES = {"NOT": "Smoke{n}.?s", **dict.fromkeys(AGGREGATES, "?a")}
 
 
 def _pipeline(select: str, residual: str, in_query: bool, rules: int = 4) -> Pipeline:
     texts = []
-    value = "Smoke{n}.?s" if select == "NOT" else "Hot{n}.?v"
+    value = VALUES.get(select, "Hot{n}.?v")
     for n, threshold in enumerate((3, 1, 2, 1)[:rules]):
         filter_ = f"FILTER(?v > {threshold})" if in_query else ""
         on = "" if in_query else f" && Hot{n}.?v > {threshold}"
         rest = RESIDUALS[residual].replace("{n}", str(n))
         given = value.replace("{n}", str(n))
-        texts.append(RULE.format(n=n, select=select, filter=filter_, on=on, residual=rest, value=given))
+        texts.append(
+            RULE.format(
+                n=n, select=select.replace("{n}", str(n)), filter=filter_, on=on, residual=rest, value=given
+            )
+        )
     pipeline = Pipeline(Deployment(parse_program("PREFIX : <urn:x:>\n" + "".join(texts))), verify=True)
     pipeline.begin(Clock())
     return pipeline
@@ -78,7 +90,7 @@ graph = st.one_of(
 
 
 @given(
-    st.sampled_from(SELECTIONS),
+    st.sampled_from([*SELECTIONS, *AGGREGATES]),
     st.sampled_from(list(RESIDUALS)),
     st.booleans(),
     st.integers(1, 4),
@@ -97,3 +109,30 @@ def test_rules_answered_together_find_what_the_literal_reading_finds(
         time += step * 1_000_000
         pipeline.push(time, triples)
     pipeline.finish()
+
+
+@pytest.mark.parametrize(
+    ("condition", "micros"),
+    [
+        ("A.time - B.time < 30", 29_999_999),
+        ("30 > A.time - B.time", 29_999_999),
+        ("A.time - B.time <= 0.0000015", 1),
+        ("A.time - B.time < 0.0000015", 1),
+        ("A.time - B.time < 0.000002", 1),
+        ("A.time - B.time <= 0", 0),
+        ("A.time - B.time < 0", None),
+        ("A.time - B.time < 3e1", None),
+        ("A.time - B.time > 30", None),
+        ("B.time - A.time < 30", None),
+        ("A.time - B.time < 30 || true", None),
+    ],
+)
+def test_what_bounds_how_far_back_a_fact_lies_is_a_narrower_window(
+    condition: str, micros: int | None
+) -> None:
+    program = parse_program(BOUNDED.replace("CONDITION", condition))
+    (step,) = TeslaDetector(program, Clock()).network.plans[0].steps
+    assert isinstance(step.conjunct.window, Within)
+    assert step.conjunct.window.duration == (300_000_000 if micros is None else micros)
+    assert (step.residual is None) == (micros is not None)
+    assert step.retention == 300_000_000

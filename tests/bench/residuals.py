@@ -1,0 +1,84 @@
+"""What a further condition in ON costs ten rules that share: the temporal engine with it and without.
+
+Run:     python -m tests.bench.residuals [--facts N] [--json]
+Place:   beside detect.py, whose stream it takes; the rules differ in a threshold of the second event.
+Method:  per operator, ten rules as they are, with `Smoke.time - Heat.time < 30` and with a condition over
+         values of both; in turns, processor time, best of three. The ratio to the rules as they are is what
+         counts: 1.5 at most, where the candidates are as many.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+from collections.abc import Mapping, Sequence
+from time import process_time
+from typing import Final
+
+from dotr.events import Clock
+from dotr.ir import Program
+from dotr.lang import parse_program
+from dotr.tesla.detector import TeslaDetector
+
+from .detect import QUERIES, Instants, stream
+
+OPERATORS: Final[Mapping[str, str]] = {
+    "LAST": "LAST",
+    "LAST 3": "LAST 3",
+    "FIRST": "FIRST",
+    "EACH": "EACH",
+    "NOT": "NOT",
+    "COUNT": "COUNT(*) AS ?n OVER",
+    "AVG": "AVG(Heat.?val) AS ?n OVER",
+}
+CONDITIONS: Final[Mapping[str, str]] = {
+    "": "",
+    "times": " && Smoke.time - Heat.time < 30",
+    "values": " && Heat.?room != <urn:x:none> && STR(Heat.?room) = STR(Smoke.?room)",
+}
+
+
+def ten(operator: str, condition: str, seconds: int = 60) -> Program:
+    texts = [
+        f"RULE Fire{i} DEFINE {{ dotr_id a <urn:x:Fire{i}> }} FROM Smoke "
+        f"AND {OPERATORS[operator]} Heat WITHIN {seconds} s FROM Smoke "
+        f"ON Heat.?room = Smoke.?room && Heat.?val > {5 * i}{CONDITIONS[condition]}"
+        for i in range(10)
+    ]
+    return parse_program(QUERIES + "\n".join(texts))
+
+
+def measure(operator: str, instants: Instants, repeats: int) -> dict[str, float]:
+    """Condition → best µs a fact."""
+    best = dict.fromkeys(CONDITIONS, float("inf"))
+    programs = {name: ten(operator, name) for name in CONDITIONS}
+    for _ in range(repeats):
+        for name, program in programs.items():
+            detect = TeslaDetector(program, Clock()).detect
+            gc.collect()
+            start = process_time()
+            for time, facts in instants:
+                detect(time, facts)
+            best[name] = min(best[name], (process_time() - start) / len(instants) * 1e6)
+    return best
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--facts", type=int, default=50_000)
+    options.add_argument("--repeats", type=int, default=3)
+    options.add_argument("--json", action="store_true")
+    given = options.parse_args(arguments)
+    instants = stream(given.facts)
+    rows = {operator: measure(operator, instants, given.repeats) for operator in OPERATORS}
+    if given.json:
+        print(json.dumps(rows))
+        return
+    for operator, row in rows.items():
+        more = "  ".join(f"{name} {cost / row['']:5.2f} x" for name, cost in row.items() if name)
+        print(f"{operator:8} {row['']:7.2f} us a fact   {more}")
+
+
+if __name__ == "__main__":
+    main()
