@@ -162,14 +162,14 @@ class LastingModel:
         if self._checked and (clashes := self.kept.clashes()):
             raise DataError([clash_found(clash) for clash in clashes])
 
-    def mostly_ends(self, begun: Collection[Triple], ended: Collection[Triple]) -> bool:
+    def mostly_ends(self, ended: Collection[Triple]) -> bool:
         """Whether M is recomputed with less work than `move` takes."""
         kept = self.kept
-        if not kept.mostly_ends(len(ended), 0):
+        if not kept.mostly_ends(len(ended)):
             return False
-        if self._mattering is not None:
-            begun, ended = self._mattering(begun), self._mattering(ended)
-        return kept.mostly_ends(sum(map(kept.keeps, ended)), sum(map(kept.keeps, begun)))
+        return kept.mostly_ends(
+            sum(map(kept.keeps, ended if self._mattering is None else self._mattering(ended)))
+        )
 
     def move(
         self,

@@ -149,7 +149,7 @@ class Maintenance:
     def _go(self, time: Time, stated: StatedChange, program: Program | None, *, check: bool) -> Bags:
         """Go on to M(t); how its answers changed since M was last consistent."""
         now, model = self._now, self._now.model
-        if program is None and model is not None and not model.mostly_ends(stated.begun, stated.ended):
+        if program is None and model is not None and not model.mostly_ends(stated.ended):
             try:
                 settled = model.move(stated.begun, stated.ended, time, stated.moved, check=check)
             except SchemaChange:

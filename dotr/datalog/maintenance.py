@@ -275,14 +275,15 @@ class Maintained:
 
     # -- a change
 
-    def mostly_ends(self, ended: int, begun: int) -> bool:
-        """Whether so many statements end that closing what is left from nothing costs less than to maintain
-        it: more than are left, and than plans cost. (Rows that are looked at one by one cost about as much
-        as two that are closed together; plans of a rule as much as some rows.) Counts decide, no clock.
+    def mostly_ends(self, ended: int) -> bool:
+        """Whether so many statements end that closing what there is afterwards from nothing costs less than
+        to maintain it: more than go on, and than plans cost. (Rows that go and come one by one cost about as
+        much as twice as many that are closed together; plans of a rule as much as some rows. What begins is
+        joined either way.) Counts decide, no clock.
         """
-        if self.expires or ended <= _FEW + _OF_A_RULE * len(self._clauses.all):
+        if ended <= _FEW + _OF_A_RULE * len(self._clauses.all):
             return False
-        return ended > len(self.index) - self._statements.derived() - ended + begun
+        return 2 * ended > len(self.index) - self._statements.derived()
 
     @property
     def expires(self) -> bool:

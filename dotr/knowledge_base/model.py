@@ -216,11 +216,9 @@ class Model:
 
     def _mostly_ends(self, insert: Sequence[Triple], delete: Sequence[Triple]) -> bool:
         kept = self.kept
-        if not kept.mostly_ends(len(delete), 0):
+        if not kept.mostly_ends(len(delete)):
             return False
-        coming = set(insert)
-        ended = sum(map(kept.states, set(delete) - coming))
-        return kept.mostly_ends(ended, len(coming))
+        return kept.mostly_ends(sum(map(kept.states, set(delete).difference(insert))))
 
     def _is_basic(self, triples: Iterable[Triple]) -> bool:
         """Whether rules may be others with or without these triples."""

@@ -14,20 +14,25 @@ import gc
 import random
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from statistics import median
 from time import process_time
+from unittest.mock import patch
 
 import pyoxigraph as ox
 
 from dotr import Engine, KnowledgeBase
+from dotr.core.deployment import Deployment
 from dotr.core.lasting_model import LastingModel
+from dotr.core.pipeline import Pipeline
 from dotr.core.watching import watching
+from dotr.datalog import maintenance
 from dotr.datalog.maintenance import Maintained
 from dotr.datalog.materialiser import Materialiser
-from dotr.events import FOREVER, Clock
+from dotr.events import FOREVER, Clock, Message
 from dotr.ir import Program
 from dotr.joins.graph_relations import relation_of
-from dotr.lang import parse_datalog, parse_query
+from dotr.lang import parse_datalog, parse_program, parse_query
 from dotr.rdf.terms import RDF_TYPE, Triple
 from dotr.reference.enrich import quad
 
@@ -160,6 +165,45 @@ def imars_work(window: int, entering: int = 10, steps: int = 20) -> float:
         moved += sum(len(changes.added) + len(changes.removed) for changes in kept.store.overlay.touched)
         kept.commit()
     return (kept.store.visits[0] + moved) / (entering * steps)
+
+
+IS_IN_LASTS = """HOLD <urn:isIn> FOR 1 s
+QUERY Inside := { SELECT ?x ?y WHERE { ?x <urn:isIn> ?y } }
+RULE Came DEFINE { dotr_c a <urn:Came> } FROM B := ISTREAM Inside WITH ?x := B.?x, ?y := B.?y
+"""
+
+
+def replaced_step(window: int, share: float, steps: int = 9) -> dict[str, float]:
+    """Median milliseconds of a message that deletes so much of a window and inserts as much, events included;
+    of the same where everything is maintained, whatever ends; and of M as it is closed when a run begins.
+    """
+    entering = int(window * share)
+    pool = trees(2 * window, window)
+    stream = [pool[place % len(pool)] for place in range(window + entering * (steps + 1))]
+    program = parse_program(IS_IN_LASTS)
+    program = replace(program, datalog=tuple(parse_datalog(TRANSITIVE)))
+    took: dict[str, list[float]] = {"replaced": [], "maintained": [], "closed": []}
+    told: list[list[int]] = []
+    for name in ("replaced", "maintained"):
+        with patch.object(maintenance, "_FEW", maintenance._FEW if name == "replaced" else 10**9):
+            pipeline = Pipeline(Deployment(program, stream[:window]))
+            pipeline.begin(Clock())
+            events = []
+            for number in range(steps):
+                old = stream[number * entering : (number + 1) * entering]
+                new = stream[window + number * entering : window + (number + 1) * entering]
+                message = Message(None, new, old)
+                begun = process_time()
+                pipeline.take(number, message)
+                events.append(len(pipeline.advance(number)))
+                took[name].append(process_time() - begun)
+            told.append(events)
+    assert told[0] == told[1]
+    some = stream[-window:]
+    took["closed"] = [
+        timed(lambda: LastingModel(program, some, Clock(), materialize_all=False)) for _ in range(5)
+    ]
+    return {name: median(seconds[2:]) * 1e3 for name, seconds in took.items()}
 
 
 def look_ns(pairs: int, looks: int = 20_000) -> float:

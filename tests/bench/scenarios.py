@@ -381,6 +381,13 @@ def imars(size: Size) -> Result:
         result.checks[f"{share:.0%}: at most 1.3 times dred"] = took["ours"] <= 1.3 * took["dred"]
         if share == 0.01:
             result.checks["1%: 20 times ahead of naive"] = took["naive"] >= 20 * took["ours"]
+    whole = {share: lasting.replaced_step(window, share) for share in (0.6, 1.0)}
+    result.figures["more than half of the window replaced, ms a message with its events"] = {
+        f"{share:.0%}": {name: round(ms, 1) for name, ms in took.items()} for share, took in whole.items()
+    }
+    result.checks["more than half replaced: closed anew, ahead of maintaining"] = all(
+        took["replaced"] <= took["maintained"] for took in whole.values()
+    )
     sizes = [1_000, 10_000] if size.quick else [1_000, 10_000, 100_000]
     sweep = {n: lasting.imars_step(n, 10 / n, 10 * steps) for n in sizes}
     each = {n: {name: ms / 10 * 1e3 for name, ms in took.items()} for n, took in sweep.items()}

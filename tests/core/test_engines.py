@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dotr.core.jumps import Jumps
 from dotr.core.lasting_knowledge import ENGINES
+from dotr.core.maintained import Maintenance
 from dotr.datalog import maintenance
 from dotr.datalog.owl_lists import rules_over
 from dotr.datalog.strata import check_rules
 from dotr.errors import DotrError, Severity
 from dotr.events import Clock, Message, Time
 from dotr.ir import DatalogRule, Entailment, Program, RelationToStream, Select, StandingQuery
-from dotr.lang import parse_datalog, parse_query
+from dotr.lang import parse_datalog, parse_program, parse_query
 from dotr.rdf.terms import OWL, RDFS, Triple
 from dotr.reference.datalog import closure, contradictions
 from tests.core.histories import UNIT, histories, holds, triples
@@ -183,3 +186,28 @@ def _give_the_same(
         return  # refused when it is deployed
     reported = {name: _reported(name, program, background, history, change, saved) for name in ENGINES}
     assert reported["maintenance"] == reported["recomputation"]
+
+
+WINDOW = """QUERY P := { SELECT ?x ?z { ?x <ex:p> ?y . ?y <ex:p> ?z } }
+RULE R DEFINE { dotr_r a <ex:R> } FROM B := ISTREAM P"""
+
+
+@pytest.mark.parametrize(("share", "anew"), [(0.5, False), (0.6, True), (1.0, True)])
+@pytest.mark.parametrize("latest", ["", "HOLD <ex:q> LATEST"])
+def test_a_window_of_which_more_than_half_is_replaced_is_closed_anew(
+    share: float, anew: bool, latest: str
+) -> None:
+    """However much comes instead: what ends is counted against what was stated, and nothing is timed."""
+    program = parse_program(f"HOLD <ex:p> FOR 2 s {latest} {WINDOW}")
+    program = replace(program, datalog=tuple(parse_datalog("[?y, <ex:q>, ?x] :- [?x, <ex:p>, ?y] .")))
+    edges = [(f"<ex:n{i}>", "<ex:p>", f"<ex:n{i + 1}>") for i in range(3_000)]
+    first, later = edges[: int(1_500 * share)], edges[int(1_500 * share) : 1_500]
+    with patch.object(
+        Maintenance, "_close_anew", autospec=True, side_effect=Maintenance._close_anew
+    ) as closed:
+        jumps = Jumps(program, [], Clock())
+        jumps.go(0, [Message(first)], False)
+        jumps.go(UNIT, [Message(later)], False)
+        jumps.go(2 * UNIT, [Message(edges[1_500:])], False)
+    assert closed.called == anew
+    assert set(jumps.stated()) == {*later, *edges[1_500:]}
