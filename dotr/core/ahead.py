@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dotr.errors import DataError, Diagnostic
 from dotr.events import Clock, Time
+from dotr.ir import Every, Program
 from dotr.lang.grammar.durations import duration_text
 from dotr.late import dataclass
 from dotr.tesla.silence import ENDLESS, Silence
@@ -69,3 +70,8 @@ def _jumped(now: Time, time: Time, max_jump: Time, clock: Clock) -> DataError:
             hint="correct the clock of the source; or raise --max-jump, if it is right",
         )
     )
+
+
+def ticks_of(program: Program) -> list[Time]:
+    """The lengths of EVERY, each once."""
+    return list({rule.trigger.duration: None for rule in program.rules if isinstance(rule.trigger, Every)})

@@ -87,6 +87,11 @@ class Jumps:
         """From `time` on, which lies ahead, this program holds, with this background."""
         self._ahead[time] = Replacement(program, frozenset(background))
 
+    def program_from(self, time: Time) -> Program | None:
+        """The other program that holds from this very time on; None where none begins."""
+        found = self._ahead.get(time)
+        return None if found is None else found.program
+
     def next(self) -> Time | None:
         """When what lasts changes next without a message; None while nothing will."""
         times = [*self._ahead, *([] if (end := self._periods.next_end()) is None else [end])]
@@ -103,7 +108,7 @@ class Jumps:
         replacement = self._ahead.get(time)
         stated = self._stated(time, messages, replacement)
         knowledge = self._knowledge
-        program = None if replacement is None else replacement.program
+        program = self.program_from(time)
         state: Sequence[Triple] = ()
         try:
             facts = knowledge.change(time, stated, program)
@@ -136,7 +141,7 @@ class Jumps:
         """Go on to an instant that is in error though no message is to blame: it has no facts."""
         replacement = self._ahead.get(time)
         stated = self._stated(time, (), replacement)
-        program = None if replacement is None else replacement.program
+        program = self.program_from(time)
         self._knowledge.overlook(time, stated, program)
         self._settle(time, stated, replacement)
         self.consistent = False

@@ -56,6 +56,10 @@ class LastingInstants:
         if self._oracle is not None:
             self._oracle.replace(time, program, background)
 
+    def program_from(self, time: Time) -> Program | None:
+        """See `Jumps.program_from`."""
+        return self._jumps.program_from(time)
+
     def instants(
         self,
         due: Sequence[Instant],

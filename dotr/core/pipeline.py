@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from dotr.core.ahead import Ahead, ahead
+from dotr.core.ahead import Ahead, ahead, ticks_of
 from dotr.core.counters import Counters
 from dotr.core.deployment import Deployment
 from dotr.core.detect import Detector
@@ -32,7 +32,7 @@ from dotr.core.tally import Tally
 from dotr.core.time_units import check_units
 from dotr.errors import DataError, DotrError, ProgramError
 from dotr.events import Clock, Composite, RawMatch, Time
-from dotr.ir import Every, Program
+from dotr.ir import Program
 from dotr.rdf.terms import Triple
 from dotr.tesla.detection_stages import Passed
 from dotr.tesla.detector import Restored
@@ -125,7 +125,7 @@ class Pipeline:
     def _tick(self) -> Ahead:
         """How the program ticks while no graph comes; how far ahead a graph may lie."""
         program = self.program
-        self._every = list({r.trigger.duration: None for r in program.rules if isinstance(r.trigger, Every)})
+        self._every = ticks_of(program)
         if program.lasting or self._lasting is not None:  # whatever lasts may answer any of its queries
             self._silence = silence(program, program.selects)
         else:
@@ -430,8 +430,12 @@ class Pipeline:
         return tick if point is None else point
 
     def _is_tick(self, time: Time) -> bool:
-        """Whether rules may see an instant though nothing came."""
-        return bool(self.program.lars.rules) or any(time % duration == 0 for duration in self._every)
+        """Whether rules may see an instant though nothing came: those that hold then."""
+        assert self._lasting is not None
+        program, every = self.program, self._every
+        if (other := self._lasting.program_from(time)) is not None:
+            program, every = other, ticks_of(other)
+        return bool(program.lars.rules) or any(time % duration == 0 for duration in every)
 
     def _raised(self, time: Time, parts: Sequence[Part], error: DotrError) -> DotrError | None:
         """Tell of an instant of what lasts that is in error; what is to be raised, if anything."""

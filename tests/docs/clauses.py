@@ -96,7 +96,8 @@ CLAUSES: dict[str, Clauses] = {
         "`ISTREAM`, `DSTREAM`": "lasting/an-answer-* lasting/one-of-two-* lasting/the-* "
         "lasting/without-hold-* lasting/a-plain-query-*",
         "ends": "lasting/an-end-* lasting/ticks-and-ends",
-        "other rules from a time on": "lasting/rules-replaced-where-no-message-came",
+        "other rules from a time on": "lasting/rules-replaced-where-no-message-came "
+        "lasting/a-tick-of-new-rules-at-their-first-instant",
     },
     "LARS": {
         "`STEP`": "holds/steps-coarser-than-the-data holds/ticks-and-points holds/silence",
