@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
-from dotr.io.files.file_source import FileSource
+import pytest
+
+from dotr.errors import DataError, Diagnostic
+from dotr.io.files.file_source import FileSource, ahead
 from dotr.io.graph_source import Position
-from dotr.io.graphs import SourceOptions, TimedGraph
+from dotr.io.graphs import Item, SourceOptions, TimedGraph
 
 
 def trig(*times: int) -> str:
@@ -56,3 +61,38 @@ def test_files_say_how_much_of_them_is_behind(tmp_path: Path) -> None:
     assert source.total == 50
     assert source.over
     assert not source.live
+
+
+def test_a_live_source_says_when_nothing_comes_and_hands_on_what_goes_wrong() -> None:
+    gate = threading.Event()
+
+    def slow() -> Iterator[Item]:
+        yield TimedGraph(1, [], "in")
+        assert gate.wait(30)
+        raise DataError(Diagnostic("D2000", "broken off"))
+
+    items = ahead(slow())
+    assert isinstance(next(items), TimedGraph)
+    assert next(items) is None, "silence is noticed"
+    gate.set()
+    with pytest.raises(DataError, match="broken off"):  # noqa: PT012  # silence may come first
+        while next(items) is None:
+            pass
+
+
+def test_a_live_source_ends() -> None:
+    assert [item for item in ahead(iter([TimedGraph(7, [], "in")])) if item is not None] == [
+        TimedGraph(7, [], "in")
+    ]
+
+
+def test_watched_files_are_taken_as_they_get_ready_and_lines_are_read_on(tmp_path: Path) -> None:
+    log = tmp_path / "in.jsonl"
+    log.write_text('{"time": 1, "graph": ""}\n')
+    source, stored = FileSource([str(tmp_path)], SourceOptions(), follow=True), dict[str, Position]()
+    assert given(source, stored) == [1]
+    assert given(source, stored) == []
+    with log.open("a") as file:
+        file.write('{"time": 2, "graph": ""}\n')
+    assert given(source, stored) == [2]
+    assert not source.over, "more may come into a folder"
