@@ -1,0 +1,129 @@
+"""Random whole programs where something lasts: those of whole.py with HOLD lines, streams of changes,
+messages that insert and delete, and other rules from a time on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from random import Random
+
+from tests.whole import HEADER, LINKS, TURTLE, often, one, triples, wholes
+
+OWN = "PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#>\nPREFIX owl: <http://www.w3.org/2002/07/owl#>\n"
+SCHEMA = (
+    ":A rdfs:subClassOf :B .",
+    ":p rdfs:subPropertyOf :q .",
+    ":q rdfs:domain :A .",
+    ":A owl:disjointWith :B .",
+    ":a owl:sameAs :b .",
+    ":p a owl:TransitiveProperty .",
+)
+PREFIXES = (
+    TURTLE + "@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> . "
+    "@prefix owl: <http://www.w3.org/2002/07/owl#> . "
+)
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A message as text; `cut`: another engine goes on before it."""
+
+    time: int
+    graph: str | None
+    insert: str | None
+    delete: str | None
+    cut: bool
+
+
+@dataclass(frozen=True)
+class Lasting:
+    """`rules`: (rules, Datalog) at first, and from a time on."""
+
+    rules: tuple[str, str]
+    then: tuple[tuple[int, tuple[str, str]], ...]
+    background: str
+    stream: tuple[Sent, ...]
+
+    def __str__(self) -> str:
+        parts = [self.rules[0], f"--- Datalog\n{self.rules[1]}", f"--- background\n{self.background}"]
+        for time, (rules, datalog) in self.then:
+            parts.append(f"--- from {time} on\n{rules}\n--- Datalog\n{datalog}")
+        return "\n".join([*parts, *map(str, self.stream)])
+
+
+def lastings(r: Random) -> Lasting:
+    found = wholes(r)
+    entailment = one(r, *["none"] * 5, "rdfs", "owl2rl")
+    first = program(r, found.rules, entailment), found.datalog
+    then = []
+    for _ in range(r.choice((0, 0, 1, 2))):
+        other = wholes(r)
+        if often(r, 5):  # the same rules, held otherwise
+            other = found
+        then.append((r.randint(-3, 30), (program(r, other.rules, entailment), other.datalog)))
+    background = found.background
+    if entailment != "none":
+        background = PREFIXES + background + " ".join(line for line in SCHEMA if often(r, 4))
+    stream = tuple(messages(r, times(r), entailment != "none"))
+    return Lasting(first, tuple(dict(then).items()), background, stream)
+
+
+def program(r: Random, text: str, entailment: str) -> str:
+    """With lines of HOLD, and some queries taken as streams of changes."""
+    lines = []
+    for held in (*LINKS, ":v", ":d0", "a :A", "a :B"):
+        if often(r, 5):
+            latest = " LATEST" if not held.startswith("a ") and often(r, 4) else ""
+            lines.append(f"HOLD {held}{latest}{durations(r)}")
+    if often(r, 4):
+        lines.append(f"HOLD *{durations(r)}")
+    if entailment != "none":
+        lines.append(f"ENTAILMENT {entailment}")
+    text = text.replace(HEADER, HEADER + OWN + "\n".join(lines) + "\n", 1).replace("NOW()", "1")
+    share = r.choice((3, 6, 9))
+
+    def moving(match: re.Match[str]) -> str:
+        return f"{match[1]} := {one(r, 'ISTREAM', 'DSTREAM')} {match[2]}" if often(r, share) else match[0]
+
+    text = re.sub(r"(?<!QUERY )\b(\w+) := (\{)", moving, text)
+    return re.sub(r"(?<!QUERY )\b(\w+) := (Q\d)", moving, text)
+
+
+def durations(r: Random) -> str:
+    return one(r, "", f" FOR {r.choice((0, 1, 2, 3, 5, 8))} s", f" FOR {r.choice((1, 2, 4))} s")
+
+
+def times(r: Random) -> Iterator[int]:
+    time = r.choice((0, 1, -2))
+    for _ in range(r.choice((3, 6, 9, 12))):
+        yield time
+        time += r.choice((0, 1, 1, 1, 2, 4))
+
+
+def messages(r: Random, times_: Iterable[int], schema: bool) -> Iterator[Sent]:
+    said: list[str] = []  # what may be deleted
+    for time in times_:
+        for _ in range(r.choice((1, 1, 2))):
+            graph = texts(r, blank=True, most=4) if often(r, 7) else None
+            insert = texts(r, blank=often(r, 3), most=3) if often(r, 4) else None
+            delete = None
+            if often(r, 4):
+                delete = [*texts(r, blank=False, most=2), *r.sample(said, min(len(said), r.randint(0, 4)))]
+            said += [line for line in (*(graph or ()), *(insert or ())) if "_:" not in line]
+            if schema and often(r, 1):
+                insert = [*(insert or ()), one(r, *SCHEMA)]
+            if schema and often(r, 1):
+                delete = [*(delete or ()), one(r, *SCHEMA)]
+            if graph is insert is delete is None:
+                graph = []
+            yield Sent(time, *map(document, (graph, insert, delete)), often(r, 2))
+
+
+def document(lines: list[str] | None) -> str | None:
+    return None if lines is None else PREFIXES + " ".join(lines)
+
+
+def texts(r: Random, blank: bool, most: int) -> list[str]:
+    return [triples(r, blank) for _ in range(r.randint(0, most))]
