@@ -70,8 +70,8 @@ def _would_be_read(output: str, path: str) -> bool:
     """Whether a file that is not there yet would be among those of a folder or glob."""
     if not glob.has_magic(path):
         return format_of(output) is not None and output.startswith(path + os.sep)
-    if "**" in path:
-        return fnmatch(output, path)
+    if "**" in path:  # which stands for no folder, too
+        return fnmatch(output, path) or fnmatch(output, path.replace("**/", ""))
     parts, patterns = output.split(os.sep), path.split(os.sep)
     return len(parts) == len(patterns) and all(map(fnmatch, parts, patterns))
 
