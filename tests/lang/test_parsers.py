@@ -4,14 +4,20 @@ import importlib
 import inspect
 import pkgutil
 
+import pytest
+
 import dotr.lang.grammar
 from dotr.errors import Diagnostics
+from dotr.ir import Alternative, Inverse, NegatedSet, Path, Repeat, Sequence
 from dotr.lang.grammar.base import Cursor
 from dotr.lang.grammar.dotr import DotrParser
 from dotr.lang.grammar.expressions import ExpressionParser, Mode
+from dotr.lang.grammar.foreign_words import HINTS
 from dotr.lang.grammar.parameters import Parameters
+from dotr.lang.grammar.paths import PathParser
 from dotr.lang.grammar.sparql import SparqlParser
 from dotr.lang.grammar.syntax import Duration
+from dotr.rdf.terms import RDF_TYPE
 from dotr.source import Source
 
 
@@ -70,3 +76,35 @@ def test_a_parameter_is_a_term_a_duration_or_open() -> None:
     parameters.refuse_binding("a", cursor.span(), "variable")
     parameters.unknown("b", token)
     assert [one.code for one in cursor.found.found] == ["D1113", "D1114", "D1112"]
+
+
+@pytest.mark.parametrize("word", sorted(HINTS))
+def test_a_word_of_another_language_says_how_it_is_written_here(word: str) -> None:
+    found = Diagnostics()
+    DotrParser(Source("x", f"{word.lower()} Alarm"), found).file()
+    assert found.found[0].hint == HINTS[word]
+
+
+P, Q = "<urn:p>", "<urn:q>"
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        (":p", P),
+        ("a", RDF_TYPE),
+        ("^:p/:q", Sequence((Inverse(P), Q))),
+        (":p|:q/:p", Alternative((P, Sequence((Q, P))))),
+        ("(:p|:q)*", Repeat(Alternative((P, Q)), 0, unbounded=True)),
+        (":p+/:q?", Sequence((Repeat(P, 1, unbounded=True), Repeat(Q, 0, unbounded=False)))),
+        ("!(:p|^:q)", NegatedSet((P,), (Q,))),
+        ("!a", NegatedSet((RDF_TYPE,), ())),
+        ("!()", NegatedSet((), ())),
+    ],
+)
+def test_paths_bind_as_sparql_says(text: str, path: Path) -> None:
+    cursor = Cursor(Source("x", text))
+    cursor.prefixes[""] = "urn:"
+    assert PathParser(cursor).path() == path
+    assert cursor.key == "end"
+    assert cursor.found.found == []
