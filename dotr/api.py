@@ -10,7 +10,6 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -364,7 +363,7 @@ class Engine:
             assert self.pipeline.clock is not None
             yield Events(emission, self.pipeline.clock, self.explaining, self.program.prefixes)
 
-    def _taking(self, graphs: Iterable[tuple[int | datetime | str, GraphLike]]) -> Iterator[None]:
+    def _taking(self, graphs: Iterable[tuple[int | datetime | str, GraphLike]]) -> Iterator[int]:
         unit, base, accept, integers = self._unit, self._base, self.pipeline.accept, False
         for pair in graphs:
             try:
@@ -376,9 +375,9 @@ class Engine:
             else:
                 accept(*self._taken(graph, at))
                 integers = type(at) is int
-            yield
+            yield 1
 
-    def _taking_many(self, pairs: Sequence[tuple[int | datetime | str, GraphLike]]) -> Iterator[None]:
+    def _taking_many(self, pairs: Sequence[tuple[int | datetime | str, GraphLike]]) -> Iterator[int]:
         """As `_taking`; who leaves can have the pairs again, so that many are read before they are taken."""
         reader, pipeline = PairReader(self._unit, self._base), self.pipeline
         for start in range(0, len(pairs), AHEAD):
@@ -388,7 +387,7 @@ class Engine:
             if found is None or not pipeline.accept_run(*found):
                 yield from self._taking(some)
             else:
-                yield from repeat(None, len(some))
+                yield len(some)
 
     def _taken(self, graph: GraphLike, at: int | datetime | str) -> tuple[Time, list[Triple]]:
         """A graph and its stamp, as the pipeline wants them, which has begun afterwards."""
@@ -441,7 +440,7 @@ class Engine:
         """Push every graph of `sources`, then finish; the composite events of each instant that closed."""
         yield from drive(self.pipeline, self._reading(sources), 1 if live(sources.paths) else AHEAD)
 
-    def _reading(self, sources: Sources | FrameSource) -> Iterator[None]:
+    def _reading(self, sources: Sources | FrameSource) -> Iterator[int]:
         pipeline = self.pipeline
         for graph in sources:
             if sources.clock is not pipeline.clock:
@@ -449,7 +448,7 @@ class Engine:
                 self._begin(sources.clock)
             pipeline.place = graph
             pipeline.take(graph.time, graph.triples)
-            yield
+            yield 1
         pipeline.close_all()
 
     def _begin(self, clock: Clock) -> Clock:

@@ -19,7 +19,7 @@ from dotr.late import dataclass
 from dotr.rdf.background import has
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from types import CodeType
 
 _CODE: dict[str, CodeType] = {}
@@ -47,6 +47,11 @@ def make(name: str, source: str, names: Names) -> Callable[..., Any]:
 def source_of(function: Callable[..., Any]) -> str:
     """The source that `make` made a function from."""
     return str(function.__dotr_source__)  # type: ignore[attr-defined]  # set by make
+
+
+def row_of(columns: Sequence[str]) -> str:
+    """Source of a tuple."""
+    return f"({', '.join(columns)}{',' if len(columns) == 1 else ''})"
 
 
 class Names:

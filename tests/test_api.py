@@ -143,7 +143,7 @@ def test_a_triple_alone_needs_no_overlay_unless_a_rule_or_the_background_has_a_s
         )
         events = [event.to_json() for events in engine.push_all(stream) for event in events]
         found.append(events + [event.to_json() for event in engine.finish()])
-        assert (engine.pipeline.instants._alone["<urn:x:a>"] is not None) is alone
+        assert (engine.pipeline.instants._entries["<urn:x:a>"] is not None) is alone
     assert found[0] == found[1]
     assert found[0]
 

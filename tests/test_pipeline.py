@@ -16,6 +16,7 @@ import pytest
 
 from dotr.core.deployment import Deployment
 from dotr.core.instant import Graphs, Instants, Known
+from dotr.core.parts import Instant
 from dotr.core.pipeline import TOGETHER, Pipeline
 from dotr.errors import DotrError
 from dotr.events import Clock, Composite, Time
@@ -161,14 +162,24 @@ def test_a_day_that_is_closed_at_once_has_few_instants_facts_in_memory(
         pipeline.accept(time * SECOND, [("<urn:x:s>", f"<urn:x:{'ab'[time % 2]}>", integer(time))])
     pipeline.close_all()
     extracted = detected = 0
-    known = Instants.known
+    overlaid, entered = Instants.overlaid, Instants.entered
 
     def counted(self: Instants, time: Time, graphs: Graphs | None) -> Known:
         nonlocal extracted
         extracted += 1
-        return known(self, time, graphs)
+        return overlaid(self, time, graphs)
 
-    monkeypatch.setattr(Instants, "known", counted)
+    def counted_together(
+        self: Instants, due: Sequence[Instant], place: int, most: int, out: list[Known]
+    ) -> int:
+        nonlocal extracted
+        before = len(out)
+        end = entered(self, due, place, most, out)
+        extracted += len(out) - before
+        return end
+
+    monkeypatch.setattr(Instants, "overlaid", counted)
+    monkeypatch.setattr(Instants, "entered", counted_together)
     for events in pipeline.drain():
         detected = events.matches[0][1] // SECOND + 1
         assert extracted - detected < TOGETHER

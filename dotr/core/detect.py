@@ -6,7 +6,7 @@ Method:  paper, sec. 3, TESLA; every case is spelled out in language.md, sec. 3.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol, TypeAlias
 
@@ -36,6 +36,23 @@ class Detector(Protocol):
         """The matches triggered at `time`, which `in_order` puts into output order; `graph` False marks an
         instant of ticks alone.
         """
+
+    def detected(
+        self,
+        instants: Iterable[tuple[Time, object, Mapping[str, Sequence[Fact]], bool]],
+        seen: dict[str, int],
+        quiet: dict[str, int],
+        *,
+        every: bool = False,
+    ) -> Iterator[tuple[int, Sequence[RawMatch]]]:
+        """`detect` for instant after instant, (time, anything, facts, graph): the place and the matches of
+        those that have some, or a trigger fact that took too much; with `every`, of all. `seen` and `quiet`
+        count the facts of streams, where a graph came and where none did.
+        """
+
+    @property
+    def now(self) -> Time | None:
+        """The last instant that was detected; None before the first."""
 
     def due(self, bound: Time) -> Time | None:
         """The next time before `bound`, which is that of the next instant, that has to be detected at though

@@ -16,17 +16,18 @@ AHEAD: Final = 64
 """How many graphs are taken before they are run, unless they cannot wait."""
 
 
-def drive(pipeline: Pipeline, taking: Iterator[object], ahead: int = AHEAD) -> Iterator[Emission]:
-    """What comes of each instant that is closed. `taking` has the pipeline take a graph at each step.
+def drive(pipeline: Pipeline, taking: Iterator[int], ahead: int = AHEAD) -> Iterator[Emission]:
+    """What comes of each instant that is closed. `taking` has the pipeline take graphs, and says at each step
+    how many.
 
     An error of `taking` is raised behind what was closed before it; one of an instant at its place. Who
     leaves early finds the rest in the pipeline's next call.
     """
     waiting, running = 0, False
     try:
-        for _ in taking:
-            waiting += 1
-            if waiting == ahead:
+        for taken in taking:
+            waiting += taken
+            if waiting >= ahead:
                 waiting, running = 0, True
                 yield from pipeline.drain()
                 running = False

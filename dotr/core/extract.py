@@ -10,7 +10,6 @@ Why not: asking every query at every instant: a graph would cost the number of r
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NoReturn
 
 from dotr.budget import BUDGET, SLACK, Exhausted
 from dotr.codegen import source_of
@@ -19,17 +18,18 @@ from dotr.core.query_units import SharedQuery, UnitMaker, shared_queries
 from dotr.events import Fact, Time
 from dotr.ir import Select
 from dotr.joins.describe import Shorten, describe
-from dotr.joins.graph_relations import Relation
+from dotr.joins.graph_relations import ALL, Relation
 from dotr.joins.join_code import compile_plan
 from dotr.joins.store import TripleIndex
 from dotr.late import dataclass
 from dotr.rdf.terms import Term
 from dotr.sparql.algebra import patterns_of
 from dotr.sparql.distribution import Distribution, Shares
+from dotr.sparql.entries import Entry, entry
 from dotr.sparql.full import Explosion
 from dotr.sparql.queried_relations import read_by, relations_of
 from dotr.sparql.translate import Refused, translate
-from dotr.sparql.units import Alone, Interpreted, MonotoneDelta, QueryUnit, UnitReader
+from dotr.sparql.units import Interpreted, MonotoneDelta, QueryUnit, UnitReader
 
 ANSWER_LIMIT = 1_000_000
 """Answers of one query at one instant that are an explosion."""
@@ -166,35 +166,17 @@ class Extractor:
         """Streams that may have facts at an instant without a graph: the background answers them alone."""
         return frozenset(stream for unit in self._always for stream in unit.standing())
 
-    def alone(self, predicate: Term) -> Alone | None:
+    def entry(self, predicate: Term) -> Entry | None:
         """`facts` of an instant of one triple of this predicate, as a function of the rest of the triple.
 
         None where it takes more than that triple and the background. The caller knows that no rule does
-        anything with it. An overlay is not filled and emptied: that is half of what a small graph costs.
+        anything with it.
         """
-        if self._always:
+        readers = [unit for unit in self.units if unit.relations & {predicate, ALL}]
+        monotone = [unit for unit in readers if isinstance(unit, MonotoneDelta)]
+        if self._always or len(monotone) < len(readers) or any(ALL in unit.relations for unit in readers):
             return None
-        readers = [unit for unit in self.units if predicate in unit.relations]
-        if not all(isinstance(unit, MonotoneDelta) for unit in readers):
-            return None
-        found = [unit.alone(predicate, self._explode) for unit in readers if isinstance(unit, MonotoneDelta)]
-        takers = [taker for taker in found if taker is not None]
-        if len(takers) < len(readers):
-            return None
-        if len(takers) == 1:
-            return takers[0]
-
-        def facts(subject: Term, object_: Term, time: Time) -> dict[str, list[Fact]]:
-            result: dict[str, list[Fact]] = {}
-            for take in takers:
-                result |= take(subject, object_, time)
-            return result
-
-        return facts
-
-    def _explode(self, unit: QueryUnit, time: Time) -> NoReturn:
-        self._rest()
-        raise self._maker.many_answers(unit, time)
+        return entry(monotone, predicate, self._moment)
 
     def explain(self, shorten: Shorten = str, code: bool = False) -> dict[str, QueryPlans]:
         """Stream → how its query is evaluated; with `code`, by which functions."""

@@ -12,12 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import TypeAlias
 
-from dotr.budget import BUDGET, OVERLONG, SLACK
+from dotr.budget import BUDGET, OVERLONG, SLACK, Exhausted
 from dotr.core.enrich import wanted
 from dotr.core.extract import ANSWER_LIMIT, Extractor
 from dotr.core.findings import Finding, Findings
+from dotr.core.parts import Instant
 from dotr.core.query_by_query import CanonicalExtractor
 from dotr.core.query_units import MANY_ANSWERS, MUCH_WORK
 from dotr.datalog.closing import MANY_FACTS, MUCH_DATALOG, narrowed
@@ -29,7 +31,8 @@ from dotr.rdf.blanks import label_stream
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import Term, Triple
 from dotr.sparql.distribution import Shares
-from dotr.sparql.units import Alone
+from dotr.sparql.entries import Entry
+from dotr.sparql.full import Explosion
 
 Graphs: TypeAlias = Sequence[list[Triple]]
 Facts: TypeAlias = Mapping[str, Sequence[Fact]]
@@ -72,7 +75,7 @@ class Instants:
         enrich.store.meter.open(budget // SLACK)
         self._findings: Findings | None = None
         self._ontology = program.entailment is not Entailment.NONE
-        self._alone: Memo[Term, Alone | None] = Memo(self._alone_of, longest=1 << 12)
+        self._entries: Memo[Term, Entry | None] = Memo(self._entry_of, longest=1 << 12)
         self._canonical: tuple[Materialiser, CanonicalExtractor] | None = None
         self._state: list[Triple] = []
         self.on_state: OnState | None = None
@@ -88,20 +91,42 @@ class Instants:
         self.clock = self.enrich.store.moment.clock = clock
         self._canonical = None
 
+    def entered(self, due: Sequence[Instant], place: int, most: int, known: list[Known]) -> int:
+        """Put on `known` the facts of the instants from `place` on, `most` of them, up to one that is not a
+        single triple that no rule reads; its place. Cost: the function of its predicate each.
+        """
+        entries, put = self._entries, known.append
+        if self.on_state is not None:
+            return place
+        for time, graphs in islice(due, place, place + most):
+            if graphs is None or len(graphs) != 1 or len(graph := graphs[0]) != 1:
+                return place
+            assert not isinstance(graph, Message), "nothing lasts here"
+            subject, predicate, object_ = graph[0]
+            enter = entries[predicate]
+            if enter is None or subject[0] == "_" or object_[0] == "_":
+                return place
+            try:
+                put((time, graph, enter(subject, object_, time), True))
+            except (Explosion, Exhausted):  # heavier than that: as any other
+                return place
+            place += 1
+        return place
+
     def known(self, time: Time, graphs: Graphs | None) -> Known:
         """The facts of the instant at which `graphs` came; None is a tick at which none came.
 
         Raises DataError, ProgramError for an instant in error; the next one is not touched by it.
         """
+        lone: list[Known] = []
+        if graphs is not None and self.entered([(time, list(graphs))], 0, 1, lone):
+            return lone[0]
+        return self.overlaid(time, graphs)
+
+    def overlaid(self, time: Time, graphs: Graphs | None) -> Known:
+        """As `known`, for any instant: what came fills an overlay. Cost: its triples, and what they touch."""
         if graphs is None:
             return time, (), self._facts(time, ()), False
-        if len(graphs) == 1 and len(graphs[0]) == 1 and self.on_state is None:
-            subject, predicate, object_ = graphs[0][0]
-            if subject[0] != "_" != object_[0] and (alone := self._alone[predicate]) is not None:
-                try:
-                    return time, graphs[0], alone(subject, object_, time), True
-                except ProgramError:
-                    pass  # heavier than that: as any other
         triples = instant_triples(graphs, time)
         facts = self._facts(time, triples)
         if self.on_state is not None:
@@ -165,11 +190,11 @@ class Instants:
             self._canonical = enrich, extract
         return self._canonical
 
-    def _alone_of(self, predicate: Term) -> Alone | None:
+    def _entry_of(self, predicate: Term) -> Entry | None:
         """Both steps for an instant of one triple of this predicate, where it takes so little."""
         if self._ontology or not self.enrich.inert(predicate):
             return None
-        return self.extract.alone(predicate)
+        return self.extract.entry(predicate)
 
     def _placed(self, found: Iterable[Diagnostic], time: Time) -> list[Diagnostic]:
         """Findings about an instant, with its time for a place."""

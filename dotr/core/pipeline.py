@@ -56,14 +56,13 @@ class Pipeline:
     run goes on as if those graphs had never come; without it the error ends the run. `on_overworked` is
     called with a rule and what one of its trigger facts takes too much work for (D4010): unless it raises,
     the run goes on without that rule's matches of it; without it the error is raised behind the instant.
-    `on_finding` is called with what is to be said about an instant that is not in error.
-    `verify` runs the literal reading beside.
-    `max_jump` (µs): how far ahead of the last one a graph may lie. `pause` is called between two steps; what
-    it raises ends the call there, the next goes on. `on_matches` is called with the matches of each instant
-    that has some, those of PRIVATE rules included. `on_facts` is called with the facts of each instant and
-    whether a graph came, and returns those that are detected. `on_jump` is called with each instant of what
-    lasts, before it is detected. `on_state` is called with every instant at which a message came, and the
-    triples that hold at it and not by the background alone, sorted; everything must be materialised.
+    `on_finding` is called with what is to be said about an instant that is not in error. `verify` runs the
+    literal reading beside. `max_jump` (µs): how far ahead of the last one a graph may lie. `pause` is called
+    between two steps; what it raises ends the call there, the next goes on. `on_matches` is called with the
+    matches of each instant that has some, also those of PRIVATE rules. `on_facts` is called with the facts
+    of each instant and whether a graph came, and returns those that are detected. `on_jump` is called with
+    each instant of what lasts, before it is detected. `on_state` is called with every instant at which a
+    message came, and the triples that hold at it and not by the background alone, sorted (all materialised).
     """
 
     def __init__(
@@ -87,25 +86,22 @@ class Pipeline:
         self.program = deployment.program
         self.instants = deployment.instants
         self.clock: Clock | None = None
-        self._on_refused = on_refused
-        self._on_finding = on_finding
+        self._on_refused, self._on_finding = on_refused, on_finding
         self._left_out = LeftOut(on_overworked, on_finding)
         self._detect: Detector | None = None
         self._oracle = deployment.oracle() if verify else None
-        self._emit = deployment.emitter
+        self._emit, self._tally = deployment.emitter, Tally(self.program)
         self._lasting: LastingInstants | None = None  # where something lasts
         self._planned: list[tuple[Time, Program, Collection[Triple]]] = []  # `replace` before anything lasts
         self.place: Any = ""
         """Where the message that comes next stands, or what can say it, for who keeps a record."""
         self.replaced = False
         """Whether a `replace` has come to pass."""
-        self._max_jump, self._pause = max_jump, pause
-        self._on_matches, self._on_jump = on_matches, on_jump
-        self._on_facts, self._on_state = on_facts, on_state
+        self._max_jump, self._pause, self._on_facts = max_jump, pause, on_facts
+        self._on_matches, self._on_jump, self._on_state = on_matches, on_jump, on_state
         self._open = OpenInstants(lateness, on_late, on_refused, self._tick())
         self._untold: list[Emission] = []  # what a call would have returned that raised instead
         self._heard: Time | None = None  # last instant at which a graph came
-        self._tally = Tally(self.program)
 
     def begin(self, clock: Clock) -> None:
         """Fix how this run writes time; called once, before the first graph.
@@ -125,7 +121,7 @@ class Pipeline:
     def _tick(self) -> Ahead:
         """How the program ticks while no graph comes; how far ahead a graph may lie."""
         program = self.program
-        self._every = ticks_of(program)
+        self._tally.every = ticks_of(program)
         if program.lasting or self._lasting is not None:  # whatever lasts may answer any of its queries
             self._silence = silence(program, program.selects)
         else:
@@ -234,9 +230,7 @@ class Pipeline:
         self.accept(time, part)
 
     def accept(self, time: Time, graph: Part) -> None:
-        """Take one graph without running what its timestamp closes: that is left to `drain`. (`take` may hand
-        a message on.)
-        """
+        """Take one graph without running what its timestamp closes: that is left to `drain`."""
         self._open.accept(time, graph)
 
     def accept_run(self, times: Sequence[Time], graphs: Sequence[Part]) -> bool:
@@ -248,9 +242,9 @@ class Pipeline:
         some.
 
         Several instants are enriched and extracted first, then detected: the halves do not look at each
-        other, and each stays in the processor's caches. An error at an instant ends the iteration there; what
-        was yielded before stands, and what comes after it is left to the next call, as it is when the caller
-        stops early. A snapshot may be taken between two steps.
+        other. An error at an instant ends the iteration there; what was yielded before stands, and what comes
+        after it is left to the next call, as it is when the caller stops early. A snapshot may be taken
+        between two steps.
         """
         while self._untold:
             yield self._untold.pop(0)
@@ -260,7 +254,7 @@ class Pipeline:
         due = self._open.closed()
         if self._lasting is not None:
             yield from self._leap(due, bound)
-        elif self._every or self.program.lars.rules:
+        elif self._tally.every or self.program.lars.rules:
             for instant in due:
                 yield from self._silence_before(instant[0])
                 yield from self._run([instant])
@@ -271,12 +265,22 @@ class Pipeline:
 
     def _run(self, due: Sequence[Instant]) -> Iterator[Emission]:
         """Both halves over instants in order, up to an error."""
-        refused, pause, look = self._on_refused, self._pause, self.instants.known
+        refused, pause, look = self._on_refused, self._pause, self.instants.overlaid
         known: list[Known] = []
         failed: DotrError | None = None
-        for instant in due:
+        place = 0
+        while place < len(due):
             if pause is not None:
                 pause()
+            place = self.instants.entered(due, place, TOGETHER - len(known), known)
+            if len(known) == TOGETHER:
+                yield from self._found(known)
+                known = []
+                continue
+            if place == len(due):
+                break
+            instant = due[place]
+            place += 1
             try:
                 known.append(look(*instant))  # type: ignore[arg-type]  # where nothing lasts all are graphs
             except (DataError, ProgramError) as error:
@@ -432,7 +436,7 @@ class Pipeline:
     def _is_tick(self, time: Time) -> bool:
         """Whether rules may see an instant though nothing came: those that hold then."""
         assert self._lasting is not None
-        program, every = self.program, self._every
+        program, every = self.program, self._tally.every
         if (other := self._lasting.program_from(time)) is not None:
             program, every = other, ticks_of(other)
         return bool(program.lars.rules) or any(time % duration == 0 for duration in every)
@@ -461,38 +465,36 @@ class Pipeline:
     def _found(self, known: Sequence[Known]) -> Iterator[Emission]:
         """Detect instants in order; the events of each that has some."""
         assert self._detect is not None, "begin() comes before the first graph"
-        detect, oracle, left_out = self._detect.detect, self._oracle, self._left_out
+        assert self.clock is not None
+        detector, oracle, left_out = self._detect, self._oracle, self._left_out
         opened, tally, emitter = self._open, self._tally, self._emit
-        counts, fired, seen, quiet = tally.counts, tally.fired, tally.facts.seen, tally.facts.quiet
-        tally.settle()
-        hides = emitter.hides
-        if counts.first is None and known:
-            counts.first = known[0][0]
-        for time, came, facts, graph in known:
-            opened.last = time
-            if self._on_facts is not None:
-                facts = self._on_facts(time, facts, graph)
-            matches = detect(time, facts, graph)
-            if oracle is not None:
-                oracle.check(time, came, graph, matches, left_out.facts)
-            failed = None
-            if left_out.facts:
-                failed = left_out.settle(time, self.program.rules, self.clock)  # type: ignore[arg-type]  # begun
-            if matches and self._on_matches is not None:
-                self._on_matches(time, matches)
-            if hides:
-                matches = emitter.public(matches)
-            if graph or came:
-                self._heard = time
-                counts.instants += 1
-            elif not self.program.lars.rules or any(time % every == 0 for every in self._every):
-                counts.ticks += 1
-            counted = seen if graph else quiet
-            for name, found in facts.items():
-                counted[name] += len(found)
-            if matches:
-                for match in matches:
-                    fired[match[0]] = fired.get(match[0], 0) + 1
-                yield Emission(emitter, matches)
-            if failed is not None:
-                raise failed
+        if known:
+            tally.begin(known[0][0])
+        lasting, counted, observe = self._lasting is not None, 0, self._on_facts
+        instants: Iterable[Known] = known
+        if observe is not None:
+            instants = ((time, came, observe(time, facts, here), here) for time, came, facts, here in known)
+        try:
+            found = detector.detected(instants, tally.facts.seen, tally.facts.quiet, every=oracle is not None)
+            for place, matches in found:
+                time, came, _, graph = known[place]
+                opened.last = time
+                self._heard = tally.instants(known[counted : place + 1], lasting) or self._heard
+                counted = place + 1
+                if oracle is not None:
+                    oracle.check(time, came, graph, matches, left_out.facts)
+                failed = left_out.settle(time, self.program.rules, self.clock) if left_out.facts else None
+                if matches and self._on_matches is not None:
+                    self._on_matches(time, matches)
+                if emitter.hides:
+                    matches = emitter.public(matches)
+                if matches:
+                    tally.events(matches)
+                    yield Emission(emitter, matches)
+                if failed is not None:
+                    raise failed
+        except DotrError:
+            opened.last = detector.now
+            raise
+        opened.last = known[-1][0] if known else opened.last
+        self._heard = tally.instants(known[counted:], lasting) or self._heard

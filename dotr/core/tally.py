@@ -5,15 +5,16 @@ Place:   the pipeline counts in it, and makes another where rules are replaced.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
 from dotr.core.counters import Counters
 from dotr.core.funnel import FactCounts, Funnel, funnels, joined
-from dotr.events import Time
-from dotr.ir import Program
+from dotr.core.instant import Known
+from dotr.events import RawMatch, Time
+from dotr.ir import Every, Program
 from dotr.tesla.detection_stages import Passed
 
 _RUNS: Final = 1_000  # sets of rules that fired alike, before they are counted rule by rule
@@ -24,7 +25,8 @@ class Tally:
     """Owns the counts. `counts`: what was counted before, and since, of all but events and facts; `gone`:
     events of rules that are not in the program any more.
 
-    `fired`: number of a rule → its events that are not counted yet: the pipeline adds there, see `settle`.
+    `every`: the durations of EVERY, each once. `fired`: number of a rule → its events that are not counted
+    rule by rule yet, see `settle`.
     """
 
     def __init__(
@@ -34,7 +36,37 @@ class Tally:
         self.facts = FactCounts()
         self.fired: dict[tuple[int, ...], int] = {}
         self._program, self._gone = program, dict(gone)
+        self.every = list({r.trigger.duration: None for r in program.rules if isinstance(r.trigger, Every)})
         self._events = [self.counts.events.get(rule.name, 0) for rule in program.rules]
+
+    def begin(self, time: Time) -> None:
+        """The next instants are counted; the first of them is at `time`."""
+        self.settle()
+        if self.counts.first is None:
+            self.counts.first = time
+
+    def instants(self, known: Sequence[Known], lasting: bool) -> Time | None:
+        """Count instants that were detected; the last at which something came. `lasting`: whether there may
+        be others without a tick.
+        """
+        counts, every, lars = self.counts, self.every, self._program.lars.rules
+        if not (every or lars or lasting):
+            counts.instants += len(known)
+            return known[-1][0] if known else None
+        heard: Time | None = None
+        for time, came, _, graph in known:
+            if graph or came:
+                heard = time
+                counts.instants += 1
+            elif not lars or any(time % duration == 0 for duration in every):
+                counts.ticks += 1
+        return heard
+
+    def events(self, matches: Sequence[RawMatch]) -> None:
+        """Count the events of one instant."""
+        fired = self.fired
+        for match in matches:
+            fired[match[0]] = fired.get(match[0], 0) + 1
 
     def settle(self, most: int = _RUNS) -> None:
         """Count rule by rule what fired, if that was of more than `most` sets of rules."""

@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any, Protocol, assert_never
 
 from dotr.budget import Meter
-from dotr.codegen import Names, make
+from dotr.codegen import Names, make, row_of
 from dotr.expressions.closures import passing, promoted
 from dotr.expressions.evaluate import threshold_of
 from dotr.ir import Node, Var
@@ -130,11 +130,6 @@ class Collect:
             f"    {reader}.woken = True",
             f"    {names.bind(self.woken.append, 'WAKE')}({reader})",
         ]
-
-
-def row_of(columns: Sequence[str]) -> str:
-    """Source of a tuple."""
-    return f"({', '.join(columns)}{',' if len(columns) == 1 else ''})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,6 +274,11 @@ class CodeBlock:
     def listed(self, pattern: BodyPattern, length: str) -> None:
         """A call has made a list of rows, to be charged."""
         self._charges.listed("    " * self._indent, pattern, length)
+
+    @property
+    def looping(self) -> bool:
+        """Whether what is written may find more than one row."""
+        return self._loops > 0
 
     def visit(self) -> None:
         if self.store.counting:

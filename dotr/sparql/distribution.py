@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
+from dotr.codegen import Names, row_of
 from dotr.events import Fact, Time
 from dotr.expressions.value_operators import Truth
 from dotr.rdf.memo import Memo
@@ -222,3 +223,33 @@ class Distribution:
         facts = [(time, attributes(row), 0, "")]
         for stream in streams:
             result[stream] = facts
+
+    def lines_of_one(self, columns: Sequence[str], literal: Sequence[bool], names: Names) -> list[str]:
+        """Source lines that do what `facts` does for one row, given the names of its values, none of them
+        unbound, and of each whether it may be a literal; over `time` and `result`.
+        """
+        if self._others:
+            facts = names.bind(self.facts, "FACTS")
+            return [f"{facts}([{row_of(columns)}], time, result)"]
+        own = columns[: self._width]
+        row = row_of([_attribute(c, names) if may else c for c, may in zip(own, literal, strict=False)])
+        if self._sizes is not None:
+            size = f"size = {names.bind(self._sizes, 'SIZE')}({columns[self._place]})"
+            fact = f"(time, {row}, 0, '', size)"
+            return [size, f"if size is not None: result[{names.bind(self.base, 'BASE')}] = [{fact}]"]
+        facts = f"[(time, {row}, 0, '')]"
+        if self.index is None and len(self._everybody) == 1:
+            return [f"result[{names.bind(self._everybody[0], 'STREAM')}] = {facts}"]
+        streams = names.bind(self._everybody if self.index is None else self._streams, "STREAMS")
+        chosen = "" if self.index is None else f"[{columns[self._place]}]"
+        return [f"result.update({names.bind(dict.fromkeys, 'SAME')}({streams}{chosen}, {facts}))"]
+
+
+def _attribute(column: str, names: Names) -> str:
+    """Source of a value as a fact has it."""
+    widen, float_ = names.bind(_widen, "WIDE"), names.bind(_FLOAT, "FLOAT")
+    return f"({widen}({column}) if {column}.endswith({float_}) else {column})"
+
+
+def _widen(term: Term) -> Term | None:
+    return attributes((term,))[0]

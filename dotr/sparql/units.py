@@ -10,19 +10,16 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping
-from typing import NoReturn, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 from dotr.budget import Exhausted, Meter
 from dotr.events import Fact, Time
 from dotr.ir import Select
-from dotr.joins.body import BodyPattern, View
 from dotr.joins.graph_relations import Relation
-from dotr.joins.join_code import Collect, compile_plan
+from dotr.joins.join_code import Collect
 from dotr.joins.path_relations import PathRelation
-from dotr.joins.planner import plan
 from dotr.late import dataclass
 from dotr.rdf.order import TermKey, values_key
-from dotr.rdf.terms import Term
 from dotr.sparql.compiled_query import CompiledQuery
 from dotr.sparql.distribution import Distribution, attributes, facts_of
 from dotr.sparql.full import Explosion
@@ -46,8 +43,6 @@ class EdbFacts:
 
 
 Woken: TypeAlias = "list[QueryUnit]"
-Alone: TypeAlias = Callable[[Term, Term, Time], dict[str, list[Fact]]]
-"""(subject, object, time) of the only triple of an instant → facts by stream."""
 
 
 class QueryUnit:
@@ -121,7 +116,7 @@ class MonotoneDelta(QueryUnit):
         super().__init__(name, select, distribution, meter)
         self.leaves = leaves
         self._rows: list[Row] = []
-        self._limit = limit
+        self.limit = limit
 
     def readers(self, woken: Woken) -> Iterable[tuple[Relation, UnitReader]]:
         for leaf in self.leaves:
@@ -135,14 +130,14 @@ class MonotoneDelta(QueryUnit):
     def _reader(self, leaf: Leaf, delta: Delta, woken: Woken) -> UnitReader:
         """The delta's rows appended to ours; its function is made when it is first called."""
         if leaf.finish is None:
-            most = None if leaf.single else self._limit
+            most = None if leaf.single else self.limit
             sink = Collect(self._rows, self, woken, most, self._explode)
             return Lazy(delta.plan, leaf.store, sink, self.meter)
         return self._finishing(leaf, delta, woken)
 
     def _finishing(self, leaf: Leaf, delta: Delta, woken: Woken) -> UnitReader:
         rows, finish = self._rows, leaf.finish
-        out = bounded(rows, self._limit)
+        out = bounded(rows, self.limit)
 
         def read() -> None:
             before = len(rows)
@@ -177,42 +172,6 @@ class MonotoneDelta(QueryUnit):
             self.distribution.facts(rows, time, result)
         finally:
             rows.clear()
-
-    def alone(self, relation: Relation, explode: Callable[[QueryUnit, Time], NoReturn]) -> Alone | None:
-        """What a row of this relation gives at an instant that changes nothing else; None where that is not
-        known from the row and the background. `explode` is called when it has too many answers.
-        """
-        runs: list[Callable[..., None]] = []
-        for leaf in self.leaves:
-            places = [i for i, item in enumerate(leaf.items) if getattr(item, "relation", "") == relation]
-            if len(places) > 1 or leaf.finish is not None or leaf.follows(relation):
-                return None
-            for place in places:
-                item, rest = leaf.items[place], leaf.items[:place] + leaf.items[place + 1 :]
-                assert isinstance(item, BodyPattern)
-                made = plan(rest, leaf.outputs, leaf.store, trigger=item, view=View.OLD)
-                runs.append(compile_plan(made, leaf.store, meter=self.meter))
-        rows: list[Row] = []
-        out = rows.append if all(leaf.single for leaf in self.leaves) else bounded(rows, self._limit)
-        take, distribution, moment = self._take, self.distribution, self.leaves[0].store.moment
-
-        def alone(subject: Term, object_: Term, time: Time) -> dict[str, list[Fact]]:
-            moment.time = time
-            try:
-                for run in runs:
-                    run(out, subject, object_)
-            except (Explosion, Exhausted):
-                rows.clear()
-                explode(self, time)
-            if not rows:
-                return {}
-            if len(rows) == 1 and len(distribution.everybody) == 1:  # as nearly always
-                return {distribution.everybody[0]: [(time, attributes(rows.pop()), 0, "")]}
-            result: dict[str, list[Fact]] = {}
-            take(rows, time, result)
-            return result
-
-        return alone
 
     def rest(self) -> None:
         self.woken = False

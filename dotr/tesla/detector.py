@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import field
 from operator import itemgetter
 from typing import Any, TypeAlias
@@ -120,24 +120,12 @@ class TeslaDetector:
         if not graph:
             return self._without_graph(time, facts)
         streams = self._streams
-        if self._plain and len(facts) == 1:  # as nearly always
-            out: list[RawMatch] = []
-            for name, new in facts.items():
-                stream = streams.get(name)
-                if stream is not None and new:
-                    for fill in stream.fills:
-                        fill(new)
-                    for _, group in stream.awake:
-                        (group.run or network.compile(group))(time, new, out)
-                    for fill in stream.defers:
-                        fill(new)
-            return out
         known = [(streams[name], new) for name, new in facts.items() if new and name in streams]
         for stream, new in known:
             for fill in stream.fills:
                 fill(new)
         if self._plain:  # rules do not see each other
-            out = []
+            out: list[RawMatch] = []
             for stream, new in known:
                 for _, group in stream.awake:
                     (group.run or network.compile(group))(time, new, out)
@@ -150,6 +138,51 @@ class TeslaDetector:
         if self._due is not None and time >= self._due:
             agenda += self._ticked(time)
         return self._run(time, agenda, deferred)
+
+    def detected(
+        self,
+        instants: Iterable[tuple[Time, object, Mapping[str, Sequence[Fact]], bool]],
+        seen: dict[str, int],
+        quiet: dict[str, int],
+        *,
+        every: bool = False,
+    ) -> Iterator[tuple[int, list[RawMatch]]]:
+        """`detect` for one (time, anything, facts, graph) after another: place and matches of those that have
+        some, or a trigger fact that took too much; with `every`, of all. `seen` and `quiet` count the facts
+        of streams, where a graph came and where none did.
+
+        What is behind an instant that was given is not detected before the next is asked for; `now` says how
+        far this came.
+        """
+        network, streams, refused = self.network, self._streams, self._refused
+        plain = self._plain and self.timeline is None
+        for place, (time, _, facts, graph) in enumerate(instants):
+            counted = seen if graph else quiet
+            for name, new in facts.items():
+                counted[name] += len(new)
+            now = network.now
+            if plain and graph and len(facts) < 2 and now is not None and now < time < network.sweep_at:
+                network.now = time  # as nearly always
+                out: list[RawMatch] = []
+                for name, new in facts.items():
+                    stream = streams.get(name)
+                    if stream is not None and new:
+                        for fill in stream.fills:
+                            fill(new)
+                        for _, group in stream.awake:
+                            (group.run or network.compile(group))(time, new, out)
+                        for fill in stream.defers:
+                            fill(new)
+            else:
+                out = self.detect(time, facts, graph)
+            if out or every or self._refused != refused:
+                refused = self._refused
+                yield place, out
+
+    @property
+    def now(self) -> Time | None:
+        """The last instant that was detected; None before the first."""
+        return self.network.now
 
     def _without_graph(self, time: Time, facts: Mapping[str, Sequence[Fact]]) -> list[RawMatch]:
         """Whoever sees no due tick, and no fact of an ISTREAM or DSTREAM, is not touched."""

@@ -226,10 +226,10 @@ def run_all(
     pipeline = Pipeline(deployment, lateness=lateness, on_facts=on_facts)
     pipeline.begin(given.clock)
 
-    def taking() -> Iterator[None]:
+    def taking() -> Iterator[int]:
         for timed in given.stream:
             pipeline.take(timed.time, timed.part)
-            yield
+            yield 1
         pipeline.close_all()
 
     return [event for emission in drive(pipeline, taking()) for event in emission]
