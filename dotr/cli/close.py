@@ -6,7 +6,6 @@ Place:   a knowledge base that is made, written and forgotten.
 from __future__ import annotations
 
 import io
-import sys
 from collections.abc import Iterator, Mapping
 
 import click
@@ -19,7 +18,7 @@ from dotr.cli.run import outputs_apart
 from dotr.errors import Diagnostic, UsageError
 from dotr.io.decode.compression import plain_name
 from dotr.io.decode.documents import Format, format_of, unknown_format
-from dotr.io.files.outputs import StreamOutput, open_output
+from dotr.io.files.outputs import open_output
 from dotr.io.term_formatting import TermFormatter
 from dotr.rdf.terms import Triple, to_oxigraph
 
@@ -71,7 +70,7 @@ def command(
     kb = made_of(files, entailment, datatypes, keep_contradictions, base)
     derived = sorted(kb.triples(which="derived"))
     stated = [] if only_derived else sorted(kb.triples(which="stated"))
-    out = open_output(output, overwrite) if output else StreamOutput(sys.stdout.buffer)
+    out = open_output(output, overwrite)
     for text in _text(sorted([*stated, *derived]), kind, kb.prefixes):
         out.write(text)
     out.finish()

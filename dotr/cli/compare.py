@@ -21,7 +21,7 @@ from dotr.core.deployment import Deployment
 from dotr.errors import Diagnostic, UsageError
 from dotr.events import Clock
 from dotr.io.files.background_documents import read_background
-from dotr.io.files.outputs import StreamOutput, open_output
+from dotr.io.files.outputs import open_output
 from dotr.io.files.rule_texts import read_rules_text
 from dotr.io.files.sources import SourceOptions, Sources
 from dotr.lang import load_program
@@ -105,7 +105,7 @@ def command(
     here = not any(_once(source) for source in sources)
     if explained and here and len(versions) == 2:
         why = reasons(found, found.differences[: min(explained, show)], sources, options, lateness)
-    out = open_output(output, overwrite) if output else StreamOutput(sys.stdout.buffer)
+    out = open_output(output, overwrite)
     match format_:
         case "json":
             out.write(as_json(found, why))

@@ -6,7 +6,6 @@ Place:   reads sources as `dotr run` does; dotr/explain does the rest.
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -29,7 +28,7 @@ from dotr.explain.text import LEVELS, Places, Renderer
 from dotr.explain.tree import drawn, pruned
 from dotr.explain.verify import checker_of, refuse_wrong
 from dotr.io.files.background_documents import read_background
-from dotr.io.files.outputs import StreamOutput, open_output
+from dotr.io.files.outputs import open_output
 from dotr.io.files.rule_texts import RuleTexts
 from dotr.io.files.sources import SourceOptions, Sources, resolve
 from dotr.io.places import places_of
@@ -178,7 +177,7 @@ def command(
         found = [explainer.event(history.wanted_event)]
     if verify:
         refuse_wrong(checker_of(history, explainer.instants), found, time)
-    out = open_output(output, overwrite) if output else StreamOutput(sys.stdout.buffer)
+    out = open_output(output, overwrite)
     renderer = Renderer(program.prefixes, history.clock, places, levels=max(LEVELS, depth or 0))
     out.write(_written(format_, found, renderer, history.clock, places, depth))
     out.finish()

@@ -31,7 +31,7 @@ from dotr.io.decode.documents import format_of, unreadable
 from dotr.io.error_policy import ErrorPolicy
 from dotr.io.event_rows import csv_solutions
 from dotr.io.files.background_documents import read_background
-from dotr.io.files.outputs import FileOutput, StreamOutput, open_output, unwritable
+from dotr.io.files.outputs import FileOutput, open_output, unwritable
 from dotr.io.files.rule_texts import RuleTexts, read_rules_text, read_standard_input
 from dotr.io.files.sources import SourceOptions, Sources
 from dotr.io.output_formats import GRAPH_FORMATS, refused
@@ -136,7 +136,7 @@ def command(
         assert output is not None, "chosen_format asks for a file"
         _to_parquet(output, overwrite, select.variables, answer)
         return 0
-    out = open_output(output, overwrite) if output else StreamOutput(sys.stdout.buffer)
+    out = open_output(output, overwrite)
     text = format_ == "text"
     if select is None:
         write = TermFormatter(program.prefixes) if format_ == "turtle" else None

@@ -40,7 +40,7 @@ from dotr.io.enriched_graphs import StateFile, refuse_name
 from dotr.io.event_formats import Formatter, formatter, late_line
 from dotr.io.files.background_documents import BackgroundFiles, read_background
 from dotr.io.files.event_sinks import EventSink, JellySink, ParquetSink, TextSink
-from dotr.io.files.outputs import FileOutput, StreamOutput, is_device, open_output
+from dotr.io.files.outputs import FileOutput, is_device, open_output
 from dotr.io.files.overlap import refuse_overlap
 from dotr.io.files.read_so_far import ReadSoFar
 from dotr.io.files.rule_texts import RuleTexts
@@ -194,11 +194,9 @@ def open_sink(
         from dotr.io.jelly_frames import JellyFrames  # noqa: PLC0415  # an extra
 
         frames = JellyFrames()  # before anything is opened
-        return JellySink(
-            open_output(output, overwrite) if output else StreamOutput(sys.stdout.buffer), frames
-        )
+        return JellySink(open_output(output, overwrite), frames)
     head, write = formatter(format_, program.prefixes, program.rules)
-    out = open_output(output, overwrite) if output else StreamOutput(sys.stdout.buffer)
+    out = open_output(output, overwrite)
     out.write(head)
     return TextSink(own or write, out)
 

@@ -5,7 +5,6 @@ Place:   what `dotr query` asks, to look at; everything is materialised.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 
 import click
@@ -17,7 +16,7 @@ from dotr.events import Time
 from dotr.explain.history import History
 from dotr.explain.instants import KeptInstants
 from dotr.io.files.background_documents import read_background
-from dotr.io.files.outputs import StreamOutput, open_output
+from dotr.io.files.outputs import open_output
 from dotr.io.files.rule_texts import RuleTexts
 from dotr.io.term_formatting import TermFormatter
 from dotr.lang import load_program
@@ -77,7 +76,7 @@ def command(
     run_up_to(history, sources, options, on_error)
     instants = KeptInstants(history)
     stated, follows = instants.state(time)
-    out = open_output(output, overwrite) if output else StreamOutput(sys.stdout.buffer)
+    out = open_output(output, overwrite)
     graphs = [(DERIVED, follows)] if derived else [(STATED, stated), (DERIVED, follows)]
     if then is not None:
         before = instants.state(then)

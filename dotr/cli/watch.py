@@ -5,7 +5,6 @@ Place:   a run of the program that core/watching.py makes; what its two rules re
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import click
@@ -22,7 +21,7 @@ from dotr.errors import Diagnostic, ProgramError
 from dotr.events import Clock, Composite
 from dotr.io.files.background_documents import BackgroundFiles
 from dotr.io.files.event_sinks import TextSink
-from dotr.io.files.outputs import StreamOutput, open_output
+from dotr.io.files.outputs import open_output
 from dotr.io.files.rule_texts import RuleTexts
 from dotr.io.files.sources import Sources
 from dotr.io.term_formatting import TermFormatter
@@ -105,7 +104,7 @@ def command(
             delayed,
             SummaryStyle("", quiet, table=False),
         )
-        out = open_output(output, overwrite) if output else StreamOutput(sys.stdout.buffer)
+        out = open_output(output, overwrite)
         if initial:
             out.write(write(_initial(program, triples, select.ask), None))
         replay.run(TextSink(_formatted(write, select.ask), out), output)

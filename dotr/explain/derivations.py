@@ -67,13 +67,11 @@ class Derivations:
         clauses: Sequence[Clause],
         leaf: Callable[[Triple], TripleProof | None],
         origin: Callable[[DatalogRule], Origin] = lambda rule: Origin(),
-        budget: int = BUDGET,
     ) -> None:
         self.store = store
         self._clauses = clauses
         self._leaf = leaf
         self._origin = origin
-        self._budget = budget
         self.sharing = Sharing()
         self._proofs: dict[Triple, TripleProof] = {}
         self._plans: dict[tuple[int, tuple[str, ...]], tuple[JoinPlan, tuple[str, ...]]] = {}
@@ -177,7 +175,7 @@ class Derivations:
                 leaves.append(triple)
                 continue
             for edge in self._derivations(triple):
-                if len(edges) >= self._budget:
+                if len(edges) >= BUDGET:
                     return edges, leaves
                 edges.append(edge)
                 for premise in edge.premises:

@@ -243,9 +243,9 @@ class CodeBlock:
         self._fresh += 1
         return f"v{self._fresh}"
 
-    def let(self, node: Node, name: str | None = None) -> str:
+    def let(self, node: Node) -> str:
         """A local for a column: of a new variable, or to be compared with what its variable has."""
-        local = name or self.local()
+        local = self.local()
         if isinstance(node, Var) and node.name not in self._env:
             self._env[node.name] = local
         return local

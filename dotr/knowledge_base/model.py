@@ -105,10 +105,9 @@ class Model:
 
     # -- why
 
-    def derivations(self, *, reading: bool = True) -> Derivations:
-        """Finds proofs over what holds; `reading`: beside other readers, which see no open change."""
-        kept = self.kept
-        return _derivations(kept, self.reader() if reading else kept.store)
+    def derivations(self) -> Derivations:
+        """Finds proofs over what holds, beside other readers, which see no open change."""
+        return _derivations(self.kept, self.reader())
 
     def reader(self) -> TripleIndex:
         """A store to read what holds, whatever becomes of it later; for one thread."""

@@ -9,25 +9,8 @@ Method:  strongly connected components of names, dependencies first. NOT and agg
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from dotr.ir.lars import FactWindow, LarsProgram, LarsRule, WindowAggregate, WindowAtom
-
-
-class Dependency(NamedTuple):
-    """The head of rule `rule` depends on `body`; `strict` is "NOT", "AGGREGATE" or ""."""
-
-    head: str
-    body: str
-    strict: str
-    rule: int
-
-
-def dependencies(program: LarsProgram) -> Iterator[Dependency]:
-    """What every rule reads, streams that are only counted included."""
-    for number, rule in enumerate(program.rules):
-        for name, strict in reads(rule):
-            yield Dependency(rule.head.atom.name, name, strict, number)
 
 
 def reads(rule: LarsRule) -> Iterator[tuple[str, str]]:
@@ -44,12 +27,6 @@ def reads(rule: LarsRule) -> Iterator[tuple[str, str]]:
 def strata(program: LarsProgram) -> list[list[int]]:
     """Numbers of rules by component of their heads, dependencies first; program order within one."""
     return components(program.rules, range(len(program.rules)))
-
-
-def unstratified(program: LarsProgram) -> list[Dependency]:
-    """The dependencies by NOT or an aggregate whose ends depend on each other; none in a right program."""
-    reached = _reached(_graph(program.rules, range(len(program.rules))))
-    return [d for d in dependencies(program) if d.strict and d.head in reached.get(d.body, ())]
 
 
 def components(rules: Sequence[LarsRule], numbers: Collection[int]) -> list[list[int]]:

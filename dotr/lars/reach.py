@@ -71,15 +71,6 @@ def _steps(rule: LarsRule) -> Iterator[tuple[str, Time | None]]:
                 yield literal.atom.name, ahead + (window.duration if isinstance(window, TimeWindow) else 0)
 
 
-def partition_keys(program: LarsProgram) -> dict[str, int] | None:
-    """Name → the place of its argument by which its atoms can be parted, streams and heads alike.
-
-    Every atom of every rule has one and the same variable there, so that a part derives what the whole
-    derives for its keys. None where there is no such choice.
-    """
-    return next(_chosen(connected(program.rules), {}), None)
-
-
 def connected(rules: Sequence[LarsRule]) -> list[LarsRule]:
     """The rules in an order in which each shares a name with one before it, if any does: there its key is
     known then, and nothing need be tried.
@@ -139,15 +130,6 @@ def _atoms(rule: LarsRule) -> list[tuple[str, tuple[Argument | None, ...]]]:
             arguments = tuple(a if a in literal.group else None for a in arguments)
         found.append((literal.atom.name, arguments))
     return found
-
-
-def _chosen(rules: Sequence[LarsRule], parted: dict[str, int]) -> Iterator[dict[str, int]]:
-    """Places for every name that suit all rules."""
-    if not rules:
-        yield parted
-        return
-    for choice in rule_keys(rules[0], parted):
-        yield from _chosen(rules[1:], choice)
 
 
 def _places(

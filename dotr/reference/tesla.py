@@ -46,14 +46,13 @@ def fact_key(fact: Fact) -> tuple[Any, ...]:
 class LiteralDetector:
     """Owns everything a program's rules ever saw. Each call costs what enumeration costs."""
 
-    def __init__(self, program: Program, clock: Clock, *, digests: Sequence[str] | None = None) -> None:
+    def __init__(self, program: Program, clock: Clock) -> None:
         self.program = program
         self.dropped = 0
         self._timeline = opened(program, clock, LiteralLars, literal=True)
         self._rules = [LiteralRule(rule, clock) for rule in program.rules]
         self._order = evaluation_order(program)
         self._occasions = occasions_seen(program)
-        self._digests = digests
         self._first: Time | None = None
         self._now: Time | None = None
 
@@ -140,7 +139,7 @@ class LiteralDetector:
 
     def snapshot(self) -> dict[str, Any]:
         """All that was seen and consumed, as a JSON-able value, by rule digest."""
-        digests = self._digests or rule_digests(self.program)
+        digests = rule_digests(self.program)
         parts = {digest: rule.snapshot() for digest, rule in zip(digests, self._rules, strict=True)}
         state = {
             "version": 1,
@@ -153,7 +152,7 @@ class LiteralDetector:
 
     def restore(self, state: Mapping[str, Any]) -> list[str]:
         """Take over the parts of unchanged rules; returns the names of the rules that start empty."""
-        digests = self._digests or rule_digests(self.program)
+        digests = rule_digests(self.program)
         self._first, self._now, self.dropped = state["first"], state["now"], state["dropped"]
         if self._timeline is not None:
             self._timeline.restore(state.get("timeline"))

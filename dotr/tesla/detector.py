@@ -51,8 +51,7 @@ class TeslaDetector:
     raised, as it is without `on_refused`, the detector is in no state to go on from. `same`: streams that
     always have the facts of another (equal queries) → that other, under which alone `detect` gets them.
     `filtered`: streams whose facts are those of a base that pass a comparison with a constant; `detect` is
-    given the base's facts, under its name. `digests`: what each rule's state belongs to, where the caller
-    knows better than digest.py. `timeline`: of the program's LARS rules.
+    given the base's facts, under its name. `timeline`: of the program's LARS rules.
     """
 
     def __init__(
@@ -64,14 +63,13 @@ class TeslaDetector:
         on_refused: RefusedTrigger = fail,
         same: Mapping[str, str] | None = None,
         filtered: Mapping[str, Filtered] | None = None,
-        digests: Sequence[str] | None = None,
         timeline: Timeline | None = None,
     ) -> None:
         self.program = program
         self.timeline = timeline
         self._on_refused = on_refused
         self._options = Options(clock, budget, self._refuse, dict(same or {}), dict(filtered or {}))
-        self._digests = None if digests is None else tuple(digests)
+        self._digests: tuple[str, ...] | None = None
         self._first: Time | None = None
         self._refused = 0
         self._each_still: list[

@@ -13,10 +13,10 @@ from dotr.events import Time, Values
 from dotr.ir.lars import FactWindow, Modality
 from dotr.lars.engine import LarsEngine
 from dotr.lars.evaluation_order import reads, strata
-from dotr.lars.reach import partition_keys
 from dotr.rdf.order import values_key
 from dotr.reference.lars import LiteralLars
 from tests.lars.building import CLOCK, Lars, atom, last, now, program, row, rule, window
+from tests.lars.parting import partition_keys
 from tests.lars.worlds import TERMS, Piece, World, worlds
 
 DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"

@@ -35,9 +35,9 @@ def configured(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     return found
 
 
-def has_logging(environment: Mapping[str, str] = os.environ) -> bool:
+def has_logging() -> bool:
     """Whether the user configured Spark's logging."""
-    folder = conf_folder(environment)
+    folder = conf_folder(os.environ)
     return folder is not None and (folder / "log4j2.properties").is_file()
 
 

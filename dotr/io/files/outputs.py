@@ -9,6 +9,7 @@ Method:  a file grows under `NAME.part` and takes its name when the run is done,
 from __future__ import annotations
 
 import os
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Protocol
@@ -156,8 +157,10 @@ def is_device(path: str) -> bool:
     return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
 
 
-def open_output(path: str, overwrite: bool = False) -> Output:
-    """The output for `-o PATH`."""
+def open_output(path: str | None, overwrite: bool = False) -> Output:
+    """The output for `-o PATH`; standard output where there is none."""
+    if not path:
+        return StreamOutput(sys.stdout.buffer)
     if is_device(path):
         try:
             return DeviceOutput(open(path, "wb", buffering=0), path)  # open until the run ends

@@ -190,10 +190,6 @@ def _replace(old: Argument, new: Argument) -> Convert:
     return lambda text: text.replace(_text(old), _text(new))
 
 
-def _prefixed(prefix: Argument) -> Convert:
-    return lambda text: f"{_text(prefix)}{text}"
-
-
 def _arithmetic(operation: Callable[[float, float], float]) -> Callable[..., Convert]:
     def make(argument: float) -> Convert:
         def convert(text: str) -> str:
