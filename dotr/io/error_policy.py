@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from dotr.errors import DataError, DotrError
+from dotr.io.graphs import Item, TimedGraph
 from dotr.late import dataclass
 
 DeadLetter: TypeAlias = Callable[[str], None]
@@ -65,3 +66,12 @@ def dead_letter(
         except UnicodeDecodeError:
             line["base64"] = base64.b64encode(content).decode("ascii")
     return json.dumps(line, ensure_ascii=False, separators=(",", ":"))
+
+
+def graphs_alone(items: Iterable[Item], refusals: ErrorPolicy) -> Iterator[TimedGraph]:
+    """The graphs among items; what is refused goes to the refusals."""
+    for item in items:
+        if isinstance(item, TimedGraph):
+            yield item
+        elif item.error is not None:
+            refusals.take(item.error, item.content)

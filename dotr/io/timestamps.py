@@ -12,6 +12,7 @@ Bad input: D2101 no time · D2102 two kinds of time in one run · D2103 no zone 
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import field
@@ -87,6 +88,7 @@ _DAY = 86_400_000_000
 XSD_DATE = XSD + "date"
 _INTEGER_TAIL = f'"^^<{XSD_INTEGER}>'
 _DATETIME_TAIL = f'"^^<{XSD_DATETIME}>'
+_INTEGERS = regex(rf'(?:"[0-9]{{1,11}}"\^\^<{re.escape(XSD_INTEGER)}>(?:\n|\Z))*+')
 _MINUTE = regex(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T(?!24)[0-9]{2}:[0-9]{2}")
 _SECONDS = {f"{second:02}Z": second * 1_000_000 for second in range(60)}
 
@@ -311,6 +313,28 @@ class TimestampExtractor:
             return None
         self.rungs["prov:generatedAtTime"] = self.rungs.get("prov:generatedAtTime", 0) + 1
         return int(digits) * self.unit
+
+    def stamped_times(self, stamps: Sequence[Term]) -> list[Time] | None:
+        """As `time` for each of many graphs that have one stamp each, plain ones of the kind of the graphs
+        before; None where one is not: then each is asked for by itself.
+        """
+        clock = self.clock
+        if clock is None or self.time_path is not None:
+            return None
+        times: list[Time] | None
+        if clock.integer:
+            if _INTEGERS.fullmatch("\n".join(stamps)) is None:
+                return None
+            unit, end = self.unit, -len(_INTEGER_TAIL)
+            times = [int(stamp[1:end]) * unit for stamp in stamps]
+        else:
+            end = -len(_DATETIME_TAIL)
+            if not all(stamp.endswith(_DATETIME_TAIL) for stamp in stamps):
+                return None
+            times = plain_datetimes([stamp[1:end] for stamp in stamps])
+        if times is not None:
+            self.hit("prov:generatedAtTime", len(times))
+        return times
 
     def own_times(self, rung: str, said: Sequence[str | int | None]) -> list[Time] | None:
         """As `time` for each of many graphs whose lines say their times, plain ones of the kind of the graphs

@@ -34,7 +34,7 @@ LONG = 1 << 16
 _WAIT = 8
 _NEXT = "<dotr:> <dotr:> <dotr:> .\n"  # short: it is parsed and written, too
 _IRI = r'<[^<>"{}|^`\\\s]*>'
-_DECLARED = regex(
+DECLARED = regex(
     rf"(?:\s*(?:(?:prefix\s+(?:[a-z][\w-]*)?:|base)\s*{_IRI}"
     rf"|@(?:prefix\s+(?:[a-z][\w-]*)?:|base)\s*{_IRI}\s*\.))*",
     re.IGNORECASE | re.ASCII,
@@ -46,7 +46,7 @@ _TURTLE, _N_TRIPLES = ox.RdfFormat.TURTLE, ox.RdfFormat.N_TRIPLES
 
 def common_head(texts: Sequence[str]) -> str:
     """The declarations that the first document begins with, if all others begin with them, too."""
-    found = _DECLARED.match(texts[0])
+    found = DECLARED.match(texts[0])
     head = found[0] if found is not None else ""
     return head if all(text.startswith(head) for text in texts) else ""
 

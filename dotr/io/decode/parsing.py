@@ -215,11 +215,17 @@ class _CountedReads:
 
 
 def stream_runs(
-    file: Readable, format_: Format, name: str, base: str | None = STREAM_BASE, chunk: int = _CHUNK
+    file: Readable,
+    format_: Format,
+    name: str,
+    base: str | None = STREAM_BASE,
+    chunk: int = _CHUNK,
+    skipped: int = 0,
 ) -> Iterator[Run]:
     """The quads of a document as they are read, `chunk` at a time, in bounded memory.
 
-    Quads that stand before an error come out before it is raised.
+    The first `skipped` lines are not the user's; below 0, so many lines of his are before the first. Quads
+    that stand before an error come out before it is raised.
     """
     counted = _CountedReads(file, name)
     parser = parse(cast("IO[bytes]", counted), _OXIGRAPH[format_], base_iri=base)
@@ -231,7 +237,7 @@ def stream_runs(
         try:
             serialize(islice(parser, chunk), lines, _N_QUADS)
         except SyntaxError as found:
-            error = _unreadable(found, "", format_, name, 0)
+            error = _unreadable(found, "", format_, name, skipped)
         except MemoryError as found:
             error = _too_much(found, name)
         except DataError as found:  # of the file, or of `counted`

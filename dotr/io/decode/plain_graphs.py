@@ -1,6 +1,6 @@
 """Documents of plain statements, many at once, without a parser: sensors say little, and always alike.
 
-Place:   before the parser in batch_parse.py and parquet.py.
+Place:   before the parser in batch_parse.py and parquet.py; its parts also in plain_quads.py.
 Method:  the kinds of a document's tokens (plain_tokens.py) are its form: `nan;nn,l.` says where subjects,
          predicates and objects stand. The places are found once for each form; documents of one form, side
          by side, are taken apart together, one column after the other.
@@ -13,9 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
 from typing import Any, TypeAlias
 
-import pyoxigraph as ox
-
-from dotr.io.decode.plain_tokens import APART, BETWEEN, PlainTokens
+from dotr.io.decode.plain_tokens import APART, BETWEEN, PlainTokens, prefixes_of
 from dotr.late import regex
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import Term, Triple
@@ -23,7 +21,7 @@ from dotr.rdf.terms import Term, Triple
 Places: TypeAlias = list[tuple[int, int, int]]
 """Where in a document's tokens the subject, the predicate and the object of each triple stand."""
 
-_FORM = regex(r"(?:n[na][nl](?:,[nl])*+(?:;[na][nl](?:,[nl])*+)*+;?\.)*+")
+_FORM = regex(r"(?:[nb][na][nlb](?:,[nlb])*+(?:;[na][nlb](?:,[nlb])*+)*+;?\.)*+")
 
 
 def places_of(form: str) -> Places | None:
@@ -48,7 +46,7 @@ def places_of(form: str) -> Places | None:
     return found
 
 
-def _taken(form: str) -> Callable[[Sequence[Term]], list[Triple]] | None:
+def taker(form: str) -> Callable[[Sequence[Term]], list[Triple]] | None:
     """What makes the triples of a document of this form out of its terms."""
     found = places_of(form)
     if found is None:
@@ -62,9 +60,6 @@ def _taken(form: str) -> Callable[[Sequence[Term]], list[Triple]] | None:
     return lambda terms: distinct(list(zip(subjects(terms), predicates(terms), objects(terms), strict=True)))
 
 
-_LONG_PREFIX = 1 << 10
-
-
 class PlainGraphs:
     """Owns what names and literals mean behind the declarations that documents begin with. `lines`: they are
     N-Triples, each statement in a line of its own.
@@ -76,20 +71,20 @@ class PlainGraphs:
         self._head = ""
         self._words = PlainTokens("." if lines else ".;,", turtle=not lines)
         self._places: Memo[str, Places | None] = Memo(places_of, limit=1 << 8)
-        self._takers: Memo[str, Callable[[Sequence[Term]], list[Triple]] | None] = Memo(_taken, limit=1 << 10)
+        self._takers: Memo[str, Callable[[Sequence[Term]], list[Triple]] | None] = Memo(taker, limit=1 << 10)
 
     def parse(self, texts: Sequence[str], head: str = "") -> list[list[Triple]] | None:
         """The triples of each document behind `head`, canonical, without repeats; None: ask the parser."""
         if head != self._head:
             self._head = head
-            self._words.begin(self._declared(head))
+            self._words.begin(prefixes_of(head, self._base))
         text = self._joined(texts)
         tokens = self._words.tokens(text)
         if tokens is None:
             return None
         form = "".join(map(self._words.kinds.__getitem__, tokens))
         forms = form.split(APART)
-        if len(forms) == len(texts) and (not self._lines or _in_lines(text, form)):
+        if len(forms) == len(texts) and (not self._lines or one_a_line(text, form)):
             terms = list(map(self._words.terms.__getitem__, tokens))
             graphs = self._alike(forms[0], terms) if len(set(forms)) == 1 else self._apart(forms, terms)
             if graphs is not None:
@@ -112,10 +107,7 @@ class PlainGraphs:
         count = (len(terms) + 1) // step
         if not places:
             return [[] for _ in range(count)]
-        rows = [zip(terms[s::step], terms[p::step], terms[o::step], strict=True) for s, p, o in places]
-        if len(rows) == 1:
-            return [[row] for row in rows[0]]
-        return list(map(distinct, zip(*rows, strict=True)))
+        return columns_of(terms, step, places)
 
     def _apart(self, forms: Sequence[str], terms: Sequence[Term]) -> list[list[Triple]] | None:
         takers = list(map(self._takers.__getitem__, forms))
@@ -123,19 +115,13 @@ class PlainGraphs:
             return None
         return [take(part) for take, part in zip(takers, _parts(forms, terms), strict=True)]  # type: ignore[misc]  # none is None
 
-    def _declared(self, head: str) -> dict[str, str]:
-        """The prefixes that a head declares; none where it is wrong, or might make documents grow without
-        measure: the parser says why.
-        """
-        if not head:
-            return {}
-        try:
-            parser = ox.parse(head, ox.RdfFormat.TURTLE, base_iri=self._base)
-            if list(parser) or max(map(len, parser.prefixes.values()), default=0) > _LONG_PREFIX:
-                return {}
-        except SyntaxError:
-            return {}
-        return parser.prefixes
+
+def columns_of(terms: Sequence[Term], step: int, places: Places) -> list[list[Triple]]:
+    """The triples at some places of every `step` terms."""
+    rows = [zip(terms[s::step], terms[p::step], terms[o::step], strict=True) for s, p, o in places]
+    if len(rows) == 1:
+        return [[row] for row in rows[0]]
+    return list(map(distinct, zip(*rows, strict=True)))
 
 
 def _parts(forms: Sequence[str], terms: Sequence[Term]) -> Iterator[Sequence[Term]]:
@@ -151,13 +137,12 @@ def distinct(rows: Sequence[Triple]) -> list[Triple]:
     return list(rows) if len(set(rows)) == len(rows) else list(dict.fromkeys(rows))
 
 
-def _in_lines(text: str, form: str) -> bool:
-    """Whether every statement of a joined text of this form is in a line of its own."""
+def one_a_line(text: str, form: str) -> bool:
+    """Whether every statement of a text of this form is in its own line. Between documents is one, too."""
     statements = form.count(".")
-    ends = text.count("\n")
     return (
-        ends == statements + form.count(APART)
-        and text.count(" .\n") == statements
+        text.count(" .\n") == statements
+        and text.count("\n") == statements + form.count(APART)
         and "\r" not in text
         and "\t" not in text
     )

@@ -1,11 +1,12 @@
 """Tokens of plain documents, and what they stand for, without a parser: streams say the same again and again.
 
-Place:   under plain_graphs.py, which knows how statements are made of tokens.
+Place:   under plain_graphs.py and plain_quads.py, which know how statements are made of tokens.
 Method:  a text is split at blanks, or by a pattern where strings have blanks or punctuation stands close.
-         Tokens that were never seen are checked all at once: absolute IRIs, prefixed names, numbers, and
-         strings in plain ASCII, so narrowly that what is accepted any parser accepts, as it stands. One
-         table has the term of each token (literals canonical), one its kind: a character, so that the form of
-         a block of documents is a text that patterns can look at.
+         Tokens that were never seen are checked all at once: absolute IRIs, prefixed names, numbers, labels,
+         and strings in plain ASCII, so narrowly that what is accepted any parser accepts, as it stands; of
+         other IRIs and strings the parser is asked what they stand for. One table has the term of each token
+         (literals canonical), one its kind: a character, so that the form of a block of documents is a text
+         that patterns can look at.
 Why not: a pattern for whole statements: 1.2 µs a triple, of which this takes half; it looks at every
          character of every term again.
 """
@@ -14,7 +15,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
+from itertools import filterfalse
 
+import pyoxigraph as ox
+
+from dotr.io.decode.ntriples import literals
 from dotr.late import regex
 from dotr.rdf.canonical import USUAL_DATETIME, canonical_literal
 from dotr.rdf.terms import RDF_TYPE, XSD, Term
@@ -22,8 +27,8 @@ from dotr.rdf.terms import RDF_TYPE, XSD, Term
 BETWEEN = "\x01"
 """A token that stands between two documents; it is in no document that is plain."""
 
-NODE, LITERAL, TYPE, APART = "n", "l", "a", "|"
-"""Kinds of tokens: an IRI or a name, a literal, the word `a`, BETWEEN. Punctuation is its own kind."""
+NODE, BLANK, LITERAL, TYPE, APART = "n", "b", "l", "a", "|"
+"""Kinds of tokens: an IRI or name, a label, a literal, the word `a`, BETWEEN. Punctuation is its own kind."""
 
 IRI = (
     r"<(?:[a-z][a-z0-9]*://[A-Za-z0-9.-]++(?::[0-9]{1,5})?+(?:/[A-Za-z0-9_~/:@,;=+.-]*+)?+"
@@ -35,6 +40,10 @@ _KINDS_OF_TEXT = rf"(?:@[a-z]{{2}}(?:-[A-Z]{{2}})?+|\^\^(?:{IRI}|{_NAME}))?+"
 _IRIS = regex(rf"(?:{IRI}\n)*+")
 _TEXTS = regex(rf"(?:{_STRING}{_KINDS_OF_TEXT}\n)*+")
 _NAMES = regex(rf"(?:{_NAME}\n)*+")
+_LABELS = regex(r"(?:_:[A-Za-z][A-Za-z0-9]*+\n)*+")
+_CLOSED = regex(
+    r"""(?:(?:<[^<>"\ \t]*+>|"(?:[^"\\\r\n]++|\\[^\r\n])*+"(?:@[A-Za-z0-9-]++|\^\^<[^<>"\ \t]*+>)?+)\n)*+""",
+)  # whatever is in them, they end where they end
 _AS_THEY_ARE = regex(
     rf'(?:"(?:[ !#-\[\]-~]*+"|(?:0|-?[1-9][0-9]{{0,17}})"\^\^<{XSD}integer>'
     rf'|-?(?:0|[1-9][0-9]{{0,17}}+)\.[0-9]{{0,16}}[1-9]"\^\^<{XSD}decimal>|{USUAL_DATETIME}Z"\^\^<{XSD}dateTime>)\n)*+'
@@ -44,7 +53,7 @@ _NUMBERS = regex(r"(?:[+-]?[0-9]++(?:\.[0-9]++)?+\n)*+")
 _OTHER_BLANKS = "\x0b\x0c\x1c\x1d\x1e\x1f"  # which `split` takes for blanks, and no parser does
 _TOKEN = regex(
     r"""<[^<>\ \t\r\n]*+>
-    |"[^"\\\r\n]*+"
+    |"(?:[^"\\\r\n]++|\\[^\r\n])*+"
       (?:@[A-Za-z-]++|\^\^(?:<[^<>\ \t\r\n]*+>|[A-Za-z0-9]*+:[A-Za-z0-9_-]++(?=[ \t\r\n;,]|\Z)))?+
     |[^\ \t\r\n<>"';,.(){}\[\]\#]++(?:\.[^\ \t\r\n<>"';,.(){}\[\]\#]++)*+
     |[^\ \t\r\n]""",
@@ -58,6 +67,9 @@ _MOST = 1 << 21
 """Characters of the tokens that are remembered."""
 
 _LONGEST_WAIT = 64
+_LONG_PREFIX = 1 << 10
+_BEFORE = len("<dotr:> <dotr:> ")
+_N_TRIPLES = ox.RdfFormat.N_TRIPLES
 
 
 class PlainTokens:
@@ -116,7 +128,7 @@ class PlainTokens:
         self._wait = self._failed - 1
 
     def _known(self, tokens: Collection[str]) -> bool:
-        new = set(tokens).difference(self.kinds)
+        new = set(filterfalse(self.kinds.__contains__, tokens))
         if not new:
             return True
         if self._size > _MOST:
@@ -140,15 +152,23 @@ class PlainTokens:
         return True
 
     def _learn_iris(self, tokens: list[str]) -> bool:
-        return _all(_IRIS, tokens) and self._learn(tokens, tokens, NODE)
+        terms: list[Term] | None = tokens if _all(_IRIS, tokens) else _asked(tokens)
+        return terms is not None and self._learn(tokens, terms, NODE)
 
     def _learn_texts(self, tokens: list[str]) -> bool:
         joined = "\n".join(tokens)
         if _AS_THEY_ARE.fullmatch(f"{joined}\n") is not None:
             return self._learn(tokens, tokens, LITERAL)
-        if not _all(_TEXTS, tokens) or any(datatype in joined for datatype in _REWRITTEN):
-            return False
         terms: list[Term] = []
+        if not _all(_TEXTS, tokens) or any(datatype in joined for datatype in _REWRITTEN):
+            odd = [token for token in tokens if token[-1] in '">' or "@" in token]
+            asked = _asked(odd)
+            if asked is None:
+                return False
+            self._learn(odd, asked, LITERAL)
+            tokens = [token for token in tokens if token not in self.kinds]
+            if not _all(_TEXTS, tokens):
+                return False
         for token in tokens:
             if token[-1] == '"':
                 terms.append(token)
@@ -171,10 +191,16 @@ class PlainTokens:
         return "" if any(datatype in term for datatype in _REWRITTEN) else canonical_literal(term)
 
     def _learn_words(self, tokens: list[str]) -> bool:
-        """Names and numbers."""
+        """Labels, names and numbers."""
+        labels = [token for token in tokens if token[0] == "_"]
+        if not _all(_LABELS, labels):
+            return False
+        self._learn(labels, labels, BLANK)
+        if len(labels) == len(tokens):
+            return True
         if not self._turtle:
             return False
-        names = [token for token in tokens if ":" in token]
+        names = [token for token in tokens if ":" in token and token[0] != "_"]
         numbers = [token for token in tokens if ":" not in token]
         if not _all(_NUMBERS, numbers) or not _all(_NAMES, names):
             return False
@@ -193,6 +219,40 @@ class PlainTokens:
                 for number in numbers
             ]
         return self._learn(names, iris, NODE) and self._learn(numbers, literals, LITERAL)
+
+
+def prefixes_of(head: str, base: str | None) -> dict[str, str]:
+    """The prefixes that a head declares; none where it is wrong, or might make documents grow without
+    measure: the parser says why.
+    """
+    if not head:
+        return {}
+    try:
+        parser = ox.parse(head, ox.RdfFormat.TURTLE, base_iri=base)
+        if list(parser) or max(map(len, parser.prefixes.values()), default=0) > _LONG_PREFIX:
+            return {}
+    except SyntaxError:
+        return {}
+    return parser.prefixes
+
+
+def _asked(tokens: list[str]) -> list[Term] | None:
+    """What absolute IRIs and literals stand for, as the parser has it; None where one is neither."""
+    if not _all(_CLOSED, tokens):
+        return None
+    lines = "".join([f"<dotr:> <dotr:> {token} .\n" for token in tokens])
+    try:
+        parser = ox.parse(lines, ox.RdfFormat.N_TRIPLES)
+        found = [
+            row[_BEFORE:] for row in (ox.serialize(parser, None, _N_TRIPLES) or b"").decode().split(" .\n")
+        ]
+    except (SyntaxError, AttributeError):
+        return None
+    found.pop()
+    if len(found) != len(tokens):
+        return None
+    terms = [term if term[0] != '"' or term[-1] == '"' else literals[term] for term in found]
+    return terms if all(terms) else None
 
 
 def _all(pattern: re.Pattern[str], tokens: list[str]) -> bool:

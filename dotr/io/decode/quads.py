@@ -133,9 +133,35 @@ def quad_blocks(
     yield from blocks if format_ is Format.NQUADS else _numbered(blocks)
 
 
-def _numbered(blocks: Iterator[QuadBlock]) -> Iterator[QuadBlock]:
+def rest_blocks(
+    file: Readable,
+    format_: Format,
+    name: str,
+    base: str | None,
+    limit: int,
+    head: bytes,
+    line: int,
+    offset: int,
+    forgiving: bool,
+    before: tuple[int, str],
+) -> Iterator[QuadBlock]:
+    """As `quad_blocks` behind `before` (how many graphs that stand together, and the declarations that hold
+    in one line), from the beginning of a line and of a graph on.
+    """
+    count, declared = before
+    if format_ is Format.NQUADS:
+        reader = JoinedQuads(head, file, name, limit)
+        return group_adjacent(line_runs(reader.read, name, line, offset, forgiving, limit), name)
+    own = f"{declared}\n".encode() if declared else b""
+    runs = stream_runs(
+        JoinedQuads(own + head, file, name, limit), format_, name, base, skipped=bool(own) + 1 - line
+    )
+    return _numbered(group_adjacent(((g, triples, 0, 0) for g, triples in runs), name), count + 1)
+
+
+def _numbered(blocks: Iterator[QuadBlock], first: int = 1) -> Iterator[QuadBlock]:
     """Blocks that know how many graphs of the document are consumed with them."""
-    for number, block in enumerate(blocks, 1):
+    for number, block in enumerate(blocks, first):
         block.whole, block.end = True, number
         yield block
 

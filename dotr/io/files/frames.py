@@ -12,8 +12,7 @@ from typing import Any
 
 from dotr.errors import Diagnostic, UsageError
 from dotr.events import Clock
-from dotr.io.error_policy import ErrorPolicy
-from dotr.io.files.reader import graphs_alone
+from dotr.io.error_policy import ErrorPolicy, graphs_alone
 from dotr.io.files.table_reader import TableReader
 from dotr.io.graphs import START, SourceOptions, TimedGraph
 from dotr.io.tables.mapping import TableMapping

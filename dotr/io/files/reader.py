@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import field
 from typing import IO, TYPE_CHECKING
 
@@ -37,10 +37,11 @@ from dotr.io.decode.json_lines import Line, Lines, Said, line_batches, raw_lines
 from dotr.io.decode.limits import no_memory
 from dotr.io.decode.message_logs import Carried, LoggedMessage, is_message_log, split_messages
 from dotr.io.decode.parsing import parse_runs, parse_triples
-from dotr.io.decode.quads import QuadBlock, group_whole, quad_blocks, refused_lines
+from dotr.io.decode.plain_quads import QuadRun, quad_parts
+from dotr.io.decode.quads import QuadBlock, group_whole, refused_lines
 from dotr.io.decode.rdf_patch import Patches, content_of
 from dotr.io.decode.sniffing import SNIFF, guess, is_jelly, line_format
-from dotr.io.error_policy import ErrorPolicy
+from dotr.io.error_policy import ErrorPolicy, graphs_alone
 from dotr.io.files.taps import Headed, Originals, Tap, first_bytes, original_of, standard_input
 from dotr.io.graphs import START, Bookmark, GraphRun, Item, Mark, SourceOptions, TimedGraph, one_by_one
 from dotr.io.message_parts import stamped_part
@@ -58,15 +59,6 @@ DUMPS = (*QUAD_FORMATS, Format.TURTLE, Format.NTRIPLES, Format.RDFXML)
 _ONE_GRAPH = (Format.TURTLE, Format.NTRIPLES)
 _OWN_TIME = "the line's own time"
 _tuple = tuple.__new__  # of a named tuple's parts: its own `__new__` is a Python function
-
-
-def graphs_alone(items: Iterable[Item], refusals: ErrorPolicy) -> Iterator[TimedGraph]:
-    """The graphs among items; what is refused goes to the refusals."""
-    for item in items:
-        if isinstance(item, TimedGraph):
-            yield item
-        elif item.error is not None:
-            refusals.take(item.error, item.content)
 
 
 @dataclass(slots=True)
@@ -202,7 +194,7 @@ class FileReader:
             tap = Tap(text, self.name, fence=self.options.max_document)
             head = first_bytes(tap, self.file)
         how = "byte"
-        items: Iterator[Item]
+        items: Iterator[Item | GraphRun]
         format_ = format_ or guess(head)
         if self.options.split and format_ in DUMPS and not (carried or is_message_log(head)):
             yield from self._dump(tap, head, format_)
@@ -224,12 +216,12 @@ class FileReader:
             return
         number = 0
         for item in items:
-            number = item.end
-            if type(item) is TimedGraph:  # documents that are refused may be a bomb, too
+            if type(item) is not Mark:  # documents that are refused may be a bomb, too
                 tap.settled()
             yield item
             if isinstance(item, Mark) and item.how == "whole":
                 return  # the rest of the file was refused
+            number = item.ends[-1] if isinstance(item, GraphRun) else item.end
         yield self._ended(tap, how, max(number, self.bookmark.end))
 
     def _ended(self, tap: Tap, how: str, number: int = 0) -> Mark:
@@ -286,33 +278,43 @@ class FileReader:
                 raise too_large(self.name, limit)
         return b"".join(parts)
 
-    def _quads(self, tap: Tap, head: bytes, format_: Format) -> Iterator[Item]:
+    def _quads(self, tap: Tap, head: bytes, format_: Format) -> Iterator[Item | GraphRun]:
         start, options = tap.count - len(head), self.options
         skip = self.bookmark.end if self.bookmark.how == "graph" else 0
-        line = self._line(start)
         whole = options.whole if self._regular else 0
-        blocks = quad_blocks(
-            tap,
-            format_,
-            self.name,
-            options.base,
-            options.max_document,
-            head,
-            whole,
-            line,
-            start,
-            forgiving=not self.refusals.fail,
-        )
+        place = self._line(start), start, not self.refusals.fail
+        parts = quad_parts(tap, format_, self.name, options.base, options.max_document, head, whole, *place)
         originals = None if self.refusals.fail else Originals(tap, head, format_, self.name, options.base)
         try:
-            for block in blocks:
-                if not block.whole or block.end > skip:
-                    yield self._stamped_block(block, originals)
+            for part in parts:
+                if isinstance(part, QuadRun):
+                    passed = max(0, skip + 1 - part.ends[0]) if part.whole else 0
+                    yield from self._quad_run(part.behind(passed) if passed else part, originals)
+                    continue
+                if not part.whole or part.end > skip:
+                    yield self._stamped_block(part, originals)
                 if originals is not None:
-                    originals.passed(block)
+                    originals.passed(part)
         except DataError as error:
             content = self._original()
             yield self._refused(error, content, "whole", len(content))
+
+    def _quad_run(self, run: QuadRun, originals: Originals | None) -> Iterator[Item | GraphRun]:
+        while run.names:
+            times = self.extractor.stamped_times(run.stamps)
+            if times is not None:
+                self._last = times[-1]
+                columns = times, run.graphs, self.name, run.lines, run.ends
+                yield GraphRun(*columns, "graph" if run.whole else "byte")
+                if originals is not None:
+                    originals.passed(run.behind(len(times) - 1).blocks()[0])
+                return
+            count = 1 if self.extractor.clock is None else len(run.names)
+            for block in run.blocks()[:count]:
+                yield self._stamped_block(block, originals)
+                if originals is not None:
+                    originals.passed(block)
+            run = run.behind(count)
 
     def _original(self) -> bytes:
         """All of a refused file, as far as one document may go."""

@@ -27,8 +27,8 @@ from dotr.core.parts import all_triples
 from dotr.errors import DataError, Diagnostic
 from dotr.events import Clock, Time
 from dotr.io.decode.documents import format_of
-from dotr.io.error_policy import ErrorPolicy
-from dotr.io.files.reader import FileReader, graphs_alone
+from dotr.io.error_policy import ErrorPolicy, graphs_alone
+from dotr.io.files.reader import FileReader
 from dotr.io.graphs import CACHE, START, Bookmark, GraphRun, Item, Mark, SourceOptions, TimedGraph, one_by_one
 from dotr.io.tables.names import mapping_for
 from dotr.io.timestamps import TimestampExtractor
