@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from dotr.batch.fact_bundles import BundleRow, bundled, unbundled
 from dotr.batch.fact_rows import COUNTED, FINDING, REFUSED, FactRow
 from dotr.batch.findings_as_json import packed
 from dotr.batch.job import Worker, split_lines
@@ -27,14 +28,8 @@ from dotr.io.error_policy import dead_letter
 from dotr.io.event_formats import late_line
 from dotr.rdf.terms import Triple
 
-FACTS = pa.schema([("part", pa.int64()), ("time", pa.int64()), ("facts", pa.string())])
-"""FactRow by column."""
-
-ROWS = 8192
-"""Rows of one outgoing batch, at most."""
-
-CHARACTERS = 8_000_000
-"""Characters of one outgoing batch, about, where rows are long."""
+FACTS = pa.schema([("part", pa.int64()), ("time", pa.int64()), ("facts", pa.binary())])
+"""BundleRow by column."""
 
 
 Instant: TypeAlias = tuple[Time, Sequence[list[Triple]]]
@@ -73,27 +68,18 @@ def _letters(time: Time, graphs: Sequence[list[Triple]], error: DotrError, clock
 
 def fact_batches(rows: Iterable[FactRow]) -> Iterator[pa.RecordBatch]:
     """Rows of facts as batches of FACTS."""
-    waiting: list[FactRow] = []
-    size = 0
-    for row in rows:
-        waiting.append(row)
-        size += len(row[2])
-        if len(waiting) >= ROWS or size >= CHARACTERS:
-            yield fact_batch(waiting)
-            waiting, size = [], 0
-    if waiting:
-        yield fact_batch(waiting)
-
-
-def fact_batch(rows: Iterable[FactRow]) -> pa.RecordBatch:
-    """Rows as one batch of FACTS."""
-    columns = list(zip(*rows, strict=True)) or [(), (), ()]
-    arrays = [column(values, field.type) for values, field in zip(columns, FACTS, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=FACTS)
+    for bundles in bundled(rows):
+        columns = zip(*bundles, strict=True)
+        arrays = [column(values, field.type) for values, field in zip(columns, FACTS, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, schema=FACTS)
 
 
 def fact_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[FactRow]:
-    """Batches of FACTS as rows."""
+    """Batches of FACTS, sorted by part and time, as rows in that order."""
+    return unbundled(_bundle_rows(batches))
+
+
+def _bundle_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[BundleRow]:
     for batch in batches:
         yield from zip(*(batch.column(i).to_pylist() for i in range(3)), strict=True)
 

@@ -1,6 +1,7 @@
 """Facts as rows: what one part of one group must see of one instant.
 
-Place:   extracting.py writes rows, the shuffle (Spark's or local.py's) sorts them, detecting.py reads them.
+Place:   extracting.py writes rows, fact_bundles.py brings them in order through a shuffle (Spark's or
+         local.py's), detecting.py reads them.
 Method:  a row is (part, time, text). The text has a line a stream: its number, then the values of all its
          facts, parted by tabs, unbound as nothing; no N-Triples term holds a raw tab or newline, or is
          empty. Facts have as many values as their stream has variables; where an ordinal is not 0, or there

@@ -26,6 +26,7 @@ from typing import Any, TypeVar
 from dotr.batch.archive_instants import times_of, whole_instants
 from dotr.batch.archive_times import known_times
 from dotr.batch.arrow_batches import FACTS, Instant, extract, fact_rows, instants
+from dotr.batch.fact_bundles import bundled
 from dotr.batch.fact_rows import COUNTED, FINDING, REFUSED, FactRow, marks
 from dotr.batch.findings_as_json import first_of_each
 from dotr.batch.job import Shipped, into_folder, make_job, ship
@@ -433,10 +434,11 @@ def _extract(
 
 
 def _spill(scratch: str, tasks: int, name: str, rows: Iterable[tuple[int, Time, str]]) -> None:
-    """Rows of facts to files by task; all rows of a part go to the same task."""
+    """Rows of facts to files by task, as bundles; all of a part go to the same task."""
     files = Files(scratch, f"facts-{{}}-{name}", FACTS)
-    for row in rows:
-        files.add(row[0] % tasks, row, len(row[2]))
+    for bundles in bundled(rows):
+        for row in bundles:
+            files.add(row[0] % tasks, row, len(row[2]))
     files.close()
 
 
@@ -450,7 +452,7 @@ def _detect(shipped: Shipped, scratch: str, folder: str, format_: str, task: int
         format_,
         worker.job.program,
         worker.job.clock,
-        detecting.events(fact_rows(table.to_batches(max_chunksize=8192))),
+        detecting.events(fact_rows(table.to_batches(max_chunksize=64))),
     )
     done = detecting.done
     written.dropped, written.parts, written.counted = done.dropped, done.parts, done.counted()

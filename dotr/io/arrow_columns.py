@@ -30,20 +30,30 @@ def texts(values: Sequence[str | None], kind: Any = None) -> Any:
     """A column of text: `kind` is string (the default) or large_string. Raises OverflowError when more than
     2 GiB go into a string column.
     """
+    return _parts(values, [b"" if value is None else value.encode() for value in values], kind or pa.string())
+
+
+def binaries(values: Sequence[bytes | None]) -> Any:
+    """A column of bytes. Raises OverflowError for more than 2 GiB."""
+    return _parts(values, [value or b"" for value in values], pa.binary())
+
+
+def _parts(values: Sequence[object], parts: Sequence[bytes], kind: Any) -> Any:
     there, bits = _there(values)
-    parts = [b"" if value is None else value.encode() for value in values]
-    large = kind is not None and pa.types.is_large_string(kind)
+    large = pa.types.is_large_string(kind)
     offsets = array("q" if large else "i", accumulate(map(len, parts), initial=0))
     buffers = [bits, pa.py_buffer(offsets), pa.py_buffer(b"".join(parts))]
-    return pa.Array.from_buffers(kind or pa.string(), len(parts), buffers, null_count=there)
+    return pa.Array.from_buffers(kind, len(parts), buffers, null_count=there)
 
 
 def column(values: Sequence[Any], kind: Any) -> Any:
-    """A column of any kind; of integers, timestamps and text as above."""
+    """A column of any kind; of integers, timestamps, text and bytes as above."""
     if pa.types.is_int64(kind) or (pa.types.is_timestamp(kind) and kind.unit == "us"):
         return integers(values, kind)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return texts(values, kind)
+    if pa.types.is_binary(kind):
+        return binaries(values)
     return pa.array(values, kind)
 
 

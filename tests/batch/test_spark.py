@@ -272,8 +272,8 @@ def test_parts_have_partitions_of_their_own(spark: Any) -> None:
     layout = Layout(Partitioning((), ()), (Cut(25, Uneven((10, 20, 30))), Cut(50)), last=40)
     parts = [layout.part(0, bucket, slice_) for slice_ in range(4) for bucket in range(25)]
     parts += [layout.part(1, bucket, 0) for bucket in range(50)]
-    rows = [(part, time, "") for time in (3, 1, 2) for part in parts]
-    facts = spark.createDataFrame([*rows, (REFUSED, 5, "letter")], FACT_COLUMNS)
+    rows = [(part, time, b"") for time in (3, 1, 2) for part in parts]
+    facts = spark.createDataFrame([*rows, (REFUSED, 5, b"letter")], FACT_COLUMNS)
     spark.conf.set("spark.sql.adaptive.enabled", "true")
     try:
         placed = by_part(facts, [], layout, 0, cores=100)

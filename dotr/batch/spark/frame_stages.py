@@ -197,7 +197,7 @@ def letters(facts: DataFrame, clock: Clock) -> DataFrame:
     unit = clock.unit if clock.integer else 1
     time = f.expr(f"time DIV {unit}L") if clock.integer else f.timestamp_micros("time")
     found = facts.where(f.col("part").isin([REFUSED, LETTER]))
-    return found.select(time.alias("time"), f.col("facts").alias("letter"))
+    return found.select(time.alias("time"), f.decode("facts", "UTF-8").alias("letter"))
 
 
 def undated(frame: DataFrame, clock: Clock) -> DataFrame:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from dotr.batch.fact_bundles import bundled
 from dotr.batch.fact_rows import APART, FactRow, Layout
 from dotr.batch.log_splits import Piece, Split
 from dotr.batch.runs import PARTS
@@ -23,7 +24,7 @@ from dotr.events import Time
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-FACT_COLUMNS = "part bigint, time bigint, facts string"
+FACT_COLUMNS = "part bigint, time bigint, facts binary"
 
 _GUESSED = 128
 """Cores that a cluster is taken to have at most where nobody says how many."""
@@ -64,12 +65,13 @@ def one_task_each(spark: SparkSession, splits: Sequence[Split]) -> DataFrame:
 
 
 def by_part(facts: DataFrame, marks: Sequence[FactRow], layout: Layout, first: Time, cores: int) -> DataFrame:
-    """Rows of facts, and marks, with those of a part together and in time order; parts are dealt out to tasks
-    in turn. `first`: the first instant of the log.
+    """Bundles of facts, and marks, with those of a part together and in order of their first times; parts are
+    dealt out to tasks in turn. `first`: the first instant of the log.
     """
     if marks:
         spark: SparkSession = facts.sparkSession
-        facts = facts.unionByName(spark.createDataFrame(list(marks), FACT_COLUMNS))
+        rows = [row for bundles in bundled(marks) for row in bundles]
+        facts = facts.unionByName(spark.createDataFrame(rows, FACT_COLUMNS))
     parts, added = layout.numbered(first)
     tasks = max(1, min(parts, cores * PARTS))
     return facts.repartitionById(tasks, _slot(added, tasks)).sortWithinPartitions("part", "time")
