@@ -46,7 +46,7 @@ class Run:
         """A new engine, from a state: under the rules that hold by then."""
         rules, settled = self.whole.rules, None if state is None else self.engine.pipeline.settled
         ahead = []
-        for time, then in sorted(self.whole.then):
+        for time, then in sorted(self.whole.then, key=lambda one: one[0]):
             if settled is not None and time * SECOND <= settled:
                 rules = then
             else:

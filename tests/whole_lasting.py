@@ -39,7 +39,7 @@ class Sent:
 
 @dataclass(frozen=True)
 class Lasting:
-    """`rules`: (rules, Datalog) at first, and from a time on."""
+    """`rules`: (rules, Datalog) at first, `then` from times on; of two for one time the last counts."""
 
     rules: tuple[str, str]
     then: tuple[tuple[int, tuple[str, str]], ...]
@@ -58,16 +58,17 @@ def lastings(r: Random) -> Lasting:
     entailment = one(r, *["none"] * 5, "rdfs", "owl2rl")
     first = program(r, found.rules, entailment), found.datalog
     then = []
-    for _ in range(r.choice((0, 0, 1, 2))):
+    for _ in range(r.choice((0, 0, 1, 2, 2))):
         other = wholes(r)
         if often(r, 5):  # the same rules, held otherwise
             other = found
-        then.append((r.randint(-3, 30), (program(r, other.rules, entailment), other.datalog)))
+        time = then[0][0] if then and often(r, 2) else r.randint(-3, 20)
+        then.append((time, (program(r, other.rules, entailment), other.datalog)))
     background = found.background
     if entailment != "none":
         background = PREFIXES + background + " ".join(line for line in SCHEMA if often(r, 4))
     stream = tuple(messages(r, times(r), entailment != "none"))
-    return Lasting(first, tuple(dict(then).items()), background, stream)
+    return Lasting(first, tuple(then), background, stream)
 
 
 def program(r: Random, text: str, entailment: str) -> str:

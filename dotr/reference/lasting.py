@@ -143,8 +143,8 @@ class LiteralLasting:
         self._extract: tuple[Program, LiteralExtractor] | None = None
 
     def replace(self, change: ProgramChange) -> None:
-        """Another program from a time on that has not come yet."""
-        self._changes.append(change)
+        """Another program from a time on that has not come yet, instead of one that was given for it."""
+        self._changes = [*(one for one in self._changes if one.time != change.time), change]
 
     def jumps(self, before: Time) -> list[Time]:
         """When M jumps next without a message, up to `before` and without it, in order."""

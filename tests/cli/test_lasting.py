@@ -162,6 +162,14 @@ def test_then_lets_other_rules_hold_from_a_time_on(dotr: Dotr) -> None:
     assert "D2102" in dotr("run", "in.dotr", "s.jsonl", "--then", "2026-01-01T00:00:00Z", "in.dotr").err
 
 
+def test_of_two_programs_for_one_instant_the_last_counts(dotr: Dotr) -> None:
+    twice = ["--then", "5", "in.dotr", "--then", "5", "later.dotr"]
+    ran = dotr("run", "in.dotr", "s.jsonl", *twice, "--verify")
+    assert ran.code == 0
+    assert ran.out == dotr("run", "in.dotr", "s.jsonl", "--then", "5", "later.dotr").out
+    assert ran.out != dotr("run", "in.dotr", "s.jsonl", *twice[3:], *twice[:3]).out
+
+
 def test_a_deployment_from_a_time_on_is_a_run_with_then(dotr: Dotr) -> None:
     expected = dotr("run", "in.dotr", "s.jsonl", "--then", "5", "later.dotr").out
     lines = Path("s.jsonl").read_text().splitlines(keepends=True)
