@@ -9,7 +9,7 @@ Why not: asking every query at every instant: a graph would cost the number of r
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from dotr.budget import BUDGET, SLACK, Exhausted
 from dotr.codegen import source_of
@@ -22,10 +22,10 @@ from dotr.joins.graph_relations import ALL, Relation
 from dotr.joins.join_code import compile_plan
 from dotr.joins.store import TripleIndex
 from dotr.late import dataclass
-from dotr.rdf.terms import Term
+from dotr.rdf.terms import Term, Triple
 from dotr.sparql.algebra import patterns_of
 from dotr.sparql.distribution import Distribution, Shares
-from dotr.sparql.entries import Entry, entry
+from dotr.sparql.entries import Collector, Entry, collector, entry, independent
 from dotr.sparql.full import Explosion
 from dotr.sparql.queried_relations import read_by, relations_of
 from dotr.sparql.translate import Refused, translate
@@ -172,11 +172,50 @@ class Extractor:
         None where it takes more than that triple and the background. The caller knows that no rule does
         anything with it.
         """
-        readers = [unit for unit in self.units if unit.relations & {predicate, ALL}]
-        monotone = [unit for unit in readers if isinstance(unit, MonotoneDelta)]
-        if self._always or len(monotone) < len(readers) or any(ALL in unit.relations for unit in readers):
+        units = self._monotone([predicate])
+        return None if units is None else entry(units, predicate, self._moment)
+
+    def collectors(self, predicates: Collection[Term]) -> Mapping[Term, Collector] | None:
+        """What takes each of several triples of these predicates, beside which there is none at the instant:
+        see `collected`. None where they take more than the background, or are joined with each other. The
+        caller knows that no rule does anything with them.
+        """
+        units = self._monotone(predicates)
+        if units is None or not independent(units, predicates):
             return None
-        return entry(monotone, predicate, self._moment)
+        found: dict[Term, Collector] = {}
+        for predicate in predicates:
+            readers = [unit for unit in units if predicate in unit.relations]
+            if (collect := collector(readers, predicate, self._woken)) is None:
+                return None
+            found[predicate] = collect
+        return found
+
+    def collected(
+        self, triples: Iterable[Triple], collectors: Mapping[Term, Collector], time: Time
+    ) -> dict[str, list[Fact]] | None:
+        """`facts` of an instant of these triples, no two the same; None where they take too much."""
+        self._moment.time = time
+        result: dict[str, list[Fact]] = {}
+        try:
+            for subject, predicate, object_ in triples:
+                collectors[predicate](subject, object_)
+            for unit in self._woken:
+                unit.facts(time, result)
+        except (Explosion, Exhausted):
+            self._rest()
+            return None
+        finally:
+            self._woken.clear()
+        return result
+
+    def _monotone(self, predicates: Collection[Term]) -> list[MonotoneDelta] | None:
+        """The units that ask for some of the predicates; None where some are more than monotone, or one asks
+        for every predicate.
+        """
+        readers = [unit for unit in self.units if not unit.relations.isdisjoint([*predicates, ALL])]
+        found = [unit for unit in readers if isinstance(unit, MonotoneDelta) and ALL not in unit.relations]
+        return None if self._always or len(found) < len(readers) else found
 
     def explain(self, shorten: Shorten = str, code: bool = False) -> dict[str, QueryPlans]:
         """Stream → how its query is evaluated; with `code`, by which functions."""

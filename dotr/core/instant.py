@@ -31,7 +31,7 @@ from dotr.rdf.blanks import label_stream
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import Term, Triple
 from dotr.sparql.distribution import Shares
-from dotr.sparql.entries import Entry
+from dotr.sparql.entries import Collector, Entry
 from dotr.sparql.full import Explosion
 
 Graphs: TypeAlias = Sequence[list[Triple]]
@@ -48,6 +48,10 @@ AGAIN = frozenset({MANY_FACTS, MUCH_DATALOG, MANY_ANSWERS, MUCH_WORK, OVERLONG})
 
 REFUSABLE = AGAIN | {"D2106", "D2107", "D2601", "D3101"}
 """What is found wrong with an instant. Detection has seen nothing of it then."""
+
+
+_MIXTURES = 1 << 10
+"""Sets of predicates of which it is remembered whether their triples are independent."""
 
 
 class Instants:
@@ -76,6 +80,9 @@ class Instants:
         self._findings: Findings | None = None
         self._ontology = program.entailment is not Entailment.NONE
         self._entries: Memo[Term, Entry | None] = Memo(self._entry_of, longest=1 << 12)
+        self._collectors: Memo[frozenset[Term], Mapping[Term, Collector] | None] = Memo(
+            self._collectors_of, _MIXTURES
+        )
         self._canonical: tuple[Materialiser, CanonicalExtractor] | None = None
         self._state: list[Triple] = []
         self.on_state: OnState | None = None
@@ -124,11 +131,15 @@ class Instants:
         return self.overlaid(time, graphs)
 
     def overlaid(self, time: Time, graphs: Graphs | None) -> Known:
-        """As `known`, for any instant: what came fills an overlay. Cost: its triples, and what they touch."""
+        """As `known`, for any instant: what came fills an overlay, unless no rule reads it and no query joins
+        it. Cost: its triples, and what they touch.
+        """
         if graphs is None:
             return time, (), self._facts(time, ()), False
         triples = instant_triples(graphs, time)
-        facts = self._facts(time, triples)
+        facts = self._collected(triples, time)
+        if facts is None:
+            facts = self._facts(time, triples)
         if self.on_state is not None:
             self.on_state(time, self._state)
         return time, triples, facts, True
@@ -195,6 +206,20 @@ class Instants:
         if self._ontology or not self.enrich.inert(predicate):
             return None
         return self.extract.entry(predicate)
+
+    def _collected(self, triples: Sequence[Triple], time: Time) -> Facts | None:
+        """Both steps for an instant of triples that are independent of each other."""
+        if self.on_state is not None or not triples:
+            return None
+        collectors = self._collectors[frozenset([predicate for _, predicate, _ in triples])]
+        if collectors is None:
+            return None
+        return self.extract.collected(dict.fromkeys(triples), collectors, time)
+
+    def _collectors_of(self, predicates: frozenset[Term]) -> Mapping[Term, Collector] | None:
+        if self._ontology or not all(map(self.enrich.inert, predicates)):
+            return None
+        return self.extract.collectors(sorted(predicates))
 
     def _placed(self, found: Iterable[Diagnostic], time: Time) -> list[Diagnostic]:
         """Findings about an instant, with its time for a place."""

@@ -479,7 +479,7 @@ class Pipeline:
             for place, matches in found:
                 time, came, _, graph = known[place]
                 opened.last = time
-                self._heard = tally.instants(known[counted : place + 1], lasting) or self._heard
+                self._heard = tally.instants(known, counted, place + 1, lasting) or self._heard
                 counted = place + 1
                 if oracle is not None:
                     oracle.check(time, came, graph, matches, left_out.facts)
@@ -497,4 +497,4 @@ class Pipeline:
             opened.last = detector.now
             raise
         opened.last = known[-1][0] if known else opened.last
-        self._heard = tally.instants(known[counted:], lasting) or self._heard
+        self._heard = tally.instants(known, counted, len(known), lasting) or self._heard

@@ -45,16 +45,16 @@ class Tally:
         if self.counts.first is None:
             self.counts.first = time
 
-    def instants(self, known: Sequence[Known], lasting: bool) -> Time | None:
-        """Count instants that were detected; the last at which something came. `lasting`: whether there may
-        be others without a tick.
+    def instants(self, known: Sequence[Known], start: int, end: int, lasting: bool) -> Time | None:
+        """Count the instants of a range, which were detected; the last at which something came. `lasting`:
+        whether there may be others without a tick.
         """
         counts, every, lars = self.counts, self.every, self._program.lars.rules
         if not (every or lars or lasting):
-            counts.instants += len(known)
-            return known[-1][0] if known else None
+            counts.instants += end - start
+            return known[end - 1][0] if end > start else None
         heard: Time | None = None
-        for time, came, _, graph in known:
+        for time, came, _, graph in known[start:end]:
             if graph or came:
                 heard = time
                 counts.instants += 1

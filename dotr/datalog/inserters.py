@@ -6,7 +6,10 @@ Method:  `add` drops what the background or the overlay has, notes the row and p
          everything entered so far. So a pair of new rows is joined once, by the later one (semi-naive, one
          row at a time). Relations of the lowest stratum that are in no recursion need no worklist: `add`
          joins at once. Code is made on the first row of a relation: a hundred thousand rules that nothing
-         wakes cost nothing.
+         wakes cost nothing. An index that a plan asks for late is entered into the functions that are there
+         (`_rewrite`), in place: others hold them.
+Why not: making all functions again and the instant with them, whenever that happens: 36 ms beside 0.4 ms
+         for a chain of thirty rules, and it happens thirty times at its first instant.
 """
 
 from __future__ import annotations

@@ -1,15 +1,17 @@
-"""Entries: what facts one triple gives over the background alone, as one generated function a predicate.
+"""Entries: what triples give each by itself, over the background alone, as generated functions of predicates.
 
-Place:   core/extract.py makes them; core/instant.py calls one for an instant of a triple that no rule reads.
-Method:  who asks for the predicate is known beforehand: the triple starts the plan of each query that does,
-         over the background (joins/join_code.py), and what it finds is written as facts where it is found.
+Place:   core/extract.py makes them; core/instant.py calls them for instants of triples that no rule reads and
+         no query joins with each other.
+Method:  who asks for a predicate is known beforehand: a triple starts the plan of each query that does, over
+         the background (joins/join_code.py). Of an instant of one triple, what is found is written as facts
+         where it is found; of several, rows are collected first.
 Why not: filling an overlay, asking what was touched, and emptying it: nobody else looks into it, and it is
          two thirds of what a small graph costs here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TypeAlias
 
 from dotr.codegen import Names, make, row_of
@@ -18,16 +20,19 @@ from dotr.ir import Node, Var
 from dotr.joins.body import BodyPattern, View
 from dotr.joins.filters import Moment
 from dotr.joins.graph_relations import Relation
-from dotr.joins.join_code import CodeBlock, Value
+from dotr.joins.join_code import CodeBlock, RowSink, Value
 from dotr.joins.planner import JoinPlan, plan
 from dotr.late import dataclass
 from dotr.rdf.terms import Term
 from dotr.sparql.full import Explosion
 from dotr.sparql.leaves import Leaf
-from dotr.sparql.units import MonotoneDelta
+from dotr.sparql.units import MonotoneDelta, Woken
 
 Entry: TypeAlias = Callable[[Term, Term, Time], dict[str, list[Fact]]]
 """(subject, object, time) of the only triple of an instant → facts by stream. Raises Exhausted, Explosion."""
+
+Collector: TypeAlias = Callable[[Term, Term], None]
+"""(subject, object) of one of several triples. Raises Exhausted, Explosion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +108,29 @@ def entry(units: Iterable[MonotoneDelta], predicate: Relation, moment: Moment) -
     return make("entry", "\n".join([*lines, "    return result", ""]), names)
 
 
+def collector(units: Iterable[MonotoneDelta], predicate: Relation, woken: Woken) -> Collector | None:
+    """The function for one triple among several that are independent: rows go to the units that ask for the
+    predicate, which wake. None, cost and what is raised: see `entry`.
+    """
+    names = Names()
+    lines = ["def collect(r0, r1):"]
+    for unit in units:
+        starts = _starts(unit, predicate)
+        if starts is None:
+            return None
+        for start in starts:
+            sink = unit.collecting(start.leaf, woken)
+            lines += _block(unit, start, sink, names).lines
+            lines += [f"    {line}" for line in sink.tail(names)]
+    return make("collect", "\n".join([*lines, "    return", ""]), names)
+
+
+def independent(units: Iterable[MonotoneDelta], predicates: Collection[Relation]) -> bool:
+    """Whether no query joins triples of these predicates with each other."""
+    leaves = [leaf for unit in units for leaf in unit.leaves]
+    return all(sum(p.relation in predicates for p in leaf.patterns) < 2 for leaf in leaves)
+
+
 def _starts(unit: MonotoneDelta, relation: Relation) -> list[_Start] | None:
     """The plans that a row of the relation starts; None where it is not known that nothing else does."""
     found: list[_Start] = []
@@ -135,7 +163,7 @@ def _rows(unit: MonotoneDelta, starts: Sequence[_Start], rows: str, names: Names
     return [*lines, f"    if {rows}: {names.bind(unit.distribution.facts, 'FACTS')}({rows}, time, result)"]
 
 
-def _block(unit: MonotoneDelta, start: _Start, sink: _FactLines | _RowLines, names: Names) -> CodeBlock:
+def _block(unit: MonotoneDelta, start: _Start, sink: RowSink, names: Names) -> CodeBlock:
     block = CodeBlock(start.leaf.store, names, sink, stable=True, meter=unit.meter)
     block.write(start.plan, ("r0", "r1"))
     return block

@@ -130,10 +130,13 @@ class MonotoneDelta(QueryUnit):
     def _reader(self, leaf: Leaf, delta: Delta, woken: Woken) -> UnitReader:
         """The delta's rows appended to ours; its function is made when it is first called."""
         if leaf.finish is None:
-            most = None if leaf.single else self.limit
-            sink = Collect(self._rows, self, woken, most, self._explode)
-            return Lazy(delta.plan, leaf.store, sink, self.meter)
+            return Lazy(delta.plan, leaf.store, self.collecting(leaf, woken), self.meter)
         return self._finishing(leaf, delta, woken)
+
+    def collecting(self, leaf: Leaf, woken: Woken) -> Collect:
+        """What a plan of a leaf does with its rows: they are ours, and we wake."""
+        most = None if leaf.single else self.limit
+        return Collect(self._rows, self, woken, most, self._explode)
 
     def _finishing(self, leaf: Leaf, delta: Delta, woken: Woken) -> UnitReader:
         rows, finish = self._rows, leaf.finish

@@ -154,24 +154,28 @@ class TeslaDetector:
         """
         network, streams, refused = self.network, self._streams, self._refused
         plain = self._plain and self.timeline is None
+        nothing: list[RawMatch] = []
         for place, (time, _, facts, graph) in enumerate(instants):
-            counted = seen if graph else quiet
-            for name, new in facts.items():
-                counted[name] += len(new)
             now = network.now
             if plain and graph and len(facts) < 2 and now is not None and now < time < network.sweep_at:
                 network.now = time  # as nearly always
-                out: list[RawMatch] = []
+                out = nothing
                 for name, new in facts.items():
+                    seen[name] += len(new)
                     stream = streams.get(name)
                     if stream is not None and new:
                         for fill in stream.fills:
                             fill(new)
-                        for _, group in stream.awake:
-                            (group.run or network.compile(group))(time, new, out)
+                        if stream.awake:
+                            out = []
+                            for _, group in stream.awake:
+                                (group.run or network.compile(group))(time, new, out)
                         for fill in stream.defers:
                             fill(new)
             else:
+                counted = seen if graph else quiet
+                for name, new in facts.items():
+                    counted[name] += len(new)
                 out = self.detect(time, facts, graph)
             if out or every or self._refused != refused:
                 refused = self._refused
