@@ -130,12 +130,14 @@ class Emitter:
                 runs[match[0]] = [match]
             else:
                 run.append(match)
+        if len(runs) == len(matches) > 8:
+            together = self._together(matches, stamp)
+            if together is not None:
+                return together
         if len(runs) > 1 and sum(map(len, runs)) > len(set().union(*runs)):  # a rule is in several
             runs = {}
             for rule, match in in_order(matches):
                 runs.setdefault((rule,), []).append(match)
-        elif len(runs) == len(matches) > 8:
-            return self._together(matches, stamp)
         texts: list[tuple[int, list[str]]] = []
         for rules, run in runs.items():
             names = match_hashes(run[0][1], list(map(_FACTS, run)))
@@ -146,18 +148,19 @@ class Emitter:
         texts.sort(key=_RULE)
         return list(chain.from_iterable([of_rule for _, of_rule in texts]))
 
-    def _together(self, matches: Sequence[RawMatch], stamp: str) -> list[str]:
-        """Of rules that matched once each: those that matched the same are written together."""
+    def _together(self, matches: Sequence[RawMatch], stamp: str) -> list[str] | None:
+        """Of rules that matched once each: those that matched the same are written together. None where one
+        matched more than once.
+        """
         same: dict[tuple[Time, tuple[Fact, ...], tuple[Term, ...]], list[int]] = {}
         for rules, time, facts, values in matches:
             same.setdefault((time, facts, values), []).extend(rules)
-        texts: list[tuple[int, str]] = []
+        texts: dict[int, str] = {}
         for (time, facts, values), found in same.items():
             row = (match_hash(time, facts), values)
             for own, write in self._parts[tuple(found)]:
-                texts += zip(own, write(own, (row,), stamp), strict=True)
-        texts.sort(key=_RULE)
-        return [text for _, text in texts]
+                texts.update(zip(own, write(own, (row,), stamp), strict=True))
+        return [texts[rule] for rule in sorted(texts)] if len(texts) == sum(map(len, same.values())) else None
 
     def _parts_of(self, rules: Rules) -> list[tuple[list[int], Writer]]:
         """Rules, in output order, by the function that writes their events."""

@@ -15,10 +15,11 @@ from typing import Any
 
 from dotr.events import Clock
 from dotr.tesla.columns import Column, open_column
-from dotr.tesla.compile import Exceeded, Run, compile_group
+from dotr.tesla.compile import Run, compile_rules
 from dotr.tesla.past import Past
 from dotr.tesla.plan import RulePlan, plan_rule
 from dotr.tesla.plan_step import PlanStep
+from dotr.tesla.rule_writer import Exceeded, SharedRules
 from dotr.tesla.thresholds import Filtered
 
 
@@ -38,7 +39,8 @@ def run_alone(
     """
     own = plan_rule(plan.index, plan.rule, plan.occasions, epoch=plan.epoch, alone=True)
     kept = [_column(step, column, clock, filtered) for step, column in zip(own.steps, columns, strict=True)]
-    return compile_group([own], kept, clock, budget=budget, drop=drop, exceeded=exceeded(own, kept))
+    shape = SharedRules([own], kept, exceeded(own, kept))
+    return compile_rules([shape], clock, budget=budget, drop=drop)
 
 
 def _column(

@@ -125,20 +125,26 @@ class StageWriter:
         self._lines: list[tuple[str, Reserved, str]] = []
 
     def passed(
-        self, name: str, loops: Sequence[str], range_: tuple[str, str] | None, *, may_fail: bool = True
+        self,
+        name: str,
+        loops: Sequence[str],
+        range_: tuple[str, str] | None,
+        line: Reserved,
+        *,
+        may_fail: bool = True,
     ) -> None:
-        """A step has passed here. `loops`: lists of candidates that are not looped over yet; `range_`: the
-        members it passed for, None where nobody knows yet.
+        """A step has passed at `line`. `loops`: lists of candidates that are not looped over yet; `range_`:
+        the members it passed for, None where nobody knows yet.
         """
         self._needed.discard(name)
         if not may_fail and not self._names and not self._needed:
-            self._lines.append((name, self._source.reserve(), ""))
+            self._lines.append((name, line, ""))
             return
         self._names.append(name)
-        self.opened(loops, range_)
+        self.opened(loops, range_, line)
 
-    def opened(self, loops: Sequence[str], range_: tuple[str, str] | None) -> None:
-        """The next line is where steps that could not be counted before may be."""
+    def opened(self, loops: Sequence[str], range_: tuple[str, str] | None, line: Reserved) -> None:
+        """At `line` steps may be counted that could not before."""
         counts = self._counts
         if not self._names or self._needed or (counts.ranged and range_ is None):
             return
@@ -150,16 +156,23 @@ class StageWriter:
             text = f"COUNT[{low}] += {many}; COUNT[{high}] -= {many}"
         else:
             text = f"COUNT[0] += {many}"
-        self._lines.append((name, self._source.reserve(), text))
+        self._lines.append((name, line, text))
 
-    def settle(self) -> None:
-        """The function is written: fill the lines kept free. Of equal steps in a row the last one counts."""
+    def settle(self, known: dict[int, list[int]]) -> None:
+        """The function is written: fill the lines kept free. Of equal steps in a row the last one counts.
+
+        `known`: what lines that several groups share count in, by their ids.
+        """
         counts, before = self._counts, -1
         for number, (name, line, text) in enumerate(self._lines):
             if number + 1 < len(self._lines) and self._lines[number + 1][0] == name:
                 continue
-            if text:
+            if text and id(line) in known:
+                counts.counts.append(known[id(line)])
+                before = len(counts.counts) - 1
+            elif text:
                 before = counts.new()
+                known[id(line)] = counts.counts[before]
                 line.text = text.replace("COUNT", self._source.name("passed", counts.counts[before]))
             counts.steps.append((name, before))
         self._names = []

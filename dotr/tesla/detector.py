@@ -28,7 +28,7 @@ from dotr.tesla import state as states
 from dotr.tesla.detection_stages import Passed
 from dotr.tesla.digest import rule_digests
 from dotr.tesla.identity import match_hash
-from dotr.tesla.network import Fill, Network, Options, RuleGroup, StreamWiring
+from dotr.tesla.network import Fill, Network, Options, RuleBundle, StreamWiring
 from dotr.tesla.references import Occasion, due, next_tick
 from dotr.tesla.refusals import RefusedTrigger, fail
 from dotr.tesla.state import Restored
@@ -38,7 +38,7 @@ from dotr.tesla.timeline import Timeline
 _RANK = itemgetter(0)
 
 _Pending: TypeAlias = tuple[Fill, Sequence[Fact]]
-_Woken: TypeAlias = tuple[int, RuleGroup, Sequence[Fact]]
+_Woken: TypeAlias = tuple[int, RuleBundle, Sequence[Fact]]
 
 __all__ = ["Filtered", "RefusedTrigger", "Restored", "TeslaDetector"]
 
@@ -288,7 +288,8 @@ class TeslaDetector:
         """What the rules that heads trigger count."""
         heads = timeline.triggers
         groups = [group for group in self.network.connected if group.plans[0].stream in heads]
-        return [count for group in groups for count in (*group.stages.counts, group.stages.triggers) if count]
+        counts = [count for group in groups for count in (*group.stages.counts, group.stages.triggers)]
+        return list({id(count): count for count in counts if count}.values())  # groups may share some
 
     def _held(self, changes: Mapping[str, Sequence[Fact]], instant: _Instant) -> None:
         """What a layer gave rules to see."""

@@ -1,15 +1,16 @@
 """What fills what and what wakes whom: streams, columns and groups of rules, wired together.
 
 Place:   engine.py drives it instant by instant; state.py reads and fills its columns.
-Method:  a stream knows the columns its facts fill and the groups they trigger. A group is awake while every
-         column it must choose from has something: rules that cannot match are not even looked at. Columns are
-         swept when the oldest fact they can hold has gone out of reach, from a heap by due time.
+Method:  a stream knows the columns its facts fill and the bundles they trigger: groups of rules that begin
+         alike and wait for the same columns are a bundle, one function. It is awake while every column it
+         must choose from has something: rules that cannot match are not even looked at. Columns are swept
+         when the oldest fact they can hold has gone out of reach, from a heap by due time.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import field
 from heapq import heappop, heappush
 from typing import Any
@@ -22,13 +23,14 @@ from dotr.late import dataclass
 from dotr.tesla.alone import run_alone
 from dotr.tesla.column_spec import ColumnSpec, MonotonicStack, Ranked
 from dotr.tesla.columns import Column, open_column
-from dotr.tesla.compile import Exceeded, Run, compile_group, ranged
+from dotr.tesla.compile import Run, compile_rules
 from dotr.tesla.detection_stages import Passed, StageCounts
 from dotr.tesla.plan import RulePlan, plan_rule
 from dotr.tesla.references import Occasion, evaluation_order, occasions_seen
 from dotr.tesla.refusals import RefusedTrigger, overworked
 from dotr.tesla.roots import classes, roots
-from dotr.tesla.sharing import groups
+from dotr.tesla.rule_writer import Exceeded, SharedRules, ranged
+from dotr.tesla.sharing import beginning, groups
 from dotr.tesla.thresholds import CARRIED, Filtered
 
 NEVER: Time = 2**127
@@ -37,22 +39,11 @@ NEVER: Time = 2**127
 
 @dataclass(slots=True, eq=False)
 class RuleGroup:
-    """Owns what rules answered together are at run time; most groups are one rule.
-
-    `rank`: the place in dependency order. `missing`: how many of the columns it needs are empty. `referred`:
-    its rule's composites are facts of other rules. `asleep`: what counts its trigger facts while it sleeps,
-    where facts must pass a threshold to be some.
-    """
+    """Owns what rules of one shape, answered together, are at run time; most groups are one rule."""
 
     plans: list[RulePlan]
     columns: list[Column[Any]]
-    rank: int
-    occasions: frozenset[Occasion]
-    referred: bool
-    missing: int = 0
-    run: Run | None = None
     stages: StageCounts = field(init=False)
-    asleep: RuleGroup | None = None
 
     def __post_init__(self) -> None:
         many = len(self.plans)
@@ -66,10 +57,37 @@ class RuleGroup:
         contents = [column.spec.content for column in self.columns]
         return len(self.plans) > 1 or any(isinstance(c, MonotonicStack | Ranked) for c in contents)
 
+
+@dataclass(slots=True, eq=False)
+class RuleBundle:
+    """Owns the function of groups that begin alike and wake together; most bundles are one group.
+
+    `rank`: the place in dependency order. `missing`: how many of the columns it needs are empty. `referred`:
+    its only rule's composites are facts of other rules. `asleep`: what counts its trigger facts while it
+    sleeps, where nobody else does.
+    """
+
+    groups: list[RuleGroup]
+    rank: int
+    occasions: frozenset[Occasion]
+    referred: bool
+    missing: int = 0
+    run: Run | None = None
+    asleep: RuleBundle | None = None
+
+    @property
+    def plan(self) -> RulePlan:
+        """One of its rules: all have one trigger."""
+        return self.groups[0].plans[0]
+
     @property
     def name(self) -> str:
         """The name of its only rule, where it has one."""
-        return self.plans[0].rule.name
+        return self.plan.rule.name
+
+
+MANY = 256
+"""Groups that are one function at most: it is compiled when one of them first wakes."""
 
 
 Fill = Callable[[Sequence[Fact]], None]
@@ -79,13 +97,13 @@ Fill = Callable[[Sequence[Fact]], None]
 class StreamWiring:
     """What a stream's facts do: fill columns now, fill columns at the instant's end, trigger groups.
 
-    `awake`: (rank, group) in order of rank.
+    `awake`: (rank, bundle) in order of rank.
     """
 
     fills: list[Fill] = field(default_factory=list)
     defers: list[Fill] = field(default_factory=list)
     columns: list[Column[Any]] = field(default_factory=list)
-    awake: list[tuple[int, RuleGroup]] = field(default_factory=list)
+    awake: list[tuple[int, RuleBundle]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +138,7 @@ class Network:
         self.options = options
         self._sweeps: list[tuple[Time, int, Column[Any]]] = []
         self._numbers: dict[Column[Any], int] = {}
-        self._users: dict[Column[Any], list[RuleGroup]] = {}
+        self._users: dict[Column[Any], list[RuleBundle]] = {}
         durations = {r.trigger.duration for r in program.rules if isinstance(r.trigger, Every)}
         self.clocks: dict[Time, StreamWiring] = {duration: StreamWiring() for duration in sorted(durations)}
         order = evaluation_order(program)
@@ -128,8 +146,16 @@ class Network:
         self.groups = groups(self.plans)
         self.chains = any(p.within_instant for rule in program.rules for p in rule.positions)
         ranks = {index: rank for rank, index in enumerate(order)}
-        for plans in self.groups:
-            self._connect(plans, min(ranks[plan.index] for plan in plans))
+        bundles: dict[Hashable, list[RuleGroup]] = {}
+        for number, plans in enumerate(self.groups):
+            group = self._group(plans)
+            alike = self._alike(group)
+            key: Hashable = number if alike is None else alike
+            if len(bundles.get(key, ())) == MANY:
+                bundles[number] = bundles.pop(key)
+            bundles.setdefault(key, []).append(group)
+        for of_bundle in bundles.values():
+            self._connect(of_bundle, min(ranks[p.index] for group in of_bundle for p in group.plans))
 
     def _plan(self, program: Program, order: Sequence[int]) -> list[RulePlan]:
         occasions = occasions_seen(program)
@@ -149,8 +175,8 @@ class Network:
             for index, rule in enumerate(program.rules)
         ]
 
-    def _connect(self, plans: list[RulePlan], rank: int) -> None:
-        """Make a group of planned rules, its columns, and the wires to them."""
+    def _group(self, plans: list[RulePlan]) -> RuleGroup:
+        """Make a group of planned rules, its columns, and what fills them."""
         plan = plans[0]
         columns = [self._column(step.column) for step in plan.steps]
         for other in plans:
@@ -159,25 +185,52 @@ class Network:
                 column.retention = max(column.retention, step.retention)
                 if step.threshold is not None:
                     column.lower(step.threshold)
-        own = self._stream(plan.rule.name) if plan.referred else None
-        group = RuleGroup(plans, columns, rank, plan.occasions, own is not None)
+        group = RuleGroup(plans, columns)
         self.connected.append(group)
         trigger = plan.rule.trigger
         if not isinstance(trigger, Every) and not trigger.chained and trigger.stream not in self._counted:
             group.stages.triggers = [0] * (len(plans) + 1)
-        self._trigger(group)  # its stream is known before anything wakes the group
-        # columns over rules may fill between this group's waking and its turn: they keep nobody asleep
-        steps = zip(plan.steps, columns, strict=True)
-        needed = dict.fromkeys(c for s, c in steps if isinstance(s.conjunct, Choose) and not c.spec.chained)
-        group.missing = len(needed)
+        return group
+
+    def _alike(self, group: RuleGroup) -> Hashable:
+        """What groups of one bundle have in common; None where it has none beside it."""
+        plan = group.plans[0]
+        begins = beginning(plan)
+        if begins is None:
+            return None
+        limits = tuple(plan.limits for plan in group.plans) if group.stages.ranged else None
+        return begins, frozenset(map(id, self._needed(group))), limits, group.stages.triggers is None
+
+    def _needed(self, group: RuleGroup) -> list[Column[Any]]:
+        """The columns without whose facts it cannot match. Those over rules may fill between its waking and
+        its turn: they keep nobody asleep.
+        """
+        steps = zip(group.plans[0].steps, group.columns, strict=True)
+        return list(
+            dict.fromkeys(c for s, c in steps if isinstance(s.conjunct, Choose) and not c.spec.chained)
+        )
+
+    def _connect(self, groups: list[RuleGroup], rank: int) -> None:
+        """Make a bundle of groups, and let it sleep until the columns that it needs have facts."""
+        plan = groups[0].plans[0]
+        own = self._stream(plan.rule.name) if plan.referred else None
+        bundle = RuleBundle(groups, rank, plan.occasions, own is not None)
+        triggers = groups[0].stages.triggers
+        if triggers is not None:
+            triggers = [0] * (1 + max(len(group.plans) for group in groups))
+            for group in groups:
+                group.stages.triggers = triggers
+        self._trigger(bundle)  # its stream is known before anything wakes the bundle
+        needed = self._needed(groups[0])
+        bundle.missing = len(needed)
         for column in needed:
-            self._users[column].append(group)
+            self._users[column].append(bundle)
         if not needed:
-            self._wake(group)
-        elif group.stages.triggers is not None:
-            group.asleep = RuleGroup(plans, [], rank, plan.occasions, referred=False)
-            group.asleep.run = _counting(plans, group.stages.triggers)
-            insort(self._trigger(group).awake, (rank, group.asleep))
+            self._wake(bundle)
+        elif triggers is not None:
+            bundle.asleep = RuleBundle(groups, rank, plan.occasions, referred=False)
+            bundle.asleep.run = _counting(groups[0].plans, triggers)
+            insort(self._trigger(bundle).awake, (rank, bundle.asleep))
 
     def _column(self, spec: ColumnSpec) -> Column[Any]:
         column = self.columns.get(spec)
@@ -193,25 +246,29 @@ class Network:
     def _stream(self, name: str) -> StreamWiring:
         return self.streams.setdefault(name, StreamWiring())
 
-    def _trigger(self, group: RuleGroup) -> StreamWiring:
-        trigger = group.plans[0].rule.trigger
+    def _trigger(self, bundle: RuleBundle) -> StreamWiring:
+        trigger = bundle.plan.rule.trigger
         if isinstance(trigger, Every):
             return self.clocks[trigger.duration]
-        return self._stream(group.plans[0].stream)
+        return self._stream(bundle.plan.stream)
 
-    def compile(self, group: RuleGroup) -> Run:
-        """Make the group's function; when it first runs."""
+    def compile(self, bundle: RuleBundle) -> Run:
+        """Make the bundle's function; when it first runs."""
         options = self.options
-        group.run = compile_group(
-            group.plans,
-            group.columns,
-            options.clock,
-            budget=options.budget,
-            drop=self._drop,
-            exceeded=self._apart(group) if group.shares else self._refusal(group.plans[0], group.columns),
-            stages=group.stages,
-        )
-        return group.run
+        together = len(bundle.groups) > 1
+        shapes = [
+            SharedRules(
+                group.plans,
+                group.columns,
+                self._apart(group)
+                if together or group.shares
+                else self._refusal(group.plans[0], group.columns),
+                group.stages,
+            )
+            for group in bundle.groups
+        ]
+        bundle.run = compile_rules(shapes, options.clock, budget=options.budget, drop=self._drop)
+        return bundle.run
 
     def passed(self) -> dict[str, Passed]:
         """Rule → how many partial matches each of its steps left."""
@@ -283,18 +340,18 @@ class Network:
 
     # ------------------------------------------------------------------ waking and sweeping
 
-    def _wake(self, group: RuleGroup) -> None:
-        awake = self._trigger(group).awake
-        if group.asleep is not None:
-            awake.remove((group.rank, group.asleep))
-        insort(awake, (group.rank, group))
+    def _wake(self, bundle: RuleBundle) -> None:
+        awake = self._trigger(bundle).awake
+        if bundle.asleep is not None:
+            awake.remove((bundle.rank, bundle.asleep))
+        insort(awake, (bundle.rank, bundle))
 
     def _filled(self, column: Column[Any]) -> None:
-        """A column has its first fact: groups that waited for it alone are awake, and a sweep is due."""
-        for group in self._users[column]:
-            group.missing -= 1
-            if not group.missing:
-                self._wake(group)
+        """A column has its first fact: bundles that waited for it alone are awake, and a sweep is due."""
+        for bundle in self._users[column]:
+            bundle.missing -= 1
+            if not bundle.missing:
+                self._wake(bundle)
         self._schedule(column, self.now or 0)
 
     def _schedule(self, column: Column[Any], now: Time) -> None:
@@ -320,13 +377,13 @@ class Network:
 
     def _emptied(self, column: Column[Any]) -> None:
         column.filled = False
-        for group in self._users[column]:
-            if not group.missing:
-                awake = self._trigger(group).awake
-                awake.remove((group.rank, group))
-                if group.asleep is not None:
-                    insort(awake, (group.rank, group.asleep))
-            group.missing += 1
+        for bundle in self._users[column]:
+            if not bundle.missing:
+                awake = self._trigger(bundle).awake
+                awake.remove((bundle.rank, bundle))
+                if bundle.asleep is not None:
+                    insort(awake, (bundle.rank, bundle.asleep))
+            bundle.missing += 1
 
 
 def _counting(plans: Sequence[RulePlan], triggers: list[int]) -> Run:
@@ -336,6 +393,12 @@ def _counting(plans: Sequence[RulePlan], triggers: list[int]) -> Run:
         return lambda _time, facts, _out: triggers.__setitem__(-1, triggers[-1] + len(facts))
     assert threshold.measure.place == CARRIED
     cut = bisect_right if threshold.measure.inclusive else bisect_left
+    if not ranged(plans):
+        least = threshold.least
+        return lambda _time, facts, _out: triggers.__setitem__(
+            -1,
+            triggers[-1] + sum([fact[4] >= least for fact in facts]),  # type: ignore[misc]  # of a base
+        )
     limits = [plan.threshold.limit for plan in plans if plan.threshold is not None]
 
     def run(_time: Time, facts: Sequence[Fact], _out: list[RawMatch]) -> None:

@@ -17,6 +17,7 @@ from dataclasses import replace
 from dotr.ir.expressions import Attribute, Call, Const, Expression, TimeOf, Var
 from dotr.ir.rules import Between, Conjunct, Every, Summarise
 from dotr.tesla.plan import RulePlan
+from dotr.tesla.plan_step import PlanStep
 from dotr.tesla.template_faults import faults
 
 
@@ -57,35 +58,55 @@ def _chains(group: list[RulePlan]) -> list[list[RulePlan]]:
 
 def _shape(plan: RulePlan) -> Hashable:
     """What two rules must agree in to be one function: all but names, limits and constants of WITH."""
-    rule = plan.rule
-    names = {rule.trigger.name: "0"}
-    variables = {position.name: position.variables for position in rule.positions}
-    for number, conjunct in enumerate(rule.conjuncts, 1):
-        names[conjunct.position.name] = str(number)
-        if isinstance(conjunct, Summarise):
-            names["?" + conjunct.variable] = str(number)
-
-    def plain(expression: Expression | None) -> Expression | None:
-        return None if expression is None else _renamed(expression, names, variables)
-
-    steps = tuple(
-        (
-            step.conjunct.word,
-            isinstance(step.conjunct, Summarise) and step.conjunct.distinct,
-            _window(step.conjunct, names),
-            step.column,
-            tuple(map(plain, step.probe)),
-            plain(step.residual),
-            plain(step.conjunct.argument) if isinstance(step.conjunct, Summarise) else None,
-            step.itself and names[step.itself],
-            step.threshold and step.threshold.measure,
-        )
-        for step in plan.steps
-    )
+    rule, numbered = plan.rule, Numbered(plan)
+    plain = numbered.expression
+    steps = tuple(map(numbered.step, plan.steps))
     trigger = rule.trigger.duration if isinstance(rule.trigger, Every) else plan.stream
     first = plan.threshold and plan.threshold.measure
     bindings = tuple(None if isinstance(b.expression, Const) else plain(b.expression) for b in rule.bindings)
     return trigger, plan.occasions, plan.epoch, first, steps, plain(rule.where), bindings, faults(rule)
+
+
+def beginning(plan: RulePlan) -> Hashable:
+    """What rules that can be one function have in common beside their trigger: what they do first. None where
+    there is nothing to share.
+    """
+    if plan.alone or not plan.steps:
+        return None
+    first = plan.threshold and (plan.threshold.measure, plan.threshold.limit)
+    trigger = plan.rule.trigger.duration if isinstance(plan.rule.trigger, Every) else plan.stream
+    return trigger, plan.occasions, plan.epoch, first, Numbered(plan).step(plan.steps[0])
+
+
+class Numbered:
+    """Parts of a rule with positions by number, so that those of rules that name them otherwise are equal."""
+
+    def __init__(self, plan: RulePlan) -> None:
+        rule = plan.rule
+        self._names = {rule.trigger.name: "0"}
+        self._variables = {position.name: position.variables for position in rule.positions}
+        for number, conjunct in enumerate(rule.conjuncts, 1):
+            self._names[conjunct.position.name] = str(number)
+            if isinstance(conjunct, Summarise):
+                self._names["?" + conjunct.variable] = str(number)
+
+    def expression(self, expression: Expression | None) -> Expression | None:
+        return None if expression is None else _renamed(expression, self._names, self._variables)
+
+    def step(self, step: PlanStep) -> Hashable:
+        """What a conjunct asks and of what, whatever its threshold's limit is."""
+        conjunct, plain = step.conjunct, self.expression
+        return (
+            conjunct.word,
+            isinstance(conjunct, Summarise) and conjunct.distinct,
+            _window(conjunct, self._names),
+            step.column,
+            tuple(map(plain, step.probe)),
+            plain(step.residual),
+            plain(conjunct.argument) if isinstance(conjunct, Summarise) else None,
+            step.itself and self._names[step.itself],
+            step.threshold and step.threshold.measure,
+        )
 
 
 def _window(conjunct: Conjunct, names: Mapping[str, str]) -> Hashable:

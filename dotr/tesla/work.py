@@ -51,6 +51,9 @@ class RuleWork:
         self._left = f"{source.name('left', self._meter.left)}[0]"
         self.matches = budget // KEPT
         """As many matches of one trigger fact may be kept."""
+        self.start = "start"
+        """The local with how many matches there were before those of the rule that is being written."""
+        self._written: list[_Loop] = []
 
     def begin(self) -> None:
         """A trigger fact's work begins."""
@@ -76,11 +79,24 @@ class RuleWork:
         """There are `len(out) - start` matches of the trigger fact by now."""
         many = self._source.name("many", _SpentUnits(self._meter, ["matches"]))
         most = self._source.name("most", self.matches)
-        self._source.line(f"if len(out) - start > {most}: {many}(len(out) - start)")
+        self._source.line(f"if len(out) - {self.start} > {most}: {many}(len(out) - {self.start})")
+
+    def save(self, local: str) -> None:
+        """What follows shares what came before with others, and is charged apart from them: `restore`."""
+        self._source.line(f"{local} = {self._left}")
+
+    def restore(self, local: str) -> None:
+        self._source.line(f"{self._left} = {local}")
+
+    def leave(self) -> None:
+        """What is written next is outside of all loops."""
+        self._written += self._loops
+        self._loops = []
 
     def settle(self) -> None:
         """The function is written: fill the lines kept free."""
-        for loop in self._loops:
+        self.leave()
+        for loop in self._written:
             charge = f"{self._left} -= len({loop.length}) * {loop.units}"
             loop.line.text = f"{charge}\n{loop.line.indent}if {self._left} < 0: {loop.spent}"
 

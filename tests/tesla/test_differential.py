@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from dotr.events import Match
 from dotr.reference.tesla import LiteralDetector
 from dotr.tesla.detector import TeslaDetector
 from tests.tesla.building import CLOCK
-from tests.tesla.worlds import World, families, worlds
+from tests.tesla.worlds import World, families, kin, worlds
 
 DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
 
@@ -83,3 +84,16 @@ def test_engine_equals_oracle_on_random_programs_and_streams(world: World) -> No
 @settings(max_examples=5_000 if DEEP else 100)
 def test_rules_answered_together_are_rules_answered_one_by_one(world: World) -> None:
     compare(world)
+
+
+@given(kin())
+@settings(max_examples=5_000 if DEEP else 200)
+def test_rules_that_begin_alike_find_and_count_what_each_does_alone(world: World) -> None:
+    compare(world)
+    together = engine(world)
+    _drive(together, world)
+    for one in world.program.rules:
+        solo = replace(world, program=replace(world.program, rules=(one,), dependencies=()))
+        alone = engine(solo)
+        _drive(alone, solo)
+        assert together.passed()[one.name] == alone.passed()[one.name]

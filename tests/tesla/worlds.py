@@ -6,7 +6,7 @@ BETWEEN, NOT, aggregates, k, several keys, residual conditions. Streams have few
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
@@ -40,6 +40,7 @@ from dotr.rdf.order import values_key
 from dotr.rdf.terms import RDF_TYPE, XSD, Term, integer
 from dotr.sparql.distribution import attributes, facts_of
 from dotr.tesla.buckets import own_condition
+from dotr.tesla.conditions import NOW, names
 from dotr.tesla.references import evaluation_order, references
 from dotr.tesla.thresholds import Filtered, is_threshold, sizes
 from tests.tesla.building import CLOCK, A, B, attribute, call, facts, program, rule
@@ -206,6 +207,39 @@ def families(draw: st.DrawFn) -> World:
                 same[streams[name]] = name
         rules.append(_filled(one, f"T{number}", limits, streams))
     return World(program(*rules), draw(_instants(strange, floats=True)), compared, same)
+
+
+@st.composite
+def kin(draw: st.DrawFn) -> World:
+    """Rules that begin alike, part somewhere, and differ in constants besides."""
+    base = draw(_rule("K", 0, 0, holes=draw(st.booleans())))
+    every = isinstance(base.trigger, Every)
+    rules: list[Rule] = []
+    for number in range(draw(st.sampled_from((2, 4, 6, 9)))):
+        conjuncts = list(base.conjuncts[: draw(st.sampled_from((1, 2, 3, 4)))])
+        known = [c.position for c in conjuncts if isinstance(c, Choose)]
+        known += [] if isinstance(base.trigger, Every) else [base.trigger]
+        references_ = [base.trigger.name, *(c.position.name for c in conjuncts if isinstance(c, Choose))]
+        variables = [c.variable for c in conjuncts if isinstance(c, Summarise)]
+        if draw(st.booleans()):
+            window = draw(_window(references_))
+            position = draw(_position("Y", 0, 0, window))
+            on = draw(st.none() | _condition(position, known, variables, references_))
+            if draw(st.booleans()):
+                conjuncts.append(Absent(position, window, on))
+            else:
+                conjuncts.append(Summarise("COUNT", None, False, "y", position, window, on))
+        sight = {*references_, *(f"?{name}" for name in variables), NOW}
+
+        def seen(expression: Expression | None, sight: Set[str] = frozenset(sight)) -> bool:
+            return expression is not None and names(expression) <= sight
+
+        where = base.where if seen(base.where) and draw(st.booleans()) else None
+        other = Const(A) if every else Attribute(base.trigger.name, "k")
+        bindings = tuple(b if seen(b.expression) else replace(b, expression=other) for b in base.bindings)
+        mine = replace(base, conjuncts=tuple(conjuncts), where=where, bindings=bindings, consuming=())
+        rules.append(_filled(mine, f"T{number}", [draw(st.sampled_from(LIMITS)) for _ in range(2)], {}))
+    return World(program(*rules), draw(_instants(draw(st.booleans()))))
 
 
 OPERATORS = (">", ">=", "<", "<=")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from dotr.codegen import CodeSource
@@ -46,6 +46,7 @@ class CodeItem:
     keeps: tuple[str, ...] = ()
     stage: str = ""  # what it is called in a funnel; nothing: it is not a step of it
     may_fail: bool = True
+    key: Hashable = None  # what is equal where the same code, under the same names, does the same
 
 
 Shares: TypeAlias = Callable[[Measure], Content]

@@ -1,0 +1,416 @@
+"""Rules of one shape as code: conjuncts, WHERE and bindings, each as soon as what it looks at is known.
+
+Place:   compile.py puts what several of these have in common first; operators/ write the code of a conjunct.
+Method:  what can be done before any loop is a list (`before_loops`), which compile.py writes item by item, or
+         has another rule's writer write; then come the loops, which are this rule's own, and the match.
+         EACH, LAST k and FIRST k nest as loops in the order written, which is the output order; a conjunct
+         that fails is a `continue`.
+Why not: walking the plan per trigger fact, which costs 3 to 10 times as much; or rows of partial matches from
+         conjunct to conjunct, which cost memory where few survive.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from dotr.budget import Exhausted
+from dotr.codegen import CodeSource, Reserved
+from dotr.events import Clock, Fact, RawMatch, Time
+from dotr.expressions.functions import makes_text
+from dotr.ir.expressions import Const, Expression
+from dotr.ir.rules import Between, Binding, Choose, Rule, Summarise
+from dotr.rdf.terms import Term
+from dotr.tesla.column_spec import LastValue, MonotonicStack, RunningTotal
+from dotr.tesla.columns import Column
+from dotr.tesla.conditions import NOW, names, parts
+from dotr.tesla.detection_stages import StageCounts, StageWriter, label
+from dotr.tesla.fact_scope import Scope
+from dotr.tesla.operators import DETECTED
+from dotr.tesla.operators.detected import CodeItem, StepCode
+from dotr.tesla.plan import RulePlan
+from dotr.tesla.plan_step import PlanStep
+from dotr.tesla.sharing import Numbered
+from dotr.tesla.template_faults import faults
+from dotr.tesla.thresholds import write_size
+from dotr.tesla.work import RuleWork, computed
+
+Exceeded: TypeAlias = Callable[[Time, Fact, Exhausted, list[RawMatch], int, int], None]
+"""(instant, trigger fact, what was too much, where matches are appended, from, to): the members in this range
+have no match of the fact yet."""
+
+LOOPS = 12
+"""How many loops nest before a further function goes on: CPython refuses twenty."""
+
+
+class SharedRules(NamedTuple):
+    """Rules of one shape (sharing.py), most often one: `columns` serve their conjuncts; `exceeded` is called
+    for a trigger fact that takes too much work; `stages`: what counts how far trigger facts come.
+    """
+
+    plans: Sequence[RulePlan]
+    columns: Sequence[Column[Any]]
+    exceeded: Exceeded
+    stages: StageCounts | None = None
+
+
+class RuleWriter:
+    """Owns the part of a function under construction that is of one shape. `plan` stands for all members."""
+
+    def __init__(
+        self,
+        rules: SharedRules,
+        source: CodeSource,
+        clock: Clock,
+        work: RuleWork | None,
+        drop: Callable[[Sequence[int]], None],
+    ) -> None:
+        self.plans, self.columns, self.exceeded, self.counts = rules
+        self.plan = self.plans[0]
+        self.rule, self.source, self.work, self.drop = self.plan.rule, source, work, drop
+        self.ranged = ranged(self.plans)
+        variables = {position.name: position.variables for position in self.rule.positions}
+        self.scope = Scope(source, clock, self.rule.trigger.name, variables, work)
+        self.bound: dict[int, str] = {}  # number of a WITH binding → its source
+        self.limits = _limits(self.plans) if self.ranged else {}
+        self.triggered = "lo0", "hi0"  # locals that bound the members whose trigger it is
+        counts = self.counts
+        self.stages = None if counts is None else StageWriter(source, counts, _needed(self.plan))
+        self.waiting: list[CodeItem] = []  # loops whose candidates are listed, but that are not open yet
+        self.kept: list[str] = []  # locals that hold what is known
+        self.gathers = ""  # the list that gets its rules, where others may match alike
+        self._numbered = Numbered(self.plan)
+        self._items = [self._step(number, step) for number, step in enumerate(self.plan.steps, 1)]
+        self._items += [self._part(part) for part in parts(self.rule.where)]
+        self._items += [self._binding(i, binding) for i, binding in enumerate(self.rule.bindings)]
+        self._loops = [item for item in self._items if item.loop]
+        self.faults = " or ".join(self._faults())
+
+    @property
+    def loses(self) -> bool:
+        """Whether matches are dropped in loops: those of a fact that is too much work are not counted."""
+        return bool(self.faults and self._loops)
+
+    def before_loops(self) -> list[CodeItem]:
+        """What can be written before any loop is open, in order."""
+        known = {self.rule.trigger.name}
+        found: list[CodeItem] = []
+        progress = True
+        while progress:
+            left: list[CodeItem] = []
+            for item in self._items:
+                if item.needs <= known:
+                    found.append(item)
+                    if item.gives and not item.loop:
+                        known.add(item.gives)
+                else:
+                    left.append(item)
+            progress = len(left) < len(self._items)
+            self._items = left
+        return found
+
+    def write_loops(self) -> None:
+        """The loops, what is left to do in them, and the match; the depth is then where it was."""
+        source, work, loops, depth = self.source, self.work, self._loops, self.source.depth
+        for number, item in enumerate(loops):
+            if number and number % LOOPS == 0:
+                self._new_function(number // LOOPS)
+            if work is not None and number == len(loops) - 1:
+                work.count_matches()
+            self._open(item)
+            self._write_ready()
+        self._write_match(bool(loops))
+        source.resume(depth)
+        if work is not None:
+            if loops:
+                work.count_matches()
+            work.leave()
+
+    def write_trigger(self) -> None:
+        """The trigger fact's own tests; how many members it passes for."""
+        source, plan = self.source, self.plan
+        self.begin()
+        if plan.threshold is None:
+            self._count_trigger(str(len(self.plans)))
+        if self.ranged:
+            source.line("lo0 = 0")
+            if plan.threshold is None:
+                source.line(f"hi0 = {source.name('count', len(self.plans))}")
+        if plan.threshold is None:
+            return
+        write_size(source, plan.threshold.measure, "f0")
+        if self.ranged:
+            cut = source.name("cut", bisect_right if plan.threshold.measure.inclusive else bisect_left)
+            source.line(f"hi0 = {cut}({source.name('limits', self.limits[0])}, size)")
+            source.line("if not hi0: continue")
+            self._count_trigger("hi0")
+        else:
+            source.line(f"if size < {source.name('least', plan.threshold.least)}: continue")
+            self._count_trigger(str(len(self.plans)))
+        source.line("f0 = f0[:4]")
+
+    def begin(self) -> None:
+        """The trigger fact is known."""
+        self.scope.locals[self.rule.trigger.name] = "f0"
+        if self.ranged:
+            self.scope.range = self.triggered
+            self.kept += self.triggered
+
+    def _count_trigger(self, members: str) -> None:
+        counts = self.counts
+        if counts is not None and counts.triggers is not None:
+            place = members if members == "hi0" else str(len(counts.triggers) - 1)
+            self.source.line(f"{self.source.name('triggers', counts.triggers)}[{place}] += 1")
+
+    def write_exceeded(self) -> None:
+        """What happens if a trigger fact is too much work."""
+        range_ = ", ".join(self.triggered) if self.ranged else f"0, {len(self.plans)}"
+        self.source.line(f"{self.source.name('exceeded', self.exceeded)}(time, f0, spent, out, {range_})")
+
+    def write_dropped(self) -> None:
+        """What was lost is counted."""
+        self.source.line(f"for members in lost: {self.source.name('drop', self.drop)}(members)")
+
+    def write_consumed(self) -> None:
+        """What was chosen is no candidate any more."""
+        self.source.line(f"if len(out) > start: {self.source.name('consume', self._consume())}(out, start)")
+
+    def advance(self, item: CodeItem, line: Reserved | None, like: RuleWriter | None = None) -> None:
+        """An item is written, or one equal to it by another rule's writer; a step that passed is counted at
+        `line`.
+        """
+        if like is not None:
+            self.scope.range = like.scope.range
+        self.kept += item.keeps
+        if item.loop:
+            self.waiting.append(item)
+        self._passed(item, line)
+        if item.gives and not item.loop:
+            self.scope.locals[item.gives] = item.local
+
+    def _open(self, item: CodeItem) -> None:
+        """The loop over a conjunct's choices."""
+        assert self.work is not None, "a conjunct with several choices is work"
+        self.work.loop(item.what, item.loop, choice=item.choice)
+        self.source.open(f"for {item.target or item.local} in {item.loop}")
+        self.scope.locals[item.gives] = item.local
+        self.kept.append(item.local)
+        self.waiting.remove(item)
+        if not item.target:
+            self._opened()
+            return
+        lo, hi = self.scope.range
+        own = f"lo_{item.local}", f"hi_{item.local}"
+        self.source.line(f"if {own[0]} < {lo}: {own[0]} = {lo}")
+        self.source.line(f"if {own[1]} > {hi}: {own[1]} = {hi}")
+        self.source.line(f"if {own[0]} >= {own[1]}: continue")
+        self.scope.range = own
+        self.kept += own
+        self._opened()
+
+    def _passed(self, item: CodeItem, line: Reserved | None) -> None:
+        """Count what is left after an item that is written."""
+        if self.stages is not None and line is not None:
+            loops, range_ = self._left()
+            self.stages.passed(item.stage, loops, range_, line, may_fail=item.may_fail)
+
+    def _opened(self) -> None:
+        if self.stages is not None:
+            self.stages.opened(*self._left(), self.source.reserve())
+
+    def _left(self) -> tuple[list[str], tuple[str, str] | None]:
+        """The lists that are not looped over yet, and the members in range, if that is known without them."""
+        known = not any(item.target for item in self.waiting)
+        return [item.loop for item in self.waiting], self.scope.range if known and self.ranged else None
+
+    def _write_ready(self) -> None:
+        """Write, in order, everything not yet written whose needs are known."""
+        progress = True
+        while progress:
+            progress = False
+            for item in list(self._items):
+                if item.needs <= self.scope.locals.keys():
+                    self._items.remove(item)
+                    item.write()
+                    self.advance(item, self.source.reserve() if item.stage else None)
+                    progress = True
+
+    def _new_function(self, number: int) -> None:
+        """Go on in a function of its own, given all that is known."""
+        assert self.work is not None, "a conjunct with several choices is work"
+        given = dict.fromkeys(("time", "out", self.work.start, "f0", *self.kept))
+        self.source.call(f"further{self.plan.index}_{number}", ", ".join(given))
+        self.source.open("for _ in (0,)")  # what fails is a `continue`
+
+    def _step(self, number: int, step: PlanStep) -> CodeItem:
+        conjunct, column = step.conjunct, self.columns[number - 1]
+        window = conjunct.window
+        looked_at = [*step.probe, *([] if step.residual is None else [step.residual])]
+        if isinstance(conjunct, Summarise) and conjunct.argument is not None:
+            looked_at.append(conjunct.argument)
+        needs = frozenset[str]().union(*map(names, looked_at)) - {conjunct.position.name, NOW}
+        needs |= {window.start, window.end} if isinstance(window, Between) else {window.reference}
+        least = None if self.ranged or step.threshold is None else step.threshold.least
+        code = StepCode(self.source, self.scope, step, column, self.limits.get(number, ()), least, number)
+        item = DETECTED[conjunct.operator].item(conjunct, needs, code)
+        item.key = number, self._numbered.step(step), least
+        return item
+
+    def _part(self, part: Expression) -> CodeItem:
+        def write() -> None:
+            self._count()
+            self.source.line(f"if not {self.scope.test(part)}: continue")
+
+        return CodeItem(self._needs(part), write, stage="WHERE", key=self._numbered.expression(part))
+
+    def _binding(self, number: int, binding: Binding) -> CodeItem:
+        """WITH: an error or an unbound value drops the match."""
+        if isinstance(binding.expression, Const):
+            same = len({_constant(plan, number) for plan in self.plans}) == 1
+            known = self.source.name("constant", binding.expression.term)
+            self.bound[number] = known if same else f"w{number}"
+            return CodeItem(frozenset(), lambda: None, key=())
+        self.bound[number] = local = f"b{number}"
+
+        def write() -> None:
+            if computed(binding.expression):
+                self._count()
+            self.source.line(f"{local} = {self.scope.value(binding.expression)}")
+            self.source.line(f"if {local} is None: continue")
+
+        key = number, self._numbered.expression(binding.expression)
+        return CodeItem(self._needs(binding.expression), write, keeps=(local,), key=key)
+
+    def _count(self) -> None:
+        """An expression is evaluated here."""
+        if self.work is not None:
+            self.work.expression()
+
+    def _needs(self, expression: Expression) -> frozenset[str]:
+        return frozenset(self.rule.trigger.name if name == NOW else name for name in names(expression))
+
+    def _write_match(self, loops: bool) -> None:
+        """The end of the innermost loop: drop what has no graph, append the rest."""
+        source, rule = self.source, self.rule
+        rules = source.name("rules", tuple(plan.index for plan in self.plans))
+        lo, hi = self.scope.range
+        members = f"{rules}[{lo}:{hi}]" if self.ranged else rules
+        if self.faults:
+            drop = "lost.append" if loops else source.name("drop", self.drop)
+            with source.block(f"if {self.faults}"):
+                source.line(f"{drop}({members})")
+                source.line("continue")
+        if self.plan.referred or any(plan.rule.private for plan in self.plans):  # nobody else counts matches
+            self._passed(CodeItem(frozenset(), lambda: None, stage="WITH"), source.reserve())
+        if self.gathers:
+            source.line(f"{self.gathers} += {members}")
+            return
+        facts, values = self._facts(), self._values()
+        own = [i for i in range(len(rule.bindings)) if self.bound[i] == f"w{i}"]
+        if not own:
+            source.line(f"out.append(({members}, time, ({facts}), ({values})))")
+            return
+        source.line(f"facts_ = ({facts})")
+        rows = [((plan.index,), *(_constant(plan, i) for i in own)) for plan in self.plans]
+        names_ = ", ".join(["rule", *(f"w{i}" for i in own)])
+        each = source.name("members", rows) + (f"[{lo}:{hi}]" if self.ranged else "")
+        source.line(f"out += [(rule, time, facts_, ({values})) for {names_} in {each}]")
+
+    def match_here(self) -> Hashable:
+        """What its match will be, as a value, where all that it is made of is known; else None, as where it
+        may be several.
+        """
+        if self._loops or self.faults or self.gathers or self.ranged:
+            return None
+        if any(self.bound[i] == f"w{i}" for i in range(len(self.rule.bindings))):
+            return None
+        if any(c.position.name not in self.scope.locals for c in self.rule.chosen):
+            return None
+        given: list[Hashable] = []
+        for binding in self.rule.bindings:
+            if not self._needs(binding.expression) <= self.scope.locals.keys():
+                return None
+            given.append(self._numbered.expression(binding.expression))
+        return self._facts(), tuple(given)
+
+    def write_gathered(self, name: str) -> None:
+        """The match of all rules in a list: what they bind is still where each of them put it."""
+        whole = self.source.name("tuple", tuple)
+        self.source.line(f"out.append(({whole}({name}), time, ({self._facts()}), ({self._values()})))")
+
+    def _facts(self) -> str:
+        return "f0, " + "".join(f"{self.scope.locals[c.position.name]}, " for c in self.rule.chosen)
+
+    def _values(self) -> str:
+        return "".join(f"{self.bound[i]}, " for i in range(len(self.rule.bindings)))
+
+    def _faults(self) -> list[str]:
+        """Tests for a literal as subject or anything but an IRI as predicate."""
+        subjects, predicates, never = faults(self.rule)
+        tests = [f"{self.bound[i]}[0] == '\"'" for i in sorted(subjects)]
+        tests += [f"{self.bound[i]}[0] != '<'" for i in sorted(predicates)]
+        return ["True"] if never else tests
+
+    def _consume(self) -> Callable[[list[RawMatch], int], None]:
+        """What happens after the matches of one trigger fact to the facts they consumed."""
+        chosen = [c.position.name for c in self.rule.chosen]
+        served = {
+            step.conjunct.position.name: column
+            for step, column in zip(self.plan.steps, self.columns, strict=True)
+        }
+        consumed = [(chosen.index(name) + 1, served[name]) for name in dict.fromkeys(self.rule.consuming)]
+
+        def consume(out: list[RawMatch], start: int) -> None:
+            for place, column in consumed:
+                column.consume({match[2][place] for match in out[start:]})
+
+        return consume
+
+
+def ranged(plans: Sequence[RulePlan]) -> bool:
+    """Whether rules of one shape differ in limits, so that a partial match carries a range of them."""
+    return any(plan.limits != plans[0].limits for plan in plans)
+
+
+def works(plans: Sequence[RulePlan]) -> bool:
+    """Whether a trigger fact may take rules of one shape too much: they look at more than one fact of some
+    conjunct, or make texts.
+    """
+    plan = plans[0]
+    single = (LastValue, RunningTotal) if ranged(plans) else (LastValue, RunningTotal, MonotonicStack)
+    loops = any(not isinstance(step.column.content, single) for step in plan.steps)
+    return loops or _makes_text(plan.rule)
+
+
+def _makes_text(rule: Rule) -> bool:
+    """Whether an expression may make a text that is too long."""
+    on = [conjunct.on for conjunct in rule.conjuncts]
+    arguments = [c.argument for c in rule.conjuncts if isinstance(c, Summarise)]
+    given = [binding.expression for binding in rule.bindings]
+    return any(map(makes_text, [rule.where, *on, *arguments, *given]))
+
+
+def _needed(plan: RulePlan) -> list[str]:
+    """The steps without whose facts the rule is not looked at at all (network.py)."""
+    return [
+        label(step.conjunct)
+        for step in plan.steps
+        if isinstance(step.conjunct, Choose) and not step.column.chained
+    ]
+
+
+def _limits(plans: Sequence[RulePlan]) -> dict[int, list[int]]:
+    """Limits of the members, in order: of the trigger under 0, of conjuncts under their number."""
+    found: dict[int, list[int]] = {}
+    for plan in plans:
+        for number, threshold in plan.thresholds.items():
+            found.setdefault(number, []).append(threshold.limit)
+    return found
+
+
+def _constant(plan: RulePlan, number: int) -> Term:
+    expression = plan.rule.bindings[number].expression
+    if not isinstance(expression, Const):
+        raise AssertionError("members of a group have constants in the same places")
+    return expression.term
