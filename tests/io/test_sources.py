@@ -6,9 +6,10 @@ import base64
 import gzip
 import io
 import json
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,8 +17,8 @@ from hypothesis import strategies as st
 
 from dotr.errors import DataError
 from dotr.events import Clock
-from dotr.io.decode.documents import Format, open_document
-from dotr.io.decode.parsing import parse_triples
+from dotr.io.decode.batch_parse import BatchParser
+from dotr.io.decode.documents import Format
 from dotr.io.decode.quads import quad_blocks
 from dotr.io.error_policy import ErrorPolicy
 from dotr.io.files import reader
@@ -289,19 +290,22 @@ def test_standard_input_is_known_by_its_content(content: str, expected: list[int
 def test_a_file_of_a_folder_is_read_and_parsed_once(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = write(**{f"{i}_ttl": f"<urn:a> <urn:b> {i} ." for i in range(5)})
     seen: list[str] = []
+    open_file = os.open
 
-    def opened(path: str, content: bytes | None = None) -> IO[bytes]:
+    def opened(path: str, flags: int) -> int:
         seen.append(f"open {Path(path).name}")
-        return open_document(path, content)
+        return open_file(path, flags)
 
-    def parsed(text: str, format_: Format, name: str, base: str | None) -> list[Triple]:
-        seen.append(f"parse {Path(name).name}")
-        return parse_triples(text, format_, name, base)
+    def parsed(parser: BatchParser, texts: list[str], head: str) -> list[list[Triple]] | None:
+        seen.append(f"parse {len(texts)}")
+        return parse(parser, texts, head)
 
-    monkeypatch.setattr(reader, "open_document", opened)
-    monkeypatch.setattr(reader, "parse_triples", parsed)
+    parse = BatchParser.parse
+    monkeypatch.setattr(os, "open", opened)
+    monkeypatch.setattr(reader, "open_document", None)
+    monkeypatch.setattr(BatchParser, "parse", parsed)
     assert times(Sources([folder])) == [0, 1, 2, 3, 4]
-    assert seen == [f"{what} {i}.ttl" for i in range(5) for what in ("open", "parse")]
+    assert seen == [*(f"open {i}.ttl" for i in range(5)), "parse 5"]
 
 
 @pytest.mark.parametrize("size", [10, (1 << 16) - 1, 1 << 16, (1 << 16) + 1, 1 << 18])

@@ -72,6 +72,9 @@ _SMALL = 1 << 16
 
 def format_of(path: str) -> Format | None:
     """The format that a file name announces (`.gz` and the like put aside), None for anything else."""
+    dot = path.rfind(".")
+    if dot > 0 and path[dot - 1] not in "./" and path[dot:] in _SUFFIXES:  # the usual names, at a third
+        return _SUFFIXES[path[dot:]]
     return _SUFFIXES.get(splitext(plain_name(path))[1].lower())
 
 

@@ -26,9 +26,10 @@ from typing import IO, TYPE_CHECKING
 from dotr.core.parts import all_triples
 from dotr.errors import DataError, Diagnostic
 from dotr.events import Clock, Time
-from dotr.io.decode.documents import format_of
+from dotr.io.decode.documents import content_hash, format_of
 from dotr.io.error_policy import ErrorPolicy, graphs_alone
 from dotr.io.files.reader import FileReader
+from dotr.io.files.small_files import SmallFile, SmallFiles
 from dotr.io.graphs import CACHE, START, Bookmark, GraphRun, Item, Mark, SourceOptions, TimedGraph, one_by_one
 from dotr.io.tables.names import mapping_for
 from dotr.io.timestamps import TimestampExtractor
@@ -105,7 +106,20 @@ class Sources:
         """All graphs of several files by time; among equals in the order of the files."""
         heap: list[tuple[Time, int, Item | None, Iterator[Item]]] = []
         budget = self.options.cache
+        small = SmallFiles(files, self.options.base, self._plain)
         for number, file in enumerate(files):
+            read = small.take(number)
+            graph = None if read is None else self._small(file, read)
+            if graph is not None and read is not None:
+                cost = _cost(graph)
+                kept = cost <= min(budget, len(read.content) * 4 + 1000)
+                budget -= cost if kept else 0
+                heap.append(
+                    (graph.time, number, graph, _NOTHING)
+                    if kept
+                    else (graph.time, number, None, self._again(file, True))
+                )
+                continue
             size = _size(file)
             if size is None:  # a pipe can be looked at once only
                 heap.extend(_head(self._reader(file).items(), number))
@@ -135,6 +149,20 @@ class Sources:
                 if isinstance(following, TimedGraph):
                     time = following.time
                 heapq.heappush(heap, (time, number, following, rest))
+
+    def _plain(self, file: str) -> bool:
+        """Whether a file is read from its beginning, as one document of what its name says."""
+        options = self.options
+        return self._bookmark(file) == START and not options.split and options.mapping_for(file) is None
+
+    def _small(self, file: str, read: SmallFile) -> TimedGraph | None:
+        """The graph of a small file; None where it has no right time: its reader says why."""
+        try:
+            time = self.extractor.time(read.triples, file, file)
+        except DataError:
+            return None
+        hashed = content_hash(read.content)
+        return TimedGraph(time, read.triples, file, 0, "whole", len(read.content), hashed)
 
     def _again(self, file: str, ordered: bool) -> Iterator[Item]:
         items = self._reader(file, again=True).items()
@@ -217,17 +245,18 @@ def _look(items: Iterator[Item], budget: int) -> _LookAhead:
             last = item.time
         if kept is None:
             continue
-        look.cost += 100
-        if isinstance(item, TimedGraph):
-            look.cost += sum([len(s) + len(p) + len(o) for s, p, o in all_triples(item.triples)])
-        else:
-            look.cost += len(item.content)
+        look.cost += _cost(item) if isinstance(item, TimedGraph) else 100 + len(item.content)
         if look.cost > budget:
             kept, look.cost = None, 0
         else:
             kept.append(item)
     look.kept = kept
     return look
+
+
+def _cost(graph: TimedGraph) -> int:
+    """Bytes of a graph that is kept, about."""
+    return 100 + sum([len(s) + len(p) + len(o) for s, p, o in all_triples(graph.triples)])
 
 
 def resolve(paths: Sequence[str], mappings: Sequence[TableMapping] = ()) -> list[str]:
