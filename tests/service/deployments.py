@@ -13,16 +13,19 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from dotr.events import Clock
+from dotr.io.decode.ntriples import split_triples
 from dotr.io.event_formats import formatter
 from dotr.io.files.file_source import FileSource
 from dotr.io.files.sources import SourceOptions
 from dotr.io.graph_source import GraphSource
 from dotr.service.appending_files import AppendingFile
 from dotr.service.checkpoint_policy import CheckpointPolicy
-from dotr.service.deployment_directory import commit_proposal, deployed_program, propose
+from dotr.service.deployment_directory import commit_proposal, deployed_program, plan_of, propose
 from dotr.service.disk import Disk
 from dotr.service.feed import Feed
 from dotr.service.journal import Journal
+from dotr.service.records import planned
 from dotr.service.resuming import resumed
 from dotr.service.sink import FileSink, Sink
 
@@ -162,6 +165,14 @@ def deploy(folder: Path, rules: str = RULES) -> str:
     return str(folder / "state")
 
 
+def deploy_from(folder: Path, rules: str, time: int) -> None:
+    """Plan other rules for that file of the deployment in `folder`/state, from a time in seconds on."""
+    (folder / "rules.dotr").write_text(rules)
+    with Journal(str(folder / "state")) as journal:
+        proposal = propose(journal, [str(folder / "rules.dotr")])
+        journal.keep_plan(plan_of(proposal, time * 1_000_000, Clock()))
+
+
 def feed(
     state: str,
     paths: Sequence[str],
@@ -209,6 +220,8 @@ def feed(
             checkpoints=CheckpointPolicy(graphs=every, seconds=1e9, share=0),
             **more,
         )
+        if (plan := journal.plan()) is not None:
+            feeding.plan(plan, deployed_program(planned(plan)), split_triples(plan.background))
         try:
             for path in outputs:
                 sinks.append(FileSink(write, AppendingFile(journal, path, "nquads")))
