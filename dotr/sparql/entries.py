@@ -17,7 +17,7 @@ from typing import TypeAlias
 from dotr.codegen import Names, make, row_of
 from dotr.events import Fact, Time
 from dotr.ir import Node, Var
-from dotr.joins.body import BodyPattern, View
+from dotr.joins.body import BodyPattern, Check, View
 from dotr.joins.filters import Moment
 from dotr.joins.graph_relations import Relation
 from dotr.joins.join_code import CodeBlock, RowSink, Value
@@ -104,7 +104,7 @@ def entry(units: Iterable[MonotoneDelta], predicate: Relation, moment: Moment) -
         starts = _starts(unit, predicate)
         if starts is None:
             return None
-        lines += _one_row(unit, starts, names) or _rows(unit, starts, f"rows{number}", names)
+        lines += _one_row(unit, predicate, names) or _rows(unit, starts, f"rows{number}", names)
     return make("entry", "\n".join([*lines, "    return result", ""]), names)
 
 
@@ -131,8 +131,10 @@ def independent(units: Iterable[MonotoneDelta], predicates: Collection[Relation]
     return all(sum(p.relation in predicates for p in leaf.patterns) < 2 for leaf in leaves)
 
 
-def _starts(unit: MonotoneDelta, relation: Relation) -> list[_Start] | None:
-    """The plans that a row of the relation starts; None where it is not known that nothing else does."""
+def _starts(unit: MonotoneDelta, relation: Relation, *, checked: bool = True) -> list[_Start] | None:
+    """The plans that a row of the relation starts; None where it is not known that nothing else does. With
+    `checked` they look early whether any member wants a row.
+    """
     found: list[_Start] = []
     for leaf in unit.leaves:
         places = [i for i, item in enumerate(leaf.items) if getattr(item, "relation", "") == relation]
@@ -141,15 +143,20 @@ def _starts(unit: MonotoneDelta, relation: Relation) -> list[_Start] | None:
         for place in places:
             item, rest = leaf.items[place], leaf.items[:place] + leaf.items[place + 1 :]
             assert isinstance(item, BodyPattern)
+            if not checked:
+                rest = tuple(other for other in rest if not isinstance(other, Check))
             made = plan(rest, leaf.outputs, leaf.store, trigger=item, view=View.OLD)
             leaf.store.prepare(made)
             found.append(_Start(leaf, made))
     return found
 
 
-def _one_row(unit: MonotoneDelta, starts: Sequence[_Start], names: Names) -> list[str]:
-    """The lines of a unit that finds one row at most; none where it may find more."""
-    if len(starts) != 1:
+def _one_row(unit: MonotoneDelta, predicate: Relation, names: Names) -> list[str]:
+    """The lines of a unit that finds one row at most; none where it may find more. Whether any member wants
+    the row is seen where its facts are made.
+    """
+    starts = _starts(unit, predicate, checked=False)
+    if starts is None or len(starts) != 1:
         return []
     block = _block(unit, starts[0], _FactLines(unit, starts[0].subjects), names)
     return [] if block.looping else block.lines
