@@ -52,7 +52,7 @@ from dotr.io.timestamps import UNITS
 from dotr.ir import Program
 from dotr.lang import load_program
 from dotr.rdf.terms import Triple
-from dotr.tesla.detector import Restored
+from dotr.temporal.engine_record import Restored
 
 if TYPE_CHECKING:
     import rdflib

@@ -21,15 +21,13 @@ from dotr.batch.findings_as_json import packed
 from dotr.batch.skew import Weighing, Weight
 from dotr.batch.verifying import MatchOracle
 from dotr.core.deployment import Deployment
-from dotr.core.detect import Detector
 from dotr.core.overwork import LeftOut
 from dotr.errors import Diagnostic, ProgramError
 from dotr.events import Clock, Composite, Fact, RawMatch, Time
 from dotr.late import dataclass
-from dotr.tesla.detection_stages import Passed, summed
-from dotr.tesla.partition_keys import bucket
-from dotr.tesla.partitioning import RuleComponentGroup
-from dotr.tesla.silence import silence
+from dotr.temporal.engine_record import Detector
+from dotr.temporal.partitions import RuleComponentGroup, bucket
+from dotr.temporal.stages import Passed, summed
 
 TickFacts = Callable[[Time], Mapping[str, Sequence[Fact]]]
 """What the background alone answers at an instant without a graph."""
@@ -79,7 +77,7 @@ class Detecting:
         self.reader = FactReader(deployment.program)
         self._tick_facts = tick_facts
         self.deployments = [deployment.part(group.rules) for group in layout.plan.groups]
-        self.silences = [silence(part.program, standing) for part in self.deployments]
+        self.silences = [part.silent(part.program, standing) for part in self.deployments]
         self.emitters = [part.emitter for part in self.deployments]
         self.done = Detected()
         self._left_out = LeftOut(self._overworked if treatment.forgiving else None, self._say)
@@ -133,7 +131,7 @@ class Detecting:
         shared = group.holds and group.keys is not None and self._treatment.shared
         parts = self._layout.cuts[group.number].buckets if shared else 1
         detector = part.detector(self._clock, left_out.take, parts)
-        oracle = MatchOracle(part.program, self._clock) if self._treatment.verify else None
+        oracle = MatchOracle(part, self._clock) if self._treatment.verify else None
         slices = self._layout.cuts[group.number].slices
         start, end = (None, None) if slices is None else slices.bounds(slice_)
         owned = start is None

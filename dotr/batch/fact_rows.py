@@ -24,8 +24,7 @@ from dotr.batch.time_slices import Slices
 from dotr.events import Fact, Time
 from dotr.ir import Between, Every, Program, Window, Within
 from dotr.late import dataclass
-from dotr.tesla.partition_keys import StreamKeys, bucket
-from dotr.tesla.partitioning import Partitioning, RuleComponentGroup
+from dotr.temporal.partitions import Partitioning, RuleComponentGroup, StreamKeys, bucket
 
 VERSION = 2
 """Of the text's form; part of a job's key, so that workers of different releases never meet."""

@@ -39,8 +39,8 @@ from dotr.io.event_formats import late_line
 from dotr.ir import Entailment, Program
 from dotr.late import dataclass
 from dotr.rdf.terms import Triple
-from dotr.tesla.detection_stages import Passed, subtracted
-from dotr.tesla.partitioning import Partitioning
+from dotr.temporal.partitions import Partitioning
+from dotr.temporal.stages import Passed, subtracted
 
 Row = tuple[Time, str]
 """(time, message as `message_text` wrote it)."""

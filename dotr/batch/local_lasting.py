@@ -40,7 +40,7 @@ from dotr.events import Message, Time
 from dotr.io.enriched_graphs import StatePart
 from dotr.ir import Hold
 from dotr.late import dataclass
-from dotr.tesla.detection_stages import summed
+from dotr.temporal.stages import summed
 
 T = TypeVar("T")
 

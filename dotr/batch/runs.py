@@ -22,15 +22,9 @@ from dotr.errors import Diagnostic, ProgramError, Severity, UnsupportedError
 from dotr.events import Clock, Time
 from dotr.ir import Program
 from dotr.late import dataclass
-from dotr.tesla.detection_stages import Passed, summed
-from dotr.tesla.partitioning import (
-    By,
-    Partitioning,
-    RuleComponentGroup,
-    describe,
-    duration_text,
-    sequential,
-)
+from dotr.temporal.durations import duration_text
+from dotr.temporal.partitions import By, Partitioning, RuleComponentGroup, describe, sequential
+from dotr.temporal.stages import Passed, summed
 
 PARTS = 6
 """Parts for each core: enough to even out parts of different weight, few enough to be cheap."""

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from dotr.batch.fact_rows import MARK, FactReader, FactRow, Layout
 from dotr.errors import Diagnostic, Severity
 from dotr.ir import Program
-from dotr.tesla.partition_keys import StreamKeys
+from dotr.temporal.partitions import StreamKeys
 
 Weight: TypeAlias = tuple[int, int, str, float]
 """(part, rows, the key that most of them have, its share), JSON-able."""

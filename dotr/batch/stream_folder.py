@@ -21,7 +21,6 @@ from dotr.events import Time
 from dotr.io.files.outputs import unwritable
 from dotr.io.output_formats import ENDINGS
 from dotr.late import dataclass
-from dotr.tesla.digest import rule_digests
 
 VERSION = 1
 """Of what a checkpoint holds."""
@@ -154,7 +153,7 @@ def _meta(deployment: Deployment, options: StreamOptions) -> dict[str, Any]:
         background.update(f"{' '.join(triple)}\n".encode())
     return {
         "version": VERSION,
-        "rules": {r.name: d for r, d in zip(program.rules, rule_digests(program), strict=True)},
+        "rules": {r.name: d for r, d in zip(program.rules, deployment.digests(), strict=True)},
         "background": background.hexdigest(),
         "format": options.format_,
         "lateness": options.lateness,

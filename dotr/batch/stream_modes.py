@@ -20,7 +20,7 @@ from dotr.errors import Diagnostic, UsageError
 from dotr.events import Time
 from dotr.ir import Every, Program
 from dotr.late import dataclass
-from dotr.tesla.partitioning import By
+from dotr.temporal.partitions import By
 
 AUTO = "auto"
 CHOICES = (AUTO, *MODES)

@@ -23,7 +23,7 @@ from dotr.core.ahead import Ahead
 from dotr.errors import DataError
 from dotr.events import Clock, Time
 from dotr.late import dataclass
-from dotr.tesla.silence import ENDLESS
+from dotr.temporal.silences import ENDLESS
 
 Span: TypeAlias = tuple[Time, Time]
 """First and last of times between which no gap is wider than a stride."""

@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
+from dotr.core.deployment import Deployment
 from dotr.datalog.owl_lists import rules_over
 from dotr.errors import Diagnostic, EngineError
 from dotr.events import Clock, Fact, RawMatch, Time, in_order
@@ -19,7 +20,6 @@ from dotr.ir import Program
 from dotr.rdf.terms import Triple
 from dotr.reference.enrich import LiteralEnricher
 from dotr.reference.extract import LiteralExtractor
-from dotr.reference.tesla import LiteralDetector
 
 
 class FactOracle:
@@ -47,9 +47,9 @@ class FactOracle:
 class MatchOracle:
     """Owns the literal reading of one part's rules."""
 
-    def __init__(self, program: Program, clock: Clock) -> None:
-        self._program, self._clock = program, clock
-        self._detect = LiteralDetector(program, clock)
+    def __init__(self, deployment: Deployment, clock: Clock) -> None:
+        self._program, self._clock = deployment.program, clock
+        self._detect = deployment.literal_detector(clock)
 
     def check(
         self,

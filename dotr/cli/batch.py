@@ -59,8 +59,8 @@ from dotr.ir.private_rules import needed
 from dotr.lang import load_program
 from dotr.survey.sample import FIRST_GRAPHS, Sample
 from dotr.survey.silent_rules import why_silent
+from dotr.temporal.partitions import By, describe
 from dotr.tesla.digest import rule_digests
-from dotr.tesla.partitioning import By, describe
 
 
 @click.command(short_help="Run rules over a historical log, in parallel.")

@@ -21,7 +21,6 @@ from dotr.explain.record import reach_of
 from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE
 from dotr.io.timestamps import UNITS
 from dotr.ir import Program
-from dotr.lang.grammar.durations import duration_text
 from dotr.service.deployment_directory import (
     DeploymentChange,
     Proposal,
@@ -32,7 +31,8 @@ from dotr.service.deployment_directory import (
     refuse_planned,
 )
 from dotr.service.journal import Journal
-from dotr.tesla.silence import ENDLESS
+from dotr.temporal.durations import duration_text
+from dotr.temporal.silences import ENDLESS
 
 _SIGNS = {RuleChange.ADDED: "+", RuleChange.SAME: "=", RuleChange.CHANGED: "~", RuleChange.REMOVED: "-"}
 

@@ -21,8 +21,8 @@ from dotr.io.timestamps import UNITS
 from dotr.ir import Program
 from dotr.ir.private_rules import only
 from dotr.lang.grammar.base import WELL_KNOWN, nearest
-from dotr.lang.grammar.durations import duration
 from dotr.late import regex
+from dotr.temporal.durations import duration
 
 if TYPE_CHECKING:
     from dotr.io.tables.mapping import TableMapping

@@ -27,13 +27,13 @@ from dotr.ir import (
     Window,
     Within,
 )
-from dotr.lang.grammar.durations import duration_text
 from dotr.lang.printer import datalog_rule_text
 from dotr.rdf.terms import RDF_TYPE, Term
 from dotr.sparql.printing import Writer
+from dotr.temporal.durations import duration_text
+from dotr.temporal.partitions import describe
 from dotr.tesla.column_spec import ColumnSpec
 from dotr.tesla.conditions import equality, parts
-from dotr.tesla.partitioning import describe
 from dotr.tesla.plan import RulePlan
 from dotr.tesla.references import evaluation_order
 

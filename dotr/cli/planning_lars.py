@@ -14,9 +14,9 @@ from typing import Any
 from dotr.core.deployment import Deployment
 from dotr.ir import Every, LarsProgram, Program
 from dotr.ir.lars import FactWindow, Modality, TimeWindow, WindowAggregate, WindowAtom
-from dotr.lang.grammar.durations import duration_text
 from dotr.lang.lars_printer import lars_rule_text
 from dotr.lars.reach import depths, horizon
+from dotr.temporal.durations import duration_text
 
 DENSE = "a fact at every point at which it holds: ISTREAM has each beginning once"
 

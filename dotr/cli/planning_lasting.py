@@ -14,10 +14,10 @@ from dotr.core.deployment import Deployment
 from dotr.ir import Hold, Select
 from dotr.joins.body import BodyPattern
 from dotr.joins.graph_relations import ALL, Relation, class_relation, is_class
-from dotr.lang.grammar.durations import duration_text
 from dotr.rdf.terms import RDF_TYPE
 from dotr.sparql.printing import Writer
 from dotr.sparql.queried_relations import relations_of
+from dotr.temporal.durations import duration_text
 
 EVERY_GRAPH = "over held triples it has all its answers at every graph: ISTREAM has each once"
 

@@ -17,7 +17,7 @@ from dotr.events import Clock
 from dotr.io.files.sources import resolve
 from dotr.io.likely_times import LikelyTime
 from dotr.io.time_survey import Disorder, TimeSurvey, survey_times
-from dotr.lang.grammar.durations import duration_text
+from dotr.temporal.durations import duration_text
 
 
 @click.command(short_help="When things happened: range, order, gaps, and the lateness they need.")

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dotr.errors import DataError, Diagnostic
 from dotr.events import Clock, Time
 from dotr.ir import Every, Program
-from dotr.lang.grammar.durations import duration_text
 from dotr.late import dataclass
-from dotr.tesla.silence import ENDLESS, Silence
+from dotr.temporal.durations import duration_text
+from dotr.temporal.silences import ENDLESS, Silence
 
 TICKS = 1_000_000
 """Ticks that may lie between two instants, of those that have to be stepped through."""

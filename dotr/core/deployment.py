@@ -10,14 +10,14 @@ Method:  the background is closed and indexed, the queries are planned, and what
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dotr.budget import BUDGET, UNLIMITED
 from dotr.core.ahead import Ahead, ahead
-from dotr.core.detect import ENGINES, Detector
+from dotr.core.detect import ENGINES, TESLA
 from dotr.core.emit import Emitter
 from dotr.core.enrich import enricher, reopened
 from dotr.core.funnel import FactCounts
@@ -29,12 +29,10 @@ from dotr.ir import Every, Program
 from dotr.late import dataclass
 from dotr.rdf.mapped_columns import Content
 from dotr.rdf.terms import Triple
-from dotr.tesla.partitioning import By, Partitioning, plan_batch
-from dotr.tesla.plan import RulePlan
-from dotr.tesla.references import RuleReach, rule_reaches
-from dotr.tesla.refusals import RefusedTrigger, fail
-from dotr.tesla.silence import Silence, silence
-from dotr.tesla.thresholds import Filtered
+from dotr.temporal.engine_record import Detector, LiteralDetector, RuleReach
+from dotr.temporal.partitions import By, Partitioning
+from dotr.temporal.refusals import RefusedTrigger, fail
+from dotr.temporal.silences import Silence
 
 if TYPE_CHECKING:
     from dotr.core.jumps import Jumps
@@ -53,7 +51,7 @@ class Settings:
     """
 
     materialize_all: bool = False
-    detector: str = "tesla"
+    detector: str = TESLA
     apart: bool = False
     budget: int = BUDGET
     trigger_budget: int | None = None
@@ -130,7 +128,11 @@ class Deployment:
     @cached_property
     def silence(self) -> Silence:
         """Which ticks matter while no graph comes."""
-        return silence(self.program, self.standing)
+        return self.silent(self.program, self.standing)
+
+    def silent(self, program: Program, standing: Collection[str]) -> Silence:
+        """As `silence`, of a program that holds for a while; `standing`: queries that may have facts then."""
+        return self._engine.silence(program, standing)
 
     def ahead(self, max_jump: Time | None) -> Ahead:
         """How far ahead of each other instants may lie; `max_jump` in µs, None: anywhere."""
@@ -139,7 +141,7 @@ class Deployment:
     @cached_property
     def reaches(self) -> list[RuleReach]:
         """Per rule, what it keeps and what can influence it."""
-        return rule_reaches(self.program)
+        return self._engine.reaches(self.program)
 
     @property
     def emitter(self) -> Emitter:
@@ -155,8 +157,9 @@ class Deployment:
         if settings.apart or self.program.lars.rules:  # which look at each stream's own facts
             return self._engine.open(self.program, clock, {}, {}, budget, on_refused, holding)
         extract = self.instants.extract
-        filtered = {stream: Filtered(*filter_) for stream, filter_ in extract.filtered.items()}
-        return self._engine.open(self.program, clock, extract.same, filtered, budget, on_refused, holding)
+        return self._engine.open(
+            self.program, clock, extract.same, extract.filtered, budget, on_refused, holding
+        )
 
     def fact_counts(self) -> FactCounts:
         """What counts the facts that `instants` finds."""
@@ -164,10 +167,17 @@ class Deployment:
         bases = {stream: base for stream, (base, _, _) in extract.filtered.items()}
         return FactCounts(extract.same, bases, self.program.standing)
 
-    def rule_plans(self) -> list[RulePlan]:
-        """How each rule is detected, in program order."""
-        plans = self._engine.plans(self.detector(Clock()))
-        return sorted(plans, key=lambda plan: plan.index)
+    def rule_plans(self) -> Sequence[Any]:
+        """How each rule is detected, in program order, as its engine shows it."""
+        return self._engine.plans(self.detector(Clock()))
+
+    def literal_detector(self, clock: Clock) -> LiteralDetector:
+        """The literal reading of detection alone."""
+        return self._engine.literal(self.program, clock)
+
+    def digests(self) -> Sequence[str]:
+        """What the remembered state of each rule belongs to, in program order."""
+        return self._engine.digests(self.program)
 
     def oracle(self) -> Oracle:
         """The literal reading of the same program over the same background."""
@@ -186,7 +196,7 @@ class Deployment:
 
     def partitioning(self, by: By = By.AUTO, *, together: bool = False) -> Partitioning:
         """How detection can be cut, by key and by time. `together`: what holds is found out in one task."""
-        return plan_batch(self.program, by, together=together)
+        return self._engine.partitioning(self.program, by, together)
 
     def part(self, rules: Iterable[int]) -> Deployment:
         """Some of the rules, which refer to no others; for detection alone."""

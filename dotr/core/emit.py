@@ -18,7 +18,7 @@ from dotr.events import Clock, Composite, Fact, RawMatch, Time, in_order
 from dotr.ir import Program
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import Term
-from dotr.tesla.identity import match_hash, match_hashes
+from dotr.temporal.identity import match_hash, match_hashes
 
 _RULE, _FACTS, _VALUES = itemgetter(0), itemgetter(2), itemgetter(3)
 

@@ -1,7 +1,7 @@
 """The funnel: how far each rule came, from the facts that trigger it to its events.
 
 Place:   the pipeline counts facts with it, a batch where it extracts; both make funnels of what detection
-         counted (tesla/detection_stages.py). Summaries, `dotr status` and `engine.counters` show them.
+         counted (temporal/stages.py). Summaries, `dotr status` and `engine.counters` show them.
 Method:  trigger facts are counted by query at instants at which a graph came (streams of ISTREAM and DSTREAM
          at all), ticks are computed from the first and the last time, facts of a chained rule are its
          matches.
@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 from dotr.events import Time
 from dotr.expressions.aggregates import AGGREGATES
 from dotr.ir import Every, Position, Program
-from dotr.tesla.detection_stages import TRIGGER, Passed, added, unreached
+from dotr.temporal.stages import TRIGGER, Passed, added, unreached
 
 Funnel: TypeAlias = list[tuple[str, int]]
 """(what, how many): the trigger's facts first, then partial matches left after each step of detection."""

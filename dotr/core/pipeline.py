@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from dotr.core.ahead import Ahead, ahead, ticks_of
 from dotr.core.counters import Counters
 from dotr.core.deployment import Deployment
-from dotr.core.detect import Detector
 from dotr.core.emit import Emission, Emitter
 from dotr.core.findings import Finding
 from dotr.core.funnel import FactCounts
@@ -34,9 +33,8 @@ from dotr.errors import DataError, DotrError, ProgramError
 from dotr.events import Clock, Composite, RawMatch, Time
 from dotr.ir import Program
 from dotr.rdf.terms import Triple
-from dotr.tesla.detection_stages import Passed
-from dotr.tesla.detector import Restored
-from dotr.tesla.silence import silence
+from dotr.temporal.engine_record import Detector, Restored
+from dotr.temporal.stages import Passed
 
 if TYPE_CHECKING:
     from dotr.core.jumps import Jump
@@ -123,7 +121,7 @@ class Pipeline:
         program = self.program
         self._tally.every = ticks_of(program)
         if program.lasting or self._lasting is not None:  # whatever lasts may answer any of its queries
-            self._silence = silence(program, program.selects)
+            self._silence = self.deployment.silent(program, program.selects)
         else:
             self._silence = self.deployment.silence
         return ahead(self._silence, self._max_jump)
@@ -173,7 +171,7 @@ class Pipeline:
         return self._tally.total()
 
     def passed(self) -> dict[str, Passed]:
-        """Rule → how far its trigger facts came, since this detector was made (tesla/detection_stages.py)."""
+        """Rule → how far its trigger facts came, since this detector was made (temporal/stages.py)."""
         return {} if self._detect is None else dict(self._detect.passed())
 
     def push(self, time: Time, triples: Iterable[Triple]) -> Sequence[Composite]:

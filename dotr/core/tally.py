@@ -15,7 +15,7 @@ from dotr.core.funnel import FactCounts, Funnel, funnels, joined
 from dotr.core.instant import Known
 from dotr.events import RawMatch, Time
 from dotr.ir import Every, Program
-from dotr.tesla.detection_stages import Passed
+from dotr.temporal.stages import Passed
 
 _RUNS: Final = 1_000  # sets of rules that fired alike, before they are counted rule by rule
 _NONE: Final[Mapping[str, int]] = MappingProxyType({})

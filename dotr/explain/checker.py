@@ -49,7 +49,7 @@ from dotr.rdf.terms import Triple
 from dotr.reference.operators import LITERAL
 from dotr.reference.operators.literal import Row
 from dotr.reference.tesla import LiteralRule, fact_key
-from dotr.tesla.identity import match_hash
+from dotr.temporal.identity import match_hash
 
 SHOWN = 10
 """Rows of an aggregate whose triples are premises."""

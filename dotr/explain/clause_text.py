@@ -10,7 +10,7 @@ from typing import assert_never
 
 from dotr.events import Time
 from dotr.ir import Between, Conjunct, Within
-from dotr.lang.grammar.durations import duration_text
+from dotr.temporal.durations import duration_text
 
 
 def apart_text(micros: Time) -> str:

@@ -28,11 +28,11 @@ from dotr.lars.reach import horizon
 from dotr.late import dataclass
 from dotr.rdf.terms import Term, Triple
 from dotr.reference.tesla import fact_key
-from dotr.tesla.detector import Restored
+from dotr.temporal.engine_record import Restored
+from dotr.temporal.identity import match_hash
+from dotr.temporal.silences import ENDLESS
 from dotr.tesla.digest import rule_digests, timeline_digest
-from dotr.tesla.identity import match_hash
 from dotr.tesla.references import depths, horizons
-from dotr.tesla.silence import ENDLESS
 
 TRIM = 63
 """What is too old is forgotten when so many graphs have come, and one more: a mask."""

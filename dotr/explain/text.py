@@ -59,10 +59,10 @@ from dotr.ir import (
     Summarise,
     Within,
 )
-from dotr.lang.grammar.durations import duration_text
 from dotr.lang.printer import datalog_rule_text
 from dotr.rdf.terms import OWL, RDF, RDF_TYPE, RDFS, XSD, Term, Triple
 from dotr.sparql.printing import Writer
+from dotr.temporal.durations import duration_text
 
 LEVELS = 24
 """Derivations that are drawn below one another, unless more are asked for."""

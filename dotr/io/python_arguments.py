@@ -19,7 +19,7 @@ from dotr.events import Clock, Message, Time
 from dotr.io.error_policy import ErrorPolicy
 from dotr.io.python_graphs import IRI
 from dotr.io.timestamps import TimeError, parse_datetime
-from dotr.lang.grammar.durations import duration as parse_duration
+from dotr.temporal.durations import duration as parse_duration
 
 _LEAST, _MOST = -(2**63), 2**63
 """Times are at most so many microseconds away from 0."""

@@ -10,7 +10,7 @@ from typing import Final, assert_never
 
 from dotr.core.deployment import Deployment
 from dotr.ir import Every
-from dotr.lang.grammar.durations import duration_text
+from dotr.temporal.durations import duration_text
 from dotr.tesla.column_spec import FactLog, LastValue, MonotonicStack, Ranked, RunningTotal
 from dotr.tesla.plan import RulePlan
 from dotr.tesla.plan_step import PlanStep

@@ -26,11 +26,11 @@ from dotr.ir import (
     WindowAggregate,
     WindowAtom,
 )
-from dotr.lang.grammar.durations import duration_text
 from dotr.lang.grammar.lars import LarsFile, LarsParser
 from dotr.lang.grammar.layout import LayoutUnit, attach, render
 from dotr.source import Source
 from dotr.sparql.printing import Writer
+from dotr.temporal.durations import duration_text
 
 WIDTH: Final = 100
 _STEP: Final = "  "

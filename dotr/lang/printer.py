@@ -31,7 +31,6 @@ from dotr.ir import (
 )
 from dotr.lang.grammar.dlog import DatalogParser
 from dotr.lang.grammar.dotr import DotrParser
-from dotr.lang.grammar.durations import duration_text
 from dotr.lang.grammar.layout import LayoutUnit, attach, render
 from dotr.lang.grammar.syntax import (
     BackgroundSyntax,
@@ -67,6 +66,7 @@ from dotr.lang.operators import WRITTEN
 from dotr.rdf.terms import RDF_TYPE, escape, is_iri
 from dotr.source import Source
 from dotr.sparql.printing import Writer
+from dotr.temporal.durations import duration_text
 
 WIDTH: Final = 100
 _STEP: Final = "  "

@@ -21,7 +21,7 @@ from dotr.rdf.terms import Triple
 from dotr.reference.enrich import LiteralEnricher
 from dotr.reference.extract import LiteralExtractor
 from dotr.reference.lasting import LiteralLasting, ProgramChange
-from dotr.reference.tesla import LiteralDetector
+from dotr.reference.tesla import LiteralTesla
 
 _UNSEEN = frozenset({"D4001", "D4003", "D4130", "D4132", "D4133"})
 """Errors of an instant that only an engine has: here nothing explodes, and work is not counted."""
@@ -35,13 +35,13 @@ class Oracle:
         self._background = frozenset(background)
         self._enrich = LiteralEnricher(rules_over(program, background), background)
         self._extract = LiteralExtractor(program.queries)
-        self._detect: LiteralDetector | None = None
+        self._detect: LiteralTesla | None = None
         self._clock = Clock()
         self._lasting: LiteralLasting | None = None
 
     def begin(self, clock: Clock) -> None:
         self._clock = clock
-        self._detect = LiteralDetector(self.program, clock)
+        self._detect = LiteralTesla(self.program, clock)
 
     def matches(
         self, time: Time, triples: Sequence[Triple], graph: bool, left_out: Collection[tuple[int, Fact]] = ()
@@ -154,7 +154,7 @@ class Oracle:
             assert self._detect is not None
             state = self._detect.snapshot()
             self.program = program
-            self._detect = LiteralDetector(program, self._clock)
+            self._detect = LiteralTesla(program, self._clock)
             self._detect.restore(state)
 
     def snapshot(self) -> Any:

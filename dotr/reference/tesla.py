@@ -32,8 +32,8 @@ from dotr.rdf.terms import Term, is_iri, is_literal
 from dotr.reference.lars import LiteralLars
 from dotr.reference.operators import LITERAL
 from dotr.reference.operators.literal import Row
+from dotr.temporal.identity import match_id
 from dotr.tesla.digest import rule_digests
-from dotr.tesla.identity import match_id
 from dotr.tesla.references import Occasion, evaluation_order, next_tick, occasions_seen
 from dotr.tesla.timeline import opened
 
@@ -43,7 +43,7 @@ def fact_key(fact: Fact) -> tuple[Any, ...]:
     return fact[0], values_key(fact[1]), fact[2]
 
 
-class LiteralDetector:
+class LiteralTesla:
     """Owns everything a program's rules ever saw. Each call costs what enumeration costs."""
 
     def __init__(self, program: Program, clock: Clock) -> None:

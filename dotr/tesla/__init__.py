@@ -8,8 +8,7 @@ plan.py        which memory (column_spec.py) serves each conjunct (plan_step.py)
 thresholds.py  comparisons with constants that rules of one shape differ in
 sharing.py     rules of one shape, answered together
 network.py     streams, columns and groups wired together
-columns.py     what is remembered of a position, by key (keys.py), bucket by bucket (buckets.py)
+columns.py     what is remembered of a position, by key, bucket by bucket (buckets.py)
 compile.py     a group as one Python function
 state.py       snapshots, by rule digest (digest.py)
-identity.py    names of composite events
 """

@@ -2,7 +2,7 @@
 
 Place:   columns.py; plan.py says which kind serves a conjunct.
 Method:  each kind knows how to take one more fact, forget old ones, and read several buckets as one, for keys
-         that `=` equates with more than one exact key (keys.py).
+         that `=` equates with more than one exact key (temporal/equal_terms.py).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from dotr.expressions.evaluate import Getter, compile_condition, compile_express
 from dotr.ir.expressions import Attribute, Expression, TimeOf, Var
 from dotr.rdf.order import values_key
 from dotr.rdf.terms import Term
+from dotr.temporal.equal_terms import B, Key
 from dotr.tesla.column_spec import Content, FactLog, LastValue, MonotonicStack, Ranked, RunningTotal
-from dotr.tesla.keys import B, Key
 from dotr.tesla.running_aggregates import JoinedTotal, RunningAggregate, running
 from dotr.tesla.stretches import HeldLog, HeldTotal, merged
 from dotr.tesla.thresholds import ThresholdStack, measured

@@ -1,7 +1,7 @@
 """Columns: what is remembered of a position's facts, by key, no longer than a rule can look back.
 
 Place:   engine.py fills them instant by instant; compiled rules (compile.py) look into them.
-Method:  a column is an index of buckets (keys.py). Filling is generated code: one loop over an instant's
+Method:  a column is an index of buckets (buckets.py). Filling is generated code: one loop over an instant's
          facts that filters, computes the key and appends. Expiry is a sweep once per retention while anything
          is inside, so a fact is looked at about twice after it came, and what nobody asks for goes too.
 Why not: a timer per fact, or expiry on look-up alone: the first costs more than the work, the second
@@ -17,6 +17,7 @@ from typing import Any, Generic, assert_never, cast
 from dotr.codegen import CodeSource
 from dotr.events import Clock, Fact, Time
 from dotr.ir.expressions import Attribute, Expression
+from dotr.temporal.equal_terms import B, Key, KeyIndex, PartialKey, equality_class
 from dotr.tesla.buckets import (
     BucketKind,
     HeldLogKind,
@@ -29,7 +30,6 @@ from dotr.tesla.buckets import (
 )
 from dotr.tesla.column_spec import ColumnSpec, FactLog, LastValue, MonotonicStack, Ranked, RunningTotal
 from dotr.tesla.conditions import conjunction
-from dotr.tesla.keys import B, Key, KeyIndex, PartialKey, equality_class
 from dotr.tesla.stretches import HeldLog, Stretch
 from dotr.tesla.thresholds import Threshold, write_size
 

@@ -24,14 +24,14 @@ from dotr.ir.program import Program
 from dotr.late import dataclass
 from dotr.rdf.order import values_key
 from dotr.rdf.terms import Term
+from dotr.temporal.engine_record import Restored
+from dotr.temporal.identity import match_hash
+from dotr.temporal.refusals import RefusedTrigger, fail
+from dotr.temporal.stages import Passed
 from dotr.tesla import state as states
-from dotr.tesla.detection_stages import Passed
 from dotr.tesla.digest import rule_digests
-from dotr.tesla.identity import match_hash
 from dotr.tesla.network import Fill, Network, Options, RuleBundle, StreamWiring
 from dotr.tesla.references import Occasion, due, next_tick
-from dotr.tesla.refusals import RefusedTrigger, fail
-from dotr.tesla.state import Restored
 from dotr.tesla.thresholds import Filtered
 from dotr.tesla.timeline import Timeline
 

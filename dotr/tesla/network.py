@@ -20,14 +20,15 @@ from dotr.events import Clock, Fact, RawMatch, Time
 from dotr.ir.program import Program
 from dotr.ir.rules import Choose, Every
 from dotr.late import dataclass
+from dotr.temporal.refusals import RefusedTrigger, overworked
+from dotr.temporal.stages import Passed
 from dotr.tesla.alone import run_alone
 from dotr.tesla.column_spec import ColumnSpec, MonotonicStack, Ranked
 from dotr.tesla.columns import Column, open_column
 from dotr.tesla.compile import Run, compile_rules
-from dotr.tesla.detection_stages import Passed, StageCounts
+from dotr.tesla.detection_stages import StageCounts
 from dotr.tesla.plan import RulePlan, plan_rule
 from dotr.tesla.references import Occasion, evaluation_order, occasions_seen
-from dotr.tesla.refusals import RefusedTrigger, overworked
 from dotr.tesla.roots import classes, roots
 from dotr.tesla.rule_writer import Exceeded, SharedRules, ranged
 from dotr.tesla.sharing import beginning, groups

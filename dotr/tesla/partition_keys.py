@@ -5,8 +5,8 @@ Method:  inside a rule, equations of `ON` carry a trigger attribute to the candi
          earlier conjuncts (a condition is applied before selection, so whatever fails it is not a candidate,
          whichever the operator). Across rules every stream has one key, so a stream that two positions
          share, and a composite that other rules chain on, lie in the same part for all of them.
-         What `=` equates shares its equality class (tesla/keys.py), and classes are transitive where `=` is
-         not.
+         What `=` equates is of one class (temporal/equal_terms.py); classes are transitive where `=`
+         is not.
          LARS rules are parted by the variable that all their atoms share (held_keys.py), together with the
          rules that read what holds.
 Why not: `WHERE`. It is tested after the choice; `LAST` over all keys is not `LAST` of one.
@@ -16,18 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TypeAlias
-from zlib import crc32
 
-from dotr.events import Values
 from dotr.ir import Attribute, Choose, Every, LarsRule, Program, Rule
+from dotr.temporal.partitions import StreamKeys
 from dotr.tesla.held_keys import computed_heads, keys_of, names, parted_name, streams_of
-from dotr.tesla.keys import equality_class
 from dotr.tesla.roots import roots
-
-StreamKeys = Mapping[str, tuple[int, ...]]
-"""Stream → the attributes (places in a fact's values) that make its key, one for each part of the key; none
-where all of its facts go to every part.
-"""
 
 
 def computed_attributes(program: Program, rules: Sequence[Rule]) -> frozenset[tuple[str, str]]:
@@ -210,22 +203,3 @@ def _connected(rules: Sequence[Rule], holds: Sequence[LarsRule]) -> list[Rule | 
 
 def _names(rule: Rule | LarsRule) -> Sequence[str]:
     return names(rule) if isinstance(rule, LarsRule) else streams_of(rule)
-
-
-def bucket(values: Values, places: Sequence[int], buckets: int) -> int:
-    """In which of `buckets` parts a fact lies: the same for facts whose keys `=` equates; any for unbound
-    keys.
-
-    A function of the values alone: it agrees between processes and machines.
-    """
-    text = "\n".join([_class_text(values[place]) for place in places])
-    return crc32(text.encode()) % buckets
-
-
-def _class_text(term: str | None) -> str:
-    if term is None:
-        return ""
-    if term[0] != '"' or term[-1] != ">":
-        return term
-    found = equality_class(term)
-    return repr(found + 0.0) if isinstance(found, float) else str(found)

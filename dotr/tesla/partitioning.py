@@ -3,7 +3,7 @@
 Place:   pure; a deployment holds it (core/deployment.py), `dotr plan` prints it, batch/ executes it.
 Method:  the unit of choice is a connected component of chaining: a rule and the rules it takes composites
          from must see the same part of the past. Two cuts are independent of each other. *By key*: every
-         position carries an attribute of the trigger (keys.py). *By time*: the component has a horizon, the
+         position carries an attribute of the trigger (partition_keys.py). *By time*: there is a horizon, the
          sum along its chains (references.py), and no more than that can influence it: what was consumed
          before a slice cannot be known inside it, nor what a rule found before that reads its own events.
          Where neither is possible, streams that lack the key may be copied to every part, if they trigger
@@ -18,14 +18,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from enum import StrEnum
 
 from dotr.events import Time
 from dotr.ir import Every, Program
-from dotr.late import dataclass
+from dotr.temporal.engine_record import RuleReach
+from dotr.temporal.partitions import By, Partitioning, RuleComponent, RuleComponentGroup
 from dotr.tesla.held_keys import held_reason
-from dotr.tesla.partition_keys import StreamKeys, stream_keys, unlinked
-from dotr.tesla.references import RuleReach, references, rule_reaches
+from dotr.tesla.partition_keys import stream_keys, unlinked
+from dotr.tesla.references import references, rule_reaches
 
 SIMILAR = 8
 """Groups cut by time hold horizons that differ by at most this factor: slices are as long as the longest
@@ -34,71 +34,8 @@ asks.
 
 CROWDED = "by key, one part needed more than its share of the budget for what holds"
 
-MINUTE = 60_000_000
-_UNITS = ((86_400_000_000, "d"), (3_600_000_000, "h"), (MINUTE, "min"), (1_000_000, "s"), (1_000, "ms"))
 
-
-class By(StrEnum):
-    """What the user asks for: `--by`."""
-
-    AUTO = "auto"
-    KEY = "key"
-    TIME = "time"
-
-
-@dataclass(frozen=True, slots=True)
-class RuleComponent:
-    """Rules connected by chaining, in program order, and how they may be parted.
-
-    `keys` None: not by key. `horizon` None: not by time. `gap`: where neither is possible, it is cut at gaps
-    wider than that, in µs; None: not there either. `reasons` say why, one sentence each.
-    """
-
-    rules: tuple[int, ...]
-    keys: StreamKeys | None
-    horizon: Time | None
-    reasons: tuple[str, ...]
-    gap: Time | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RuleComponentGroup:
-    """Components that travel together; `streams` are the queries whose facts they need.
-
-    `ticks` are the EVERY durations of its rules. `holds`: the LARS rules are with it.
-    """
-
-    number: int
-    rules: tuple[int, ...]
-    streams: frozenset[str]
-    keys: StreamKeys | None
-    horizon: Time | None
-    ticks: frozenset[Time]
-    holds: bool = False
-    gap: Time | None = None
-
-    @property
-    def parallel(self) -> bool:
-        return self.keys is not None or self.horizon is not None
-
-    @property
-    def copies(self) -> bool:
-        """Whether every part gets all facts of some stream."""
-        return self.keys is not None and () in self.keys.values()
-
-
-@dataclass(frozen=True, slots=True)
-class Partitioning:
-    components: tuple[RuleComponent, ...]
-    groups: tuple[RuleComponentGroup, ...]
-
-    @property
-    def gap(self) -> Time | None:
-        """The narrowest gap of a log that cuts a group; None: no group is cut at gaps."""
-        return min((group.gap for group in self.groups if group.gap is not None), default=None)
-
-
-def plan_batch(program: Program, by: By = By.AUTO, *, together: bool = False) -> Partitioning:
+def plan_batch(program: Program, by: By = By.AUTO, together: bool = False) -> Partitioning:
     """The plan for a program. Cheap: linear in rules but for the search of keys in a component.
 
     `together`: what holds is found out in one task, whatever its rules allow.
@@ -288,45 +225,3 @@ def _group(program: Program, component: RuleComponent) -> RuleComponentGroup:
         holds,
         component.gap,
     )
-
-
-def describe(program: Program, plan: Partitioning) -> list[str]:
-    """The choice and its reasons, for people: one line a component, its reasons indented below."""
-    lines: list[str] = []
-    for component in plan.components:
-        names = ", ".join(f"`{program.rules[i].name}`" for i in component.rules)
-        lines.append(f"{names}: {strategy(program, component)}")
-        lines += [f"    {reason}" for reason in component.reasons]
-    return lines
-
-
-def strategy(program: Program, component: RuleComponent) -> str:
-    """`by key ?room and by time (overlap 5 min)`, `one task between gaps longer than 5 min`, `one task`."""
-    cuts: list[str] = []
-    if component.keys is not None:
-        trigger = program.rules[component.rules[0]].trigger
-        assert not isinstance(trigger, Every)
-        names = " ".join(f"?{trigger.variables[place]}" for place in component.keys[trigger.stream])
-        copied = ", ".join(f"`{stream}`" for stream, places in component.keys.items() if not places)
-        cuts.append(f"by key {names}" + (f", each part with all of {copied}" if copied else ""))
-    if component.horizon is not None:
-        cuts.append(f"by time (overlap {duration_text(component.horizon)})")
-    if cuts:
-        return " and ".join(cuts)
-    gap = component.gap
-    return "one task" + (f" between gaps longer than {duration_text(gap)}" if gap is not None else "")
-
-
-def sequential(program: Program, plan: Partitioning) -> list[str]:
-    """Names of the rules that run in one task each group, for a loud warning; empty is well."""
-    return [program.rules[i].name for group in plan.groups if not group.parallel for i in group.rules]
-
-
-def duration_text(micros: int) -> str:
-    """A duration in the largest unit that gives an integer: `5 min`, `90 s`, `0 s`."""
-    if micros == 0:
-        return "0 s"
-    for size, name in _UNITS:
-        if micros % size == 0:
-            return f"{micros // size} {name}"
-    return f"{micros} us"

@@ -13,7 +13,7 @@ from typing import TypeAlias, assert_never
 from dotr.events import Fact, Time
 from dotr.ir.program import Program
 from dotr.ir.rules import Between, Every, Position, Rule, Window, Within
-from dotr.late import dataclass
+from dotr.temporal.engine_record import RuleReach
 
 
 def depths(rule: Rule) -> dict[str, Time]:
@@ -136,21 +136,6 @@ def next_tick(durations: Sequence[Time], first: Time | None, after: Time) -> Tim
         return None
     at_least = max(after + 1, first)
     return min(-(-at_least // d) * d for d in durations)
-
-
-@dataclass(frozen=True, slots=True)
-class RuleReach:
-    """How far back a rule looks, and how far back what it finds can depend on.
-
-    `kept`: how long any fact is remembered for it (its horizon): the deepest of its windows. `influence`: how
-    far back what its events depend on can lie, through the rules that it reads; None: the whole past, `why`;
-    `root`: because of the rule itself, not of one that it reads.
-    """
-
-    kept: Time
-    influence: Time | None
-    why: str = ""
-    root: bool = False
 
 
 def rule_reaches(program: Program) -> list[RuleReach]:

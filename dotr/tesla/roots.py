@@ -4,7 +4,7 @@ Place:   a batch parts detection by it (partition_keys.py); network.py decides b
          fact had anything to choose from.
 Method:  inside a rule, equations of `ON` carry a trigger attribute to the candidates, directly or through
          earlier conjuncts (a condition is applied before selection, so whatever fails it is not a candidate,
-         whichever the operator). What `=` equates shares its equality class (keys.py), and classes are
+         whichever the operator). What `=` equates is of one class (temporal/equal_terms.py), classes are
          transitive where `=` is not.
 """
 
@@ -14,8 +14,8 @@ from collections.abc import Collection, Mapping
 
 from dotr.events import Fact
 from dotr.ir import Attribute, Every, Position, Rule
+from dotr.temporal.equal_terms import equality_class, has_float
 from dotr.tesla.conditions import equality, parts
-from dotr.tesla.keys import equality_class, has_float
 
 Roots = Mapping[tuple[str, str], frozenset[int]]
 """(position, attribute) → the trigger attributes whose value it equals wherever a fact is a candidate

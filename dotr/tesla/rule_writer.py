@@ -22,10 +22,11 @@ from dotr.expressions.functions import makes_text
 from dotr.ir.expressions import Const, Expression
 from dotr.ir.rules import Between, Binding, Choose, Rule, Summarise
 from dotr.rdf.terms import Term
+from dotr.temporal.stages import label
 from dotr.tesla.column_spec import LastValue, MonotonicStack, RunningTotal
 from dotr.tesla.columns import Column
 from dotr.tesla.conditions import NOW, names, parts
-from dotr.tesla.detection_stages import StageCounts, StageWriter, label
+from dotr.tesla.detection_stages import StageCounts, StageWriter
 from dotr.tesla.fact_scope import Scope
 from dotr.tesla.operators import DETECTED
 from dotr.tesla.operators.detected import CodeItem, StepCode

@@ -17,7 +17,7 @@ from dotr.errors import Diagnostic, EngineError
 from dotr.events import Time
 from dotr.ir.program import Program
 from dotr.ir.rules import Position, Rule
-from dotr.late import dataclass
+from dotr.temporal.engine_record import Restored
 from dotr.tesla.columns import Column
 from dotr.tesla.network import Network
 from dotr.tesla.past import Past
@@ -29,15 +29,6 @@ VERSION = 3
 In version 1 facts of a base had no size: what they measure followed from their values. In version 2 parts of
 ON that bound how far back a fact lies kept facts where there is a running total now.
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Restored:
-    """What a snapshot gave: rules that kept their state, rules that start empty, rules no longer there."""
-
-    kept: tuple[str, ...]
-    empty: tuple[str, ...]
-    gone: tuple[str, ...]
 
 
 def _positions(rule: Rule) -> list[Position]:

@@ -17,8 +17,8 @@ import yaml
 from dotr.errors import DataError, Diagnostic, Diagnostics
 from dotr.io.timestamps import UNITS
 from dotr.lang.grammar.base import nearest, valid_iri
-from dotr.lang.grammar.durations import duration
 from dotr.source import Source, Span
+from dotr.temporal.durations import duration
 from dotr.testing.suites import (
     Case,
     ExpectedEvent,

@@ -16,7 +16,7 @@ from dotr.events import Clock, Match, Time
 from dotr.ir import Choose, Conjunct, Expression, Program, Rule
 from dotr.late import dataclass
 from dotr.reference.operators.literal import Row
-from dotr.reference.tesla import LiteralDetector, LiteralRule
+from dotr.reference.tesla import LiteralRule, LiteralTesla
 
 ON, WHERE = "ON", "WHERE"
 
@@ -85,7 +85,7 @@ class TracedRule(LiteralRule):
         return held
 
 
-class Tracer(LiteralDetector):
+class Tracer(LiteralTesla):
     """Follows all rules of a program. Costs what enumeration costs."""
 
     def __init__(self, program: Program, clock: Clock) -> None:

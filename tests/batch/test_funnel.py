@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from dotr.batch.detecting import Detecting
 from dotr.batch.fact_rows import Cut, FactRow, Layout, Router, marks
 from dotr.core.deployment import Deployment, Settings
-from dotr.tesla.detection_stages import Passed, summed
-from dotr.tesla.partitioning import Partitioning
+from dotr.temporal.partitions import Partitioning
+from dotr.temporal.stages import Passed, summed
 from dotr.tesla.silence import silence
 from tests.batch.programs import Story
 from tests.batch.test_simulation import cut_stories

@@ -18,7 +18,8 @@ from dotr.io.files.rule_texts import read_rules_text
 from dotr.io.files.sources import SourceOptions
 from dotr.io.timestamps import UNITS
 from dotr.lang import load_program
-from dotr.tesla.partitioning import plan_batch, strategy
+from dotr.temporal.partitions import strategy
+from dotr.tesla.partitioning import plan_batch
 from tests.batch.test_local import Serial, in_one_process, output, quiet
 from tests.test_holds import STREAMS
 

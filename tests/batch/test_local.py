@@ -32,7 +32,7 @@ from dotr.io.timestamps import UNITS
 from dotr.ir import Program
 from dotr.lang import load_program
 from dotr.rdf.terms import Triple
-from dotr.tesla.partitioning import By
+from dotr.temporal.partitions import By
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 

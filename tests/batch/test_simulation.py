@@ -17,15 +17,16 @@ from dotr.batch.time_slices import Even, Slices, Uneven, slices_at_gaps
 from dotr.core.deployment import Deployment, Settings
 from dotr.core.emit import Emitter
 from dotr.events import Composite
-from dotr.reference.tesla import LiteralDetector
-from dotr.tesla.partitioning import By, Partitioning, plan_batch
+from dotr.reference.tesla import LiteralTesla
+from dotr.temporal.partitions import By, Partitioning
+from dotr.tesla.partitioning import plan_batch
 from tests.batch.programs import Story, stories
 from tests.tesla.building import CLOCK
 
 
 def in_one_process(story: Story) -> list[Composite]:
     """What the pipeline's second half makes of a story, ticks included."""
-    detector, emitter = LiteralDetector(story.program, CLOCK), Emitter(story.program)
+    detector, emitter = LiteralTesla(story.program, CLOCK), Emitter(story.program)
     found: list[Composite] = []
     last = None
     for time, facts in story.instants.items():

@@ -13,7 +13,7 @@ from dotr.batch.runs import Report, Request
 from dotr.core.deployment import Deployment
 from dotr.io.files.sources import SourceOptions
 from dotr.lang import parse_program
-from dotr.tesla.partitioning import By
+from dotr.temporal.partitions import By
 from tests.batch.test_local import Serial, quiet
 
 RULES = """PREFIX : <urn:x:>

@@ -24,7 +24,7 @@ from dotr.io.decode.parquet import ArchiveWriter
 from dotr.io.files.rule_texts import read_rules_text
 from dotr.io.files.sources import SourceOptions, Sources
 from dotr.lang import load_program, parse_program
-from dotr.tesla.partitioning import Partitioning
+from dotr.temporal.partitions import Partitioning
 from tests.batch.test_local import golden_cases, in_one_process, lasts, loaded, output, quiet
 
 pytestmark = pytest.mark.spark

@@ -23,7 +23,7 @@ from dotr.cli.main import run
 from dotr.cli.spark import command
 from dotr.cli.spark_options import chosen_engine
 from dotr.errors import DataError, Diagnostic, EngineError, UsageError
-from dotr.tesla.partitioning import Partitioning
+from dotr.temporal.partitions import Partitioning
 
 
 def test_the_defaults_file_and_submit_arguments_are_read(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ from dotr.io.files.rule_texts import read_rules_text
 from dotr.io.files.sources import SourceOptions
 from dotr.lang import load_program
 from dotr.rdf.terms import RDF_TYPE, Triple
-from dotr.tesla.partitioning import describe
+from dotr.temporal.partitions import describe
 
 from .harness import json_line, machine, table
 

@@ -24,8 +24,7 @@ from dotr.core.deployment import Deployment
 from dotr.events import Clock
 from dotr.io.decode.parquet import ROWS
 from dotr.lang import parse_program
-from dotr.tesla.partition_keys import bucket
-from dotr.tesla.partitioning import By
+from dotr.temporal.partitions import By, bucket
 
 from .harness import json_line, table
 

@@ -13,12 +13,12 @@ from dotr.errors import Diagnostics
 from dotr.ir import Select
 from dotr.lang import parse_datalog, parse_query
 from dotr.lang.grammar.dotr import DotrParser
-from dotr.lang.grammar.durations import duration_text
 from dotr.lang.grammar.lars import LarsParser
 from dotr.lang.grammar.tokens import comments
 from dotr.lang.printer import format_text
 from dotr.source import Source
 from dotr.sparql.printing import query_text
+from dotr.temporal.durations import duration_text
 from tests.lang.lars_texts import lars_files
 from tests.lang.programs import datalog, programs
 from tests.sparql.strategies import selects

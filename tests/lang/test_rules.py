@@ -21,7 +21,7 @@ from dotr.ir import (
     Within,
 )
 from dotr.lang import check_program, parse_program
-from dotr.lang.grammar.durations import duration
+from dotr.temporal.durations import duration
 
 PREFIX = "PREFIX : <http://example.org/>\n"
 QUERIES = """PREFIX : <http://example.org/>

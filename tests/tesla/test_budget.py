@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dotr.events import Fact, Match
 from dotr.ir import Expression, Rule
-from dotr.reference.tesla import LiteralDetector
+from dotr.reference.tesla import LiteralTesla
 from dotr.tesla.detector import TeslaDetector
 from tests.tesla.building import CLOCK, A, at, call, each, equal, facts, program, rule, within
 from tests.tesla.worlds import World, families, kin, worlds
@@ -35,7 +35,7 @@ def _run(world: World, budget: int, *, shared: bool, cuts: bool) -> tuple[list[M
             same=world.same if shared else None,
         )
 
-    detector, oracle = engine(), LiteralDetector(world.program, CLOCK)
+    detector, oracle = engine(), LiteralTesla(world.program, CLOCK)
     found: list[Match] = []
     last_time: int | None = None
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 
 from dotr.events import Match
-from dotr.reference.tesla import LiteralDetector
+from dotr.reference.tesla import LiteralTesla
 from dotr.tesla.detector import TeslaDetector
 from tests.tesla.building import CLOCK
 from tests.tesla.worlds import World, families, kin, worlds
@@ -20,7 +20,7 @@ DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
 
 
 def run_oracle(world: World) -> tuple[list[Match], int]:
-    detector = LiteralDetector(world.program, CLOCK)
+    detector = LiteralTesla(world.program, CLOCK)
     return _drive(detector, world), detector.dropped
 
 
@@ -28,9 +28,9 @@ def engine(world: World) -> TeslaDetector:
     return TeslaDetector(world.program, CLOCK, filtered=world.filtered, same=world.same)
 
 
-def _drive(detector: LiteralDetector | TeslaDetector, world: World, cuts: bool = False) -> list[Match]:
+def _drive(detector: LiteralTesla | TeslaDetector, world: World, cuts: bool = False) -> list[Match]:
     found: list[Match] = []
-    literal = isinstance(detector, LiteralDetector)
+    literal = isinstance(detector, LiteralTesla)
     last: int | None = None
     for instant in world.instants:
         tick = None if last is None else detector.next_tick(last)

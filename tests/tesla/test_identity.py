@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dotr.events import Fact
-from dotr.tesla.identity import _LINES, match_hash, match_hashes
+from dotr.temporal.identity import _LINES, match_hash, match_hashes
 
 TERMS = st.sampled_from(["<urn:a>", '"1"', '"é"@en', None])
 FACTS: st.SearchStrategy[Fact] = st.tuples(

@@ -11,9 +11,9 @@ from dotr.errors import DataError
 from dotr.events import Clock, Fact, Match
 from dotr.ir import Const, Every, Fresh, Program, TemplateVar
 from dotr.rdf.terms import RDF_TYPE, XSD, Term, integer
-from dotr.reference.tesla import LiteralDetector
+from dotr.reference.tesla import LiteralTesla
+from dotr.temporal.identity import match_hash, match_id
 from dotr.tesla.detector import TeslaDetector
-from dotr.tesla.identity import match_hash, match_id
 from tests.tesla.building import (
     CLOCK,
     A,
@@ -42,7 +42,7 @@ Make = Callable[..., Any]
 Rows = Sequence[Sequence[Term | int | None]]
 
 
-@pytest.fixture(params=[LiteralDetector, TeslaDetector], ids=["oracle", "engine"])
+@pytest.fixture(params=[LiteralTesla, TeslaDetector], ids=["oracle", "engine"])
 def make(request: pytest.FixtureRequest) -> Make:
     return request.param
 

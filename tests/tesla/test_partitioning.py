@@ -15,9 +15,10 @@ from dotr.ir.expressions import Var
 from dotr.ir.lars import LarsProgram, TimeWindow, WindowAggregate
 from dotr.lang import parse_program
 from dotr.rdf.terms import XSD_FLOAT
+from dotr.temporal.partitions import By, bucket, describe, sequential
 from dotr.tesla.held_keys import computed_heads
-from dotr.tesla.partition_keys import bucket, stream_keys
-from dotr.tesla.partitioning import By, describe, plan_batch, sequential
+from dotr.tesla.partition_keys import stream_keys
+from dotr.tesla.partitioning import plan_batch
 from tests.lars.building import atom, now
 from tests.lars.building import rule as lars_rule
 from tests.tesla.building import (

@@ -9,7 +9,7 @@ from dotr.events import Fact
 from dotr.ir import Attribute, Call, Const, Program, Rule
 from dotr.rdf.canonical import canonical
 from dotr.rdf.terms import XSD, Term, integer
-from dotr.reference.tesla import LiteralDetector
+from dotr.reference.tesla import LiteralTesla
 from dotr.tesla.buckets import own_condition
 from dotr.tesla.detector import TeslaDetector
 from dotr.tesla.thresholds import Filtered, is_threshold, measured, sizes, threshold
@@ -71,7 +71,7 @@ def test_thresholds_that_do_not_rise_together_are_answered_apart() -> None:
 
     of = program(twice(0, 1, 5), twice(1, 2, 3), twice(2, 3, 6), twice(3, 0, 9))
     assert sorted(group_sizes(of)) == [1, 1, 2]
-    engine, oracle = TeslaDetector(of, CLOCK), LiteralDetector(of, CLOCK)
+    engine, oracle = TeslaDetector(of, CLOCK), LiteralTesla(of, CLOCK)
     for t, (heat, rain) in enumerate([(2, 4), (4, 4), (2, 7), (9, 9)]):
         content = {"Heat": facts(t, (A, heat)), "Rain": facts(t, (A, rain)), "Smoke": facts(t, (A, 0))}
         assert engine.at(t, content) == oracle.at(t, content)

@@ -15,9 +15,10 @@ import dotr
 from dotr.events import Fact, Match
 from dotr.ir import Every, Program, Rule
 from dotr.lang import parse_program
-from dotr.reference.tesla import LiteralDetector
+from dotr.reference.tesla import LiteralTesla
+from dotr.temporal.silences import ENDLESS, Silence, Ticking
 from dotr.tesla.detector import TeslaDetector
-from dotr.tesla.silence import ENDLESS, Silence, Ticking, silence
+from dotr.tesla.silence import silence
 from tests.tesla.building import CLOCK
 from tests.tesla.worlds import World, worlds
 from tests.whole import Graph, Whole, wholes
@@ -177,7 +178,7 @@ def _may_tick(rule: Rule) -> bool:
 
 
 def driven(
-    detector: LiteralDetector | TeslaDetector, world: World, standing: list[Fact], skip: Silence | None
+    detector: LiteralTesla | TeslaDetector, world: World, standing: list[Fact], skip: Silence | None
 ) -> list[Match]:
     """Every match; ticks are stepped through one by one, or as `skip` says."""
     found: list[Match] = []
@@ -202,7 +203,7 @@ def background(standing: list[Fact], time: int) -> dict[str, list[Fact]]:
 @given(silent_worlds())
 def test_skipping_ticks_loses_no_match(case: tuple[World, list[Fact]]) -> None:
     world, standing = case
-    expected = driven(LiteralDetector(world.program, CLOCK), world, standing, None)
+    expected = driven(LiteralTesla(world.program, CLOCK), world, standing, None)
     skip = silence(world.program, ("P",) if standing else ())
     assert driven(TeslaDetector(world.program, CLOCK), world, standing, skip) == expected
     event(f"{len(expected) > 0}: {any(ticking.reach < ENDLESS for ticking in skip.ticking)}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dotr.tesla.detection_stages import subtracted, summed
+from dotr.temporal.stages import subtracted, summed
 
 LONG = {"R": [("Temp", 5), ("WHERE", 3), ("NOT", None)]}
 SHORT = {"R": [("Temp", 2), ("WHERE", 1)]}

@@ -44,7 +44,7 @@ from dotr.batch.time_gaps import Cutoff, cutoff
 from dotr.errors import DotrError, UnsupportedError
 from dotr.events import Clock, Time
 from dotr.io.decode.parquet import SUFFIX
-from dotr.tesla.silence import ENDLESS
+from dotr.temporal.silences import ENDLESS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -31,8 +31,8 @@ from dotr.io.decode.documents import STREAM_BASE
 from dotr.io.decode.parquet import UNIT_NOTE
 from dotr.io.python_arguments import duration
 from dotr.io.timestamps import UNITS
-from dotr.tesla.partitioning import By
-from dotr.tesla.silence import ENDLESS
+from dotr.temporal.partitions import By
+from dotr.temporal.silences import ENDLESS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -26,11 +26,11 @@ from dotr.ir import (
 )
 from dotr.lang.checks.lars_rules import check_lars_rule
 from dotr.lang.grammar.base import nearest
-from dotr.lang.grammar.durations import duration_text
 from dotr.lang.grammar.lars import LarsFile
 from dotr.lang.loading import LoadedFile
 from dotr.late import dataclass
 from dotr.source import Span
+from dotr.temporal.durations import duration_text
 
 
 @dataclass(frozen=True, slots=True)

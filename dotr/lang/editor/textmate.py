@@ -14,10 +14,10 @@ from typing import Any, Final
 
 from dotr.ir import RelationToStream
 from dotr.lang.grammar.dotr import HOLDING
-from dotr.lang.grammar.durations import UNITS
 from dotr.lang.grammar.functions import ARGUMENTS, QUERY_AGGREGATES
 from dotr.lang.grammar.lars import RESERVED
 from dotr.lang.grammar.windows import CONTEXTUAL, KEYWORDS
+from dotr.temporal.durations import UNITS
 
 HERE: Final = Path(__file__).parent
 

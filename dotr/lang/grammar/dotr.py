@@ -13,7 +13,6 @@ from typing import Final
 from dotr.errors import Diagnostics
 from dotr.lang.grammar.base import NUMBERS, Cursor, Skip, nearest
 from dotr.lang.grammar.clauses import ClauseParser
-from dotr.lang.grammar.durations import UNITS
 from dotr.lang.grammar.expressions import ExpressionParser, Mode
 from dotr.lang.grammar.foreign_words import foreign_word
 from dotr.lang.grammar.parameters import Parameters
@@ -42,6 +41,7 @@ from dotr.lang.grammar.syntax import (
 from dotr.lang.grammar.tokens import string_value
 from dotr.lang.grammar.windows import CONTEXTUAL, STATEMENTS, WindowParser
 from dotr.source import Source, Span
+from dotr.temporal.durations import UNITS
 
 HOLDING: Final = ("LATEST", "FOR")
 """What stands behind the predicates of a HOLD; names everywhere else."""

@@ -14,7 +14,6 @@ from typing import Final
 from dotr.ir import RelationToStream, Selection
 from dotr.lang.checks.sorts import STAND_IN
 from dotr.lang.grammar.base import NUMBERS, Cursor, nearest
-from dotr.lang.grammar.durations import LONGEST, UNITS, micros
 from dotr.lang.grammar.parameters import Parameters
 from dotr.lang.grammar.syntax import (
     BetweenSyntax,
@@ -26,6 +25,7 @@ from dotr.lang.grammar.syntax import (
 from dotr.lang.grammar.tokens import Token
 from dotr.lang.operators import BY_WORD
 from dotr.rdf.terms import is_literal, literal_parts
+from dotr.temporal.durations import LONGEST, UNITS, micros
 
 CONJUNCTS: Final = tuple(BY_WORD)
 STATEMENTS: Final = (

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dotr.ir.rules import Absent
+from dotr.temporal.stages import label
 from dotr.tesla.column_spec import Content, FactLog, LastValue, MonotonicStack, Ranked
-from dotr.tesla.detection_stages import label
 from dotr.tesla.operators import candidates as at
 from dotr.tesla.operators.detected import CodeItem, DetectedOperator, Shares, StepCode
 from dotr.tesla.thresholds import any_of, none_above

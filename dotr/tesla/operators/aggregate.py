@@ -16,9 +16,9 @@ from dotr.expressions.functions import makes_text
 from dotr.ir.expressions import Expression
 from dotr.ir.rules import Summarise, Within
 from dotr.rdf.terms import Term, integer
+from dotr.temporal.stages import label
 from dotr.tesla.column_spec import Content, FactLog, RunningTotal
 from dotr.tesla.conditions import as_own, looks_at_time, names
-from dotr.tesla.detection_stages import label
 from dotr.tesla.operators import candidates as at
 from dotr.tesla.operators.detected import CodeItem, DetectedOperator, StepCode, nothing_shared
 from dotr.tesla.work import computed

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from dotr.ir.rules import Choose
+from dotr.temporal.stages import label
 from dotr.tesla.column_spec import Content, FactLog
-from dotr.tesla.detection_stages import label
 from dotr.tesla.operators.detected import CodeItem, StepCode
 
 

@@ -1,6 +1,6 @@
 """Lengths of time as rules write them: a number and a unit.
 
-Place:   called by dotr.py; `--lateness 5 min` and its like on the command line use `duration` too.
+Place:   used by the parsers of windows, whoever shows them, and `--lateness 5 min` and its like.
 Method:  language.md, sec. 2. A day is 24 hours; a month has no fixed length and is not a unit.
 """
 

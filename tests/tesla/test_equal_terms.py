@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from dotr.rdf.canonical import canonical
 from dotr.rdf.terms import XSD, Term
+from dotr.temporal.equal_terms import KeyIndex, equal_terms, equality_class, has_peers
 from dotr.tesla.conditions import equality
-from dotr.tesla.keys import KeyIndex, equal_terms, equality_class, has_peers
 from tests.tesla.building import attribute, call, equal
 from tests.tesla.worlds import ODD_KEYS
 

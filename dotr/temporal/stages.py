@@ -1,0 +1,68 @@
+"""How far the trigger facts of a rule came: what is left after each step, as counts that add up.
+
+Place:   engines count (tesla/detection_stages.py), core/funnel.py makes a funnel of it, batch/ sums it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, TypeAlias
+
+from dotr.ir.rules import Choose, Conjunct, Rule, Summarise
+
+TRIGGER: Final = ""
+"""The name of the first step of a rule whose trigger facts are some of those that it is given."""
+
+Passed: TypeAlias = list[tuple[str, int | None]]
+"""(step, partial matches left after it) in order of evaluation. None: as many as before it."""
+
+
+def label(conjunct: Conjunct) -> str:
+    """What a conjunct is called in a funnel: `LAST Spike`, `NOT Later`, `AVG`."""
+    name = conjunct.position.name
+    if isinstance(conjunct, Choose):
+        return f"{conjunct.selection} {name}"
+    return conjunct.function if isinstance(conjunct, Summarise) else f"NOT {name}"
+
+
+def unreached(rule: Rule) -> Passed:
+    """What there is to say of a rule that was never looked at: a stream it must choose from had nothing."""
+    chosen = [label(conjunct) for conjunct in rule.conjuncts if isinstance(conjunct, Choose)]
+    return [(", ".join(chosen), 0)] if chosen else []
+
+
+def added(one: Passed, other: Passed) -> Passed:
+    """Two counts of one rule, summed. Where one has further steps at its end, the other passed them all."""
+    if not one or not other:
+        return one or other
+    longer, shorter = (one, other) if len(one) >= len(other) else (other, one)
+    if any(a[0] != b[0] for a, b in zip(longer, shorter, strict=False)):
+        return other  # other rules changed in what order this one is evaluated
+    found: Passed = []
+    last: int | None = None
+    for place, (name, count) in enumerate(longer):
+        last = shorter[place][1] if place < len(shorter) else last
+        found.append((name, None if count is None or last is None else count + last))
+    return found
+
+
+def subtracted(all_: Mapping[str, Passed], before: Mapping[str, Passed]) -> dict[str, Passed]:
+    """What was counted since `before`, of the same detector, rule by rule. Counts only grow."""
+    return {rule: _since(passed, before.get(rule, [])) for rule, passed in all_.items()}
+
+
+def _since(passed: Passed, before: Passed) -> Passed:
+    """`passed` less `before`, which may lack steps at its end: it passed them all, as in `added`."""
+    if not before:
+        return passed
+    found: Passed = []
+    old: int | None = None
+    for place, (name, count) in enumerate(passed):
+        old = before[place][1] if place < len(before) else old
+        found.append((name, None if count is None or old is None else count - old))
+    return found
+
+
+def summed(one: Mapping[str, Passed], other: Mapping[str, Passed]) -> dict[str, Passed]:
+    """As `added`, rule by rule."""
+    return {**one, **{rule: added(one.get(rule, []), passed) for rule, passed in other.items()}}
