@@ -47,8 +47,8 @@ from dotr.batch.runs import PARTS, OnProgress, Report, Request, add_counts, lay_
 from dotr.batch.scratch import GRAPHS, Files, load
 from dotr.batch.skew import Weight, skewed
 from dotr.batch.time_gaps import MANY_GAPS, Cutoff, Gap, Span, Spans, cutoff, gaps, spans_for
+from dotr.collecting import RARELY
 from dotr.core.ahead import Ahead
-from dotr.core.collecting import RARELY
 from dotr.core.time_units import check_units
 from dotr.errors import Diagnostic, EngineError, UnsupportedError
 from dotr.events import Time

@@ -35,6 +35,7 @@ from dotr.cli.options import (
 )
 from dotr.cli.progress import Progress
 from dotr.cli.run import chosen_format, outputs_apart, refuse_without_jelly
+from dotr.collecting import uncollected
 from dotr.core.pipeline import Pipeline
 from dotr.errors import Diagnostic, UsageError
 from dotr.events import Clock
@@ -53,7 +54,7 @@ from dotr.service.appending_files import AppendingFile
 from dotr.service.checkpoint_policy import CheckpointPolicy, Idle
 from dotr.service.deployment_directory import deployed_program
 from dotr.service.event_parts import PART_FORMATS, EventParts
-from dotr.service.feed import Feed, refuse_other_unit, uncollected
+from dotr.service.feed import Feed, refuse_other_unit
 from dotr.service.journal import DATABASE, LOCK, Journal
 from dotr.service.keeping import Keeping
 from dotr.service.records import planned

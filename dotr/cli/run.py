@@ -30,7 +30,7 @@ from dotr.cli.options import (
     summary_options,
 )
 from dotr.cli.progress import Progress
-from dotr.core.collecting import rarely
+from dotr.collecting import rarely
 from dotr.core.deployment import Deployment, Settings
 from dotr.core.parts import Part
 from dotr.core.pipeline import Pipeline

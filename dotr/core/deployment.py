@@ -16,6 +16,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dotr.budget import BUDGET, UNLIMITED
+from dotr.collecting import uncollected
 from dotr.core.ahead import Ahead, ahead
 from dotr.core.detect import ENGINES, TESLA
 from dotr.core.emit import Emitter
@@ -105,17 +106,18 @@ class Deployment:
     @cached_property
     def enrich(self) -> Materialiser:
         """The rules over the background, closed and indexed."""
-        if self._closed is None:
-            return enricher(
-                self.program, self.background, self.settings.materialize_all, self.settings.budget
-            )
-        return reopened(self.program, self._closed, self.settings.materialize_all, self.settings.budget)
+        everything, budget = self.settings.materialize_all, self.settings.budget
+        with uncollected():
+            if self._closed is None:
+                return enricher(self.program, self.background, everything, budget)
+            return reopened(self.program, self._closed, everything, budget)
 
     @cached_property
     def instants(self) -> Instants:
         """What finds the facts of an instant, where nothing lasts."""
         shares = None if self.settings.apart or self.program.lars.rules else self._engine.shares
-        return Instants(self.program, self.enrich, shares=shares, budget=self.settings.budget)
+        with uncollected():
+            return Instants(self.program, self.enrich, shares=shares, budget=self.settings.budget)
 
     @cached_property
     def standing(self) -> frozenset[str]:
@@ -145,7 +147,8 @@ class Deployment:
 
     @property
     def emitter(self) -> Emitter:
-        return Emitter(self.program)
+        with uncollected():
+            return Emitter(self.program)
 
     def detector(self, clock: Clock, on_refused: RefusedTrigger = fail, parts: int = 1) -> Detector:
         """A detector that remembers nothing yet, of the facts that `instants` finds. `on_refused` gets
@@ -154,12 +157,11 @@ class Deployment:
         settings = self.settings
         budget = settings.budget if settings.trigger_budget is None else settings.trigger_budget
         holding = settings.budget, parts, settings.holding_budget
-        if settings.apart or self.program.lars.rules:  # which look at each stream's own facts
-            return self._engine.open(self.program, clock, {}, {}, budget, on_refused, holding)
-        extract = self.instants.extract
-        return self._engine.open(
-            self.program, clock, extract.same, extract.filtered, budget, on_refused, holding
-        )
+        none = settings.apart or self.program.lars.rules  # which look at each stream's own facts
+        extract = None if none else self.instants.extract
+        same, filtered = ({}, {}) if extract is None else (extract.same, extract.filtered)
+        with uncollected():
+            return self._engine.open(self.program, clock, same, filtered, budget, on_refused, holding)
 
     def fact_counts(self) -> FactCounts:
         """What counts the facts that `instants` finds."""

@@ -37,7 +37,7 @@ ANSWER_LIMIT = 1_000_000
 
 def needed(queries: Mapping[str, Select]) -> frozenset[Relation]:
     """The relations that the queries look at: what rules and background may be pruned to."""
-    return frozenset().union(*map(reached, queries.values()))
+    return frozenset().union(*map(reached, dict.fromkeys(queries.values())))
 
 
 def reached(select: Select) -> frozenset[Relation]:

@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from dotr.collecting import uncollected
 from dotr.datalog.strata import check_rules
 from dotr.errors import Diagnostic, Diagnostics, ProgramError, Severity
 from dotr.ir import DatalogRule, Program, Select
@@ -80,18 +81,20 @@ def load_program(
     `parameters`: name → value as text, for value parameters that the files themselves declare.
     """
     found = Diagnostics()
-    loader = Loader(read, found, removed, parameters)
-    loader.paths(paths)
-    loader.check_parameters()
-    return _finish(loader, found, bool(removed))
+    with uncollected():
+        loader = Loader(read, found, removed, parameters)
+        loader.paths(paths)
+        loader.check_parameters()
+        return _finish(loader, found, bool(removed))
 
 
 def parse_program(text: str, name: str = "<text>", read: Reader | None = None) -> Program:
     """The program of one text. Without `read` it may name no other file of rules. Raises ProgramError."""
     found = Diagnostics()
-    loader = Loader(read, found)
-    loader.program(Source(name, text))
-    return _finish(loader, found)
+    with uncollected():
+        loader = Loader(read, found)
+        loader.program(Source(name, text))
+        return _finish(loader, found)
 
 
 def parse_query(

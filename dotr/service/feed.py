@@ -9,12 +9,11 @@ Why not: a commit per graph: a snapshot of 20 MB takes 0.3 s.
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import Any
 
+from dotr.collecting import uncollected
 from dotr.core.emit import Emission
 from dotr.core.parts import Part
 from dotr.core.pipeline import Pipeline
@@ -371,20 +370,6 @@ class Feed:
         """Cut what was not committed off the outputs, and let them go."""
         for output in self._outputs:
             output.close()
-
-
-@contextmanager
-def uncollected() -> Iterator[None]:
-    """A while without the cyclic garbage collector: it looks at every list of a large state again and again,
-    which takes longer than making them, and there are no cycles in it.
-    """
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
 
 
 class Stopped(KeyboardInterrupt):

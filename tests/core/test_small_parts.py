@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 
-from dotr.core.collecting import RARELY, rarely
+from dotr.collecting import RARELY, rarely
 from dotr.core.replacing import refuse_closed
 from dotr.core.snapshots import VERSION, refuse_version
 from dotr.core.tally import Tally

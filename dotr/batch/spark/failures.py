@@ -23,7 +23,7 @@ from typing import Any, ParamSpec, TypeVar
 import pyarrow as pa
 
 from dotr.batch.findings_as_json import packed, unpacked
-from dotr.core.collecting import rarely
+from dotr.collecting import rarely
 from dotr.errors import (
     DataError,
     Diagnostic,

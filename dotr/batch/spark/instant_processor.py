@@ -22,7 +22,7 @@ from dotr.batch.live_parts import marks_of
 from dotr.batch.spark.event_time import EventTime
 from dotr.batch.spark.failures import crossing
 from dotr.batch.spark.frame_stages import Extract
-from dotr.core.collecting import rarely
+from dotr.collecting import rarely
 from dotr.errors import DotrError
 from dotr.late import dataclass
 

@@ -24,7 +24,7 @@ from dotr.batch.job import Shipped
 from dotr.batch.live_parts import LivePart, live_parts
 from dotr.batch.spark.event_time import EventTime
 from dotr.batch.spark.failures import crossing
-from dotr.core.collecting import rarely
+from dotr.collecting import rarely
 from dotr.errors import DotrError
 from dotr.events import Time
 from dotr.io.event_formats import formatter
