@@ -16,7 +16,7 @@ from dotr.batch.log_splits import LogListing
 from dotr.batch.runs import Report, Request
 from dotr.batch.spark.cluster import SparkRunner
 from dotr.batch.spark.remote_logs import list_files, open_remote
-from dotr.batch.spark.remote_output import RemoteFolder
+from dotr.batch.spark.remote_output import RemoteFolder, RemoteStore
 from dotr.batch.spark.sessions import SparkOptions
 from dotr.cli import batch as verb
 from dotr.core.deployment import Deployment
@@ -240,3 +240,90 @@ def test_a_session_that_was_there_stays(spark: Any) -> None:
         assert isinstance(runner, SparkRunner)
         assert runner.session() is spark
     assert spark.range(3).count() == 3
+
+
+class Gone(BaseException):
+    """The driver has died: nothing that it would do comes to be."""
+
+
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+def test_a_file_is_renamed_once_and_no_folder_is(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    """Stores of objects rename by copying; all that was there was copied once more, with its folder."""
+    renamed: list[tuple[str, str]] = []
+    rename = RemoteStore.rename
+
+    def counted(store: RemoteStore, old: str, new: str) -> None:
+        renamed.append((old, new))
+        rename(store, old, new)
+
+    monkeypatch.setattr(RemoteStore, "rename", counted)
+    uri = (tmp_path / "out").as_uri()
+    files = written(RemoteFolder(spark, uri, form, overwrite=False))
+    assert [Path(old).name for old, _ in renamed] == files
+    assert [new for _, new in renamed] == [f"{uri}/part-{i:05}.{form}" for i in range(3)]
+    run = json.loads((tmp_path / "out" / "_dotr_run.json").read_text("utf-8"))
+    assert run == {
+        "graphs": 7,
+        "manifest": [{"name": f"part-{i:05}.{form}", "bytes": 10 * i + 10} for i in range(3)],
+    }
+    assert {file.name for file in tmp_path.iterdir()} == {"out"}
+
+
+def test_an_end_that_breaks_off_anywhere_leaves_an_unfinished_output(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever step the driver dies at; with --overwrite the next run takes the place of what is left."""
+    steps = ("make", "rename", "remove", "write")
+    kept = {name: getattr(RemoteStore, name) for name in steps}
+    left = 0
+
+    def dying(name: str) -> Any:
+        def step(store: RemoteStore, *arguments: str) -> None:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise Gone
+            kept[name](store, *arguments)
+
+        return step
+
+    for name in steps:
+        monkeypatch.setattr(RemoteStore, name, dying(name))
+    uri, out = (tmp_path / "out").as_uri(), tmp_path / "out"
+    seen: list[str] = []
+    for steps_done in range(99):
+        left = 99
+        folder = RemoteFolder(spark, uri, "jsonl", overwrite=True)
+        part = folder.open()
+        files = some_files(part)
+        left = steps_done
+        try:
+            folder.finish(files, "{}")
+        except Gone:
+            names = {file.name for file in out.iterdir()} if out.exists() else set()
+            complete = "_dotr_run.json" in names and "_dotr_unfinished" not in names
+            assert not complete or len(names & {f"part-{i:05}.jsonl" for i in range(3)}) == 3
+            seen.append("complete" if complete else "unfinished" if names else "none")
+            continue
+        break
+    assert seen[0] == "none"
+    assert seen.count("unfinished") >= 5
+    assert {file.name for file in tmp_path.iterdir()} == {"out"}
+
+
+def some_files(part: str) -> list[str]:
+    """As Spark leaves them: of 10, 20 and 30 bytes."""
+    folder = Path(part.removeprefix("file://")) / "spark"
+    folder.mkdir()
+    names = [f"part-0000{i}-c000.txt" for i in range(3)]
+    for i, name in enumerate(names):
+        (folder / name).write_text("x" * (10 * i + 10), encoding="utf-8")
+    return [f"spark/{name}" for name in names]
+
+
+def written(folder: RemoteFolder) -> list[str]:
+    files = some_files(folder.open())
+    folder.finish(files, '{"graphs": 7}')
+    return [Path(file).name for file in files]

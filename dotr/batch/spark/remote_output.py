@@ -3,16 +3,17 @@
 Place:   beside parts.py, which does the same with folders of this machine; the driver owns the folder,
          Spark's writers fill it.
 Method:  a run grows in `DIR.part`. Spark writes to a folder of its own there, whose committer names only the
-         files of tasks that ended; then they get our names, the folder gets its name, the run file is
-         written, and last the mark of an unfinished run goes. Where renaming a folder is not a single step
-         (object stores), whatever is there on the way still has the mark.
+         files of tasks that ended. Then each gets its place in `DIR`, which has the mark of an unfinished run
+         until the run file, a manifest, names them all. A file is renamed once, which stores of objects do
+         by copying it; the folder never is.
 Why not: write to `DIR` at once. A reader could not tell a run that failed half-way.
 Bad input: D4306 a session without a JVM of its own (Spark Connect): nobody could name the files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -110,7 +111,7 @@ class RemoteStore:
 
 
 class RemoteFolder:
-    """Owns `DIR.part` from the start of a run to `finish`, when it takes the name `DIR`; as `OutputFolder`.
+    """Owns `DIR.part` from the start of a run to `finish`, when its files come to `DIR`; as `OutputFolder`.
 
     Raises RefusedError D5001 at once when DIR or DIR.part has something in it and `overwrite` is not set.
     """
@@ -141,32 +142,41 @@ class RemoteFolder:
         return self.part
 
     def finish(self, files: Sequence[str], run: str) -> None:
-        """Name the reported files, give the folder its name, and write RUN_FILE.
+        """Bring the reported files into the folder, one rename each, and write RUN_FILE, which names them.
 
         What stands at the old name is removed only now.
         """
-        store = self._store
-        for number, file in enumerate(files):
-            name = part_name(number, len(files), ENDINGS[self._format])
-            store.rename(f"{self.part}/{file}", f"{self.part}/{name}")
-        if store.exists(f"{self.part}/{_RAW}"):
-            store.remove(f"{self.part}/{_RAW}")
+        store, part = self._store, self.part
+        sizes = {f"{_RAW}/{name}": size for name, size in store.files(f"{part}/{_RAW}")} if files else {}
         if store.exists(self.path):
             store.remove(self.path)
-        store.rename(self.part, self.path)
         try:
-            store.write(f"{self.path}/{RUN_FILE}", run)
+            store.make(self.path)
+            store.write(f"{self.path}/{UNFINISHED}", "")
+            manifest: list[dict[str, Any]] = []
+            for number, file in enumerate(files):
+                name = part_name(number, len(files), ENDINGS[self._format])
+                store.rename(f"{part}/{file}", f"{self.path}/{name}")
+                manifest.append({"name": name, "bytes": sizes[file]})
+            store.write(f"{self.path}/{RUN_FILE}", with_manifest(run, manifest))
             store.remove(f"{self.path}/{UNFINISHED}")
         except BaseException:
             with suppress(EngineError):
                 store.remove(self.path)
             raise
+        with suppress(EngineError):  # the run is complete; another one removes it
+            store.remove(part)
 
     def abandon(self) -> None:
         """Leave nothing of a failed run behind."""
         with suppress(EngineError):
             if self._store.exists(self.part):
                 self._store.remove(self.part)
+
+
+def with_manifest(run: str, files: Sequence[Mapping[str, Any]]) -> str:
+    """The text of RUN_FILE, with the name and the bytes of every file."""
+    return json.dumps(json.loads(run) | {"manifest": list(files)}, ensure_ascii=False, indent=2) + "\n"
 
 
 def _refused(message: str, place: str, hint: str) -> RefusedError:
