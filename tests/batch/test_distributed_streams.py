@@ -40,6 +40,7 @@ def test_parts_on_workers_find_what_one_process_finds(story: Path, spark: Any) -
     assert reported["state"]["Quiet"] > 0
     observed = stream.query.lastProgress["observedMetrics"]["dotr_state"]
     assert observed["state Quiet"] is not None
+    assert observed["watermark"] == "19"
     for number, (path, content) in enumerate(later.items()):
         path.write_bytes(content)
         os.utime(path, (2_000_000 + number, 2_000_000 + number))

@@ -71,6 +71,12 @@ def test_a_stream_writes_what_one_process_prints(story: Path, spark: Any) -> Non
     observed = [batch["observedMetrics"]["dotr"] for batch in batches if batch["numInputRows"]]
     assert sum(metrics.graphs for metrics in observed) == 60
     assert observed[-1].event_time == 39
+    state = stream.query.lastProgress["observedMetrics"]["dotr_state"]
+    assert (state["watermark"], state["state Quiet"] > 0) == ("38", True)  # 39 is open still
+    assert sum(batch["observedMetrics"]["dotr_state"].events for batch in batches) > 0
+    assert stream.query.lastProgress["processedRowsPerSecond"] is not None
+    assert stream.query.lastProgress["observedMetrics"]["dotr_closed"].late == 0
+    assert stream.query.id == stream.query.lastProgress["id"]
 
 
 def test_a_bad_graph_ends_a_stream_as_a_diagnostic(story: Path, spark: Any) -> None:

@@ -33,8 +33,18 @@ from dotr.batch.spark.instant_processor import FACT_COLUMNS, InstantProcessor, I
 from dotr.batch.spark.kafka_out import Send, sender
 from dotr.batch.spark.part_processor import OUT_COLUMNS, Found, PartProcessor, Task, unpacked_events
 from dotr.batch.spark.placing import parallelism
-from dotr.batch.spark.running import OnBatch, Pace, Running, State, ignore_batch
-from dotr.batch.spark.streams import INPUT, check, folder_of, states_of
+from dotr.batch.spark.running import (
+    CLOSED,
+    INPUT,
+    OUTPUT,
+    RULES_TOLD,
+    OnBatch,
+    Pace,
+    Running,
+    State,
+    ignore_batch,
+)
+from dotr.batch.spark.streams import check, folder_of, states_of
 from dotr.batch.stream_folder import (
     DISTRIBUTED,
     StreamFolder,
@@ -58,12 +68,6 @@ _SHIFT: Time = 10**17
 _ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _OPERATORS = 2
 """Of the query that Spark runs: its states belong to it. 1 kept a row of state for every instant."""
-
-_RULES_TOLD = 100
-"""Rules whose state is among the metrics that Spark observes, at most."""
-
-CLOSED, OUTPUT = "dotr_closed", "dotr_state"
-"""The names of observed metrics, beside INPUT."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +170,7 @@ class DistributedStream(Running):
 
     def start(self) -> None:
         """Start the query."""
-        self.query = self._started(closing=self._is_closing())
+        self.query = self.with_told(self._started(closing=self._is_closing()))
 
     # -- what Spark runs
 
@@ -229,7 +233,7 @@ class DistributedStream(Running):
         metrics = [f.sum("events").alias("events")]
         metrics += [
             f.sum(f.try_element_at(sizes, f.lit(rule))).alias(f"state {rule}")
-            for rule in self._rules[:_RULES_TOLD]
+            for rule in self._rules[:RULES_TOLD]
         ]
         return found.observe(OUTPUT, *metrics)
 
@@ -248,6 +252,7 @@ class DistributedStream(Running):
             self._error = error
             raise RuntimeError(crossing(error)) from None
         self._watermark = self._read_watermark(f"offsets/{number}", "batchWatermarkMs") or self._watermark
+        self._observe(number, {OUTPUT: {"watermark": self.state().watermark or None}})
         self._add(Taken(number, events=len(events)))
 
     def state(self) -> State:
@@ -287,7 +292,7 @@ class DistributedStream(Running):
         exact = self._graphs.clock.integer and self._graphs.unit % 1000 == 0
         end = last + self._delay + (0 if exact else 1)
         self._folder.write_state(f"ends/{end}.json", json.dumps({"at": end}).encode())
-        self.query = self._started(closing=True)
+        self.query = self.with_told(self._started(closing=True))
         self._ended()
 
     def _is_closing(self) -> bool:

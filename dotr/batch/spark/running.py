@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dotr.batch.spark import failures
 from dotr.batch.stream_folder import Taken
@@ -15,6 +15,20 @@ from dotr.errors import DotrError
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
+
+INPUT, CLOSED, OUTPUT = "dotr", "dotr_closed", "dotr_state"
+"""The names of the metrics of what comes in, of what was late or refused, and of what comes out and is
+remembered.
+"""
+
+Observed: TypeAlias = Mapping[str, Mapping[str, Any]]
+"""Metrics by their name."""
+
+RULES_TOLD = 100
+"""Rules whose state is among the metrics, at most."""
+
+_KEPT = 200
+"""Batches whose metrics are kept; Spark keeps the progress of 100."""
 
 _LOOK = 1
 """Seconds between two looks at whether a query has ended."""
@@ -53,10 +67,45 @@ def ignore_batch(_taken: Taken, _state: State) -> None:
     """Reports nothing."""
 
 
+class ToldQuery:
+    """Spark's query, whose progress has among the observed metrics what the driver knows behind each batch.
+
+    What `observe` counts are rows of Spark's plan; what the driver's engine holds, and the watermark as the
+    stream writes time, are in no plan. Everything else is the query's own.
+    """
+
+    def __init__(self, query: StreamingQuery, told: Mapping[int, Observed]) -> None:
+        self._query, self._told = query, told
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._query, name)
+
+    @property
+    def lastProgress(self) -> Any:  # noqa: N802  # Spark's name
+        """As the query's."""
+        last = self._query.lastProgress
+        return None if last is None else self._with(last)
+
+    @property
+    def recentProgress(self) -> list[Any]:  # noqa: N802  # Spark's name
+        """As the query's."""
+        return [self._with(progress) for progress in self._query.recentProgress]
+
+    def _with(self, progress: Any) -> Any:
+        from pyspark.sql import Row  # noqa: PLC0415  # start-up
+
+        observed = dict(progress["observedMetrics"] or {})
+        for name, metrics in self._told.get(progress["batchId"], {}).items():
+            known = observed[name].asDict() if name in observed else {}
+            observed[name] = Row(**known, **metrics)
+        progress["observedMetrics"] = observed
+        return progress
+
+
 class Running:
     """Owns a running query. `totals` says what came and went so far in this process; `mode` how it runs."""
 
-    query: StreamingQuery
+    query: ToldQuery
     mode: str
     reasons: tuple[str, ...] = ()
     """Why it runs in this mode, where that was chosen."""
@@ -65,6 +114,7 @@ class Running:
         self.totals = Taken(-1)
         self._on_batch, self._pace = on_batch, pace
         self._error: DotrError | None = None
+        self._told: dict[int, Observed] = {}
 
     def state(self) -> State:
         """How far it is."""
@@ -76,6 +126,12 @@ class Running:
     def _close(self) -> None:
         """Close the last instant; the query has taken what was there, and ended."""
         raise NotImplementedError
+
+    def _observe(self, batch: int, metrics: Observed) -> None:
+        """Add to what Spark will say of a batch that has not ended yet."""
+        self._told[batch] = metrics
+        for old in sorted(self._told)[:-_KEPT]:
+            del self._told[old]
 
     def _add(self, taken: Taken) -> None:
         totals = self.totals
@@ -95,6 +151,10 @@ class Running:
         if self._pace.once:
             self._close()
         return True
+
+    def with_told(self, query: StreamingQuery) -> ToldQuery:
+        """A query of Spark's, which tells what `_observe` gets."""
+        return ToldQuery(query, self._told)
 
     def _ended(self, timeout: float | None = None) -> bool:
         waited = 0

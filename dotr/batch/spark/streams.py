@@ -23,8 +23,19 @@ from dotr.batch.micro_batches import MicroBatches
 from dotr.batch.spark import failures
 from dotr.batch.spark.kafka_out import KAFKA, sender
 from dotr.batch.spark.read_tasks import READ_COLUMNS, ReadRows
-from dotr.batch.spark.running import OnBatch, Pace, Running, State, ignore_batch
-from dotr.batch.stream_folder import ORDERED, StreamOptions
+from dotr.batch.spark.running import (
+    CLOSED,
+    INPUT,
+    OUTPUT,
+    RULES_TOLD,
+    Observed,
+    OnBatch,
+    Pace,
+    Running,
+    State,
+    ignore_batch,
+)
+from dotr.batch.stream_folder import ORDERED, StreamOptions, Taken
 from dotr.core.deployment import Deployment
 from dotr.errors import Diagnostic, DotrError, UsageError
 from dotr.events import Clock, Time
@@ -33,10 +44,6 @@ from dotr.rdf.terms import Triple
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-
-INPUT = "dotr"
-"""The name of the metrics of what comes in."""
 
 
 @dataclass(slots=True)
@@ -75,7 +82,7 @@ def start(
     writer = frame.writeStream.foreachBatch(stream.take).option(
         "checkpointLocation", os.path.abspath(os.path.join(home, "spark"))
     )
-    stream.query = pace.apply(writer).start()
+    stream.query = stream.with_told(pace.apply(writer).start())
     return stream
 
 
@@ -137,10 +144,19 @@ class Stream(Running):
         """Spark's callback."""
         try:
             batch = self._read(frame, self.batches.clock)
-            self._add(self.batches.take(number, batch.clock, batch.graphs, batch.letters))
+            taken = self.batches.take(number, batch.clock, batch.graphs, batch.letters)
+            self._observe(number, self._observed(taken))
+            self._add(taken)
         except DotrError as error:
             self._error = error
             raise RuntimeError(failures.crossing(error)) from None
+
+    def _observed(self, taken: Taken) -> Observed:
+        state = self.state()
+        names = [rule.name for rule in self.batches.pipeline.program.rules][:RULES_TOLD]
+        output = {"events": taken.events, "watermark": state.watermark or None}
+        output |= {f"state {name}": state.sizes.get(name, 0) for name in names}
+        return {CLOSED: {"late": taken.late, "refused": taken.refused}, OUTPUT: output}
 
     def _close(self) -> None:
         closed = self.batches.close()
