@@ -10,6 +10,7 @@ Memory:  one part's detector at a time.
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import groupby
@@ -134,28 +135,37 @@ class Detecting:
         oracle = MatchOracle(part, self._clock) if self._treatment.verify else None
         slices = self._layout.cuts[group.number].slices
         start, end = (None, None) if slices is None else slices.bounds(slice_)
-        owned = start is None
+        owned, dropped = start is None, 0
         tick_facts = self.tick_facts_of(group, bucket_)
-        for time, facts, graph in self._instants(group, detector, start, end, rows, tick_facts):
-            before = detector.dropped
-            if not owned and start is not None and time >= start:
-                detector.forget_passed()
-                owned = True
-            matches = detector.detect(time, facts, graph)
+        instants = self._instants(group, detector, start, end, rows, tick_facts)
+        instant: tuple[Time, None, Mapping[str, Sequence[Fact]], bool]
+
+        def entering() -> Iterator[tuple[Time, None, Mapping[str, Sequence[Fact]], bool]]:
+            nonlocal owned, dropped, instant
+            for time, facts, graph in instants:
+                if not owned and start is not None and time >= start:
+                    detector.forget_passed()
+                    owned, dropped = True, detector.dropped
+                instant = time, None, facts, graph
+                yield instant
+
+        counted: dict[str, int] = defaultdict(int)  # facts are counted where they are extracted
+        for _, matches in detector.detected(entering(), counted, counted, every=oracle is not None):
+            time, _, facts, graph = instant
             if oracle is not None:
                 oracle.check(time, facts, graph, matches, left_out.facts)
             if not owned:
                 left_out.forget()  # the slice before reports it
-            else:
-                if left_out.facts:
-                    self._time = time
-                    failed = left_out.settle(time, part.program.rules, self._clock)
-                    if failed is not None:
-                        raise failed
-                self.done.dropped += detector.dropped - before
-                if matches:
-                    yield matches
+                continue
+            if left_out.facts:
+                self._time = time
+                failed = left_out.settle(time, part.program.rules, self._clock)
+                if failed is not None:
+                    raise failed
+            if matches:
+                yield matches
         if owned:
+            self.done.dropped += detector.dropped - dropped
             self.done.passed = summed(self.done.passed, detector.passed())
 
     def _overworked(self, rule: str, error: ProgramError) -> None:
