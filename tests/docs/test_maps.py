@@ -26,6 +26,15 @@ def test_every_file_that_a_map_names_is_there(page: Path) -> None:
     assert missing == []
 
 
+def test_every_name_that_the_map_of_the_code_gives_is_in_the_code() -> None:
+    text = (CODE / "README.md").read_text(encoding="utf-8")
+    code = "\n".join(path.read_text("utf-8") for path in CODE.rglob("*.py"))
+    names = set(re.findall(r"`([A-Za-z_]\w*)(?:\([^`]*\))?`", text)) - {"MEDIAN"}  # which is to be added
+    assert len(names) > 20
+    defined = r"(?:(?:def|class) {0}\b|^\s*{0}\b\s*[:=]|^\s*\"{0}\")"
+    assert [name for name in sorted(names) if not re.search(defined.format(name), code, re.MULTILINE)] == []
+
+
 def test_every_room_is_on_the_map() -> None:
     text = (CODE / "README.md").read_text(encoding="utf-8")
     rooms = {path.name for path in CODE.iterdir() if (path / "__init__.py").exists()}
