@@ -69,7 +69,7 @@ class MicroBatches:
         head, self._format = formatter(
             self._options.format_, deployment.program.prefixes, deployment.program.rules
         )
-        assert not head, "formats with a head cannot be put one behind the other"
+        assert not head, "formats with a head cannot be concatenated"
         self._folder = StreamFolder(deployment, out, checkpoint, self._options, send=send)
         self._at: str | None = None  # the state that the engine is in; None: whatever an error left
         self._lines = _Written()

@@ -27,7 +27,7 @@ VERSION = 1
 
 META = "dotr-stream.json"
 FORMATS = ("jsonl", "nquads")
-"""Those whose files can be put one behind the other."""
+"""Those whose files can be concatenated."""
 
 ORDERED = "ordered"
 DISTRIBUTED = "distributed"

@@ -186,7 +186,7 @@ def says_nothing(path: str, limit: int) -> DataError:
             "D2023",
             f"`{path}` goes on and says nothing",
             place=path,
-            label=f"more than {limit} bytes of blank lines and comments, one behind the other",
+            label=f"more than {limit} bytes of blank lines and comments in a row",
             hint="take them out, or raise --max-document",
         )
     )

@@ -113,7 +113,9 @@ class Patches:
                     line, "a transaction begins inside of another", "end the first with `TC .`"
                 )
             elif operation not in ("TX", "TC", ""):
-                raise self._no_row(line, f"`{operation}` begins no row", "rows are H TX TC TA PA PD A D")
+                raise self._no_row(
+                    line, f"`{operation}` does not begin a row", "rows are H TX TC TA PA PD A D"
+                )
 
     def _row(self, line: Line) -> tuple[str, str]:
         """What a row begins with, and the rest of it; nothing of a comment."""

@@ -175,7 +175,7 @@ def _refuse_times(names: Iterable[str], span: Span | None, found: Diagnostics) -
     for name in sorted(names):
         found.error(
             "D1613",
-            f"`?{name}` is a time point and no term",
+            f"`?{name}` is a time point, not a term",
             span,
             hint="select the time as an attribute in the query, or choose another name",
             notes=("it stands behind AT",),

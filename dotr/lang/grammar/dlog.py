@@ -165,7 +165,7 @@ class DatalogParser:
         elif start.kind == "name":
             hint = f"a predicate is an IRI: `:{start.text}`"
         elif start.kind in ("attribute", "timeof"):
-            hint = "Datalog knows no events: it sees one instant"
+            hint = "Datalog has no events: it sees one instant"
         raise self.cursor.fail("an atom such as `:p(?x, ?y)` or `[?x, :p, ?y]`", hint)
 
     def _predicate_atom(self) -> Atom:
@@ -205,7 +205,7 @@ class DatalogParser:
         if token.kind == "label" or token.key == "[":
             self.cursor.error(
                 "D3024",
-                "a rule knows no blank nodes",
+                "a rule cannot have blank nodes",
                 self.cursor.span(),
                 hint="in a body write a variable, in a head an IRI",
             )

@@ -335,5 +335,5 @@ class LarsParser:
         if token.kind == "name":
             hint = f"a variable is written `?{token.text}`, an IRI `:{token.text}`"
         elif token.kind == "label" or token.key == "[":
-            hint = "a rule knows no blank nodes: write a variable"
+            hint = "a rule cannot have blank nodes: write a variable"
         raise self.cursor.fail("a variable, an IRI or a literal", hint)

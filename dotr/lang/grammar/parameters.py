@@ -50,7 +50,7 @@ class Parameters:
         """The term that a variable stands for; None for one that is not a parameter. Reports durations."""
         term = self.terms.get(name)
         if term is None and name in self.durations:
-            self._cursor.error("D1113", f"`?{name}` is a duration and no term", self._cursor.span(token),
+            self._cursor.error("D1113", f"`?{name}` is a duration, not a term", self._cursor.span(token),
                                hint="durations stand behind WITHIN and EVERY")  # fmt: skip
         return term
 
@@ -67,6 +67,6 @@ class Parameters:
     def unknown(self, name: str, token: Token) -> None:
         """Report a name that stands for nothing of the kind that was looked for."""
         known = {*self.terms, *self.durations}
-        kind = "a duration" if name in self.durations else "no parameter of this file"
+        kind = "a duration" if name in self.durations else "not a parameter of this file"
         hint = nearest(name, known - {name}, "?") or f"declare it: `PARAMETER ?{name}`"
         self._cursor.error("D1112", f"`?{name}` is {kind}", self._cursor.span(token), hint=hint)

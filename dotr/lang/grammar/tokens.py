@@ -206,14 +206,14 @@ def _stray(source: Source, start: int, found: Diagnostics, append: Callable[[Tok
     if meant is not None:
         append(Token("op", meant, meant, start, start + 1))
         span = Span(source, start, start + 1)
-        found.error("D1001", f"`{source.text[start]}` begins no token", span, hint=f"write `{meant}`")
+        found.error("D1001", f"`{source.text[start]}` does not begin a token", span, hint=f"write `{meant}`")
         return start + 1
     quoted = _TYPOGRAPHIC.match(source.text, start)
     if quoted is not None:
         append(Token("string", "string", f'"{quoted.group(1)}"', start, quoted.end()))
         found.error(
             "D1001",
-            f"`{source.text[start]}` begins no token",
+            f"`{source.text[start]}` does not begin a token",
             Span(source, start, quoted.end()),
             hint='write straight quotation marks: "…"',
         )
@@ -227,7 +227,7 @@ def _stray(source: Source, start: int, found: Diagnostics, append: Callable[[Tok
         "_": "names begin with a letter",
         "%": "a `%` stands only in names behind a colon, as `%20`",
     }.get(source.text[start], "")
-    found.error("D1001", f"`{shown}` begins no token", Span(source, start, end), hint=hint)
+    found.error("D1001", f"`{shown}` does not begin a token", Span(source, start, end), hint=hint)
     return end
 
 

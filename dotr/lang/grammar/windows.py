@@ -186,7 +186,7 @@ class WindowParser:
             if name in self.parameters.durations:
                 return Duration(self.parameters.durations[name].micros, self.cursor.span(token))
             if name in self.parameters.terms:
-                self.cursor.error("D1113", f"`?{name}` is a term and no duration", self.cursor.span(token),
+                self.cursor.error("D1113", f"`?{name}` is a term, not a duration", self.cursor.span(token),
                            hint=f"write `?{name} := 5 min`")  # fmt: skip
             else:
                 self.parameters.unknown(name, token)
@@ -242,7 +242,7 @@ class WindowParser:
         if token.kind == "var" or token.kind in NUMBERS or token.key in ("-", "+"):
             value = self._k(token)
             if selection is Selection.EACH:
-                message = "EACH takes every candidate and no number"
+                message = "EACH takes every candidate, not a number of them"
                 self.cursor.error("D1408", message, self.cursor.span(token), hint="write LAST k or FIRST k")
                 return 1
             if value is None or not 1 <= value <= 10**9:

@@ -108,7 +108,7 @@ PAGES: Final = (
     ),
     _page(
         "D3022",
-        "Datalog knows no events",
+        "Datalog has no events",
         "Datalog speaks of one instant. Events are compared in ON, WHERE and WITH of a .dotr rule.",
         ":Hot(?x) :- :val(?x, ?v), FILTER(?v > Smoke.?v) .",
         ":Hot(?x) :- :val(?x, ?v), FILTER(?v > 60) .",

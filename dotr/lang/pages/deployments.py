@@ -46,7 +46,7 @@ PAGES: Final = (
     ),
     _page(
         "D5102",
-        "no snapshot",
+        "not a snapshot",
         "Bytes that `Engine.snapshot()` returned, whole.",
         "Engine(…, snapshot=blob[:100])",
         "Engine(…, snapshot=blob)",

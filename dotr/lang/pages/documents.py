@@ -175,7 +175,7 @@ PAGES: Final = (
     _page(
         "D2023",
         "a source goes on and says nothing",
-        "Blank lines and comments, one behind the other, without a statement, a row or a message: more\n"
+        "Blank lines and comments in a row, without a statement, a row or a message: more\n"
         "bytes of them than --max-document. What came before counts; the rest is not read.",
         "yes '' | dotr run fire.dotr -",
         "dotr run fire.dotr sparse.nq --max-document 4GB",

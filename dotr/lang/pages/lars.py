@@ -39,7 +39,7 @@ PAGES: Final = (
     ),
     _page(
         "D1603",
-        "no number of facts or time points",
+        "not a number of facts or time points",
         "`WITHIN n FACTS` and `AT LEAST k` take a whole number from 1 on.",
         "hot() :- temp(?v) AT LEAST 0 WITHIN 10 s, FILTER(?v > 90) .",
         "hot() :- temp(?v) AT LEAST 3 WITHIN 10 s, FILTER(?v > 90) .",

@@ -155,14 +155,14 @@ PAGES: Final = (
     ),
     _page(
         "D4180",
-        "a value for a variable that the query has not",
+        "a value for a variable that the query does not have",
         "`kb.query(text, room=term)` gives values to variables that stand in the query.",
         'kb.query("SELECT ?x WHERE { ?x a :Room }", room=term)',
         'kb.query("SELECT ?x WHERE { ?x :in ?room }", room=term)',
     ),
     _page(
         "D4181",
-        "no text of rules",
+        "not a text of rules",
         "Rules are added and removed as Datalog text, or as a pathlib.Path of a file.",
         "kb.add_rules(42)",
         'kb.add_rules("[?x, :within, ?y] :- [?x, :in, ?y] .")',
@@ -218,7 +218,7 @@ PAGES: Final = (
     ),
     _page(
         "D5103",
-        "no saved knowledge base, or a damaged one",
+        "not a saved knowledge base, or a damaged one",
         "The file does not begin as `kb.save` begins one, or its bytes are not those its checksum is of.",
         'KnowledgeBase.open("building.ttl")',
         'KnowledgeBase("building.ttl").save("building.kb")\nKnowledgeBase.open("building.kb")',

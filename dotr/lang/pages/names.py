@@ -210,7 +210,7 @@ PAGES: Final = (
         "rules wait for each other within one instant",
         "A rule that refers to another with `WITHIN … FROM` sees its events of the same instant, so the "
         "other runs\n"
-        "first. In a circle nobody is first. A reference that looks back only (BEFORE, BETWEEN) breaks "
+        "first. In a circle no rule is first. A reference that looks back only (BEFORE, BETWEEN) breaks "
         "the circle.",
         _SMOKE + _CHAIN.format("A", "B", "FROM") + _CHAIN.format("B", "A", "FROM"),
         _SMOKE + _CHAIN.format("A", "B", "BEFORE") + _CHAIN.format("B", "A", "FROM"),

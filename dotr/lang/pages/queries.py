@@ -42,7 +42,7 @@ PAGES: Final = (
     ),
     Page(
         "D1204",
-        "a query knows no events",
+        "a query has no events",
         "`Event.?v` and `Event.time` stand in ON, WHERE and WITH; a query sees one instant.",
         _query("SELECT ?x WHERE { ?x :val ?v FILTER(?v > Smoke.?v) }"),
         _query("SELECT ?x ?v WHERE { ?x :val ?v }"),

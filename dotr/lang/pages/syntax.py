@@ -25,7 +25,7 @@ PAGES: Final = (
     ),
     Page(
         "D1001",
-        "a character that begins no token",
+        "a character that does not begin a token",
         "Often a quotation mark or an operator that a word processor made beautiful, or a single `&`.",
         "QUERY A := { SELECT ?x WHERE { ?x ?p ?y FILTER(?y = “hot”) } }",
         'QUERY A := { SELECT ?x WHERE { ?x ?p ?y FILTER(?y = "hot") } }',

@@ -38,14 +38,14 @@ PAGES: Final = (
     Page(
         "D1403",
         "EVERY 0 never ends",
-        "EVERY ticks at each multiple of a length of time that is more than nothing.",
+        "EVERY ticks at each multiple of a length of time that is more than zero.",
         "PREFIX : <http://example.org/>\nRULE Clock DEFINE { dotr_x a :Tick } FROM EVERY 0 s AS Tick",
         "PREFIX : <http://example.org/>\nRULE Clock DEFINE { dotr_x a :Tick } FROM EVERY 1 min AS Tick",
     ),
     Page(
         "D1404",
         "a window in which nothing can be",
-        "`WITHIN 0 s BEFORE` asks for an event that is earlier, but by no time at all.",
+        "`WITHIN 0 s BEFORE` asks for an event that is earlier, but by nothing.",
         _SMOKE + "AND EACH Again := Smoke WITHIN 0 s BEFORE Smoke ON Again.?room = Smoke.?room",
         _SMOKE + "AND EACH Again := Smoke WITHIN 0 s FROM Smoke ON Again.?room = Smoke.?room",
     ),
@@ -77,7 +77,7 @@ PAGES: Final = (
     Page(
         "D1408",
         "LAST k and FIRST k count from one",
-        "EACH takes every candidate and no number.",
+        "EACH takes every candidate, not a number of them.",
         _SMOKE + "AND LAST 0 Again := Smoke WITHIN 5 min BEFORE Smoke ON Again.?room = Smoke.?room",
         _SMOKE + "AND LAST 3 Again := Smoke WITHIN 5 min BEFORE Smoke ON Again.?room = Smoke.?room",
     ),
