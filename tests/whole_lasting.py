@@ -25,6 +25,22 @@ PREFIXES = (
     "@prefix owl: <http://www.w3.org/2002/07/owl#> . "
 )
 
+HOLDS = """STEP 1 s
+held(?k, ?v) :- Now(?k, ?v) WITHIN 3 s .
+kept(?k, ?v) :- held(?k, ?v) ALWAYS WITHIN 2 s, NOT Lost(?k, ?v) WITHIN 1 s .
+twice(?k, ?v) :- Come(?k, ?v) AT LEAST 2 WITHIN 6 s .
+total(?k, ?v) :- COUNT(*) AS ?v OVER Come(?k, ?x) WITHIN 5 s PER ?k .
+later(?k, ?v) AT ?t + 2 s :- Lost(?k, ?v) AT ?t WITHIN 1 s .
+latest(?k, ?v) :- Now(?k, ?v) WITHIN 2 FACTS .
+"""
+"""The file h.lars, which some programs name."""
+
+STREAMS = """
+QUERY Now := { SELECT ?k ?v WHERE { ?k :p ?v } }
+QUERY Come := ISTREAM Now
+QUERY Lost := DSTREAM Now
+"""
+
 
 @dataclass(frozen=True)
 class Sent:
@@ -82,6 +98,9 @@ def program(r: Random, text: str, entailment: str) -> str:
         lines.append(f"HOLD *{durations(r)}")
     if entailment != "none":
         lines.append(f"ENTAILMENT {entailment}")
+    more = "".join(holds(r)) if often(r, 2) else ""
+    if more:
+        lines.append("LARS <h.lars>")
     text = text.replace(HEADER, HEADER + OWN + "\n".join(lines) + "\n", 1).replace("NOW()", "1")
     share = r.choice((3, 6, 9))
 
@@ -89,7 +108,20 @@ def program(r: Random, text: str, entailment: str) -> str:
         return f"{match[1]} := {one(r, 'ISTREAM', 'DSTREAM')} {match[2]}" if often(r, share) else match[0]
 
     text = re.sub(r"(?<!QUERY )\b(\w+) := (\{)", moving, text)
-    return re.sub(r"(?<!QUERY )\b(\w+) := (Q\d)", moving, text)
+    text = re.sub(r"(?<!QUERY )\b(\w+) := (Q\d)", moving, text)
+    return text + more
+
+
+def holds(r: Random) -> Iterator[str]:
+    """What holds over windows of what lasts, and rules that look at it."""
+    yield STREAMS
+    for number in range(r.randint(1, 4)):
+        head = one(r, "held", "kept", "twice", "total", "later", "latest")
+        changes = one(r, "ISTREAM ", "DSTREAM ", "")
+        trigger = f"FROM X := {changes}{head}"
+        if often(r, 3):
+            trigger = f"FROM EVERY {r.randint(1, 3)} s AS T AND EACH X := {changes}{head} WITHIN 2 s FROM T"
+        yield f"RULE H{number} DEFINE {{ dotr_e a :H ; :k ?k }} {trigger} WITH ?k := X.?k, ?v := X.?v\n"
 
 
 def durations(r: Random) -> str:
