@@ -16,6 +16,7 @@ from dotr.cli import render
 from dotr.cli.dead_letters import DeadLetters
 from dotr.cli.funnels import as_json, funnel_lines, heading, time_as_json
 from dotr.cli.given import given_time
+from dotr.cli.jobs import jobs_option, parsing
 from dotr.cli.options import (
     budget_option,
     event_options,
@@ -75,6 +76,7 @@ from dotr.survey.sample import FIRST_GRAPHS, Sample
     help="From TIME on these RULES hold, and their background; may be repeated.",
 )
 @state_option
+@jobs_option
 @click.option("--explain", is_flag=True, help='Put the proof of each event into its JSON line: "because".')
 def command(
     rules: str,
@@ -103,6 +105,7 @@ def command(
     then: tuple[tuple[str, str], ...],
     explain: bool,
     states: str | None,
+    jobs: int | None,
 ) -> None:
     """Replay SOURCEs in time order through RULES and print composite events.
 
@@ -133,9 +136,13 @@ def command(
         because.refuse_format(format_)
         record = because.Recording(documents, verify)
         make, write = record.pipeline, record.write
-    with DeadLetters(on_error, overwrite) as dead, DeadLetters(late, overwrite) as delayed:
+    with (
+        DeadLetters(on_error, overwrite) as dead,
+        DeadLetters(late, overwrite) as delayed,
+        parsing(jobs, sources, base) as workers,
+    ):
         replay: Replay = Replay(
-            Sources(sources, options, dead.refusals()),
+            Sources(sources, options, dead.refusals(), workers=workers),
             make(
                 deployment,
                 lateness=lateness,

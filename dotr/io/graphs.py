@@ -15,7 +15,6 @@ from dotr.errors import DataError
 from dotr.events import Clock, Time
 from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE
 from dotr.io.decode.quads import WHOLE
-from dotr.io.dumps.subject_graphs import MEMORY
 from dotr.io.tables.names import mapping_for
 from dotr.io.timestamps import UNITS, TimestampExtractor
 from dotr.late import dataclass
@@ -28,6 +27,10 @@ _tuple = tuple.__new__  # of a named tuple's parts: its own `__new__` is a Pytho
 
 CACHE = 16 * 1024 * 1024
 """Bytes of documents whose graphs are kept between the look for times and the replay."""
+
+
+MEMORY = 64 << 20
+"""Bytes of the lines of a dump that are held before they are written to disk."""
 
 
 class Bookmark(NamedTuple):

@@ -131,6 +131,10 @@ class Lines:
     def __post_init__(self) -> None:
         self._together = BatchParser(self.base)
 
+    def batch(self, batch: LineBatch) -> tuple[LineBatch, tuple[list[list[Triple]], list[Said]] | None]:
+        """Lines, with their `graphs`."""
+        return batch, self.graphs(batch.contents)
+
     def graphs(self, contents: Sequence[bytes]) -> tuple[list[list[Triple]], list[Said]] | None:
         """What `parse` finds where every line says a graph, in two lists; None where one does not, or may be
         wrong: then `parse` reports it.

@@ -63,8 +63,8 @@ _TRUTH = {word: f'"{word}"^^<{XSD}boolean>' for word in ("true", "false")}
 _REWRITTEN = (f'"^^<{XSD}string>', f'"^^{RDF_TYPE[: -len("type>")]}')
 """Datatypes whose literals parsers write in another form, or refuse."""
 
-_MOST = 1 << 21
-"""Characters of the tokens that are remembered."""
+_MOST, _EACH = 1 << 23, 200
+"""Bytes of what is remembered, about, and of what each token takes beside its characters."""
 
 _LONGEST_WAIT = 64
 _LONG_PREFIX = 1 << 10
@@ -146,7 +146,7 @@ class PlainTokens:
         )
 
     def _learn(self, tokens: list[str], terms: list[Term], kind: str) -> bool:
-        self._size += sum(map(len, tokens))
+        self._size += sum(map(len, tokens)) + sum(map(len, terms)) + _EACH * len(tokens)
         self.terms.update(zip(tokens, terms, strict=True))
         self.kinds.update(dict.fromkeys(tokens, kind))
         return True

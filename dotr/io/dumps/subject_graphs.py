@@ -18,11 +18,9 @@ from dataclasses import field
 from itertools import groupby
 
 from dotr.io.dumps.external_sort import SortedLines
+from dotr.io.graphs import MEMORY
 from dotr.late import dataclass
 from dotr.rdf.terms import RDF_TYPE, Term, Triple
-
-MEMORY = 64 << 20
-"""Bytes of lines that are held before they are written."""
 
 _CLASSES = 100
 

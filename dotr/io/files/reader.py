@@ -25,7 +25,6 @@ from dotr.io.decode.documents import (
     format_of,
     line_at,
     open_document,
-    read_bytes,
     read_some,
     says_nothing,
     too_large,
@@ -33,16 +32,13 @@ from dotr.io.decode.documents import (
     unreadable,
 )
 from dotr.io.decode.jelly import JellyText
-from dotr.io.decode.json_lines import Line, Lines, Said, line_batches, raw_lines
 from dotr.io.decode.limits import no_memory
 from dotr.io.decode.message_logs import Carried, LoggedMessage, is_message_log, split_messages
 from dotr.io.decode.parsing import parse_runs, parse_triples
-from dotr.io.decode.plain_quads import QuadRun, quad_parts
 from dotr.io.decode.quads import QuadBlock, group_whole, refused_lines
-from dotr.io.decode.rdf_patch import Patches, content_of
 from dotr.io.decode.sniffing import SNIFF, guess, is_jelly, line_format
 from dotr.io.error_policy import ErrorPolicy, graphs_alone
-from dotr.io.files.taps import Headed, Originals, Tap, first_bytes, original_of, standard_input
+from dotr.io.files.taps import Headed, Originals, Tap, all_of, first_bytes, original_of, standard_input
 from dotr.io.graphs import START, Bookmark, GraphRun, Item, Mark, SourceOptions, TimedGraph, one_by_one
 from dotr.io.message_parts import stamped_part
 from dotr.io.tables.names import is_table
@@ -51,6 +47,10 @@ from dotr.late import dataclass
 from dotr.rdf.terms import Term, Triple
 
 if TYPE_CHECKING:
+    from dotr.io.decode.json_lines import Line, Said
+    from dotr.io.decode.plain_quads import QuadRun
+    from dotr.io.decode.rdf_patch import Patches
+    from dotr.io.files.parse_workers import ParseWorkers
     from dotr.io.files.table_reader import TableReader
     from dotr.io.tables.mapping import TableMapping
 
@@ -78,6 +78,8 @@ class FileReader:
     """All of the file, compressed or not, where somebody else fetched it: `file` is then only its name."""
     format: Format | None = None
     """Where it is known; None: the name says it."""
+    workers: ParseWorkers | None = None
+    """What parses JSON lines of a file that is not compressed."""
     name: str = field(default="", init=False)
     """The file as messages call it."""
     _last: Time | None = field(default=None, init=False)
@@ -279,6 +281,8 @@ class FileReader:
         return b"".join(parts)
 
     def _quads(self, tap: Tap, head: bytes, format_: Format) -> Iterator[Item | GraphRun]:
+        from dotr.io.decode.plain_quads import QuadRun, quad_parts  # noqa: PLC0415  # start-up: one format of many
+
         start, options = tap.count - len(head), self.options
         skip = self.bookmark.end if self.bookmark.how == "graph" else 0
         whole = options.whole if self._regular else 0
@@ -296,7 +300,7 @@ class FileReader:
                 if originals is not None:
                     originals.passed(part)
         except DataError as error:
-            content = self._original()
+            content = all_of(self.file, self.content, self.options.max_document)
             yield self._refused(error, content, "whole", len(content))
 
     def _quad_run(self, run: QuadRun, originals: Originals | None) -> Iterator[Item | GraphRun]:
@@ -315,15 +319,6 @@ class FileReader:
                 if originals is not None:
                     originals.passed(block)
             run = run.behind(count)
-
-    def _original(self) -> bytes:
-        """All of a refused file, as far as one document may go."""
-        if self.content is not None:
-            return self.content
-        try:
-            return read_bytes(self.file, self.options.max_document) if os.path.isfile(self.file) else b""
-        except DataError:
-            return b""
 
     def _stamped_block(self, block: QuadBlock, originals: Originals | None = None) -> Item:
         triples, how, end = block.triples, "graph" if block.whole else "byte", block.end
@@ -345,15 +340,19 @@ class FileReader:
         return self._graph(time, part, block.line, how, block.end)
 
     def _json_lines(self, tap: Tap, head: bytes) -> Iterator[Item | GraphRun]:
+        from dotr.io.decode.json_lines import Lines, line_batches  # noqa: PLC0415  # start-up: see `_quads`
+
         start = tap.count - len(head)
         parser = Lines(self.name, self.options.base)
         limit = self.options.max_document
         try:
-            for batch in line_batches(tap, self.name, limit, head, self._line(start), start):
+            batches = line_batches(tap, self.name, limit, head, self._line(start), start)
+            ahead = self.workers if self._regular and not tap.fence else None
+            parsed = map(parser.batch, batches) if ahead is None else ahead.parsed(batches)
+            for batch, found in parsed:
                 if self.options.growing and not batch.complete:
                     self._left = len(batch.contents[-1])
                     break
-                found = parser.graphs(batch.contents)
                 times = None if found is None else self.extractor.own_times(_OWN_TIME, found[1])
                 if found is not None and times is not None:
                     tap.settled()
@@ -383,6 +382,9 @@ class FileReader:
         return self._graph(time, part, line.number, "byte", line.end)
 
     def _patches(self, tap: Tap, head: bytes) -> Iterator[Item]:
+        from dotr.io.decode.json_lines import raw_lines  # noqa: PLC0415  # start-up: see `_quads`
+        from dotr.io.decode.rdf_patch import Patches, content_of  # noqa: PLC0415  # start-up: see `_quads`
+
         start = tap.count - len(head)
         patches = Patches(self.name, self.options.base).resumed(self.bookmark.carried)
         self._prefixes = patches.bookmark
@@ -415,6 +417,8 @@ class FileReader:
 
     def _patch(self, lines: Sequence[Line], patches: Patches) -> Item:
         """The message of a transaction."""
+        from dotr.io.decode.rdf_patch import content_of  # noqa: PLC0415  # start-up: see `_quads`
+
         end, place = lines[-1].end, f"{self.name}:{lines[0].number}"
         try:
             part = patches.part(lines)

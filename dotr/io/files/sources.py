@@ -36,6 +36,7 @@ from dotr.io.timestamps import TimestampExtractor
 from dotr.late import dataclass
 
 if TYPE_CHECKING:
+    from dotr.io.files.parse_workers import ParseWorkers
     from dotr.io.tables.mapping import TableMapping
 
 __all__ = [
@@ -70,6 +71,8 @@ class Sources:
     refusals: ErrorPolicy = field(default_factory=ErrorPolicy)
     stdin: IO[bytes] | None = None
     bookmarks: Mapping[str, Bookmark] = field(default_factory=dict)
+    workers: ParseWorkers | None = None
+    """What parses ahead, where there is one file."""
     extractor: TimestampExtractor = field(init=False)
 
     def __post_init__(self) -> None:
@@ -90,7 +93,9 @@ class Sources:
         """As `items`; graphs that one file gave at once are together."""
         files = resolve(self.paths, self.options.mappings)
         if len(files) == 1 and self._bookmark(files[0]).how != "sorted":
-            return self._reader(files[0]).runs()
+            reader = self._reader(files[0])
+            reader.workers = self.workers
+            return reader.runs()
         return self._replay(files)
 
     def _bookmark(self, file: str) -> Bookmark:

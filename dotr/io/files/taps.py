@@ -6,14 +6,18 @@ Bad input: D2006 more than a document may have without a graph coming of it.
 
 from __future__ import annotations
 
+import os
 import sys
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
-from dotr.io.decode.documents import Format, Readable, read_some, too_large
+from dotr.errors import DataError
+from dotr.io.decode.documents import Format, Readable, read_bytes, read_some, too_large
 from dotr.io.decode.quads import WHOLE, QuadBlock
-from dotr.io.decode.raw_bytes import RawBytes, pieces
 from dotr.io.decode.sniffing import SNIFF, is_jelly, undecided
 from dotr.rdf.terms import Term
+
+if TYPE_CHECKING:
+    from dotr.io.decode.raw_bytes import RawBytes
 
 
 class Tap:
@@ -90,6 +94,8 @@ class Originals:
     """Owns what is needed to find the original bytes of a refused graph of a quad document."""
 
     def __init__(self, tap: Tap, head: bytes, format_: Format, name: str, base: str) -> None:
+        from dotr.io.decode.raw_bytes import RawBytes  # noqa: PLC0415  # start-up: most runs refuse nothing
+
         self._before = tap.count - len(head)
         self._tape = tap.tape = RawBytes(self._before, WHOLE if format_ is Format.TRIG else 0)
         self._tape.take(head)
@@ -108,6 +114,8 @@ class Originals:
         if not block.whole:
             return self._tape.between(self._before, block.end)
         if self._pieces is None and self._tap.ended:
+            from dotr.io.decode.raw_bytes import pieces  # noqa: PLC0415  # start-up: see above
+
             content = self._tape.everything()
             self._pieces = {} if content is None else pieces(content, *self._document)
         return (self._pieces or {}).get(block.name)
@@ -117,6 +125,16 @@ def original_of(block: QuadBlock, originals: Originals | None) -> bytes:
     """The bytes of a refused graph as they stand in its document, else the graph as N-Quads."""
     found = None if originals is None else originals.of(block)
     return block.text().encode("utf-8", "surrogateescape") if found is None else found
+
+
+def all_of(file: str, content: bytes | None, limit: int) -> bytes:
+    """All of a refused file, as far as one document may go; `content` where it is in memory."""
+    if content is not None:
+        return content
+    try:
+        return read_bytes(file, limit) if os.path.isfile(file) else b""
+    except DataError:
+        return b""
 
 
 def standard_input() -> IO[bytes]:

@@ -309,6 +309,14 @@ PAGES: Final = (
         "dotr batch … --engine local --slice 1d",
     ),
     _page(
+        "D4314",
+        "a process that parses ended early",
+        "A run with `--jobs` has processes that parse ahead of the rules. One was killed, most likely\n"
+        "because memory ran out. What was emitted before stays in the output's `.part`.",
+        "dotr run rules.dotr log.jsonl --jobs 8",
+        "dotr run rules.dotr log.jsonl --jobs 2",
+    ),
+    _page(
         "D4305",
         "a place that Spark cannot read",
         "Spark must know its store: libraries and settings, say in $SPARK_CONF_DIR/spark-defaults.conf.",
