@@ -24,3 +24,9 @@ def plain_path(place: str) -> str:
 def is_remote(place: str) -> bool:
     """Whether `place` is a URI of another scheme than `file`: hdfs://…, s3a://…"""
     return _URI.match(place) is not None and plain_path(place) == place and not os.path.exists(place)
+
+
+def as_path(uri: str) -> str:
+    """A path as the column `path` has it, from one of `inputFiles`: `file:/a b` from `file:///a%20b`."""
+    scheme, rest = unquote(uri).split(":", 1)
+    return f"{scheme}:{rest[2:] if rest.startswith('///') else rest}"

@@ -9,11 +9,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from dotr.batch.log_splits import LogListing
 from dotr.batch.runs import Report, Request
+from dotr.batch.spark import remote_logs
 from dotr.batch.spark.cluster import SparkRunner
 from dotr.batch.spark.remote_logs import list_files, open_remote
 from dotr.batch.spark.remote_output import RemoteFolder, RemoteStore
@@ -327,3 +329,36 @@ def written(folder: RemoteFolder) -> list[str]:
     files = some_files(folder.open())
     folder.finish(files, '{"graphs": 7}')
     return [Path(file).name for file in files]
+
+
+def test_places_and_archives_are_looked_through_together(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One scan for all places, one for all archives whose columns are alike; a bad graph has its file."""
+    unions = 0
+    union = remote_logs.union
+
+    def counted(made: Any) -> Any:
+        nonlocal unions
+        unions += 1
+        return union(made)
+
+    monkeypatch.setattr("dotr.batch.spark.remote_logs.union", counted)
+    monkeypatch.setattr("dotr.batch.spark.remote_logs.WHOLE", 100)
+    for number in range(3):
+        archive = ArchiveWriter(str(tmp_path / f"a b{number}.parquet"), Clock(True, 1_000_000))
+        for i in range(20):
+            archive.add((number * 20 + i) * 1_000_000, [(f"<urn:x:{i}>", "<urn:x:smoke>", "<urn:x:room1>")])
+        archive.close()
+    table = pq.read_table(tmp_path / "a b1.parquet")
+    graphs = ["nonsense", *table.column("graph").to_pylist()[1:]]
+    pq.write_table(table.set_column(1, "graph", pa.array(graphs)), tmp_path / "a b1.parquet")
+    places = [(tmp_path / f"a b{number}.parquet").as_uri().replace("%20", " ") for number in range(3)]
+    listed = list_files(spark, places)
+    assert (len(listed), unions) == (3, 1)
+    log = remote_log(spark, *places, fail=False)
+    (frame,) = remote_logs.read_remote(spark, log)
+    notes = [json.loads(row.note) for row in frame.where("note IS NOT NULL").collect()]
+    (letter,) = [letter for note in notes for letter in note["letters"]]
+    assert "a b1.parquet, a graph at 20" in json.loads(letter)["place"]
+    assert frame.selectExpr("sum(size(graphs)) AS n").first().n == 59

@@ -35,11 +35,12 @@ from dotr.batch.spark.enriched import write_states
 from dotr.batch.spark.executor import SparkExecutor
 from dotr.batch.spark.failures import shipped
 from dotr.batch.spark.placing import FACT_COLUMNS, by_part, one_task_each, parallelism
-from dotr.batch.spark.read_tasks import READ_COLUMNS, ReadSplits
+from dotr.batch.spark.read_tasks import ReadSplits
 from dotr.batch.spark.remote_logs import read_remote, union
 from dotr.batch.spark.remote_output import write_remote
 from dotr.batch.spark.sessions import SparkOptions
 from dotr.batch.spark.sessions import start as start_session
+from dotr.batch.spark.together import COLUMNS, Together
 from dotr.batch.time_gaps import Cutoff, cutoff
 from dotr.errors import DotrError, UnsupportedError
 from dotr.events import Clock, Time
@@ -156,7 +157,7 @@ class _ClusterRun:
         try:
             with self._stage("read"):
                 self._notes(kept)
-                look = frames.look(log, unit, self._pieces())
+                look = frames.look(frames.counted(log), unit, self._pieces())
             report.graphs, report.instants = look.graphs, look.instants or 0
             report.first, report.last = look.first, look.last
             if look.first is None or look.last is None:
@@ -304,16 +305,17 @@ class _ClusterRun:
         return max(MANY, self._cores() * PARTS)
 
     def _graphs(self) -> tuple[DataFrame, DataFrame]:
-        """(time in the log's unit, graph), and the frame that is held on disk for it."""
+        """(time in the log's unit, graphs), and the frame that is held on disk for it."""
         log = self.request.log
         from pyspark import StorageLevel  # noqa: PLC0415  # start-up
 
         made = read_remote(self.spark, log)
         if log.splits:
             tasks = one_task_each(self.spark, spread(log.splits, self._cores() * PARTS))
-            made.append(tasks.mapInArrow(shipped(ReadSplits(replace(log, splits=()))), READ_COLUMNS))
+            read = Together(ReadSplits(replace(log, splits=())))
+            made.append(tasks.mapInArrow(shipped(read), COLUMNS))
         kept = union(made).persist(StorageLevel.DISK_ONLY)
-        return kept.where("time IS NOT NULL").select("time", "graph"), kept
+        return kept.where("time IS NOT NULL").select("time", "graphs"), kept
 
     def _notes(self, kept: DataFrame) -> None:
         """Dead letters and how times were found, from the rows that are not graphs."""

@@ -103,6 +103,13 @@ def look(frame: DataFrame, unit: int, pieces: int) -> Look:
     return Look(row.graphs, row.instants, row.repeated, row["first"] * unit, row["last"] * unit, quantiles)
 
 
+def counted(log: DataFrame) -> DataFrame:
+    """(time, graphs) as (time, n), for `look`."""
+    from pyspark.sql import functions as f  # noqa: PLC0415  # start-up
+
+    return log.select("time", f.size("graphs").alias("n"))
+
+
 def thinned(quantiles: Sequence[Time], pieces: int) -> list[Time]:
     """So many of the quantiles, evenly."""
     count = min(pieces, len(quantiles))
@@ -110,10 +117,12 @@ def thinned(quantiles: Sequence[Time], pieces: int) -> list[Time]:
 
 
 def instants(frame: DataFrame, repeated: int) -> DataFrame:
-    """(time, graph) as (time, graphs): one row an instant. `repeated` as in Look."""
+    """(time, graph), or (time, graphs) of which an instant may have several rows, as (time, graphs): one row
+    an instant. `repeated` as in Look.
+    """
     from pyspark.sql import functions as f  # noqa: PLC0415  # start-up
 
-    alone = frame.select("time", f.array("graph").alias("graphs"))
+    alone = frame if "graphs" in frame.columns else frame.select("time", f.array("graph").alias("graphs"))
     if repeated == 0:
         return alone
     if repeated > FEW:
@@ -124,10 +133,12 @@ def instants(frame: DataFrame, repeated: int) -> DataFrame:
 
 
 def gathered(frame: DataFrame) -> DataFrame:
-    """(time, graph) as (time, graphs), by a shuffle of all graphs."""
+    """As `instants`, by a shuffle of all graphs."""
     from pyspark.sql import functions as f  # noqa: PLC0415  # start-up
 
-    return frame.groupBy("time").agg(f.collect_list("graph").alias("graphs"))
+    whole = "graphs" in frame.columns
+    graphs = f.flatten(f.collect_list("graphs")) if whole else f.collect_list("graph")
+    return frame.groupBy("time").agg(graphs.alias("graphs"))
 
 
 def gaps(times: DataFrame, unit: int, stride: Time, some: int = 0) -> Iterator[Gap]:

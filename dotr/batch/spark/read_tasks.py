@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, repeat
 from operator import itemgetter
 from typing import Any
 from urllib.parse import unquote
@@ -18,6 +18,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from dotr.batch.arrow_batches import graph_text
+from dotr.batch.locations import as_path
 from dotr.batch.log_splits import LogListing, Piece, ReadCounts, Reading
 from dotr.batch.spark import failures
 from dotr.batch.spark import frame_stages as frames
@@ -143,9 +144,19 @@ class ReadLines:
         reading.counts.rungs = reading.extractor.rungs
 
 
+class _Names(dict[str, str]):
+    """The URI of a file → its name; each is looked at once."""
+
+    def __missing__(self, uri: str) -> str:
+        self[uri] = found = as_path(uri)
+        return found
+
+
 @dataclass(frozen=True, slots=True)
 class ReadRows:
-    """Reads the rows of an archive that Spark opened: (time in the clock's unit, graph)."""
+    """Reads the rows of archives that Spark opened: (time in the clock's unit, graph, and the URI of the file
+    where it is not always `file`).
+    """
 
     log: LogListing
     file: str
@@ -156,11 +167,13 @@ class ReadRows:
         )
 
     def _rows(self, reading: Reading, batches: Batches) -> Rows:
-        clock = self.log.clock or Clock()
+        clock, names = self.log.clock or Clock(), _Names()
         unit = clock.unit if clock.integer else 1
         for batch in batches:
-            for time, graph in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
-                place = f"{self.file}, a graph at {time}"
+            columns = [column.to_pylist() for column in batch.columns]
+            files = repeat(self.file) if self.file else map(names.__getitem__, columns[2])
+            for time, graph, file in zip(*columns[:2], files):  # noqa: B905  # `files` may have no end
+                place = f"{file}, a graph at {time}"
                 try:
                     micros = frames.micros(time, unit)
                     if graph is None:

@@ -15,18 +15,20 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import PurePath
 from typing import TYPE_CHECKING
-from urllib.parse import unquote
 
 import pyarrow as pa
 
+from dotr.batch.locations import as_path
 from dotr.batch.log_splits import LogListing, Remote, RemoteFile, clock_of, other_time
 from dotr.batch.spark import failures
-from dotr.batch.spark.failures import shipped
-from dotr.batch.spark.read_tasks import READ_COLUMNS, Batches, ReadContents, ReadLines, ReadRows
+from dotr.batch.spark.failures import Batches, Work, shipped
+from dotr.batch.spark.read_tasks import ReadContents, ReadLines, ReadRows
+from dotr.batch.spark.together import COLUMNS, Together
 from dotr.errors import DataError, Diagnostic, DotrError, EngineError
 from dotr.events import Clock
 from dotr.io.arrow_columns import integers, texts
@@ -48,6 +50,9 @@ WHOLE = 64 * 1024 * 1024
 
 _FETCHED = (1 << 31) - (1 << 20)
 """Bytes that Spark can fetch whole."""
+
+_FOOTERS = 16
+"""Archives that are looked at together."""
 
 _HEAD = 1000
 """Lines of a file in which a graph is looked for."""
@@ -91,13 +96,7 @@ def list_files(
         return format_of(path) is not None or mapping_for(path, mappings) is not None
 
     found: dict[str, RemoteFile] = {}
-    for place in places:
-        try:
-            frame = _binary(spark).load([place])
-            sizes = {row.path: row.length for row in frame.select("path", "length").collect()}
-            empty = {_as_path(uri) for uri in frame.inputFiles()} - sizes.keys()
-        except Exception as error:  # Py4J and gRPC raise what they like
-            raise _unreachable(place, error) from None
+    for place, sizes, empty in _listed(spark, places):
         known = {path: size for path, size in sizes.items() if is_read(path)}
         known |= {path: 0 for path in empty if is_read(path)}
         others = {*sizes, *empty} - known.keys()
@@ -123,10 +122,25 @@ def list_files(
     return files
 
 
-def _as_path(uri: str) -> str:
-    """A path as the column `path` has it, from one of `inputFiles`: `file:/a b` from `file:///a%20b`."""
-    scheme, rest = unquote(uri).split(":", 1)
-    return f"{scheme}:{rest[2:] if rest.startswith('///') else rest}"
+def _listed(spark: SparkSession, places: Sequence[str]) -> Iterator[tuple[str, dict[str, int], set[str]]]:
+    """(place, its files with their sizes, its empty files), by one scan of all places."""
+    frames: list[DataFrame] = []
+    listed: list[set[str]] = []
+    sizes: list[dict[str, int]] = [{} for _ in places]
+    for number, place in enumerate(places):
+        try:
+            frame = _binary(spark).load([place])
+            listed.append({as_path(uri) for uri in frame.inputFiles()})
+        except Exception as error:  # Py4J and gRPC raise what they like
+            raise _unreachable(place, error) from None
+        frames.append(frame.selectExpr(f"{number} AS place", "path", "length"))
+    try:
+        for row in union(frames).collect() if frames else ():
+            sizes[row.place][row.path] = row.length
+    except Exception as error:  # as above
+        raise _unreachable(places[0], error) from None
+    for place, files, found in zip(places, listed, sizes, strict=True):
+        yield place, found, files - found.keys()
 
 
 def _unreachable(place: str, error: Exception) -> DotrError:
@@ -204,7 +218,7 @@ class FindClocks:
 
 
 def read_remote(spark: SparkSession, log: LogListing) -> list[DataFrame]:
-    """Frames of READ_COLUMNS that together read `log.remote`. Raises DataError under the policy `fail`."""
+    """Frames of COLUMNS that together read `log.remote`. Raises DataError under the policy `fail`."""
     assert log.clock is not None
     if log.remote is None:
         return []
@@ -214,24 +228,60 @@ def read_remote(spark: SparkSession, log: LogListing) -> list[DataFrame]:
         contents.append(_small(spark, log.remote.places, kinds.small, log.options.mappings))
     if kinds.empty:
         contents.append(_nothing(spark, kinds.empty))
-    made = [frame.mapInArrow(shipped(ReadContents(log)), READ_COLUMNS) for frame in contents]
+    made = [_read(frame, ReadContents(log)) for frame in contents]
     if kinds.lines:
-        made.append(_lines(spark, kinds.lines).mapInArrow(shipped(ReadLines(log)), READ_COLUMNS))
-    for file in kinds.archives:
+        made.append(_read(_lines(spark, kinds.lines), ReadLines(log)))
+    return [*made, *_archives(spark, kinds.archives, log)]
+
+
+def _read(frame: DataFrame, task: Work) -> DataFrame:
+    return frame.mapInArrow(shipped(Together(task)), COLUMNS)
+
+
+def _archives(spark: SparkSession, files: Sequence[RemoteFile], log: LogListing) -> Iterator[DataFrame]:
+    """Frames that read archives: one for all whose columns have the same types."""
+    assert log.clock is not None
+    alike: dict[str, list[RemoteFile]] = {}
+    letters: list[str] = []
+    for file, frame in _opened(spark, files):
         try:
-            frame = _archive(spark, file)
+            if isinstance(frame, DataError):
+                raise frame
             if _archive_clock(frame, file, log.options.unit) != log.clock:
                 raise other_time(file.file)
         except DataError as error:
             if log.fail:
                 raise
-            note = json.dumps({"letters": [dead_letter(error, b"")], "rungs": {}})
-            made.append(spark.createDataFrame([(None, None, note)], READ_COLUMNS))
+            letters.append(dead_letter(error, b""))
             continue
-        time = "time" if log.clock.integer else "unix_micros(time) AS time"
-        rows = frame.selectExpr(time, "graph")
-        made.append(rows.mapInArrow(shipped(ReadRows(log, file.file)), READ_COLUMNS))
-    return made
+        alike.setdefault(f"time {frame.schema['time'].dataType.simpleString()}, graph string", []).append(
+            file
+        )
+    if letters:
+        note = json.dumps({"letters": letters, "rungs": {}})
+        yield spark.createDataFrame([(None, None, note)], COLUMNS)
+    time = "time" if log.clock.integer else "unix_micros(time) AS time"
+    for columns, some in alike.items():
+        frame = spark.read.schema(columns).parquet(*map(_literally, some))
+        if len(some) == 1:
+            yield _read(frame.selectExpr(time, "graph"), ReadRows(log, some[0].file))
+        else:
+            yield _read(frame.selectExpr(time, "graph", "_metadata.file_path AS file"), ReadRows(log, ""))
+
+
+def _opened(
+    spark: SparkSession, files: Sequence[RemoteFile]
+) -> Iterator[tuple[RemoteFile, DataFrame | DataError]]:
+    """Archives as frames of their own, for what their footers say; Spark looks at a few of them at a time."""
+
+    def opened(file: RemoteFile) -> DataFrame | DataError:
+        try:
+            return _archive(spark, file)
+        except DataError as error:
+            return error
+
+    with ThreadPoolExecutor(_FOOTERS) as pool:
+        yield from zip(files, pool.map(opened, files), strict=True)
 
 
 def union(made: Sequence[DataFrame]) -> DataFrame:
