@@ -8,7 +8,7 @@ Method:  paper, sec. 4, "output translation"; fresh names are content hashes (la
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from operator import itemgetter
 from typing import TypeAlias, overload
@@ -88,6 +88,9 @@ class Emitter:
             lambda rules: tuple(rule for rule in rules if rule not in private), most
         )
         self._parts: Memo[Rules, list[tuple[list[int], Writer]]] = Memo(self._parts_of, most)
+        self._orders: Memo[tuple[Rules, ...], Callable[[list[str]], tuple[str, ...]] | None] = Memo(
+            self._order_of, most // 4
+        )
 
     def public(self, matches: Sequence[RawMatch]) -> list[RawMatch]:
         """The matches whose events leave: those of PRIVATE rules are for other rules only. Asked where the
@@ -155,12 +158,22 @@ class Emitter:
         same: dict[tuple[Time, tuple[Fact, ...], tuple[Term, ...]], list[int]] = {}
         for rules, time, facts, values in matches:
             same.setdefault((time, facts, values), []).extend(rules)
-        texts: dict[int, str] = {}
+        in_rule_order = self._orders[tuple([tuple(found) for found in same.values()])]
+        if in_rule_order is None:
+            return None
+        texts: list[str] = []
         for (time, facts, values), found in same.items():
             row = (match_hash(time, facts), values)
             for own, write in self._parts[tuple(found)]:
-                texts.update(zip(own, write(own, (row,), stamp), strict=True))
-        return [texts[rule] for rule in sorted(texts)] if len(texts) == sum(map(len, same.values())) else None
+                texts += write(own, (row,), stamp)
+        return list(in_rule_order(texts))
+
+    def _order_of(self, together: tuple[Rules, ...]) -> Callable[[list[str]], tuple[str, ...]] | None:
+        """What puts the texts of rules that are written together in order; None where one is there twice."""
+        written = [rule for rules in together for own, _ in self._parts[rules] for rule in own]
+        if len(set(written)) < len(written):
+            return None
+        return itemgetter(*sorted(range(len(written)), key=written.__getitem__))
 
     def _parts_of(self, rules: Rules) -> list[tuple[list[int], Writer]]:
         """Rules, in output order, by the function that writes their events."""

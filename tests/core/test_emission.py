@@ -1,0 +1,64 @@
+"""Events are written without being made, in the order and the words of those that are made."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dotr.core.emit import Emission, Emitter
+from dotr.events import Clock, Fact, RawMatch
+from dotr.lang import parse_program
+from dotr.rdf.terms import integer
+
+RULES = 14
+TEMPLATES = ("a :Odd@ ; :v ?v", "a :Even", ":seen ?v , @")
+RULE = """PRIVATE RULE R@ DEFINE { dotr_id TEMPLATE }
+FROM A := { SELECT ?v WHERE { ?a :a ?v } }
+AND EACH B := { SELECT ?w WHERE { ?b :b ?w } } WITHIN 9 s FROM A
+WITH ?v := A.?v
+"""
+
+
+def _rule(n: int) -> str:
+    text = RULE if n == 3 else RULE.removeprefix("PRIVATE ")
+    return text.replace("TEMPLATE", TEMPLATES[n % 3]).replace("@", str(n))
+
+
+TEXT = "PREFIX : <urn:x:>\n" + "".join(_rule(n) for n in range(RULES))
+EMITTER = Emitter(parse_program(TEXT))
+
+number = st.integers(0, 2)
+
+
+def fact(value: int) -> Fact:
+    return 7, (integer(value),), 0, ""
+
+
+matches = st.lists(
+    st.builds(
+        lambda rules, a, b: (tuple(rules), 7, (fact(a), fact(b)), (integer(a),)),
+        st.lists(st.integers(0, RULES - 1), min_size=1, max_size=4, unique=True),
+        number,
+        number,
+    ),
+    min_size=1,
+    max_size=20,
+)
+
+
+@given(matches)
+def test_what_is_written_is_what_the_events_would_write(found: list[RawMatch]) -> None:
+    clock = Clock()
+    events = Emission(EMITTER, found)
+    stamp = clock.term(7)
+    made = [event.template.quads(event.id, event.bound, stamp) for event in events]
+    assert Emission(EMITTER, found).nquads(clock) == made
+
+
+@given(st.permutations(range(RULES)), st.lists(number, min_size=RULES, max_size=RULES))
+def test_rules_that_match_once_each_are_written_in_their_order(order: list[int], values: list[int]) -> None:
+    found: list[RawMatch] = [
+        ((n,), 7, (fact(v), fact(v)), (integer(v),)) for n, v in zip(order, values, strict=True)
+    ]
+    written = Emission(EMITTER, found).nquads(Clock())
+    assert [text.split(":")[2] for text in written] == [f"R{n}" for n in range(RULES)]
