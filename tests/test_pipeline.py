@@ -15,7 +15,7 @@ from random import Random
 import pytest
 
 from dotr.core.deployment import Deployment
-from dotr.core.instant import Graphs, Instants, Known
+from dotr.core.instant import Facts, Graphs, Instants, Known
 from dotr.core.parts import Instant
 from dotr.core.pipeline import TOGETHER, Pipeline
 from dotr.errors import DotrError
@@ -184,3 +184,37 @@ def test_a_day_that_is_closed_at_once_has_few_instants_facts_in_memory(
         detected = events.matches[0][1] // SECOND + 1
         assert extracted - detected < TOGETHER
     assert extracted == 3 * TOGETHER
+
+
+COUNTING = """PREFIX : <urn:x:>
+RULE Counted DEFINE { dotr_x a :Counted ; :n ?n }
+FROM A := { SELECT ?v WHERE { ?s :a ?v } }
+AND COUNT(*) AS ?n OVER B := { SELECT ?v WHERE { ?s :b ?v } } WITHIN 1 h FROM A
+WITH ?n := ?n
+"""
+
+
+def test_what_an_interrupted_call_has_detected_is_not_detected_again() -> None:
+    """A notebook's user stops a long call and goes on: facts of instants without events counted twice."""
+    program = load_program(["p"], lambda _: COUNTING)
+    interrupted = False
+
+    def stop(time: Time, facts: Facts, graph: bool) -> Facts:
+        nonlocal interrupted
+        if time == 7 * SECOND and not interrupted:
+            interrupted = True
+            raise KeyboardInterrupt
+        return facts
+
+    pipeline = Pipeline(Deployment(program), on_facts=stop)
+    pipeline.begin(Clock())
+    for time in range(10):
+        pipeline.accept(time * SECOND, [("<urn:x:s>", "<urn:x:b>", integer(time))])
+    pipeline.accept(10 * SECOND, [("<urn:x:s>", "<urn:x:a>", integer(0))])
+    with pytest.raises(KeyboardInterrupt):
+        list(pipeline.drain())
+    assert pipeline.counters.instants == 7
+    events = pipeline.finish()
+    assert [event.bound for event in events] == [(integer(10),)]
+    assert pipeline.counters.instants == 11
+    assert pipeline.counters.streams == {"Counted.A": 1, "Counted.B": 10}

@@ -465,10 +465,8 @@ class Pipeline:
         assert self._detect is not None, "begin() comes before the first graph"
         assert self.clock is not None
         detector, oracle, left_out = self._detect, self._oracle, self._left_out
-        opened, tally, emitter = self._open, self._tally, self._emit
-        if known:
-            tally.begin(known[0][0])
-        lasting, counted, observe = self._lasting is not None, 0, self._on_facts
+        tally, emitter, counted, observe = self._tally, self._emit, 0, self._on_facts
+        tally.begin(known)
         instants: Iterable[Known] = known
         if observe is not None:
             instants = ((time, came, observe(time, facts, here), here) for time, came, facts, here in known)
@@ -476,23 +474,27 @@ class Pipeline:
             found = detector.detected(instants, tally.facts.seen, tally.facts.quiet, every=oracle is not None)
             for place, matches in found:
                 time, came, _, graph = known[place]
-                opened.last = time
-                self._heard = tally.instants(known, counted, place + 1, lasting) or self._heard
+                self._ran(known, counted, place + 1)
                 counted = place + 1
                 if oracle is not None:
                     oracle.check(time, came, graph, matches, left_out.facts)
                 failed = left_out.settle(time, self.program.rules, self.clock) if left_out.facts else None
                 if matches and self._on_matches is not None:
                     self._on_matches(time, matches)
-                if emitter.hides:
-                    matches = emitter.public(matches)
+                matches = emitter.public(matches) if emitter.hides else matches
                 if matches:
                     tally.events(matches)
                     yield Emission(emitter, matches)
                 if failed is not None:
                     raise failed
-        except DotrError:
-            opened.last = detector.now
+        except (Exception, KeyboardInterrupt):  # what was detected is not detected again
+            now = detector.now
+            self._ran(known, counted, sum(now is not None and one[0] <= now for one in known))
             raise
-        opened.last = known[-1][0] if known else opened.last
-        self._heard = tally.instants(known, counted, len(known), lasting) or self._heard
+        self._ran(known, counted, len(known))
+
+    def _ran(self, known: Sequence[Known], start: int, end: int) -> None:
+        """The instants of a range, if there are some, were detected."""
+        if end > start:
+            self._open.last, lasting = known[end - 1][0], self._lasting is not None
+            self._heard = self._tally.instants(known, start, end, lasting, self._heard)

@@ -39,21 +39,22 @@ class Tally:
         self.every = list({r.trigger.duration: None for r in program.rules if isinstance(r.trigger, Every)})
         self._events = [self.counts.events.get(rule.name, 0) for rule in program.rules]
 
-    def begin(self, time: Time) -> None:
-        """The next instants are counted; the first of them is at `time`."""
+    def begin(self, known: Sequence[Known]) -> None:
+        """These instants are detected next."""
         self.settle()
-        if self.counts.first is None:
-            self.counts.first = time
+        if self.counts.first is None and known:
+            self.counts.first = known[0][0]
 
-    def instants(self, known: Sequence[Known], start: int, end: int, lasting: bool) -> Time | None:
-        """Count the instants of a range, which were detected; the last at which something came. `lasting`:
-        whether there may be others without a tick.
+    def instants(
+        self, known: Sequence[Known], start: int, end: int, lasting: bool, heard: Time | None
+    ) -> Time | None:
+        """Count the instants of a range, which were detected; the last at which something came, `heard` if
+        nothing did. `lasting`: whether there may be others without a tick.
         """
         counts, every, lars = self.counts, self.every, self._program.lars.rules
         if not (every or lars or lasting):
             counts.instants += end - start
-            return known[end - 1][0] if end > start else None
-        heard: Time | None = None
+            return known[end - 1][0] if end > start else heard
         for time, came, _, graph in known[start:end]:
             if graph or came:
                 heard = time
