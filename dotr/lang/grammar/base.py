@@ -16,7 +16,7 @@ from typing import Final
 
 import pyoxigraph as ox
 
-from dotr.errors import Diagnostic, Diagnostics, Severity
+from dotr.errors import Diagnostics
 from dotr.lang.grammar.iris import is_absolute, resolve
 from dotr.lang.grammar.tokens import MOST_FINDINGS, Token, string_value, tokenize, unescape
 from dotr.rdf.canonical import canonical
@@ -332,7 +332,7 @@ class Cursor:
                 )
                 return
             if prefix in own:
-                self.warning(
+                self.found.warning(
                     "D1103",
                     f"the prefix `{prefix}:` is declared twice",
                     self.span(token),
@@ -345,7 +345,9 @@ class Cursor:
         """Warn about declared prefixes that nothing used."""
         for prefix, span in (self.declared if own is None else own).items():
             if prefix not in self.used:
-                self.warning("D1102", f"the prefix `{prefix}:` is never used", span, hint="delete the line")
+                self.found.warning(
+                    "D1102", f"the prefix `{prefix}:` is never used", span, hint="delete the line"
+                )
 
     def declare_base(self) -> None:
         self.expect("BASE")
@@ -353,17 +355,6 @@ class Cursor:
             raise self.fail("an IRI in angle brackets")
         self.base = self.absolute(self.iri_text(self.token), self.token)
         self.advance()
-
-    def warning(
-        self,
-        code: str,
-        message: str,
-        span: Span | None,
-        label: str = "",
-        hint: str = "",
-        notes: Iterable[str] = (),
-    ) -> None:
-        self.found.found.append(Diagnostic(code, message, span, label, tuple(notes), hint, Severity.WARNING))
 
 
 def _unslash(local: str) -> Iterator[str]:

@@ -218,7 +218,7 @@ class ExpressionParser:
                     "D1215", f"{token.text} takes 1 argument, not {len(arguments)}", self.cursor.since(token)
                 )
         elif term != "<urn:dotr:unresolved>":
-            report = self.cursor.error if self._deployed else self.cursor.warning
+            report = self.cursor.error if self._deployed else self.cursor.found.warning
             report(
                 "D1216",
                 f"there is no function {term}",

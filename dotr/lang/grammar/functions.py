@@ -13,68 +13,23 @@ from dotr.expressions.aggregates import AGGREGATES
 
 MANY: Final = 1_000_000
 
+_ONE: Final = (
+    "STR LANG DATATYPE BOUND IRI URI ABS CEIL FLOOR ROUND STRLEN UCASE LCASE ENCODE_FOR_URI YEAR MONTH DAY "
+    "HOURS MINUTES SECONDS TIMEZONE TZ MD5 SHA1 SHA256 SHA384 SHA512 ISIRI ISURI ISBLANK ISLITERAL ISNUMERIC"
+)
+_TWO: Final = "LANGMATCHES CONTAINS STRSTARTS STRENDS STRBEFORE STRAFTER STRLANG STRDT SAMETERM"
+_NONE: Final = "NOW RAND UUID STRUUID"
+
 ARGUMENTS: Final[Mapping[str, tuple[int, int]]] = {
-    **dict.fromkeys(
-        [
-            "STR",
-            "LANG",
-            "DATATYPE",
-            "BOUND",
-            "IRI",
-            "URI",
-            "ABS",
-            "CEIL",
-            "FLOOR",
-            "ROUND",
-            "STRLEN",
-            "UCASE",
-            "LCASE",
-            "ENCODE_FOR_URI",
-            "YEAR",
-            "MONTH",
-            "DAY",
-            "HOURS",
-            "MINUTES",
-            "SECONDS",
-            "TIMEZONE",
-            "TZ",
-            "MD5",
-            "SHA1",
-            "SHA256",
-            "SHA384",
-            "SHA512",
-            "ISIRI",
-            "ISURI",
-            "ISBLANK",
-            "ISLITERAL",
-            "ISNUMERIC",
-        ],
-        (1, 1),
-    ),
-    **dict.fromkeys(
-        [
-            "LANGMATCHES",
-            "CONTAINS",
-            "STRSTARTS",
-            "STRENDS",
-            "STRBEFORE",
-            "STRAFTER",
-            "STRLANG",
-            "STRDT",
-            "SAMETERM",
-        ],
-        (2, 2),
-    ),
+    **dict.fromkeys(_ONE.split(), (1, 1)),
+    **dict.fromkeys(_TWO.split(), (2, 2)),
     "SUBSTR": (2, 3),
     "REGEX": (2, 3),
     "REPLACE": (3, 4),
     "IF": (3, 3),
     "CONCAT": (0, MANY),
     "COALESCE": (0, MANY),
-    "NOW": (0, 0),
-    "RAND": (0, 0),
-    "UUID": (0, 0),
-    "STRUUID": (0, 0),
+    **dict.fromkeys(_NONE.split(), (0, 0)),
     "BNODE": (0, 1),
 }
 """Least and greatest number of arguments, by keyword."""
@@ -85,13 +40,12 @@ SYNONYMS: Final[Mapping[str, str]] = {"URI": "IRI", "ISURI": "ISIRI"}
 
 FORBIDDEN: Final[Mapping[str, tuple[str, str]]] = {
     "RAND": ("a replay would give another answer", "take a number from the data"),
-    "UUID": (
-        "a replay would give another answer",
-        "in a template a fresh name `dotr_x` gives every event its IRI",
-    ),
-    "STRUUID": (
-        "a replay would give another answer",
-        "in a template a fresh name `dotr_x` gives every event its IRI",
+    **dict.fromkeys(
+        ("UUID", "STRUUID"),
+        (
+            "a replay would give another answer",
+            "in a template a fresh name `dotr_x` gives every event its IRI",
+        ),
     ),
     "BNODE": ("blank nodes are scoped to their graph", 'build an IRI: IRI(CONCAT("urn:…", STR(?x)))'),
     "SAMPLE": ("which value it takes depends on an order that nobody fixed", "use MIN or MAX"),
