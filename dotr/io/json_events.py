@@ -35,17 +35,17 @@ escaped_terms: Memo[Term, str] = Memo(_escaped)
 def line_writer(template: RuleTemplate, clock: Clock, fact: WriteFact, graph: WriteGraph) -> Line:
     """What writes the events of one rule, line ends included; `fact` and `graph` write what is unusual."""
     names = Names()
-    times: Memo[int, str] = Memo(lambda t: clock.text(t) if clock.integer else f'"{clock.text(t)}"', 1 << 10)
+    times: Memo[int, str] = Memo(lambda t: f'"{clock.text(t)}"', 1 << 10)
     names.namespace |= {"T": times, "J": json_terms, "E": escaped_terms, "FACT": fact, "GRAPH": graph}
     names.namespace["CLOCK"] = clock
     parts = _Parts(names)
     facts = range(len(template.positions))
-    lines = ["def line(event):", "    i = event.id", "    t = T[event.time]"]
+    lines = ["def line(event):", "    i = event.id", f"    t = {_text_of('event.time', clock)}"]
     if template.variables:
         lines.append(f"    {''.join(f'b{n}, ' for n in range(len(template.variables)))}= event.bound")
     lines.append(f"    {''.join(f'f{n}, ' for n in facts)}= event.facts")
     for n, (_, variables) in enumerate(template.positions):
-        lines += _fact_lines(n, variables, names)
+        lines += _fact_lines(n, variables, names, clock)
     static = _graph_parts(template)
     if static is None:
         lines.append("    g = GRAPH(event)")
@@ -100,9 +100,14 @@ class _Parts:
             self._constant = ""
 
 
-def _fact_lines(n: int, variables: tuple[str, ...], names: Names) -> list[str]:
+def _text_of(time: str, clock: Clock) -> str:
+    """The expression of a time as JSON: an integer is a division, which costs less than a table of them."""
+    return f"{time} // {clock.unit}" if clock.integer else f"T[{time}]"
+
+
+def _fact_lines(n: int, variables: tuple[str, ...], names: Names, clock: Clock) -> list[str]:
     """`p{n}`: a position of the match."""
-    parts = _Parts(names).add('{"time":').local("T[w]").add(',"values":{')
+    parts = _Parts(names).add('{"time":').local(_text_of("w", clock)).add(',"values":{')
     for place, variable in enumerate(variables):
         parts.add(f"{',' if place else ''}{json_string(variable)}:").local(f"J[v[{place}]]")
     text = parts.add("}}").text()
