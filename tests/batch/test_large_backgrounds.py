@@ -23,7 +23,7 @@ from dotr.io.files.sources import SourceOptions
 from dotr.ir import Program
 from dotr.lang import load_program
 from dotr.rdf.terms import Triple
-from tests.batch.test_local import in_one_process, output, quiet
+from tests.batch.test_local import Serial, in_one_process, output, quiet
 
 RULES = """PREFIX : <urn:x:>
 ENTAILMENT rdfs
@@ -33,6 +33,7 @@ RULE Alarm DEFINE { dotr_id a :Alarm ; :of ?b ; :wing ?w }
 FROM Smoke := { SELECT ?b ?w WHERE { ?o a :Sensor ; :near ?b . ?b a :Building . ?w :has ?b } }
 WITH ?b := Smoke.?b, ?w := Smoke.?w
 """
+TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
 NEAR = "PREFIX : <urn:x:> :near(?o, ?b) :- :seen(?o, ?r), :in(?r, ?b) ."
 
 
@@ -78,6 +79,26 @@ def test_processes_map_one_file(story: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert len(expected) > 100
     assert output(story / "out", report) == expected
     assert len(placed) == 1
+
+
+def test_only_what_patterns_reach_is_shipped(story: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither triples that nothing reads nor what would follow from them; `:House` is read by way of RDFS."""
+    program, background = loaded()
+    shipped: list[bytes] = []
+
+    def place(folder: str, name: str, parts: Sequence[Any]) -> job.InFolder:
+        shipped.append(b"".join(parts))
+        return job.into_folder(folder, name, parts)
+
+    monkeypatch.setattr("dotr.batch.local.into_folder", place)
+    inside = [(f"<urn:x:r{i}>", "<urn:x:part>", f"<urn:x:r{i + 1}>") for i in range(500)]
+    read = [("<urn:x:r9>", "<urn:x:in>", "<urn:x:b9>"), ("<urn:x:b9>", TYPE, "<urn:x:House>")]
+    for number, more in enumerate(([], inside, read)):
+        (story / f"out{number}").mkdir()
+        request = Request(Deployment(program, [*background, *more]), open_log(["log.jsonl"], SourceOptions()))
+        LocalRunner(2, Serial).run(request, str(story / f"out{number}"), quiet)
+    assert shipped[0] == shipped[1]
+    assert len(shipped[2]) > len(shipped[0])
 
 
 @pytest.mark.spark
