@@ -9,7 +9,7 @@ Method:  paper, sec. 4, "output translation"; fresh names are content hashes (la
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, islice
 from operator import itemgetter
 from typing import TypeAlias, overload
 
@@ -142,9 +142,9 @@ class Emitter:
             for rule, match in in_order(matches):
                 runs.setdefault((rule,), []).append(match)
         texts: list[tuple[int, list[str]]] = []
+        names = iter(match_hashes(matches[0][1], list(map(_FACTS, chain.from_iterable(runs.values())))))
         for rules, run in runs.items():
-            names = match_hashes(run[0][1], list(map(_FACTS, run)))
-            rows = list(zip(names, map(_VALUES, run), strict=True))
+            rows = list(zip(islice(names, len(run)), map(_VALUES, run), strict=True))
             for own, write in self._parts[rules]:
                 written, width = write(own, rows, stamp), len(own)
                 texts += [(rule, written[place::width]) for place, rule in enumerate(own)]

@@ -22,7 +22,7 @@ _TRIPLES = [pair + c for pair in _PAIRS for c in _ALPHABET]
 _lines: Callable[[tuple[Any, ...]], str] = "\n".join
 _BYTES = _ALPHABET.encode().ljust(256, b"?")
 _ROOM = bytes(9)
-_MANY = 64
+_MANY, _SOME = 64, 8
 _HALVES = (1 << 30) - 1  # small ints: two table look-ups of 15 bits each
 
 
@@ -63,7 +63,7 @@ _LINES: Memo[Fact, bytes] = Memo(_lines_of, limit=1 << 13, longest=1 << 11)
 
 def match_hashes(time: Time, several: Sequence[tuple[Fact, ...]]) -> list[str]:
     """`match_hash` of each, for a fraction where there are many: a trigger is hashed once, a fact's lines are
-    kept, and the letters of sixty-four hashes are made by shifting all their bits at once.
+    kept, and the letters of sixty-four hashes, or of eight, are made by shifting all their bits at once.
     """
     head, lines, digests = str(time).encode(), _LINES, []
     trigger: Fact | None = None
@@ -75,31 +75,35 @@ def match_hashes(time: Time, several: Sequence[tuple[Fact, ...]]) -> list[str]:
         for fact in facts[1:]:
             hash_.update(lines[fact])
         digests.append(hash_.digest())
+    step = _MANY if len(digests) > 3 * _SOME else _SOME
     return [
-        name for start in range(0, len(digests), _MANY) for name in _letters(digests[start : start + _MANY])
+        name for start in range(0, len(digests), step) for name in _letters(digests[start : start + step])
     ]
 
 
 def _letters(digests: Sequence[bytes]) -> list[str]:
     """Base32 of each: five bits a byte, by halving groups of bits and moving the halves apart."""
-    if len(digests) < _MANY // 4:
+    if len(digests) < 3:
         return [_text(int.from_bytes(digest, "big")) for digest in digests]
-    missing = [bytes(15)] * (_MANY - len(digests))
+    if len(digests) <= _SOME:
+        many, (halvings, (low_, middle, high_)) = _SOME, _SOME_MASKS
+    else:
+        many, (halvings, (low_, middle, high_)) = _MANY, _MANY_MASKS
+    missing = [bytes(15)] * (many - len(digests))
     bits = int.from_bytes(_ROOM + _ROOM.join([*digests, *missing]), "big")
-    for low, high, shift in _HALVINGS:
+    for low, high, shift in halvings:
         bits = bits & low | (bits & high) << shift
-    low, middle, high = _THIRDS
-    bits = bits & low | (bits & middle) << 3 | (bits & high) << 6
-    text = bits.to_bytes(24 * _MANY, "big").translate(_BYTES).decode()
+    bits = bits & low_ | (bits & middle) << 3 | (bits & high_) << 6
+    text = bits.to_bytes(24 * many, "big").translate(_BYTES).decode()
     return [text[place : place + 24] for place in range(0, 24 * len(digests), 24)]
 
 
-def _masks() -> tuple[list[tuple[int, int, int]], tuple[int, int, int]]:
+def _masks(many: int) -> tuple[list[tuple[int, int, int]], tuple[int, int, int]]:
     """(low half, high half, how far the high one moves) of groups of 24, 12 and 6 letters, then thirds of 3.
 
     A letter takes five bits at first and eight in the end; a hash has room for 24 times eight.
     """
-    every = sum(1 << 192 * place for place in range(_MANY))
+    every = sum(1 << 192 * place for place in range(many))
     halvings, groups = [], [(0, 24)]  # (where a group begins, its letters)
     while groups[0][1] > 3:
         half = groups[0][1] // 2
@@ -110,7 +114,7 @@ def _masks() -> tuple[list[tuple[int, int, int]], tuple[int, int, int]]:
     return halvings, (low * every, (low << 5) * every, (low << 10) * every)
 
 
-_HALVINGS, _THIRDS = _masks()
+_SOME_MASKS, _MANY_MASKS = _masks(_SOME), _masks(_MANY)
 
 
 def match_id(rule: Rule, match: Match) -> str:

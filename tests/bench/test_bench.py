@@ -22,10 +22,12 @@ from dotr.reference.lars import LiteralLars
 from dotr.tesla.detector import TeslaDetector
 
 from . import (
+    as_of,
     background,
     budget,
     by_hand,
     citybench,
+    detect,
     formats,
     lars,
     peers,
@@ -347,3 +349,12 @@ def test_rules_with_a_further_condition_are_as_many_functions(operator: str) -> 
     ]
     assert len(set(groups)) == 1
     assert groups[0] == (10 if operator in ("COUNT", "AVG") else 1)
+
+
+@pytest.mark.parametrize("size", [1, 7, 400])
+def test_a_merge_over_arrays_finds_what_the_engine_finds(size: int) -> None:
+    known: as_of.Known = [(time, None, facts, True) for time, facts in detect.stream(400)]
+    batches = [known[place : place + size] for place in range(0, len(known), size)]
+    found = as_of.merge(batches)
+    assert len(found) > 50
+    assert found == as_of.engine(batches)
