@@ -207,8 +207,10 @@ class Instants:
         return self.extract.entry(predicate)
 
     def _collected(self, triples: Sequence[Triple], time: Time) -> Facts | None:
-        """Both steps for an instant of triples that are independent of each other."""
-        if self.on_state is not None or not triples:
+        """Both steps for an instant of triples that are independent of each other. Each is a unit of work of
+        the queries it starts, so that as many are refused as by way of an overlay.
+        """
+        if self.on_state is not None or not 0 < len(triples) <= self._budget // SLACK:
             return None
         collectors = self._collectors[frozenset([predicate for _, predicate, _ in triples])]
         if collectors is None:

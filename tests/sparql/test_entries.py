@@ -8,6 +8,7 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
+import dotr
 from dotr.budget import Exhausted
 from dotr.core.extract import Extractor
 from dotr.ir import GroupPattern, Projection, Select, TriplePattern, Triples, Union, Var
@@ -156,3 +157,20 @@ def test_an_entry_leaves_nothing_when_it_is_too_much_work() -> None:
     with pytest.raises(Exhausted):
         enter_row(ex("s"), number(3), 7)
     assert enter_row(ex("t"), number(3), 8) == {}
+
+
+@pytest.mark.parametrize("materialize", ["needed", "all"])
+@pytest.mark.parametrize("count", [5, 6, 7, 100, 101, 1_000])
+def test_too_many_independent_triples_are_refused_as_in_an_overlay(count: int, materialize: str) -> None:
+    """Each is a unit of work of its query, whether or not an overlay holds it."""
+    text = (
+        "RULE R DEFINE { dotr_x a <urn:R> } FROM A := { SELECT ?v WHERE { ?s <urn:p> ?v } } "
+        "AND NOT B := { SELECT ?v WHERE { ?s <urn:q> ?v } } WITHIN 1 s BEFORE A"
+    )
+    engine = dotr.Engine.from_text(text, budget=100, materialize=materialize)
+    engine.push("".join(f"<urn:s> <urn:p> {n} ." for n in range(count)), at=1)
+    if count <= 100:
+        assert len(engine.finish()) == count
+    else:
+        with pytest.raises(dotr.ProgramError, match="D4132"):
+            engine.finish()
