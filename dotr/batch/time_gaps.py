@@ -39,7 +39,7 @@ MANY_GAPS = 4096
 
 @dataclass(slots=True)
 class Spans:
-    """Owns the spans of the times seen so far; `most`: gaps that it may tell of, None: all."""
+    """Owns the spans of the times seen so far; `most`: gaps that it may name, None: all."""
 
     stride: Time
     most: int | None = None

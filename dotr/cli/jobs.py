@@ -41,6 +41,6 @@ def parsing(jobs: int | None, sources: Sequence[str], base: str | None) -> Itera
 
 
 def jobs_for(sources: Sequence[str]) -> int:
-    """How many processes a run takes unless it is told: by the size of its input."""
+    """How many processes a run takes unless it is given: by the size of its input."""
     size = sum(os.path.getsize(path) for path in sources if os.path.isfile(path))
     return 2 if size >= LARGE and (os.cpu_count() or 1) > 1 else 1

@@ -161,9 +161,9 @@ def command(
     options = StreamOptions(format_, lateness, late, on_error, max_jump)
     given = reading(STREAM_BASE, time_path, time_unit, MAX_DOCUMENT)
     progress = Progress(not quiet and sys.stderr.isatty())
-    pace = (once, None if every is None else every / 1e6)
+    trigger = (once, None if every is None else every / 1e6)
     wanted = _Wanted(source, places, given, options, most, mode)
-    query = _start(asked, wanted, deployment, (out, checkpoint), pace, progress)
+    query = _start(asked, wanted, deployment, (out, checkpoint), trigger, progress)
     if not quiet:
         render.note(f"{query.mode}: {'; '.join(query.reasons)}")
     _run(query, quiet, progress)
@@ -197,12 +197,12 @@ def _start(
     wanted: _Wanted,
     deployment: Deployment,
     folders: tuple[str, str],
-    pace: tuple[bool, float | None],
+    trigger: tuple[bool, float | None],
     progress: Progress,
 ) -> Running:
     from dotr.batch.spark import distributed, streams  # noqa: PLC0415  # start-up
     from dotr.batch.spark.placing import parallelism  # noqa: PLC0415  # start-up
-    from dotr.batch.spark.running import Pace, State  # noqa: PLC0415  # start-up
+    from dotr.batch.spark.running import BatchTrigger, State  # noqa: PLC0415  # start-up
     from dotr.batch.spark.sessions import start as start_session  # noqa: PLC0415  # start-up
 
     spark = start_session(asked)
@@ -229,12 +229,12 @@ def _start(
             choice = no_clock(wanted.mode)
     if clock is None:
         query: Running = streams.start(
-            found.frame, found.read, deployment, *folders, options, Pace(*pace), on_batch
+            found.frame, found.read, deployment, *folders, options, BatchTrigger(*trigger), on_batch
         )
     else:
         distributed.quiet(spark)
         query = distributed.start(
-            found.parsed(clock), deployment, *folders, options, Pace(*pace), on_batch, cores
+            found.parsed(clock), deployment, *folders, options, BatchTrigger(*trigger), on_batch, cores
         )
     query.reasons = choice.reasons
     return query

@@ -98,7 +98,7 @@ class Pipeline:
         self._max_jump, self._pause, self._on_facts = max_jump, pause, on_facts
         self._on_matches, self._on_jump, self._on_state = on_matches, on_jump, on_state
         self._open = OpenInstants(lateness, on_late, on_refused, self._tick())
-        self._untold: list[Emission] = []  # what a call would have returned that raised instead
+        self._unreturned: list[Emission] = []  # what a call would have returned that raised instead
         self._heard: Time | None = None  # last instant at which a graph came
 
     def begin(self, clock: Clock) -> None:
@@ -193,7 +193,7 @@ class Pipeline:
         try:
             emissions.extend(self.drain())
         except DotrError:
-            self._untold = emissions  # what came before the error
+            self._unreturned = emissions  # what came before the error
             raise
         return emissions[0] if len(emissions) == 1 else [event for events in emissions for event in events]
 
@@ -244,8 +244,8 @@ class Pipeline:
         after it is left to the next call, as it is when the caller stops early. A snapshot may be taken
         between two steps.
         """
-        while self._untold:
-            yield self._untold.pop(0)
+        while self._unreturned:
+            yield self._unreturned.pop(0)
         bound = self._open.bound
         if bound is None:
             return
@@ -340,7 +340,7 @@ class Pipeline:
         self._left_out.counts = dict(counts.left_out)
         self._open.restore(state)
         self._heard = self._open.last  # or earlier: a few ticks more are stepped through then
-        self._untold = []
+        self._unreturned = []
         if state["clock"] is None:
             return Restored((), tuple(rule.name for rule in self.program.rules), ())
         integer, unit = state["clock"]
@@ -440,7 +440,7 @@ class Pipeline:
         return bool(program.lars.rules) or any(time % duration == 0 for duration in every)
 
     def _raised(self, time: Time, parts: Sequence[Part], error: DotrError) -> DotrError | None:
-        """Tell of an instant of what lasts that is in error; what is to be raised, if anything."""
+        """Report an instant of what lasts that is in error; what is to be raised, if anything."""
         if self._on_refused is None or not is_refusable(error):
             return error
         try:

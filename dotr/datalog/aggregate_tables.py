@@ -71,7 +71,7 @@ class GroupTotals:
             elif isinstance(item, BodyPattern):
                 trigger, rest, old = item, (*items[:place], *items[place + 1 :]), gone
             else:
-                raise AssertionError("guards have no rows")
+                raise AssertionError("filters have no rows")
             view = View.OLD if old else View.NEW
             outputs = [Var(name) for name in self._aggregation.group]
             the_plan = plan(rest, outputs, self._store, trigger=trigger, view=view, as_set=True)

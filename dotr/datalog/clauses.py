@@ -2,7 +2,7 @@
 
 Place:   between strata.py and the two runs of a program, over the background and at an instant.
 Method:  an AGGREGATE becomes a relation of its own, filled when the strata below it are complete; what
-         remains of a body is patterns, absences, guards and assignments, which the join kernel knows.
+         remains of a body is patterns, absences, filters and assignments, which the join kernel knows.
 """
 
 from __future__ import annotations

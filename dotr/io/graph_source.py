@@ -5,7 +5,7 @@ Place:   between feeds, which take graphs and record positions, and what is read
          documents: a queue, a database, a socket with a log.
 Method:  a position is a JSON value for each partition, as Bytewax has it: whoever delivers gives a mark with
          every document, and what is stored for a mark is asked at commits alone. Transport knows nothing of
-         RDF, decoding nothing of where bytes come from; times are found by the ladder of timestamps.py.
+         RDF, decoding nothing of where bytes come from; times are found by timestamps.py.
 """
 
 from __future__ import annotations

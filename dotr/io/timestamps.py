@@ -1,4 +1,4 @@
-"""The time of a graph: timestamps as microseconds, and the ladder that finds them.
+"""The time of a graph: timestamps as microseconds, and what finds them, in a fixed order.
 
 Place:   called by every reader of sources.py; knows terms and names, no files.
 Method:  first hit wins (cli.md, "Sources"): `--time-path` · the line's own time · prov:generatedAtTime of

@@ -1,4 +1,4 @@
-"""Expressions, one form for all places: queries, Datalog guards, ON, WHERE, WITH."""
+"""Expressions, one form for all places: queries, Datalog filters, ON, WHERE, WITH."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The join kernel: conjunctive triple patterns with guards, planned once, run many times.
+"""The join kernel: conjunctive triple patterns with filters, planned once, run many times.
 
 Place:   below datalog/ (bodies of rules) and sparql/ (basic graph patterns); above the background index and
          the overlay of rdf/.

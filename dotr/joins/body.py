@@ -1,4 +1,4 @@
-"""What can be joined: patterns over relations, absences, guards and assignments.
+"""What can be joined: patterns over relations, absences, filters and assignments.
 
 Place:   Datalog bodies and basic graph patterns are translated to this; planner.py orders it.
 """

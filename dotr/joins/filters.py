@@ -20,7 +20,7 @@ Leaf = Callable[[Var | Attribute | TimeOf], Callable[[Any], Term | None]]
 
 
 class Moment:
-    """Owns what `NOW()` is in guards: `time` as `clock` writes it, unless a caller sets `now` itself."""
+    """Owns what `NOW()` is in filters: `time` as `clock` writes it, unless a caller sets `now` itself."""
 
     __slots__ = ("_now", "clock", "time")
 
@@ -41,9 +41,9 @@ class Moment:
         return self.now
 
 
-def condition_of(guard: RowFilter, moment: Moment) -> Callable[[Row], bool]:
+def condition_of(filter_: RowFilter, moment: Moment) -> Callable[[Row], bool]:
     """Over a dict of variables."""
-    return compile_condition(guard.condition, _from_dict, clock=moment.clock, now=moment.read)
+    return compile_condition(filter_.condition, _from_dict, clock=moment.clock, now=moment.read)
 
 
 def value_of(assign: Assign, moment: Moment) -> Callable[[Row], Term | None]:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import dotr.spark
-from dotr.batch.spark.running import Pace
+from dotr.batch.spark.running import BatchTrigger
 from dotr.batch.spark.stream_sources import from_records
 from dotr.batch.spark.streams import start
 from dotr.batch.stream_folder import StreamOptions
@@ -127,7 +127,7 @@ def test_records_as_kafka_has_them_are_json_lines(story: Path, spark: Any) -> No
     options = StreamOptions(on_error="keep")
     deployment = Deployment(parse_program(RULES, "rules.dotr"))
     folders = (str(story / "out"), str(story / "state"))
-    stream = start(source.frame, source.read, deployment, *folders, options, Pace(once=True))
+    stream = start(source.frame, source.read, deployment, *folders, options, BatchTrigger(once=True))
     assert stream.wait(LIMIT)
     assert (stream.totals.graphs, stream.totals.refused) == (60, 1)
     assert found(story) == in_one_go(graphs())

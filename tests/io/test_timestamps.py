@@ -1,4 +1,4 @@
-"""Timestamps are exact, and the ladder finds them in its order."""
+"""Timestamps are exact, and are looked for in a fixed order."""
 
 from __future__ import annotations
 

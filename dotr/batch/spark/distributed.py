@@ -38,8 +38,8 @@ from dotr.batch.spark.running import (
     INPUT,
     OUTPUT,
     RULES_TOLD,
+    BatchTrigger,
     OnBatch,
-    Pace,
     Running,
     State,
     ignore_batch,
@@ -93,7 +93,7 @@ def start(
     out: str,
     checkpoint: str,
     options: StreamOptions,
-    pace: Pace,
+    trigger: BatchTrigger,
     on_batch: OnBatch = ignore_batch,
     cores: int | None = None,
 ) -> DistributedStream:
@@ -105,7 +105,7 @@ def start(
     failures.install()
     send = sender(graphs.frame.sparkSession, out, options.format_)
     places = folder_of(out, checkpoint), plain_path(checkpoint)
-    stream = DistributedStream(graphs, deployment, *places, options, pace, on_batch, cores, send)
+    stream = DistributedStream(graphs, deployment, *places, options, trigger, on_batch, cores, send)
     stream.start()
     return stream
 
@@ -122,12 +122,12 @@ class DistributedStream(Running):
         out: str,
         checkpoint: str,
         options: StreamOptions,
-        pace: Pace,
+        trigger: BatchTrigger,
         on_batch: OnBatch = ignore_batch,
         cores: int | None = None,
         send: Send | None = None,
     ) -> None:
-        super().__init__(on_batch, pace)
+        super().__init__(on_batch, trigger)
         check_units(deployment.program, graphs.clock)
         self._graphs, self._options = graphs, options
         self._rules = [rule.name for rule in deployment.program.rules]
@@ -170,7 +170,7 @@ class DistributedStream(Running):
 
     def start(self) -> None:
         """Start the query."""
-        self.query = self.with_told(self._started(closing=self._is_closing()))
+        self.query = self.with_observed(self._started(closing=self._is_closing()))
 
     # -- what Spark runs
 
@@ -188,7 +188,7 @@ class DistributedStream(Running):
         found = events.transformWithStateInPandas(PartProcessor(task), OUT_COLUMNS, "Append", "EventTime")
         writer = self._observed(found).writeStream.outputMode("append").foreachBatch(self.take)
         with _settings(spark, self._cores):
-            return self._pace.apply(writer.option("checkpointLocation", self._spark_state)).start()  # type: ignore[no-any-return]  # the writer is untyped
+            return self._trigger.apply(writer.option("checkpointLocation", self._spark_state)).start()  # type: ignore[no-any-return]  # the writer is untyped
 
     def _facts(self) -> DataFrame:
         """Facts by part, of the instants that the watermark closes."""
@@ -292,7 +292,7 @@ class DistributedStream(Running):
         exact = self._graphs.clock.integer and self._graphs.unit % 1000 == 0
         end = last + self._delay + (0 if exact else 1)
         self._folder.write_state(f"ends/{end}.json", json.dumps({"at": end}).encode())
-        self.query = self.with_told(self._started(closing=True))
+        self.query = self.with_observed(self._started(closing=True))
         self._ended()
 
     def _is_closing(self) -> bool:

@@ -35,7 +35,7 @@ _LOOK = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class BatchTrigger:
     """`once`: take what is there, close the last instant, and end. `every`: seconds between two batches."""
 
     once: bool = False
@@ -67,15 +67,15 @@ def ignore_batch(_taken: Taken, _state: State) -> None:
     """Reports nothing."""
 
 
-class ToldQuery:
+class ObservedQuery:
     """Spark's query, whose progress has among the observed metrics what the driver knows behind each batch.
 
     What `observe` counts are rows of Spark's plan; what the driver's engine holds, and the watermark as the
     stream writes time, are in no plan. Everything else is the query's own.
     """
 
-    def __init__(self, query: StreamingQuery, told: Mapping[int, Observed]) -> None:
-        self._query, self._told = query, told
+    def __init__(self, query: StreamingQuery, observed: Mapping[int, Observed]) -> None:
+        self._query, self._metrics = query, observed
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._query, name)
@@ -95,7 +95,7 @@ class ToldQuery:
         from pyspark.sql import Row  # noqa: PLC0415  # start-up
 
         observed = dict(progress["observedMetrics"] or {})
-        for name, metrics in self._told.get(progress["batchId"], {}).items():
+        for name, metrics in self._metrics.get(progress["batchId"], {}).items():
             known = observed[name].asDict() if name in observed else {}
             observed[name] = Row(**known, **metrics)
         progress["observedMetrics"] = observed
@@ -105,16 +105,16 @@ class ToldQuery:
 class Running:
     """Owns a running query. `totals` says what came and went so far in this process; `mode` how it runs."""
 
-    query: ToldQuery
+    query: ObservedQuery
     mode: str
     reasons: tuple[str, ...] = ()
     """Why it runs in this mode, where that was chosen."""
 
-    def __init__(self, on_batch: OnBatch, pace: Pace) -> None:
+    def __init__(self, on_batch: OnBatch, trigger: BatchTrigger) -> None:
         self.totals = Taken(-1)
-        self._on_batch, self._pace = on_batch, pace
+        self._on_batch, self._trigger = on_batch, trigger
         self._error: DotrError | None = None
-        self._told: dict[int, Observed] = {}
+        self._metrics: dict[int, Observed] = {}
 
     def state(self) -> State:
         """How far it is."""
@@ -129,9 +129,9 @@ class Running:
 
     def _observe(self, batch: int, metrics: Observed) -> None:
         """Add to what Spark will say of a batch that has not ended yet."""
-        self._told[batch] = metrics
-        for old in sorted(self._told)[:-_KEPT]:
-            del self._told[old]
+        self._metrics[batch] = metrics
+        for old in sorted(self._metrics)[:-_KEPT]:
+            del self._metrics[old]
 
     def _add(self, taken: Taken) -> None:
         totals = self.totals
@@ -148,13 +148,13 @@ class Running:
         """
         if not self._ended(timeout):
             return False
-        if self._pace.once:
+        if self._trigger.once:
             self._close()
         return True
 
-    def with_told(self, query: StreamingQuery) -> ToldQuery:
-        """A query of Spark's, which tells what `_observe` gets."""
-        return ToldQuery(query, self._told)
+    def with_observed(self, query: StreamingQuery) -> ObservedQuery:
+        """A query of Spark's, which reports what `_observe` gets."""
+        return ObservedQuery(query, self._metrics)
 
     def _ended(self, timeout: float | None = None) -> bool:
         waited = 0

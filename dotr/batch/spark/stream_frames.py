@@ -15,7 +15,7 @@ from dotr.batch.spark import distributed, placing
 from dotr.batch.spark.dataframe import clock_of_frame, graphs_of
 from dotr.batch.spark.distributed import Graphs
 from dotr.batch.spark.driver_input import Rules, deployed
-from dotr.batch.spark.running import Pace, Running
+from dotr.batch.spark.running import BatchTrigger, Running
 from dotr.batch.spark.streams import graph_reader, not_streaming, observed, start, states_of
 from dotr.batch.stream_folder import FORMATS, ORDERED, StreamOptions, known_mode
 from dotr.batch.stream_modes import choose
@@ -79,15 +79,15 @@ def stream(
     options = StreamOptions(
         format_, duration(lateness), late, on_error, None if max_jump is None else duration(max_jump)
     )
-    pace = Pace(once, None if every is None else duration(every) / 1e6)
+    trigger = BatchTrigger(once, None if every is None else duration(every) / 1e6)
     home, cores = fspath(checkpoint), placing.parallelism(log.sparkSession, parallelism)
     choice = choose(mode, known_mode(states_of(home)), deployment, options, cores)
     graphs, found = graphs_of(log, clock), base or STREAM_BASE
     if choice.mode == ORDERED:
         read = graph_reader(clock, found, on_error)
-        running: Running = start(observed(graphs), read, deployment, fspath(out), home, options, pace)
+        running: Running = start(observed(graphs), read, deployment, fspath(out), home, options, trigger)
     else:
         source = Graphs(graphs, clock, found)
-        running = distributed.start(source, deployment, fspath(out), home, options, pace, cores=cores)
+        running = distributed.start(source, deployment, fspath(out), home, options, trigger, cores=cores)
     running.reasons = choice.reasons
     return running

@@ -28,9 +28,9 @@ from dotr.batch.spark.running import (
     INPUT,
     OUTPUT,
     RULES_TOLD,
+    BatchTrigger,
     Observed,
     OnBatch,
-    Pace,
     Running,
     State,
     ignore_batch,
@@ -66,7 +66,7 @@ def start(
     out: str,
     checkpoint: str,
     options: StreamOptions,
-    pace: Pace,
+    trigger: BatchTrigger,
     on_batch: OnBatch = ignore_batch,
 ) -> Stream:
     """Start a query over a streaming frame. `on_batch` is called behind every batch.
@@ -78,11 +78,11 @@ def start(
     home = plain_path(checkpoint)
     send = sender(frame.sparkSession, out, options.format_)
     batches = MicroBatches(deployment, folder_of(out, checkpoint), states_of(checkpoint), options, send)
-    stream = Stream(batches, read, on_batch, pace)
+    stream = Stream(batches, read, on_batch, trigger)
     writer = frame.writeStream.foreachBatch(stream.take).option(
         "checkpointLocation", os.path.abspath(os.path.join(home, "spark"))
     )
-    stream.query = stream.with_told(pace.apply(writer).start())
+    stream.query = stream.with_observed(trigger.apply(writer).start())
     return stream
 
 
@@ -135,8 +135,8 @@ class Stream(Running):
 
     mode = ORDERED
 
-    def __init__(self, batches: MicroBatches, read: Reader, on_batch: OnBatch, pace: Pace) -> None:
-        super().__init__(on_batch, pace)
+    def __init__(self, batches: MicroBatches, read: Reader, on_batch: OnBatch, trigger: BatchTrigger) -> None:
+        super().__init__(on_batch, trigger)
         self.batches = batches
         self._read = read
 

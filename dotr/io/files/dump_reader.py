@@ -2,7 +2,7 @@
 
 Place:   reader.py hands documents to it; io/dumps/ takes them apart. What it gives comes in the order of
          time, whatever the order of the dump, so feeding counts graphs.
-Method:  triples are streamed into SubjectGraphs; every graph gets its time by the ladder (the name of the
+Method:  triples are streamed into SubjectGraphs; every graph gets its time by the extractor (the name of the
          file is not asked), and is sorted by it on disk, too.
 Bad input: D2410 nothing there to split by · what parsers and times say.
 """

@@ -62,7 +62,7 @@ class Sources:
     """Owns the reading of one run's sources: iterate once over it for TimedGraphs in time order.
 
     Iteration raises DataError; what was yielded before stays right. After the first graph `clock` says how
-    this run writes time; `ladder.rungs` counts how times were found, `refusals.count` what was left out.
+    this run writes time; `extractor.rungs` counts how times were found, `refusals.count` what was left out.
     `bookmarks` say, by file as `resolve` names it, where to go on.
     """
 

@@ -1,4 +1,4 @@
-"""Expressions: the same grammar in queries, Datalog guards, ON, WHERE and WITH.
+"""Expressions: the same grammar in queries, Datalog filters, ON, WHERE and WITH.
 
 Place:   above base.py and parameters.py; held by sparql.py and atoms.py. `mode`: what a leaf may be.
 Method:  SPARQL 1.1, sec. 19.8, rules 107-128, by precedence climbing: one call a level of brackets instead of
