@@ -49,12 +49,14 @@ def columns(batch: Known, codes: dict[Any, int]) -> tuple[Columns, Columns]:
 def merged(batch: Known, codes: dict[Any, int], latest: dict[int, Fact]) -> list[RawMatch]:
     """The matches of a batch; `latest` is the last reading of each key so far."""
     (times, keys, facts), (triggered, of, triggers) = columns(batch, codes)
-    for key, fact in latest.items():
-        times.append(fact[0])
-        keys.append(key)
-        facts.append(fact)
-    if not times or not triggered:
+    if not triggered:
         latest.update(zip(keys, facts, strict=True))
+        return []
+    for code, fact in latest.items():
+        times.append(fact[0])
+        keys.append(code)
+        facts.append(fact)
+    if not times:
         return []
     time, key = np.array(times, np.int64), np.array(keys, np.int64)
     order = np.lexsort((time, key))
