@@ -306,6 +306,9 @@ class RuleWriter:
             self._passed(CodeItem(frozenset(), lambda: None, stage="WITH"), source.reserve())
         if self.gathers:
             source.line(f"{self.gathers} += {members}")
+            source.line(
+                f"{self.gathers}_ = ({self._values()})"
+            )  # another way may bind its own in these locals
             return
         facts, values = self._facts(), self._values()
         own = [i for i in range(len(rule.bindings)) if self.bound[i] == f"w{i}"]
@@ -336,9 +339,9 @@ class RuleWriter:
         return self._facts(), tuple(given)
 
     def write_gathered(self, name: str) -> None:
-        """The match of all rules in a list: what they bind is still where each of them put it."""
+        """The match of all rules in a list, with what one of them has bound."""
         whole = self.source.name("tuple", tuple)
-        self.source.line(f"out.append(({whole}({name}), time, ({self._facts()}), ({self._values()})))")
+        self.source.line(f"out.append(({whole}({name}), time, ({self._facts()}), {name}_))")
 
     def _facts(self) -> str:
         return "f0, " + "".join(f"{self.scope.locals[c.position.name]}, " for c in self.rule.chosen)
