@@ -27,6 +27,7 @@ def integer(value: int) -> str:
 
 VALUES = [integer(7), '"a b"', '"x"', '"é\\n"', "_:b"]
 DOT = " .\n "
+BRACKETS = ["{{ {} }}", "{{\n{} .\n}}", "{{ {} . }}"]
 
 
 @st.composite
@@ -38,13 +39,16 @@ def documents(draw: st.DrawFn, trig: bool) -> bytes:
     moments = draw(st.booleans())
     odd = st.just(0) if draw(st.booleans()) else st.integers(0, 40)
     parts = [HEAD] if trig else []
-    for number in range(draw(st.integers(1, 12))):
+    sizes = draw(st.sampled_from([[1], [2], [1, 2, 2, 2, 3]]))  # of one form, or of several
+    values = draw(st.sampled_from([VALUES, VALUES[:1], VALUES[:2]]))
+    brackets = draw(st.sampled_from([BRACKETS, BRACKETS[:1]]))
+    for number in range(draw(st.integers(1, 20))):
         name = names[number % len(names)]
         time = f'"2026-01-01T00:00:{number:02}Z"^^<{XSD}dateTime>' if moments else integer(number)
         stamp = f"{name} {PROV} {time}"
         rows = [
-            f"<urn:s:{draw(st.integers(0, 2))}> <urn:p> {draw(st.sampled_from(VALUES))}"
-            for _ in range(draw(st.sampled_from([1, 2, 2, 2, 3])))
+            f"<urn:s:{draw(st.integers(0, 2))}> <urn:p> {draw(st.sampled_from(values))}"
+            for _ in range(draw(st.sampled_from(sizes)))
         ]
         match draw(odd):
             case 1:
@@ -64,8 +68,7 @@ def documents(draw: st.DrawFn, trig: bool) -> bytes:
             case _:
                 pass
         if trig:
-            brackets = draw(st.sampled_from(["{{ {} }}", "{{\n{} .\n}}", "{{ {} . }}"]))
-            text = f"{stamp} .\n{name} {brackets.format(DOT.join(rows))}\n"
+            text = f"{stamp} .\n{name} {draw(st.sampled_from(brackets)).format(DOT.join(rows))}\n"
         else:
             text = "".join([f"{stamp} .\n", *(f"{row} {name} .\n" for row in rows)])
         if draw(odd) == 7:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from dotr.io.decode.batch_parse import DECLARED
 from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE, Format, Readable, read_some
-from dotr.io.decode.plain_graphs import Places, columns_of, distinct, one_a_line, places_of, taker
+from dotr.io.decode.plain_graphs import Places, distinct, places_of
 from dotr.io.decode.plain_tokens import PlainTokens, prefixes_of
 from dotr.io.decode.quads import WHOLE, QuadBlock, quad_blocks, rest_blocks
 from dotr.late import regex
@@ -30,11 +30,13 @@ _BLOCK = 1 << 16  # of more the tokens are too many for the caches of a processo
 _LARGEST = 1 << 20
 """Bytes of a graph from which it is left to quads.py: what is held is looked at again with every block."""
 
+_END = " .\n"
+_STAMP = len("nnl.")
 _PROV = {PROV_GENERATED_AT_TIME}
 _QUADS = regex(r"(?:nnl\.(?:[nb]n[nlb]n\.)++)++")
 _QUAD_GRAPH = regex(r"nnl\.(?:[nb]n[nlb]n\.)++")
 _TRIG = regex(r"(?:nnl\.n\{[^{}]++\})++")
-_TRIG_GRAPH = regex(r"nnl\.n\{([^{}]++)\}")
+_TRIG_GRAPH = regex(r"nnl\.n\{[^{}]++\}")
 _STAMPS = {Format.NQUADS: PROV_GENERATED_AT_TIME.encode(), Format.TRIG: b"generatedAtTime"}
 
 
@@ -70,6 +72,8 @@ class _Found(NamedTuple):
     graphs: list[list[Triple]]
     sizes: list[int]
     """Quads of each, before repeats are left out."""
+    times: int
+    """How often the property of stamps is said."""
     widths: Sequence[int] = ()
     """Bytes of each line of N-Quads."""
 
@@ -133,7 +137,8 @@ class _PlainQuads:
         self._lines = format_ is Format.NQUADS
         self._numbered = whole or not self._lines
         self._words = PlainTokens("." if self._lines else ".;,{}", turtle=not self._lines)
-        self._takers = Memo(taker, limit=1 << 10)
+        self._form = ""  # of the graphs before
+        self._layouts: Memo[str, _Layout | None] = Memo(_layout, limit=1 << 10)
         self._last: Term = ""
 
     def runs(self, read: Callable[[int], bytes]) -> Iterator[QuadRun]:
@@ -219,78 +224,94 @@ class _PlainQuads:
             return None
         if self._lines and text[-1:] != "\n":
             text += "\n"
-        tokens = self._words.tokens(text)
-        if tokens is None:
-            return None
-        form = "".join(map(self._words.kinds.__getitem__, tokens))
-        terms = list(map(self._words.terms.__getitem__, tokens))
-        found = self._of_lines(text, form, terms) if self._lines else self._of_blocks(form, terms)
-        if found is None or set(found.stamped) != _PROV or terms.count(*_PROV) != len(found.names):
+        columns = self._words.expected(text)
+        if columns is not None:
+            found = self._alike(columns)
+        else:
+            tokens = self._words.tokens(text)
+            found = None if tokens is None else self._of_form(tokens)
+        if found is None or set(found.stamped) != _PROV or found.times != len(found.names):
             return None  # no stamps, or graphs that say times themselves
-        return found
+        return self._one_a_line(text, found) if self._lines else found
 
-    def _of_lines(self, text: str, form: str, terms: Sequence[Term]) -> _Found | None:
-        if _QUADS.fullmatch(form) is None or not one_a_line(text, form):
+    def _one_a_line(self, text: str, found: _Found) -> _Found | None:
+        """The graphs with the widths of their lines; None where a line is not one statement."""
+        lines = text.split(_END)
+        count = len(found.names) + sum(found.sizes)
+        if len(lines) - 1 != count or text.count("\n") != count or "\r" in text or "\t" in text:
             return None
-        found = self._of_quads(form, terms)
-        if found is not None and not self._numbered:
-            return found._replace(widths=[len(line) + 1 for line in text.encode().split(b"\n")])
-        return found
+        if self._numbered:
+            return found
+        widths = map(len, lines) if text.isascii() else [len(line.encode()) for line in lines]
+        return found._replace(widths=[width + len(_END) for width in widths])
 
-    def _of_quads(self, form: str, terms: Sequence[Term]) -> _Found | None:
-        step = form.index(".nnl.") + 1 if ".nnl." in form else len(form)
-        count = len(form) // step
-        if form == form[:step] * count:
-            quads = [(place, place + 1, place + 2) for place in range(4, step, 5)]
-            graphs = [terms[place::step] for place in range(7, step, 5)]
-            found = _alike(terms, step, quads)
-            return found if all(names == found.names for names in graphs) else None
-        found = _Found([], [], [], [], [])
-        for graph in _QUAD_GRAPH.finditer(form):
+    def _of_form(self, tokens: list[str]) -> _Found | None:
+        """Graphs of a form that is not that of those before."""
+        form = "".join(map(self._words.kinds.__getitem__, tokens))
+        pattern = _QUAD_GRAPH if self._lines else _TRIG_GRAPH
+        if (_QUADS if self._lines else _TRIG).fullmatch(form) is None:
+            return None
+        first = pattern.match(form)
+        assert first is not None, "all of it is such graphs"
+        count = len(form) // len(first[0])
+        if count > 1 and form == first[0] * count:  # one graph does not say how others are
+            return self._begin_form(first[0], tokens)
+        terms = list(map(self._words.terms.__getitem__, tokens))
+        found = _Found([], [], [], [], [], terms.count(*_PROV))
+        for graph in pattern.finditer(form):
             start, end = graph.span()
-            name, stamped, stamp = terms[start : start + 3]
-            named = terms[start + 7 : end : 5]
-            if named.count(name) != len(named):
+            layout = self._layouts[graph[0]]
+            if layout is None:
                 return None
-            first = start + 4
-            rows = list(
-                zip(terms[first:end:5], terms[first + 1 : end : 5], terms[first + 2 : end : 5], strict=True)
-            )
-            found.names.append(name)
-            found.stamped.append(stamped)
-            found.stamps.append(stamp)
+            own = terms[start:end]
+            if any(own[place] != own[0] for place in layout.named):
+                return None
+            rows = [(own[s], own[p], own[o]) for s, p, o in layout.places]
+            found.names.append(own[0])
+            found.stamped.append(own[1])
+            found.stamps.append(own[2])
             found.graphs.append(distinct(rows))
             found.sizes.append(len(rows))
         return found
 
-    def _of_blocks(self, form: str, terms: Sequence[Term]) -> _Found | None:
-        if _TRIG.fullmatch(form) is None:
+    def _begin_form(self, form: str, tokens: list[str]) -> _Found | None:
+        """Graphs of one form, as those behind them are likely to be."""
+        if self._layouts[form] is None:
             return None
-        step = form.index("}") + 1
-        count = len(form) // step
-        if form == form[:step] * count:
-            inside = form[6 : step - 1]
-            places = places_of(inside if inside[-1] == "." else f"{inside}.")
-            if places is None:
-                return None
-            found = _alike(terms, step, [(s + 6, p + 6, o + 6) for s, p, o in places])
-            return found if terms[4::step] == found.names else None
-        found = _Found([], [], [], [], [])
-        for graph in _TRIG_GRAPH.finditer(form):
-            start, inside = graph.start(), graph[1]
-            name, stamped, stamp, _, again = terms[start : start + 5]
-            take = self._takers[inside if inside[-1] == "." else f"{inside}."]
-            if again != name or take is None:
-                return None
-            found.names.append(name)
-            found.stamped.append(stamped)
-            found.stamps.append(stamp)
-            found.graphs.append(take(terms[start + 6 : graph.end() - 1]))
-        return found
+        self._form = form
+        columns = self._words.expect(tokens, form)
+        assert columns is not None, "they are of this form"
+        return self._alike(columns)
+
+    def _alike(self, columns: list[list[Term]]) -> _Found | None:
+        """Graphs of one form, by columns."""
+        layout = self._layouts[self._form]
+        names = columns[0]
+        if layout is None or any(columns[place] != names for place in layout.named):
+            return None
+        rows = [zip(columns[s], columns[p], columns[o], strict=True) for s, p, o in layout.places]
+        graphs = list(map(distinct, zip(*rows, strict=True)))
+        times = sum([column.count(*_PROV) for column in columns])
+        return _Found(names, columns[1], columns[2], graphs, [len(rows)] * len(names), times)
 
 
-def _alike(terms: Sequence[Term], step: int, places: Places) -> _Found:
-    """Graphs of one form, `step` tokens each."""
-    names = terms[::step]
-    graphs = columns_of(terms, step, places)
-    return _Found(list(names), list(terms[1::step]), list(terms[2::step]), graphs, [len(places)] * len(names))
+class _Layout(NamedTuple):
+    """Where in a graph's tokens its triples stand, and its name behind the first."""
+
+    places: Places
+    named: list[int]
+
+
+def _layout(form: str) -> _Layout | None:
+    """Of N-Quads or TriG with a stamp before it; None where it is left to the parser."""
+    if "{" not in form:
+        quads = range(_STAMP, len(form), 5)
+        return _Layout([(at, at + 1, at + 2) for at in quads], [at + 3 for at in quads])
+    start = form.index("{") + 1
+    inside = form[start:-1]
+    places = places_of(inside if inside[-1] == "." else f"{inside}.")
+    return (
+        None
+        if places is None
+        else _Layout([(s + start, p + start, o + start) for s, p, o in places], [_STAMP])
+    )

@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from itertools import filterfalse
+from typing import TypeAlias
 
 import pyoxigraph as ox
 
@@ -72,6 +73,10 @@ _BEFORE = len("<dotr:> <dotr:> ")
 _N_TRIPLES = ox.RdfFormat.N_TRIPLES
 
 
+_Hint: TypeAlias = tuple[str, Term] | int | None
+"""Of a place in a form: the one token there, and its term; the place that has the same; nothing is known."""
+
+
 class PlainTokens:
     """Owns the tokens that were seen. `marks`: punctuation of the format; `turtle`: whether it has names and
     numbers without quotes.
@@ -82,9 +87,13 @@ class PlainTokens:
         """Token → the term that it stands for; marks stand for themselves."""
         self.kinds: dict[str, str] = {}
         """Token → its kind."""
+        self._tables: dict[str, dict[str, Term]] = {}
+        """Kind → tokens of it → their terms."""
         self._marks = {BETWEEN: APART, **{mark: mark for mark in marks}}
         self._turtle = turtle
         self._prefixes: Mapping[str, str] = {}
+        self._form = ""
+        self._hints: list[_Hint] = []
         self._size = self._wait = self._failed = self._patient = 0
         self.begin({})
 
@@ -99,6 +108,9 @@ class PlainTokens:
         if self._turtle:
             self.terms |= {"a": RDF_TYPE, **_TRUTH}
             self.kinds |= {"a": TYPE, "true": LITERAL, "false": LITERAL}
+        self._tables = {kind: {} for kind in (NODE, BLANK, LITERAL, TYPE)}
+        for token, kind in self.kinds.items():
+            self._tables.setdefault(kind, {})[token] = self.terms[token]
 
     def tokens(self, text: str) -> list[str] | None:
         """The tokens of a text, in `terms` and `kinds` all of them; None where one is not plain, and for a
@@ -109,7 +121,7 @@ class PlainTokens:
             return None
         if self._patient:
             self._patient -= 1
-        elif text.isascii() and not any(blank in text for blank in _OTHER_BLANKS):
+        elif _splits(text):
             found = text.split()
             if self._known(found):
                 self._failed = 0
@@ -121,6 +133,67 @@ class PlainTokens:
             return found
         self.missed()
         return None
+
+    def expect(self, tokens: list[str], form: str) -> list[list[Term]] | None:
+        """The terms at each place of a form that known tokens have again and again; None: they have not.
+        From here on `expected` looks for that form.
+        """
+        step = len(form)
+        if len(tokens) % step:
+            return None
+        written = [tokens[place::step] for place in range(step)]
+        try:
+            found = [
+                list(map(self._tables[k].__getitem__, column))
+                for k, column in zip(form, written, strict=True)
+            ]
+        except KeyError:
+            return None
+        hints: list[_Hint] = []
+        for place, column in enumerate(written):
+            hint: _Hint = None
+            if column.count(column[0]) == len(column):
+                hint = column[0], found[place][0]
+            elif column in written[:place]:
+                hint = written.index(column)
+            hints.append(hint)
+        if form == self._form:  # what was not so once is not expected again
+            hints = [hint if hint == old else None for hint, old in zip(hints, self._hints, strict=True)]
+        self._form, self._hints = form, hints
+        return found
+
+    def expected(self, text: str) -> list[list[Term]] | None:
+        """As `expect` for a text of the form that is expected; None where it is not that. A place that had
+        one token, or what another place has, is compared with that, which costs less than a table.
+        """
+        step = len(self._form)
+        if not step or self._patient or self._wait or not _splits(text):
+            return None
+        tokens = text.split()
+        count, more = divmod(len(tokens), step)
+        if more:
+            return None
+        written: list[list[str]] = []
+        found: list[list[Term]] = []
+        for place, hint in enumerate(self._hints):
+            column = tokens[place::step]
+            written.append(column)
+            if hint is None:
+                if not self._known(column):
+                    return None
+                try:
+                    found.append(list(map(self._tables[self._form[place]].__getitem__, column)))
+                except KeyError:
+                    return None
+            elif isinstance(hint, int):
+                if column != written[hint]:
+                    return None
+                found.append(found[hint])
+            else:
+                if column.count(hint[0]) != count:
+                    return None
+                found.append([hint[1]] * count)
+        return found
 
     def missed(self) -> None:
         """What was read is not plain: the next documents may not be, either."""
@@ -148,6 +221,7 @@ class PlainTokens:
     def _learn(self, tokens: list[str], terms: list[Term], kind: str) -> bool:
         self._size += sum(map(len, tokens)) + sum(map(len, terms)) + _EACH * len(tokens)
         self.terms.update(zip(tokens, terms, strict=True))
+        self._tables[kind].update(zip(tokens, terms, strict=True))
         self.kinds.update(dict.fromkeys(tokens, kind))
         return True
 
@@ -219,6 +293,11 @@ class PlainTokens:
                 for number in numbers
             ]
         return self._learn(names, iris, NODE) and self._learn(numbers, literals, LITERAL)
+
+
+def _splits(text: str) -> bool:
+    """Whether `split` parts a text where a parser does."""
+    return text.isascii() and not any(blank in text for blank in _OTHER_BLANKS)
 
 
 def prefixes_of(head: str, base: str | None) -> dict[str, str]:
