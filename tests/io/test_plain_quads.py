@@ -6,6 +6,7 @@ import io
 from typing import Any
 from unittest.mock import patch
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -163,3 +164,26 @@ def test_what_a_pipe_has_given_is_read_at_once() -> None:
         names += part.names
         assert len(taken) <= 2 * len(names) + 2 or not taken[-1]
     assert names == [f"<urn:g:{n}>" for n in range(4)]
+
+
+@pytest.mark.parametrize("old", ["<urn:s> <urn:q>", "<urn:q>", "<urn:o>", PROV, "<urn:o> <urn:g:70>"])
+@pytest.mark.parametrize("trig", [False, True])
+def test_what_all_graphs_before_had_is_looked_for_in_each(old: str, trig: bool) -> None:
+    """One subject, one property, one name: until one graph has another."""
+    graphs = []
+    for n in range(100):
+        rows = [f"<urn:s> <urn:p> {integer(n)}", "<urn:s> <urn:q> <urn:o>"]
+        named = f" <urn:g:{n}> .\n"
+        stamp = f"<urn:g:{n}> {PROV} {integer(n)} .\n"
+        inside = f"<urn:g:{n}> {{ {DOT.join(rows)} }}\n" if trig else "".join(row + named for row in rows)
+        graphs.append(stamp + inside)
+    other = {"<urn:s> <urn:q>": "<urn:t> <urn:q>", "<urn:o> <urn:g:70>": "<urn:o> <urn:g:99>"}.get(
+        old, "<urn:other>"
+    )
+    graphs[70] = graphs[70].replace(old, other)
+    content, name = "".join(graphs).encode(), "log.trig" if trig else "log.nq"
+    for whole in (1, 1 << 20):
+        with patch("dotr.io.decode.plain_quads._BLOCK", 2_000):
+            together = read(content, name, 0, fail=True, whole=whole)
+        with patch("dotr.io.decode.plain_quads._PlainQuads.runs", return_value=iter(())):
+            assert together == read(content, name, 0, fail=True, whole=whole)
