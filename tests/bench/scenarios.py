@@ -323,7 +323,7 @@ def ingest(size: Size) -> Result:
     result.figures = {"graphs": size.of(20_000, 4_000)}
     for row in result.rows:
         result.checks[f"{row['format']} ≤ 3 × pyoxigraph"] = row["ratio"] <= 3
-        result.checks[f"{row['format']} ≤ 1.75 × by hand"] = row["to by hand"] <= 1.75
+        result.checks[f"{row['format']} ≤ 1.25 × by hand"] = row["to by hand"] <= 1.25
     return result
 
 
