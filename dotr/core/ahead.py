@@ -6,6 +6,8 @@ Why not: taking it and then running what lies between: one wrong clock would clo
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from dotr.errors import DataError, Diagnostic
 from dotr.events import Clock, Time
 from dotr.ir import Every, Program
@@ -21,12 +23,14 @@ TICKS = 1_000_000
 class Ahead:
     """How far ahead of an instant the next one may lie.
 
-    `max_jump`: in µs, ENDLESS: anywhere. `stride`: a distance that needs no closer look.
+    `max_jump`: in µs, ENDLESS: anywhere. `stride`: a distance that needs no closer look. `later`: how other
+    programs tick, from the times on from which they hold, in order.
     """
 
     silence: Silence
     max_jump: Time
     stride: Time
+    later: tuple[tuple[Time, Silence], ...] = ()
 
     def refused(self, now: Time, latest: Time, time: Time, clock: Clock) -> DataError | None:
         """D2106 or D2107 for a graph at `time`; the last one came at `latest`, time is at `now` ≥ it."""
@@ -37,27 +41,46 @@ class Ahead:
         return self.ticked(now, latest, time, clock)
 
     def ticked(self, now: Time, latest: Time, bound: Time, clock: Clock) -> DataError | None:
-        """D2107 where too many ticks lie between `now` and `bound`."""
-        if self.silence.count(now, latest, bound) <= TICKS:
-            return None
-        worst = self.silence.worst(now, latest, bound)
-        named = ", ".join(f"`{name}`" for name in worst.rules[:5]) + (", …" if worst.rules[5:] else "")
-        return DataError(
-            Diagnostic(
-                "D2107",
-                f"more than {TICKS:,} ticks lie between {clock.text(now)} and {clock.text(bound)}",
-                place=f"@ {clock.text(bound)}",
-                notes=(f"at each tick of `EVERY {duration_text(worst.every)}` something can match: {named}",),
-                hint="correct the clock of the source (--max-jump refuses such graphs), tick less often, or "
-                "let the rule choose a fact of the stream from a window",
-            )
+        """D2107 where too many ticks lie between `now` and `bound`, of the programs that hold there."""
+        silence, since = self.silence, now
+        for time, other in (*self.later, (bound, self.silence)):
+            until = min(time, bound)
+            if since < until and (error := _ticked(silence, since, latest, until, clock)):
+                return error
+            silence, since, latest = other, max(now, time), max(latest, time)
+        return None
+
+    def began(self, time: Time, clock: Clock) -> DataError | None:
+        """D2107 where too many ticks of a program lie before the first graph, at `time`."""
+        first = self.later[0][0] if self.later else time
+        return self.ticked(first, first, time, clock) if first < time else None
+
+
+def _ticked(silence: Silence, now: Time, latest: Time, bound: Time, clock: Clock) -> DataError | None:
+    if silence.count(now, latest, bound) <= TICKS:
+        return None
+    worst = silence.worst(now, latest, bound)
+    named = ", ".join(f"`{name}`" for name in worst.rules[:5]) + (", …" if worst.rules[5:] else "")
+    return DataError(
+        Diagnostic(
+            "D2107",
+            f"more than {TICKS:,} ticks lie between {clock.text(now)} and {clock.text(bound)}",
+            place=f"@ {clock.text(bound)}",
+            notes=(f"at each tick of `EVERY {duration_text(worst.every)}` something can match: {named}",),
+            hint="correct the clock of the source (--max-jump refuses such graphs), tick less often, or "
+            "let the rule choose a fact of the stream from a window",
         )
+    )
 
 
-def ahead(silence: Silence, max_jump: Time | None = None) -> Ahead:
+def ahead(
+    silence: Silence, max_jump: Time | None = None, later: Mapping[Time, Silence] | None = None
+) -> Ahead:
     """The distances for a program; `max_jump` in µs, None: anywhere."""
     most = ENDLESS if max_jump is None else max_jump
-    return Ahead(silence, most, min(most, silence.allows(TICKS)))
+    others = tuple((time, (later or {})[time]) for time in sorted(later or {}))
+    stride = min(most, silence.allows(TICKS), *(other.allows(TICKS) for _, other in others))
+    return Ahead(silence, most, stride, others)
 
 
 def _jumped(now: Time, time: Time, max_jump: Time, clock: Clock) -> DataError:

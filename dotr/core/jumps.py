@@ -92,6 +92,10 @@ class Jumps:
         found = self._ahead.get(time)
         return None if found is None else found.program
 
+    def programs_ahead(self) -> dict[Time, Program]:
+        """The other programs that are still to come, by the times from which they hold."""
+        return {time: replacement.program for time, replacement in self._ahead.items()}
+
     def next(self) -> Time | None:
         """When what lasts changes next without a message; None while nothing will."""
         times = [*self._ahead, *([] if (end := self._periods.next_end()) is None else [end])]

@@ -60,6 +60,10 @@ class LastingInstants:
         """See `Jumps.program_from`."""
         return self._jumps.program_from(time)
 
+    def programs_ahead(self) -> dict[Time, Program]:
+        """See `Jumps.programs_ahead`."""
+        return self._jumps.programs_ahead()
+
     def instants(
         self,
         due: Sequence[Instant],

@@ -81,7 +81,7 @@ class OpenInstants:
             if self._on_late is not None:
                 self._on_late(time, graph)
             return
-        if latest is not None and time > latest + stride and self._is_refused(latest, time, graph):
+        if (latest is None or time > latest + stride) and self._is_refused(latest, time, graph):
             return
         self.graphs += 1
         if latest is None or time > latest:
@@ -115,10 +115,13 @@ class OpenInstants:
         self.graphs += len(graphs)
         return True
 
-    def _is_refused(self, latest: Time, time: Time, graph: Part) -> bool:
+    def _is_refused(self, latest: Time | None, time: Time, graph: Part) -> bool:
         """Whether a graph lies too far ahead; `on_refused` is called with it."""
         assert self.clock is not None, "begin() comes before the first graph"
-        error = self._ahead.refused(self._reached(latest), latest, time, self.clock)
+        if latest is None:
+            error = self._ahead.began(time, self.clock)
+        else:
+            error = self._ahead.refused(self._reached(latest), latest, time, self.clock)
         if error is not None and self._on_refused is None:
             raise error
         if error is not None and self._on_refused is not None:

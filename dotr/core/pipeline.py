@@ -120,11 +120,11 @@ class Pipeline:
         """How the program ticks while no graph comes; how far ahead a graph may lie."""
         program = self.program
         self._tally.every = ticks_of(program)
-        if program.lasting or self._lasting is not None:  # whatever lasts may answer any of its queries
-            self._silence = self.deployment.silent(program, program.selects)
-        else:
-            self._silence = self.deployment.silence
-        return ahead(self._silence, self._max_jump)
+        lasts = program.lasting or self._lasting is not None  # whatever lasts may answer any of its queries
+        silent = self.deployment.silent
+        self._silence = silent(program, program.selects) if lasts else self.deployment.silence
+        later = {} if self._lasting is None else self._lasting.programs_ahead()
+        return ahead(self._silence, self._max_jump, {t: silent(p, p.selects) for t, p in later.items()})
 
     def _new_detector(self, clock: Clock) -> Detector:
         if self._lasting is not None:
@@ -388,6 +388,7 @@ class Pipeline:
         for time, program, background in self._planned:
             self._lasting.replace(time, program, background)
         self._planned = []
+        self._open.limit(self._tick())
 
     def _renew(self, program: Program) -> None:
         """Another detector, for `program`; rules that are the same keep what they remember."""
@@ -434,9 +435,8 @@ class Pipeline:
     def _is_tick(self, time: Time) -> bool:
         """Whether rules may see an instant though nothing came: those that hold then."""
         assert self._lasting is not None
-        program, every = self.program, self._tally.every
-        if (other := self._lasting.program_from(time)) is not None:
-            program, every = other, ticks_of(other)
+        program = self._lasting.program_from(time) or self.program
+        every = self._tally.every if program is self.program else ticks_of(program)
         return bool(program.lars.rules) or any(time % duration == 0 for duration in every)
 
     def _raised(self, time: Time, parts: Sequence[Part], error: DotrError) -> DotrError | None:

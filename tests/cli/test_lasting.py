@@ -277,3 +277,30 @@ def test_what_lasts_keeps_to_the_budget(dotr: Dotr, rules: str, code: str) -> No
     assert {json.loads(one)["time"] for one in ran.out.splitlines()} == {0, 30}
     assert [json.loads(letter)["code"] for letter in Path("dead").read_text().splitlines()] == [code]
     assert dotr("run", "much.dotr", "m.jsonl").code == 0
+
+
+TICKING = """PREFIX : <urn:>
+QUERY Q := { SELECT ?x { ?x :in ?y } }
+RULE Quiet DEFINE { dotr_q :quiet ?t } FROM EVERY 1 s AS T AND NOT Q WITHIN 1 s FROM T WITH ?t := T.time
+"""
+
+
+@pytest.mark.parametrize(
+    ("times", "changes", "refused"),
+    [
+        ((5, 3_000_000), {10: "ticking"}, True),
+        ((5, 3_000_000), {10: "ticking", 20: "plain"}, False),
+        ((5, 3_000_000), {10: "plain", 2_999_990: "ticking"}, False),
+        ((3_000_000,), {10: "ticking"}, True),  # the first graph is not far ahead, but ticks are before it
+        ((3_000_000,), {10: "plain"}, False),
+    ],
+)
+def test_ticks_of_programs_to_come_are_counted_where_they_hold(
+    dotr: Dotr, times: tuple[int, ...], changes: dict[int, str], refused: bool
+) -> None:
+    Path("plain.dotr").write_text(TICKING.replace("EVERY 1 s AS T AND NOT Q WITHIN 1 s FROM T", "T := Q"))
+    Path("ticking.dotr").write_text(TICKING)
+    Path("few.jsonl").write_text("".join(line(time, graph="ab") for time in times))
+    given = [word for time, name in changes.items() for word in ("--then", str(time), f"{name}.dotr")]
+    ran = dotr("run", "plain.dotr", "few.jsonl", *given)
+    assert ("D2107" in ran.err, ran.code) == (refused, 3 if refused else 0)
