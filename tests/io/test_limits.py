@@ -158,7 +158,7 @@ def test_memory_that_runs_out_inside_the_parser_refuses_the_document(
         return written  # type: ignore[no-any-return]
 
     monkeypatch.setattr(parsing, "serialize", scarce)
-    filling = "# \n" * 2000  # no hot path
+    filling = "# \n" * 30_000  # so long that each is read by itself
     (tmp_path / "1.ttl").write_text(f"{filling}<urn:large> <urn:p> 1 .")
     (tmp_path / "2.ttl").write_text(f"{filling}<urn:small> <urn:p> 1 .")
     assert refused(tmp_path) == (1, ["D2022"])
