@@ -96,4 +96,6 @@ def test_rules_that_begin_alike_find_and_count_what_each_does_alone(world: World
         solo = replace(world, program=replace(world.program, rules=(one,), dependencies=()))
         alone = engine(solo)
         _drive(alone, solo)
-        assert together.passed()[one.name] == alone.passed()[one.name]
+        counted, own = together.passed()[one.name], alone.passed()[one.name]
+        # none alone: it slept throughout, where here what others remember longer kept it awake
+        assert counted == own if own else not any(count for _, count in counted)

@@ -236,7 +236,10 @@ def kin(draw: st.DrawFn) -> World:
 
         where = base.where if seen(base.where) and draw(st.booleans()) else None
         other = Const(A) if every else Attribute(base.trigger.name, "k")
-        bindings = tuple(b if seen(b.expression) else replace(b, expression=other) for b in base.bindings)
+        bindings = tuple(
+            b if seen(b.expression) and draw(st.integers(0, 2)) else replace(b, expression=other)
+            for b in base.bindings
+        )
         mine = replace(base, conjuncts=tuple(conjuncts), where=where, bindings=bindings, consuming=())
         rules.append(_filled(mine, f"T{number}", [draw(st.sampled_from(LIMITS)) for _ in range(2)], {}))
     return World(program(*rules), draw(_instants(draw(st.booleans()))))
