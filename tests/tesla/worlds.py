@@ -240,6 +240,12 @@ def kin(draw: st.DrawFn) -> World:
             b if seen(b.expression) and draw(st.integers(0, 2)) else replace(b, expression=other)
             for b in base.bindings
         )
+        if draw(st.booleans()):  # what others of the same facts do not bind, under a condition of its own
+            given = [Attribute(p.name, name) for p in known for name in VARIABLES]
+            own = st.sampled_from([*given, *map(TimeOf, references_)])
+            bindings = tuple(replace(b, expression=draw(own)) for b in bindings)
+            least = Const(integer(draw(st.integers(-1, 4))))
+            where = Call(">", (TimeOf(draw(st.sampled_from(references_))), least))
         mine = replace(base, conjuncts=tuple(conjuncts), where=where, bindings=bindings, consuming=())
         rules.append(_filled(mine, f"T{number}", [draw(st.sampled_from(LIMITS)) for _ in range(2)], {}))
     return World(program(*rules), draw(_instants(draw(st.booleans()))))
