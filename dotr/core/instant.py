@@ -50,8 +50,10 @@ REFUSABLE = AGAIN | {"D2106", "D2107", "D2601", "D3101"}
 """What is found wrong with an instant. Detection has seen nothing of it then."""
 
 
-_MIXTURES = 1 << 10
-"""Sets of predicates of which it is remembered whether their triples are independent."""
+_MIXTURES, _VARIETY = 1 << 8, 32
+"""Sets of predicates of which it is remembered whether their triples are independent, and the largest of
+them: a stream may bring ever new ones.
+"""
 
 
 class Instants:
@@ -212,7 +214,8 @@ class Instants:
         """
         if self.on_state is not None or not 0 < len(triples) <= self._budget // SLACK:
             return None
-        collectors = self._collectors[frozenset([predicate for _, predicate, _ in triples])]
+        predicates = frozenset([predicate for _, predicate, _ in triples])
+        collectors = self._collectors[predicates] if len(predicates) <= _VARIETY else None
         if collectors is None:
             return None
         return self.extract.collected(dict.fromkeys(triples), collectors, time)
