@@ -105,7 +105,7 @@ def command(
     then: tuple[tuple[str, str], ...],
     explain: bool,
     states: str | None,
-    jobs: int | None,
+    jobs: int,
 ) -> None:
     """Replay SOURCEs in time order through RULES and print composite events.
 
@@ -139,7 +139,7 @@ def command(
     with (
         DeadLetters(on_error, overwrite) as dead,
         DeadLetters(late, overwrite) as delayed,
-        parsing(jobs, sources, base) as workers,
+        parsing(jobs, base) as workers,
     ):
         replay: Replay = Replay(
             Sources(sources, options, dead.refusals(), workers=workers),

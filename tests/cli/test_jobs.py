@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from dotr.cli.jobs import LARGE, jobs_for
 from dotr.cli.main import run
 from dotr.errors import DataError, EngineError
 from dotr.io.error_policy import ErrorPolicy
@@ -144,12 +143,3 @@ def test_a_killed_worker_is_reported(tmp_path: Path) -> None:
         os.kill(workers._running[0].pid, signal.SIGKILL)
         with pytest.raises(EngineError, match=r"D4314(.|\n)*signal 9"):
             list(items)
-
-
-def test_how_many_processes_there_are_is_a_matter_of_size(tmp_path: Path) -> None:
-    small, large = tmp_path / "small.jsonl", tmp_path / "large.jsonl"
-    small.write_bytes(b"")
-    with large.open("wb") as file:
-        file.truncate(LARGE)
-    assert jobs_for([str(small), "-", str(tmp_path)]) == 1
-    assert jobs_for([str(large)]) == min(2, os.cpu_count() or 1)
