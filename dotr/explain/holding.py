@@ -42,6 +42,7 @@ from dotr.ir import (
 )
 from dotr.lars.reach import horizon
 from dotr.late import dataclass
+from dotr.rdf.order import values_key
 from dotr.reference.lars import LiteralLars, Placed, Row, body_order, in_order, unified
 
 SHOWN = 3
@@ -66,11 +67,15 @@ class Traced(LiteralLars):
         self._attributes = program.attributes
 
     def _derive(self, rule: LarsRule) -> Iterator[Placed]:
+        """Of several ways to put an atom the first in canonical order is remembered: rows come from sets."""
+        ways: dict[Placed, list[Row]] = {}
         for row in self._rows(rule):
-            placed = self._placed(rule, row)
+            ways.setdefault(self._placed(rule, row), []).append(row)
+        for placed, rows in ways.items():
             if placed not in self.origins:
-                self.origins[placed] = self._origin(rule, row, placed)
-            yield placed
+                first = min(rows, key=lambda row: values_key(tuple(row.values())))
+                self.origins[placed] = self._origin(rule, first, placed)
+        return iter(ways)
 
     def _origin(self, rule: LarsRule, row: Row, placed: Placed) -> HeldAtom:
         name, values, point = placed
