@@ -1,7 +1,7 @@
-"""dotr: a stream reasoner. Describe a situation once, in a rule file; be told when it happens.
+"""dotr: a stream reasoner. Describe a situation once, in a rule file; get an event when it happens.
 
 The Python surface: `Engine` takes rules and graphs and returns `Event`s; `dotr.spark` runs the same rules
-over logs in Spark. See README.md; the path of the data starts in pipeline.py.
+over logs in Spark. See README.md; the data path starts in core/pipeline.py.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """`Engine` and its events are loaded when first asked for: `dotr --help` needs neither."""
+    """`Engine` and its events are loaded on first use: `dotr --help` needs neither."""
     if name in ("Engine", "Event", "Events", "frame_of"):
         from dotr import api as engine  # noqa: PLC0415  # start-up time
 

@@ -1,7 +1,7 @@
 """What a Python user holds: rule files in, composite events out, over one Pipeline.
 
-Place:   the public surface; reads files through io/, and of those that a rule text names only the
-         files of its own prologue (BACKGROUND, RULES, IMPORT).
+Place:   the public surface. Reads files through io/; of the files that a rule text names, only those of its
+         own prologue (BACKGROUND, RULES, IMPORT).
 """
 
 from __future__ import annotations
@@ -65,23 +65,21 @@ __all__ = ["Engine", "Event", "Events", "checked_budget", "duration", "frame_of"
 class Engine:
     """Rules deployed in this process: push graphs, get composite events.
 
-    `rules`: path of a .dotr file, or several (.dlog too); files that they name are read relative to them;
-    or a checked program.
-    `background`: further RDF, as paths or as one graph. `time_unit` ("s", "ms", "us") is what integer times
-    count, `time_path` the property that has the time of a graph of `feed`. `lateness`: how much out of order
-    the stream may be. `late`: what happens to a graph for a closed instant: "drop" (counted), "fail"
-    (DataError D2301), or a function of its time and triples. `max_jump`: how far ahead of the last graph the
-    next one may be stamped (else DataError D2106). `on_error`: what happens to documents of `feed` that
-    cannot be read and to instants in error: "fail" (raised), "skip" (counted in `refused`), or a function
-    that is given the error; unless it raises, the run goes on. `base` is what relative IRIs of documents are
-    resolved against. `materialize`: "needed" or "all". `budget`: units of work of an instant's Datalog, of a
-    query at it, and of a rule for one fact that triggers it. More is ProgramError D4003, D4132, D4010; the
-    last of these comes behind its instant, whose other events come with the next call. `verify` runs the
-    literal reading of the language beside the engine and stops at the first difference. `keep`: how much of
-    the run is kept for `Event.explain()` and `why_not`, "horizon" or a time that may be longer. `snapshot` is
-    what an earlier engine's `snapshot()` returned. `diagnostics` has the warnings about the rules, and what
-    there was to say about instants that were not in error.
-    Raises ProgramError for the rules, DataError for the background.
+    `rules`: path of a .dotr file, or several (.dlog too; the paths in them are relative to them), or a
+    checked program. `background`: further RDF, as paths or as one graph. `time_unit` ("s", "ms", "us") is
+    what integer times count, `time_path` the property that holds the time of a graph in `feed`. `lateness`:
+    how much out of order the stream may be. `late`: what happens to a graph for a closed instant: "drop"
+    (counted), "fail" (DataError D2301), or a function of its time and triples. `max_jump`: how far ahead of
+    the last graph the next one may be stamped (else DataError D2106). `on_error`: what happens to documents
+    of `feed` that cannot be read and to instants in error: "fail" (raised), "skip" (counted in `refused`), or
+    a function called with the error; unless it raises, the run continues. `base` resolves relative IRIs in
+    documents. `materialize`: "needed" or "all". `budget`: units of work for an instant's Datalog, for a query
+    at it, and for a rule at one trigger fact. More is ProgramError D4003, D4132, D4010; D4010 is raised after
+    its instant, whose other events the next call returns. `verify` runs the literal reading of the language
+    beside the engine and stops at the first difference. `keep`: how much of the run is kept for
+    `Event.explain()` and `why_not`, "horizon" or a time that may be longer. `snapshot` is what an earlier
+    engine's `snapshot()` returned. `diagnostics` holds the warnings about the rules and about instants that
+    were not in error. Raises ProgramError for the rules, DataError for the background.
     """
 
     def __repr__(self) -> str:
@@ -92,7 +90,7 @@ class Engine:
         return f"<dotr.Engine: {rules:,} rules, {counters.graphs:,} graphs, {events:,} events{at}>"
 
     def _repr_html_(self) -> str:
-        """A table of the rules and how far each came, for notebooks."""
+        """A table of the rules and how far each got, for notebooks."""
         return engine_table(repr(self)[1:-1], self.program, self.counters)
 
     def __init__(
@@ -171,7 +169,7 @@ class Engine:
     ) -> Engine:
         """An engine for rules given as text, with Datalog as text. Files it names are relative to `name`.
 
-        All else is as for rules in files.
+        Everything else is as for rules in files.
         """
         given = {name: text}
         if datalog:
@@ -199,7 +197,7 @@ class Engine:
     def _recorded(
         self, program: Program, deployment: Deployment, keep: timedelta | str
     ) -> Callable[..., Pipeline]:
-        """What makes a pipeline that keeps what explanations need."""
+        """A factory of pipelines that keep what explanations need."""
         from dotr.explain.explanation import Explaining  # noqa: PLC0415  # start-up: few engines explain
         from dotr.explain.record import Record, RecordedPipeline, reach_of  # noqa: PLC0415  # see above
         from dotr.io.places import places_of  # noqa: PLC0415  # see above
@@ -210,11 +208,11 @@ class Engine:
         return lambda deployment, **options: RecordedPipeline(deployment, record, **options)
 
     def why_not(self, rule: str, *, at: int | datetime | str, **where: Any) -> Explanation:
-        """How far a rule came at an instant, for each trigger fact; the proof of its event where it fired.
+        """How far a rule got at an instant, for each trigger fact; the proof of its event where it fired.
 
         `where`: only with these values of attributes: rdflib terms, numbers, or text as in Turtle with the
-        program's prefixes (room=":room23"). Raises UsageError D4172 for a rule that is not there, D4174, and
-        D4176 for an engine that keeps nothing.
+        program's prefixes (room=":room23"). Raises UsageError D4172 for an unknown rule, D4174, and D4176 for
+        an engine without `keep`.
         """
         time, _ = time_of(at, self._unit)
         prefixes = self.program.prefixes
@@ -230,12 +228,12 @@ class Engine:
         return lambda: triples
 
     def replace(self, rules: str | Path | Sequence[str | Path], at: int | datetime | str) -> None:
-        """From `at` on other rules hold, with the background that they name.
+        """Replace the rules from `at` on, with the background that the new ones name.
 
-        Rules that are the same keep what they remember; what is stated keeps the terms of its time. The
-        difference of the files of BACKGROUND is deleted and inserted at `at`; what the engine was given as
-        `background` stays. Raises ProgramError, DataError, and UsageError D4161 for a time that has closed. A
-        replacement that is still ahead is in no snapshot: give it again.
+        Unchanged rules keep their state; stated triples keep the lifetimes they were stated with. The
+        difference between the BACKGROUND files is deleted and inserted at `at`; the `background` argument of
+        the engine stays. Raises ProgramError, DataError, and UsageError D4161 for a time that has closed. A
+        snapshot does not hold a replacement that is still ahead: pass it again.
         """
         program = _loaded(rules)
         background = read_background(program.background, self._base, named=program.named) + self._more()
@@ -244,11 +242,11 @@ class Engine:
         self.pipeline.replace(time, program, background)
 
     def snapshot(self) -> bytes:
-        """The state of this engine, to go on from in another process. Rules and background are not in it."""
+        """The state of this engine, to continue from in another process; without rules and background."""
         return json.dumps(self.pipeline.snapshot(), separators=(",", ":"), ensure_ascii=False).encode()
 
     def restore(self, blob: bytes) -> Restored:
-        """Go on where `blob` was taken; says which rules kept their state, start empty, or are gone.
+        """Continue where `blob` was taken; returns which rules kept their state, start empty, or are gone.
 
         Raises EngineError D5101, D5102 for a snapshot that cannot be read.
         """
@@ -272,13 +270,13 @@ class Engine:
     def query(
         self, query: str, *, at: int | datetime | str | None = None
     ) -> bool | list[dict[str, rdflib.term.Node]] | rdflib.Graph:
-        """Ask a SPARQL query, or a QUERY of the rules by its name, of what holds, everything derived.
+        """Answer a SPARQL query, or a QUERY of the rules by its name, over everything that holds, derived
+        included.
 
-        Of background and what lasts, as it is stated now; with `at`, of an instant that is kept (an engine
-        with `keep`), the graphs that came then included. SELECT gives variable → value for each row, ASK the
-        answer, CONSTRUCT and DESCRIBE a graph. The program's prefixes hold.
-        Raises ProgramError D12xx, UsageError D4176 for an engine that keeps nothing, D4178, and D4112 for
-        NOW() without `at`. Cost: all is derived again.
+        Without `at`: over the background and what lasts now; with it (an engine with `keep`): over a kept
+        instant, its graphs included. SELECT gives variable → value for each row, ASK the answer, CONSTRUCT
+        and DESCRIBE a graph. The program's prefixes hold. Raises ProgramError D12xx, UsageError D4176 for an
+        engine without `keep`, D4178, and D4112 for NOW() without `at`. Cost: everything is derived again.
         """
         program = self.program
         time = None if at is None else time_of(at, self._unit)[0]
@@ -299,7 +297,7 @@ class Engine:
 
     @property
     def plan(self) -> Plan:
-        """What each rule looks for and keeps. Cost: the program is compiled, its background closed, again."""
+        """What each rule looks for and keeps. Cost: compiles the program and closes its background again."""
         deployment = self.pipeline.deployment
         return Plan(Deployment(self.program, deployment.background, deployment.settings))
 
@@ -324,10 +322,10 @@ class Engine:
         """Take one graph stamped `at`; return the events of the instants that its stamp closes.
 
         `at`: an int in the run's unit, an aware datetime, or ISO 8601 text with a zone. `insert`: triples
-        that hold from then on until they are deleted; `delete`: triples that hold no more. With them `graph`
-        may be None: no graph came. Raises DataError for what cannot be read, for a time of another kind than
-        the first one's or too far ahead (D2106, D2107), and for an instant that is in error, as if its
-        messages had never come: events of those before it come with the next call.
+        that hold from then on until they are deleted; `delete`: triples that stop holding. With either,
+        `graph` may be None: no graph came. Raises DataError for unreadable input, for a time of another kind
+        than the first one's or too far ahead (D2106, D2107), and for an instant in error, which then counts
+        as if its messages had never come; the next call returns the events of earlier instants.
         """
         if insert is not None or delete is not None or graph is None:
             return self._push_message(graph, at, insert, delete)
@@ -352,11 +350,11 @@ class Engine:
         return self._events(self.pipeline.push_part(time, part))
 
     def push_all(self, graphs: Iterable[tuple[int | datetime | str, GraphLike]]) -> Iterator[Events]:
-        """Take (time, graph) pairs, in the order given; yield the events of each instant that has some.
+        """Take (time, graph) pairs in order; yield the events of each instant that has any.
 
-        As `push` for each, and quicker: some dozens of pairs are taken before their events are handed
-        out, also when one of them raises. Who leaves early finds the rest in the next call. For what arrives
-        one by one and cannot wait, `push`.
+        Like `push` for each, but faster: several dozen pairs are taken before their events are yielded, also
+        when one of them raises. After leaving early, the next call yields the rest. Use `push` for graphs
+        that arrive one by one and cannot wait.
         """
         taking = self._taking_many(graphs) if isinstance(graphs, list | tuple) else self._taking(graphs)
         for emission in drive(self.pipeline, taking):
@@ -378,7 +376,7 @@ class Engine:
             yield 1
 
     def _taking_many(self, pairs: Sequence[tuple[int | datetime | str, GraphLike]]) -> Iterator[int]:
-        """As `_taking`; who leaves can have the pairs again, so that many are read before they are taken."""
+        """Like `_taking`, for a list of pairs that can be read again: many are read before they are taken."""
         reader, pipeline = PairReader(self._unit, self._base), self.pipeline
         for start in range(0, len(pairs), AHEAD):
             some = pairs[start : start + AHEAD]
@@ -390,7 +388,7 @@ class Engine:
                 yield len(some)
 
     def _taken(self, graph: GraphLike, at: int | datetime | str) -> tuple[Time, list[Triple]]:
-        """A graph and its stamp, as the pipeline wants them, which has begun afterwards."""
+        """A graph and its stamp as the pipeline takes them. Begins the pipeline if it has not begun."""
         time, integer = time_of(at, self._unit)
         triples = self._triples(graph)
         clock = self.pipeline.clock
@@ -399,7 +397,7 @@ class Engine:
         return time, triples
 
     def advance(self, to: int | datetime | str) -> Events:
-        """Close everything up to and including `to`; a graph stamped so or earlier is late afterwards.
+        """Close everything up to and including `to`; a graph stamped then or earlier is late afterwards.
 
         Raises DataError D2107, with nothing closed, where that takes too many ticks.
         """
@@ -414,11 +412,10 @@ class Engine:
     def feed(
         self, *sources: str | Path | Any, mapping: str | Path | None = None, time_zone: str = ""
     ) -> Iterator[Event]:
-        """Replay files or folders in time order, then finish; events come as instants close.
+        """Replay files or folders in time order, then finish; yields events as instants close.
 
-        `mapping` is the file of the mapping that tables are read through: files, or frames of pandas and
-        tables of Arrow, which are read as they stand. `time_zone` is that of dateTimes that say none. Raises
-        DataError, UsageError.
+        `mapping`: the mapping file for tables, which are files, pandas frames or Arrow tables. `time_zone`:
+        for dateTimes without one. Raises DataError, UsageError.
         """
         options = replace(self._options, zone=time_zone)
         if mapping is not None:
@@ -437,7 +434,8 @@ class Engine:
         return FrameSource(frames, options.mappings[0], options, self._refusals)
 
     def replay(self, sources: Sources | FrameSource) -> Iterator[Emission]:
-        """Push every graph of `sources`, then finish; the composite events of each instant that closed."""
+        """Push every graph of `sources`, then finish; yields the composite events of each instant that
+        closed."""
         yield from drive(self.pipeline, self._reading(sources), 1 if live(sources.paths) else AHEAD)
 
     def _reading(self, sources: Sources | FrameSource) -> Iterator[int]:
@@ -473,13 +471,13 @@ class Engine:
         return triples_of(graph, self._options.base)
 
     def _error_policy(self, on_error: str | Callable[[DotrError], None]) -> RefusedInstant | None:
-        """What becomes of instants in error; documents that cannot be read go the same way."""
+        """What happens to instants in error and to unreadable documents."""
         self._refusals = refusals = EngineErrors(on_error)
         return None if refusals.fail else lambda _time, parts, error: refusals.report(error, len(parts))
 
     @property
     def refused(self) -> int:
-        """Documents that could not be read, and graphs of instants in error, left out by `on_error`."""
+        """Unreadable documents and graphs of instants in error, skipped by `on_error`."""
         return self._refusals.count
 
     def _events(self, composites: Sequence[Composite]) -> Events:

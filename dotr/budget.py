@@ -1,13 +1,13 @@
-"""Work and its limits: units that are charged, and what is raised when there are none left.
+"""Work and its limits: units that are charged, and what is raised when none are left.
 
-Place:   below rdf/; whatever loops over rows charges here: joins/, datalog/, sparql/, tesla/. Who opened the
-         meter knows the query or the rule and reports it.
-Method:  one unit a row of a loop, ten an evaluated expression. A loop adds its length once, where it is
-         entered, and never counts row by row: that would cost a third of a join. Generated code subtracts
-         from `left[0]` itself and calls `spent` when that is negative.
-         What a piece of work costs depends on how it is run (rules that share, indexes made late, the order
-         of graphs), but never by so much as SLACK. So it is run with a limit of 1/SLACK of the budget; past
-         that it is abandoned and done again in the one canonical way, and that count alone decides.
+Place:   below rdf/; every loop over rows charges here: joins/, datalog/, sparql/, tesla/. The opener of the
+         meter knows the query or rule and reports it.
+Method:  one unit per row of a loop, ten per evaluated expression. A loop adds its length once, on entry, and
+         never counts row by row: that would cost a third of a join. Generated code subtracts from `left[0]`
+         itself and calls `spent` when it is negative. The cost of a piece of work depends on how it is run
+         (rules that share, indexes made late, the order of graphs), but by less than a factor of SLACK. So
+         work runs with a limit of 1/SLACK of the budget; past that it is abandoned and repeated in the one
+         canonical way, and only that count decides.
 Why not: the clock. A slower machine would refuse what a faster one answers.
 """
 
@@ -25,16 +25,16 @@ EXPRESSION: Final = 10
 """Units of one evaluated expression; a row of a loop is one."""
 
 POINT: Final = 10
-"""Units of a point of a timeline at which nothing came and which is looked at all the same."""
+"""Units of a point of a timeline that is evaluated although nothing came at it."""
 
 KEPT: Final = 10
-"""Units of a derived fact, or of a row that an operator makes, beside those of finding it: it is kept."""
+"""Units for keeping a derived fact or an operator's row, beside those of finding it."""
 
 CHUNK: Final = 4096
-"""Units that add up in generated code before they are taken off the meter."""
+"""Units that generated code accumulates before it charges the meter."""
 
 SLACK: Final = 16
-"""Past this part of the budget work is abandoned and done again in the canonical way."""
+"""Past 1/SLACK of the budget, work is abandoned and repeated in the canonical way."""
 
 TEXT: Final = 1 << 20
 """Characters of a text that an expression may make."""
@@ -43,13 +43,13 @@ UNLIMITED: Final = 2**62
 
 
 def at_deployment(budget: int, triples: int) -> int:
-    """What the background alone may cost, for a background of so many triples."""
+    """What the background alone may cost, given its number of triples."""
     return budget + 100 * triples
 
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """One of the loops whose lengths multiply: what it is over, and its rows when it was last entered."""
+    """A loop whose length multiplies with others: what it ranges over, and its rows when last entered."""
 
     what: str
     size: int
@@ -59,8 +59,8 @@ class Factor:
 
 
 class Exhausted(Exception):  # noqa: N818  # becomes a diagnostic once the query or rule is known
-    """No units are left. `factors`: the loops in progress, the outermost first; the last is the step at
-    which it ended. `source`: the query or rule whose meter it was, if whoever opened that said so.
+    """No units are left. `factors`: the loops in progress, outermost first; the last is the step at which it
+    ended. `source`: the query or rule whose meter it was, if the opener named it.
     """
 
     def __init__(self, factors: Sequence[Factor] = (), source: object = None) -> None:
@@ -79,16 +79,16 @@ class Exhausted(Exception):  # noqa: N818  # becomes a diagnostic once the query
         return tuple(sorted(self.factors, key=lambda factor: -factor.size)[:2])
 
     def notes(self) -> tuple[str, ...]:
-        """For a diagnostic: the step, and the loops that make it so much."""
+        """For a diagnostic: the step and its largest loops."""
         step = (f"it had come to {self.step}",) if self.step else ()
         loops = " in a loop over ".join(map(str, self.largest))
         return (*step, f"in a loop over {loops}") if loops else step
 
 
 class Overlong(Exhausted):
-    """An expression would make a text of more than TEXT characters: of `length`, or so many at least.
+    """An expression would make a text of more than TEXT characters: of at least `length`.
 
-    Whoever gives up work that is too much gives this up alike; the diagnostic is another one, D4133.
+    Caught wherever Exhausted is; only the diagnostic differs: D4133.
     """
 
     def __init__(self, length: int) -> None:
@@ -104,7 +104,7 @@ OVERLONG: Final = "D4133"
 
 
 def text_of(length: int) -> None:
-    """A text of so many characters is about to be made. Raises Overlong."""
+    """Raise Overlong if a text of `length` characters would be too long."""
     if length > TEXT:
         raise Overlong(length)
 
@@ -113,8 +113,8 @@ class Meter:
     """Owns the units left of one budget. `left[0]` is what generated code subtracts from.
 
     `moment` names the piece of work in progress (for a query: the instant). A meter with one refills itself
-    when it is found empty in another piece than the one it was last filled for, so that nobody need open it
-    at every instant; it is exact to twice its limit then. Without one, `open` begins a piece.
+    when it is found empty in a new piece of work, so that it need not be opened at every instant; its limit
+    is then exact to a factor of two. Without one, `open` begins a piece.
     """
 
     __slots__ = ("_moment", "_piece", "left", "limit", "source")
@@ -129,7 +129,7 @@ class Meter:
         self._piece: object = None
 
     def open(self, limit: int | None = None) -> None:
-        """Begin a piece of work, from now on with another limit if one is given."""
+        """Begin a piece of work; `limit`, if passed, applies from now on."""
         if limit is not None:
             self.limit = limit
         self.left[0] = self.limit
@@ -138,7 +138,7 @@ class Meter:
 
     @property
     def used(self) -> int:
-        """Units charged since it was opened."""
+        """Units charged since `open`."""
         return self.limit - self.left[0]
 
     def charge(self, rows: int, what: str = "", units: int = 1, outer: Sequence[Factor] = ()) -> None:

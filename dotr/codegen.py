@@ -1,10 +1,10 @@
-"""Functions that are written as Python source: names, lines, and the one place where they are compiled.
+"""Functions generated as Python source: names, lines, and the one place where they are compiled.
 
-Place:   whoever generates code writes it with this: joins/, datalog/, lars/, tesla/, core/templates.py, and
-         io/tables/ for mappings.
-Method:  text holds names this package chose and small numbers only; whatever a user wrote (terms, durations,
-         conditions) goes in through the namespace. Equal texts are compiled once, so that rules and plans of
-         one shape share their code.
+Place:   every code generator uses it: joins/, datalog/, lars/, tesla/, core/templates.py, and io/tables/ for
+         mappings.
+Method:  the source text holds only names that this package chose and small numbers; what a user wrote (terms,
+         durations, conditions) enters through the namespace. Equal texts are compiled once, so that rules and
+         plans of one shape share their code.
 Why not: closures over closures: each hop costs a call, and a rule has a dozen.
 """
 
@@ -71,7 +71,7 @@ class Names:
         self._count = 0
 
     def bind(self, value: object, prefix: str) -> str:
-        """The name of an object, the same for the same object while nobody gives the name to another."""
+        """The name of an object; the same object keeps its name."""
         name = self._bound.get(id(value))
         if name is None or self.namespace[name] is not value:
             name = f"{prefix}{self._count}"
@@ -86,7 +86,7 @@ class Names:
 
 @dataclass(slots=True)
 class Reserved:
-    """A line that is kept free, to be filled later."""
+    """A reserved line, to be filled later."""
 
     indent: str
     text: str = "pass"
@@ -96,7 +96,7 @@ class Reserved:
 
 
 class CodeSource:
-    """Owns the lines of a function, of those it calls, and the namespace they will run in."""
+    """Owns the lines of a function, of the functions it calls, and their namespace."""
 
     def __init__(self) -> None:
         self._main: list[str | Reserved] = []
@@ -133,7 +133,7 @@ class CodeSource:
         return self._depth
 
     def call(self, name: str, parameters: str) -> None:
-        """Call a further function here; what is written from now on, up to `resume`, is its body."""
+        """Call a new function here; what is written from now on, up to `resume`, is its body."""
         self.line(f"{name}({parameters})")
         if self._lines is not self._main:
             self._others += self._lines
@@ -141,7 +141,7 @@ class CodeSource:
         self._depth = 1
 
     def resume(self, depth: int) -> None:
-        """Back in the main function, at a depth that `depth` gave."""
+        """Return to the main function, at a depth that `depth` returned."""
         if self._lines is not self._main:
             self._others += self._lines
         self._lines, self._depth = self._main, depth

@@ -1,7 +1,7 @@
-"""How often Python's collector looks for cycles while a stream goes through, or something large is made.
+"""How often Python's collector runs while a stream is processed or something large is built.
 
-Place:   processes of our own set how often: `dotr run`, workers of a batch. An `Engine` leaves its user's
-         alone, but for the while in which a program is read and compiled.
+Place:   our own processes set it: `dotr run`, batch workers. An `Engine` leaves its user's setting alone,
+         except while a program is read and compiled.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from contextlib import contextmanager
 from typing import Final
 
 RARELY: Final = (100_000, 20, 100)
-"""As `gc.set_threshold` takes it: by Python's own settings it takes a tenth of a run's time, and finds no
-cycles in graphs, facts and events.
+"""For `gc.set_threshold`: with Python's defaults it takes a tenth of a run's time, and graphs, facts and
+events have no cycles to find.
 """
 
 
 @contextmanager
 def rarely() -> Iterator[None]:
-    """A while in which cycles are looked for rarely."""
+    """Runs the collector rarely in this block."""
     before = gc.get_threshold()
-    gc.freeze()  # the program stays: no collection need look at it
+    gc.freeze()  # the program stays: collections skip it
     gc.set_threshold(*RARELY)
     try:
         yield
@@ -31,8 +31,8 @@ def rarely() -> Iterator[None]:
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """A while without the collector: it looks at every list of something large again and again, which takes
-    longer than making them, and there are no cycles in it.
+    """Turns the collector off in this block: rescanning the lists of a large structure takes longer than
+    building them, and they have no cycles.
     """
     was = gc.isenabled()
     gc.disable()

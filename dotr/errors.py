@@ -24,10 +24,10 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One finding: what is wrong where, and what would be right.
+    """One finding: what is wrong, where, and how to fix it.
 
     `label` stands under the caret; `notes` say why, `hint` what to write instead. `place` is used when there
-    is not a span (a data file, "events/12.ttl:3").
+    is no span (a data file, "events/12.ttl:3").
     """
 
     code: str
@@ -69,7 +69,7 @@ class Diagnostic:
 class DotrError(Exception):
     """Base of all errors that a user can correct. `diagnostics` is never empty.
 
-    Its text is made when it is asked for: of a stream of refused documents nobody reads most.
+    Its text is made on demand: of most refused documents nobody reads it.
     """
 
     def __init__(self, diagnostics: Diagnostic | Sequence[Diagnostic]) -> None:

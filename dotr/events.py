@@ -17,7 +17,7 @@ Time: TypeAlias = int
 """Microseconds since 1970-01-01T00:00:00Z, or since 0 where data use integers."""
 
 FOREVER: Final[Time] = 2**127
-"""The end of what lasts until it is deleted: later than every time."""
+"""The end of a triple that lasts until it is deleted: later than every time."""
 
 Values: TypeAlias = tuple[Term | None, ...]
 """Attributes in projection order; None where unbound."""
@@ -29,10 +29,10 @@ A fact's identity is its stream's name (a query, or a rule under chaining) with 
 
 
 class Message(NamedTuple):
-    """What comes with one timestamp when it may change what lasts: up to three parts, each a set of triples
-    with blank nodes of its own, None where it has none. Without a graph no graph came.
+    """What arrives with one timestamp and may change what lasts: up to three parts, each a set of triples
+    with its own blank nodes, or None. `graph` None: no graph came.
 
-    A graph alone is no Message but the plain list of its triples.
+    A graph alone is passed as the plain list of its triples, without a Message.
     """
 
     graph: list[Triple] | None = None
@@ -93,9 +93,9 @@ class Clock:
 
 
 class Match(NamedTuple):
-    """One way a rule matched. `facts`: the trigger's first (a tick is a fact without values), then those of
-    the EACH, LAST and FIRST conjuncts as written. `bindings`: the values of WITH in order. `rule`: the
-    rule's place in the program.
+    """One match of a rule. `facts`: the trigger's first (a tick is a fact without values), then those of the
+    EACH, LAST and FIRST conjuncts as written. `bindings`: the values of WITH in order. `rule`: the rule's
+    place in the program.
     """
 
     rule: int
@@ -105,9 +105,9 @@ class Match(NamedTuple):
 
 
 RawMatch: TypeAlias = tuple[tuple[int, ...], Time, tuple[Fact, ...], tuple[Term, ...]]
-"""(rules, time, facts, bindings): what several rules of one shape matched alike, each of them once.
+"""(rules, time, facts, bindings): one match shared by several rules of one shape.
 
-A thousand rules over the same facts are one tuple. Output order: `in_order`."""
+A thousand rules over the same facts make one tuple. Output order: `in_order`."""
 
 
 def in_order(found: Sequence[RawMatch]) -> list[tuple[int, RawMatch]]:
@@ -121,7 +121,7 @@ def in_order(found: Sequence[RawMatch]) -> list[tuple[int, RawMatch]]:
 
 
 class Template(Protocol):
-    """What a rule makes of its matches; core/emit.py builds one per rule."""
+    """What a rule makes of its matches; core/emit.py creates one per rule."""
 
     @property
     def rule(self) -> str:
@@ -143,7 +143,7 @@ class Template(Protocol):
 
 
 class Composite:
-    """A composite event as it leaves: everything any sink prints, made when it is asked for.
+    """A composite event as it leaves: everything any sink prints, made on demand.
 
     `bound`: the values of WITH, in order.
     """

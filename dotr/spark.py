@@ -1,11 +1,12 @@
-"""Batch runs: the same events from many processes. The only place that knows Spark.
+"""Batch runs: the same events from many processes. The public entry to Spark.
 
     import dotr.spark
     spark = dotr.spark.session()
     events = dotr.spark.detect(log, rules="fire.dotr")
 
-Place:   above api.py, below cli/. partitioning.py, partition_keys.py and time_slices.py are pure and cheap
-         to import; what needs Arrow or Spark is imported when it is called, since `dotr plan` needs neither.
+Place:   above api.py, below cli/. partitioning.py, partition_keys.py and time_slices.py are pure and cheap to
+         import; Arrow and Spark are imported in the functions that need them, since `dotr plan` needs
+         neither.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ __all__ = ["detect", "graphs", "materialize", "register", "session", "stream", "
 
 
 def session(master: str | None = None, **conf: str) -> SparkSession:
-    """The running Spark session, or a new one with what dotr needs set; see sessions.py.
+    """The running Spark session, or a new one with the settings dotr needs; see sessions.py.
 
     Raises EngineError D4301 without Java, D4302 when Spark does not start.
     """
@@ -89,8 +90,8 @@ def detect(
     parallelism: int | None = None,
     persist: bool = False,
 ) -> DataFrame | tuple[DataFrame, DataFrame]:
-    """The composite events of a log: (time, rule, id, bindings, match, graph), in no order; see
-    dataframe.py. Under `on_error="keep"` two frames: the events, and the dead letters, (time, letter).
+    """The composite events of a log: (time, rule, id, bindings, match, graph), unordered; see dataframe.py.
+    With `on_error="keep"`, two frames: the events, and the dead letters, (time, letter).
     """
     from dotr.batch.spark.dataframe import detect as run  # noqa: PLC0415  # start-up
 
@@ -151,14 +152,14 @@ def graphs(
     base: str | None = None,
     on_error: str = "fail",
 ) -> DataFrame | tuple[DataFrame, DataFrame]:
-    """A log, (time, graph), of a frame of any columns: what `detect`, `stream` and `write` take.
+    """A log (time, graph) from a frame of any columns, as `detect`, `stream` and `write` take it.
 
-    `template`: Turtle with `{column}`, or `mapping`: the file of one (see the manual, `dotr help data`).
-    `time`: the column of the time, with filters if it takes any (`ts|epoch(ms)`); without it `# time:` of the
-    mapping says it. A column of integers counts `time_unit`s ("s" unless said), timestamps and texts are
-    instants; `time_zone` is that of local ones. The frame is not read here. A row in error fails the action
-    that reads it; under `on_error="skip"` it is left out, under "keep" there are two frames: the log, and the
-    dead letters, (letter). Raises DataError D2401, D2402, UsageError D4123.
+    `template`: Turtle with `{column}`, or `mapping`: a mapping file (see the manual, `dotr help data`).
+    `time`: the column of the time, with filters if needed (`ts|epoch(ms)`); default: `# time:` of the
+    mapping. A column of integers counts `time_unit`s ("s" by default), timestamps and texts are instants;
+    `time_zone` is for local ones. The frame is not read here. A row in error fails the action that reads it;
+    with `on_error="skip"` it is skipped, with "keep" there are two frames: the log, and the dead letters,
+    (letter). Raises DataError D2401, D2402, UsageError D4123.
     """
     from dotr.batch.spark.mapped_frames import graphs as run  # noqa: PLC0415  # start-up
 
@@ -183,9 +184,9 @@ def materialize(
     background: Sequence[str | PathLike[str]] = (),
     passes: int | None = None,
 ) -> DataFrame:
-    """The closure of a table of triples (subject, predicate, object) under rules that join no data with data,
-    such as `ENTAILMENT rdfs`, each triple once; see materialising.py. With `passes` rules may join data at a
-    node, and as many more passes are made at most until nothing is new; see node_passes.py.
+    """The closure of a table of triples (subject, predicate, object) under rules that do not join data with
+    data, such as `ENTAILMENT rdfs`, each triple once; see materialising.py. With `passes`, rules may join
+    data at a node: at most that many more passes run, until nothing is new; see node_passes.py.
     """
     from dotr.batch.spark.materialising import materialize as run  # noqa: PLC0415  # start-up
 
@@ -249,7 +250,7 @@ def write(
     time_unit: str | None = None,
 ) -> bool:
     """Write a frame of graphs (time, graph, and id where graphs have names) as an RDF log, `form` "nquads" or
-    "jsonl"; whether anything was written. `mode`: "error", "ignore", "append" or "overwrite".
+    "jsonl"; returns whether anything was written. `mode`: "error", "ignore", "append" or "overwrite".
     """
     from dotr.batch.spark.writing import write as run  # noqa: PLC0415  # start-up
 

@@ -1,6 +1,6 @@
 """Which dotr this is.
 
-Place:   below everything: state that an older one derived is known by it.
+Place:   below everything; state derived by an older version is recognised by it.
 """
 
 __version__ = "0.1.0"
