@@ -382,10 +382,14 @@ class Engine:
             some = pairs[start : start + AHEAD]
             integers = pipeline.clock is not None and pipeline.clock.integer
             found = reader.read(some) if integers else None
-            if found is None or not pipeline.accept_run(*found):
+            if found is None:
                 yield from self._taking(some)
-            else:
+            elif pipeline.accept_run(*found):
                 yield len(some)
+            else:
+                for time, graph in zip(*found, strict=True):
+                    pipeline.accept(time, graph)
+                    yield 1
 
     def _taken(self, graph: GraphLike, at: int | datetime | str) -> tuple[Time, list[Triple]]:
         """A graph and its stamp as the pipeline takes them. Begins the pipeline if it has not begun."""

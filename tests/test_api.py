@@ -9,6 +9,7 @@ import pytest
 import rdflib
 
 import dotr
+from dotr.core.pipeline import Pipeline
 from dotr.events import Clock
 
 RULES = """
@@ -229,6 +230,41 @@ def test_who_leaves_push_all_early_loses_nothing(rules: str) -> None:
         break
     found += running.finish()
     assert [event.to_json() for event in found] == one_by_one(rules, PAIRS)
+
+
+@pytest.mark.parametrize("end", ["finish", "advance", "neither", "restored"])
+@pytest.mark.parametrize("rules", [EVERY_PAIR, TICKED])
+def test_parts_of_a_stream_that_ends_and_goes_on_are_taken_together(
+    rules: str, end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some graphs of each part behind the first are late, where time was advanced to them."""
+    alone: list[int] = []
+    accept = Pipeline.accept
+    monkeypatch.setattr(Pipeline, "accept", lambda *given: alone.append(given[1]) or accept(*given))
+    found: list[list[str]] = []
+    for together in (True, False):
+        running = dotr.Engine.from_text(rules)
+        events: list[dotr.Event] = []
+        for start in range(0, 18, 6):
+            part = PAIRS[start : start + 6]
+            alone.clear()
+            if together:
+                events += [event for some in running.push_all(part) for event in some]
+                assert bool(alone) is (start == 0 or end == "advance")
+            else:
+                events += [event for time, graph in part for event in running.push(graph, at=time)]
+            if end == "finish":
+                events += running.finish()
+            elif end == "advance":
+                events += running.advance(part[-1][0] + 2)
+            elif end == "restored":
+                events += running.finish()
+                state, running = running.snapshot(), dotr.Engine.from_text(rules)
+                running.restore(state)
+        found.append([event.to_json() for event in [*events, *running.finish()]])
+        assert running.counters.late == (4 if end == "advance" else 0)
+    assert found[0] == found[1]
+    assert found[0]
 
 
 @pytest.mark.parametrize("rules", [EVERY_PAIR, TICKED])

@@ -97,18 +97,19 @@ class OpenInstants:
             self._await(time, [graph])
 
     def accept_run(self, times: Sequence[Time], graphs: Sequence[Part]) -> bool:
-        """Take many graphs at once, if each is the first of an instant of its own behind the open one, none
-        too far ahead; else False, and none was taken.
+        """Take many graphs at once, if each is the first of an instant of its own behind all that came or was
+        closed before, none too far ahead; else False, and none was taken.
         """
-        latest, newest = self.latest, self._newest
-        if not newest or not self._in_order or self.bound != latest or latest is None:
+        latest, newest, bound = self.latest, self._newest, self.bound
+        if latest is None or bound is None or not self._in_order or (newest and bound > latest):
             return False
-        if not latest < times[0] or times[-1] - latest > self._stride:
+        if not latest < times[0] >= bound or times[-1] - latest > self._stride:
             return False
         if not all(map(lt, times, times[1:])):
             return False
         *taken, last = [[graph] for graph in graphs]
-        self._due.append((latest, newest))
+        if newest:
+            self._due.append((latest, newest))
         self._due += zip(times, taken, strict=False)
         self._newest = last
         self.latest = self.bound = times[-1]
