@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -51,6 +50,7 @@ from dotr.io.term_reading import read_term
 from dotr.io.timestamps import UNITS
 from dotr.ir import Program
 from dotr.lang import load_program
+from dotr.late import replace
 from dotr.rdf.terms import Triple
 from dotr.temporal.engine_record import Restored
 

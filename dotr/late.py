@@ -2,10 +2,10 @@
 
 Place:   below everything; knows nothing of dotr. `regex` is `re.compile`, late; `dataclass` stands in
          for `@dataclass(slots=True)`, with or without `frozen` and `eq=False`, on classes without dataclass
-         bases.
+         bases; `replace` for that of the standard library, which needs the fields of a class.
 Method:  decorating lays out the slots and puts stubs in place of `__init__`, `__eq__` and `__hash__`; a stub
-         that is called compiles what it stands for. `fields`, `replace` and `asdict` of the standard library
-         work: the standard decorator then supplies the fields.
+         that is called compiles what it stands for. `fields` and `asdict` of the standard library work: the
+         standard decorator then supplies the fields.
 Why not: the standard decorator compiles six functions per class on import, 0.7 ms: of the 0.40 s of a short
          `dotr run`, the methods of 245 classes, 101 of them ever used, took 0.19 s, and regular expressions
          0.03 s.
@@ -149,7 +149,7 @@ class _Fields:
             contents = {
                 "__annotations__": owner.__annotations__,
                 "__module__": owner.__module__,
-                "__doc__": "",
+                "__doc__": owner.__name__,  # without one the decorator makes one, of the class's signature
             }
             plain = type(owner.__name__, (), {**contents, **self._given})
             plain = dataclasses.dataclass(init=False, repr=False, eq=False)(plain)
@@ -188,6 +188,14 @@ def _shown(self: Any) -> str:
     return f"{type(self).__qualname__}({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
 
 
+def _replace(made: Any, /, **changed: Any) -> Any:
+    """A copy but for what is `changed`: a third of the time of the standard function."""
+    for name in made.__match_args__:
+        if name not in changed:
+            changed[name] = getattr(made, name)
+    return made.__class__(**changed)
+
+
 class _Regex:
     """A `re.Pattern`, compiled when one of its methods is first used; that method stays as an attribute."""
 
@@ -202,8 +210,9 @@ class _Regex:
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
+    from dataclasses import replace as replace
     from re import compile as regex
 
-    __all__ = ["dataclass", "regex"]
+    __all__ = ["dataclass", "regex", "replace"]
 else:
-    dataclass, regex = _late, _Regex
+    dataclass, regex, replace = _late, _Regex, _replace

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import pytest
 
 from dotr.late import dataclass as late
-from dotr.late import regex
+from dotr.late import regex, replace
 
 
 def _classes(decorator: Any) -> tuple[type[Any], type[Any], type[Any]]:
@@ -118,6 +118,26 @@ def test_an_instance_travels_before_any_was_made() -> None:
     came = pickle.loads(text)  # noqa: S301  # our own
     assert (came.name, came.value) == ("a", 2)
     assert came == pickle.loads(text)  # noqa: S301  # our own
+
+
+@pytest.mark.parametrize("classes", [LATE, PLAIN], ids=["late", "plain"])
+def test_a_copy_is_that_of_the_standard_library(classes: tuple[type[Any], ...]) -> None:
+    reading, counter, _ = classes
+    changes: dict[str, Any]
+    for one, changes in (
+        (reading("a", 4, "x", ("t",)), {"value": 9}),
+        (reading("a"), {}),
+        (counter("ab", [1]), {"name": "abc"}),
+    ):
+        made, expected = replace(one, **changes), dataclasses.replace(one, **changes)
+        assert type(made) is type(one)
+        assert dataclasses.asdict(made) == dataclasses.asdict(expected)
+    counted = counter("a")
+    counted.total = 7
+    assert replace(counted).total == dataclasses.replace(counted).total == 0  # not taken: as a new one has it
+    for wrong in ("total", "unknown"):
+        with pytest.raises((TypeError, ValueError)):
+            replace(counted, **{wrong: 1})
 
 
 def test_what_it_does_not_do_is_refused() -> None:

@@ -15,7 +15,7 @@ import os
 import pickle
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from hashlib import blake2b
 from typing import Any, Protocol, TypeAlias
 
@@ -27,7 +27,7 @@ from dotr.core.deployment import Deployment, Settings
 from dotr.events import Clock
 from dotr.io.files.mapped import content_name, mapped, write_whole
 from dotr.ir import Program
-from dotr.late import dataclass
+from dotr.late import dataclass, replace
 from dotr.rdf.terms import Triple
 
 _KEPT = 2

@@ -15,7 +15,7 @@ import json
 import pickle
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from functools import lru_cache
 from itertools import groupby, pairwise
 from operator import itemgetter
@@ -37,7 +37,7 @@ from dotr.events import Clock, Composite, Message, Time
 from dotr.io.error_policy import dead_letter
 from dotr.io.event_formats import late_line
 from dotr.ir import Entailment, Program
-from dotr.late import dataclass
+from dotr.late import dataclass, replace
 from dotr.rdf.terms import Triple
 from dotr.temporal.partitions import Partitioning
 from dotr.temporal.stages import Passed, subtracted

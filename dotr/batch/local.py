@@ -16,7 +16,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor, as_completed
-from dataclasses import field, replace
+from dataclasses import field
 from functools import partial
 from gc import set_threshold
 from multiprocessing import get_context
@@ -56,7 +56,7 @@ from dotr.io.decode.compression import is_packed
 from dotr.io.decode.parquet import SUFFIX
 from dotr.io.enriched_graphs import StatePart
 from dotr.io.files.outputs import unwritable
-from dotr.late import dataclass
+from dotr.late import dataclass, replace
 
 BUCKET = 64 * 1024 * 1024
 """Bytes of graphs that one task extracts, about."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import field, replace
+from dataclasses import field
 
 from dotr.batch.arrow_batches import graph_text, message_text
 from dotr.batch.line_splits import Cuts, cuts, file_size, table_cuts, table_header
@@ -25,7 +25,7 @@ from dotr.io.decode.parsing import parse_triples
 from dotr.io.error_policy import DeadLetter, ErrorPolicy
 from dotr.io.files.reader import DUMPS
 from dotr.io.files.sources import Bookmark, FileReader, SourceOptions, resolve
-from dotr.late import dataclass
+from dotr.late import dataclass, replace
 
 ARCHIVE_RUNG = "the archive's own time"
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Any, Protocol
 
 from dotr.batch.extracting import PLAIN, Treatment
@@ -21,7 +21,7 @@ from dotr.core.time_units import check_units
 from dotr.errors import Diagnostic, ProgramError, Severity, UnsupportedError
 from dotr.events import Clock, Time
 from dotr.ir import Program
-from dotr.late import dataclass
+from dotr.late import dataclass, replace
 from dotr.temporal.durations import duration_text
 from dotr.temporal.partitions import By, Partitioning, RuleComponentGroup, describe, sequential
 from dotr.temporal.stages import Passed, summed

@@ -12,7 +12,6 @@ import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from time import monotonic
@@ -57,6 +56,7 @@ from dotr.io.files.sources import SourceOptions
 from dotr.io.output_formats import format_of_name, refused
 from dotr.ir.private_rules import needed
 from dotr.lang import load_program
+from dotr.late import replace
 from dotr.survey.sample import FIRST_GRAPHS, Sample
 from dotr.survey.silent_rules import why_silent
 from dotr.temporal.partitions import By, describe

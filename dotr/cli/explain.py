@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import click
 
@@ -36,6 +35,7 @@ from dotr.io.term_reading import read_term, read_triple
 from dotr.io.timestamps import TimeError, parse_text
 from dotr.ir import Program
 from dotr.lang import load_program
+from dotr.late import replace
 from dotr.rdf.terms import Term, Triple
 from dotr.sparql.printing import Writer
 

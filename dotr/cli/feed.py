@@ -11,7 +11,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from types import FrameType
 
 import click
@@ -50,6 +49,7 @@ from dotr.io.output_formats import EVENT_FORMATS
 from dotr.io.timestamps import UNITS
 from dotr.ir import Program
 from dotr.lang import load_program
+from dotr.late import replace
 from dotr.service.appending_files import AppendingFile
 from dotr.service.checkpoint_policy import CheckpointPolicy, Idle
 from dotr.service.deployment_directory import deployed_program

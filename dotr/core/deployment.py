@@ -11,7 +11,6 @@ Method:  the background is closed and indexed, the queries are planned, and what
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -27,7 +26,7 @@ from dotr.datalog.closing import Closed
 from dotr.datalog.materialiser import Materialiser
 from dotr.events import Clock, Time
 from dotr.ir import Every, Program
-from dotr.late import dataclass
+from dotr.late import dataclass, replace
 from dotr.rdf.mapped_columns import Content
 from dotr.rdf.terms import Triple
 from dotr.temporal.engine_record import Detector, LiteralDetector, RuleReach

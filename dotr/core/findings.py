@@ -8,11 +8,11 @@ Method:  a finding is known by its message and label, not by its time. Where ins
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import TypeAlias
 
 from dotr.errors import Diagnostic
 from dotr.events import Clock, Time
+from dotr.late import replace
 
 Finding: TypeAlias = Callable[[Diagnostic], None]
 

@@ -11,7 +11,6 @@ Method:  quickly first, within a part of the budget (budget.py): queries share w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import islice
 from typing import TypeAlias
 
@@ -27,6 +26,7 @@ from dotr.datalog.materialiser import Limits, Materialiser
 from dotr.errors import DataError, Diagnostic, DotrError, ProgramError
 from dotr.events import Clock, Fact, Message, Time
 from dotr.ir import Entailment, Program
+from dotr.late import replace
 from dotr.rdf.blanks import label_stream
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import Term, Triple

@@ -9,7 +9,6 @@ Method:  language.md, "What lasts". Beside the instants at which messages came: 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dotr.core.instant import REFUSABLE
@@ -18,6 +17,7 @@ from dotr.core.periods import Entry
 from dotr.errors import DataError, DotrError, ProgramError
 from dotr.events import Time
 from dotr.ir import Program
+from dotr.late import replace
 from dotr.rdf.terms import Triple
 
 if TYPE_CHECKING:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -23,6 +22,7 @@ from dotr.errors import DataError, DotrError
 from dotr.events import Clock, Fact, Time
 from dotr.ir import Program, RelationToStream, Select
 from dotr.joins.graph_relations import relation_of
+from dotr.late import replace
 from dotr.rdf.terms import Triple
 from dotr.sparql.distribution import facts_of
 from dotr.sparql.solution_operators import Row

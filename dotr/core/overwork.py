@@ -9,13 +9,13 @@ Method:  the detector goes on without the matches of such a fact, and nothing is
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TypeAlias
 
 from dotr.core.findings import Finding, Findings
 from dotr.errors import DotrError, ProgramError, Severity
 from dotr.events import Clock, Fact, Time
 from dotr.ir.rules import Rule
+from dotr.late import replace
 
 Overworked: TypeAlias = Callable[[str, ProgramError], None]
 """(name of a rule, D4010). What it raises ends the run behind the instant."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from dotr.budget import BUDGET
@@ -25,6 +24,7 @@ from dotr.errors import DataError
 from dotr.events import Clock, Fact, Time, Values
 from dotr.ir import Entailment, Program, RelationToStream, Select
 from dotr.joins.graph_relations import relation_of
+from dotr.late import replace
 from dotr.rdf.terms import Triple
 from dotr.sparql.distribution import facts_of
 

@@ -6,7 +6,6 @@ Place:   the pipeline counts in it, and makes another where rules are replaced.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
@@ -15,6 +14,7 @@ from dotr.core.funnel import FactCounts, Funnel, funnels, joined
 from dotr.core.instant import Known
 from dotr.events import RawMatch, Time
 from dotr.ir import Every, Program
+from dotr.late import replace
 from dotr.temporal.stages import Passed
 
 _RUNS: Final = 1_000  # sets of rules that fired alike, before they are counted rule by rule

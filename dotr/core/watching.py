@@ -9,7 +9,6 @@ Method:  language.md, "What lasts": DSTREAM and ISTREAM of the query, each with 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import groupby
 from typing import Final, NamedTuple
 
@@ -28,6 +27,7 @@ from dotr.ir import (
     TemplateTriple,
     Var,
 )
+from dotr.late import replace
 from dotr.rdf.terms import RDF_TYPE, TRUE
 
 ENDED, BEGUN = "ended", "begun"

@@ -11,7 +11,6 @@ Method:  the strata run over an empty overlay (stratum_evaluation.py): each rule
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
-from dataclasses import replace
 from hashlib import blake2b
 from typing import Any
 
@@ -47,7 +46,7 @@ from dotr.joins.graph_relations import (
     relation_name,
 )
 from dotr.joins.store import EVERYTHING, TripleIndex
-from dotr.late import dataclass
+from dotr.late import dataclass, replace
 from dotr.rdf.background import Background, content_hash, many
 from dotr.rdf.mapped_columns import Content
 from dotr.rdf.overlay import Changes, Row

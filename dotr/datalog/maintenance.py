@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import replace
 from types import MappingProxyType
 
 from dotr.budget import Exhausted, at_deployment
@@ -46,7 +45,7 @@ from dotr.joins.graph_relations import (
     is_path,
 )
 from dotr.joins.store import EVERYTHING, Table, TripleIndex
-from dotr.late import dataclass
+from dotr.late import dataclass, replace
 from dotr.rdf.overlay import Changes, Row
 from dotr.rdf.terms import RDF_TYPE, Triple
 

@@ -7,12 +7,11 @@ Method:  backwards from the relations that queries read, through heads to bodies
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from dotr.datalog.dependency import atom_relation, reads
 from dotr.ir import DatalogRule
 from dotr.joins.graph_relations import ALL, Relation, class_relation, is_class
-from dotr.late import dataclass
+from dotr.late import dataclass, replace
 from dotr.rdf.terms import RDF_TYPE, Triple
 
 

@@ -12,7 +12,6 @@ Why not: leave them as they are. Everything would depend on everything: no NOT b
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 
 from dotr.datalog.dependency import atom_relation, reads
 from dotr.datalog.relations_read import reach
@@ -37,7 +36,7 @@ from dotr.joins.variables import (
     substitute_atom,
     substitute_body,
 )
-from dotr.late import dataclass
+from dotr.late import dataclass, replace
 from dotr.rdf.terms import OWL, RDF_TYPE, RDFS, Term, Triple, is_iri, is_literal
 
 SAME_AS: Term = f"<{OWL}sameAs>"

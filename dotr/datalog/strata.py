@@ -8,7 +8,6 @@ Method:  stratified negation (Apt, Blair, Walker 1988) over relations: predicate
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from dotr.datalog.dependency import (
     READ_ALL,
@@ -29,7 +28,7 @@ from dotr.datalog.termination import check_termination
 from dotr.errors import Diagnostic, Diagnostics
 from dotr.ir import AggregateAtom, DatalogRule, NotAtom
 from dotr.joins.graph_relations import Relation, is_class, relation_name
-from dotr.late import dataclass
+from dotr.late import dataclass, replace
 
 _HUBS = {READ_ALL, READ_TYPE, WRITE_ALL, WRITE_TYPE}
 

@@ -11,7 +11,7 @@ Why not: trusting the search that made the proof: a proof is worth what can be c
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 
 from dotr.events import Clock, Fact, Time
 from dotr.explain.held_checker import HeldChecker, facts_below
@@ -44,7 +44,7 @@ from dotr.ir import (
     Summarise,
     Within,
 )
-from dotr.late import dataclass
+from dotr.late import dataclass, replace
 from dotr.rdf.terms import Triple
 from dotr.reference.operators import LITERAL
 from dotr.reference.operators.literal import Row

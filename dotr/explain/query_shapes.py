@@ -5,10 +5,10 @@ Place:   under checker.py.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 from dotr.ir import Aggregate, Call, Exists, Expression, Filter, Minus, Projection, Select, Var
+from dotr.late import replace
 from dotr.rdf.terms import Term
 from dotr.rdf.values import decode
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from dotr.core.deployment import Deployment
@@ -25,7 +24,7 @@ from dotr.explain.held_statements import RunStatements
 from dotr.explain.proofs import OF_BACKGROUND
 from dotr.ir import Program, Rule
 from dotr.lars.reach import horizon
-from dotr.late import dataclass
+from dotr.late import dataclass, replace
 from dotr.rdf.terms import Term, Triple
 from dotr.reference.tesla import fact_key
 from dotr.temporal.engine_record import Restored

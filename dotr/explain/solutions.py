@@ -10,7 +10,6 @@ Why not: through the compiled plans: they keep the projected variables only, and
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import islice
 from typing import TypeAlias, assert_never, cast
 
@@ -36,7 +35,7 @@ from dotr.joins.body import triple_pattern
 from dotr.joins.plan_interpreter import walk
 from dotr.joins.planner import plan
 from dotr.joins.variables import expression_variables
-from dotr.late import dataclass
+from dotr.late import dataclass, replace
 from dotr.rdf.order import values_key
 from dotr.rdf.terms import RDF_TYPE, Term, Triple, integer
 from dotr.sparql.algebra import (

@@ -6,9 +6,9 @@ Place:   below text.py and held_text.py, which make such trees.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field, replace
+from dataclasses import field
 
-from dotr.late import dataclass
+from dotr.late import dataclass, replace
 
 WIDTH = 100
 NARROW = 40

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from itertools import repeat
 from os.path import isfile
 from typing import Any, TypeAlias
@@ -26,7 +26,7 @@ from dotr.io.decode.documents import content_hash, open_document, read_bytes
 from dotr.io.error_policy import dead_letter
 from dotr.io.event_formats import late_line
 from dotr.io.graphs import Bookmark, GraphRun, Item, TimedGraph
-from dotr.late import dataclass
+from dotr.late import dataclass, replace
 
 Origin: TypeAlias = tuple[Time, str, int, str, int, int, str]
 """Time, file, line (0 unknown), what `start` and `end` count, start, end, hash of a whole document."""

@@ -8,9 +8,9 @@ Method:  a rule that is not asked for becomes private, and what no other rule th
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 
 from dotr.ir.program import Program
+from dotr.late import replace
 
 
 def only(program: Program, names: Collection[str]) -> Program:

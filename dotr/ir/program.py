@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field, fields, replace
+from dataclasses import field, fields
 from enum import StrEnum
 from typing import Final
 
@@ -13,7 +13,7 @@ from dotr.ir.lars import LarsProgram
 from dotr.ir.lasting import Hold, StandingQuery
 from dotr.ir.queries import Select
 from dotr.ir.rules import Rule
-from dotr.late import dataclass
+from dotr.late import dataclass, replace
 from dotr.source import Span
 
 SHOWN: Final = 20

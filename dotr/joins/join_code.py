@@ -13,7 +13,6 @@ Limits:  CPython refuses 20 nested blocks, so a long plan goes on in a second fu
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, Protocol, assert_never
 
 from dotr.budget import Meter
@@ -29,7 +28,7 @@ from dotr.joins.graph_relations import Relation
 from dotr.joins.planner import AntiJoin, JoinPlan, Probe, Step
 from dotr.joins.store import TripleIndex
 from dotr.joins.variables import expression_variables, nodes_variables
-from dotr.late import dataclass
+from dotr.late import dataclass, replace
 from dotr.rdf.values import values
 
 _DEEPEST = 15  # nested loops in one function

@@ -7,7 +7,6 @@ Place:   used by the planner (a guard runs as soon as its variables are bound), 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import assert_never
 
 from dotr.ir import (
@@ -27,6 +26,7 @@ from dotr.ir import (
     TimeOf,
     Var,
 )
+from dotr.late import replace
 from dotr.rdf.terms import Term
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from threading import Lock
 from typing import Any, overload
 
@@ -21,6 +20,7 @@ from dotr.io.python_graphs import rdflib_term
 from dotr.ir import Const, GroupPattern, Projection, Select, Values, Var
 from dotr.joins.store import TripleIndex
 from dotr.knowledge_base.model import Model
+from dotr.late import replace
 from dotr.rdf.terms import TRUE, Term
 from dotr.sparql.bound_variables import names
 from dotr.sparql.compiled_query import CompiledQuery

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
-from dataclasses import replace
 from functools import cache
 
 from dotr.datalog.owl_lists import list_rules
@@ -17,7 +16,7 @@ from dotr.io.files.rule_texts import read_rules_text
 from dotr.ir import DatalogRule, Entailment
 from dotr.lang import parse_datalog
 from dotr.lang.printer import datalog_rule_text
-from dotr.late import dataclass
+from dotr.late import dataclass, replace
 from dotr.rdf.terms import Triple
 
 _TOKEN = re.compile(r'<[^<>\s]*>|"(?:[^"\\]|\\.)*"|[?$](\w+)')

@@ -9,7 +9,6 @@ Method:  grammar/: dotr.py, dlog.py and lars.py, made of parts that hold one cur
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 
 from dotr.collecting import uncollected
@@ -29,6 +28,7 @@ from dotr.lang.grammar.expressions import ExpressionParser, Mode
 from dotr.lang.grammar.sparql import SparqlParser
 from dotr.lang.loading import Loader, Reader
 from dotr.lang.operators.aggregate import check_aggregates
+from dotr.late import replace
 from dotr.source import Source, Span
 
 CHECKS: Final = (

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import pyoxigraph as ox
@@ -29,7 +28,7 @@ from dotr.errors import DataError, Diagnostic
 from dotr.events import Clock, Fact, Message, Time, Values
 from dotr.ir import DatalogRule, Entailment, Hold, Program, RelationToStream, Select
 from dotr.joins.graph_relations import relation_of
-from dotr.late import dataclass
+from dotr.late import dataclass, replace
 from dotr.rdf.terms import RDF_TYPE, Triple
 from dotr.reference.datalog import closure, contradictions, plain_closure
 from dotr.reference.enrich import quad

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from enum import StrEnum
 from hashlib import blake2b
 from pathlib import Path
@@ -27,7 +26,7 @@ from dotr.io.files.rule_texts import read_rules_text
 from dotr.ir import Program, Rule
 from dotr.lang import check_program, load_program, warnings_of
 from dotr.lang.loading import Loader
-from dotr.late import dataclass
+from dotr.late import dataclass, replace
 from dotr.rdf.terms import Triple
 from dotr.service.journal import Journal
 from dotr.service.lasting_tables import PlannedProgram

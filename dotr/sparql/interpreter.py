@@ -12,7 +12,6 @@ Why not: the full engine: it cannot be interrupted, and one path of it fills any
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import count
 from typing import TypeAlias, assert_never
 
@@ -42,7 +41,7 @@ from dotr.ir import (
 )
 from dotr.joins.body import BodyPattern, View
 from dotr.joins.store import TripleIndex
-from dotr.late import dataclass
+from dotr.late import dataclass, replace
 from dotr.rdf.terms import Term, integer
 from dotr.sparql import solution_aggregates as aggregates
 from dotr.sparql.algebra import Pattern

@@ -12,7 +12,6 @@ Why not: ordering and cutting there: `<` completed by text is not an order, and 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from itertools import count
 from typing import TypeVar
 
@@ -40,7 +39,7 @@ from dotr.ir import (
     Var,
 )
 from dotr.joins.automaton import automaton
-from dotr.late import dataclass
+from dotr.late import dataclass, replace
 from dotr.rdf.terms import TRUE, Term, to_oxigraph
 from dotr.sparql.bound_variables import is_grouped, names, visible
 from dotr.sparql.path_expansion import may_be_empty, spelled_out

@@ -11,7 +11,6 @@ Why not: leave it to pyoxigraph: it finds each pair of ends of an alternative on
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import assert_never
 
 from dotr.ir import (
@@ -32,6 +31,7 @@ from dotr.ir import (
     Union,
     Var,
 )
+from dotr.late import replace
 
 
 def spelled_out(pattern: TriplePattern, fresh: Callable[[], Var]) -> list[Element]:

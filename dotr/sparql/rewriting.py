@@ -6,7 +6,6 @@ Place:   what the passes of this package are written with; values in, values out
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import assert_never
 
 from dotr.expressions.casts import CASTS
@@ -34,7 +33,7 @@ from dotr.ir import (
     Values,
     Var,
 )
-from dotr.late import dataclass
+from dotr.late import dataclass, replace
 
 
 def _itself(variable: Var) -> Var:

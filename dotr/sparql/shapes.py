@@ -9,7 +9,6 @@ Why not: sharing of parts of queries: rules written by people repeat whole queri
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 from dotr.ir import (
@@ -25,7 +24,7 @@ from dotr.ir import (
     Triples,
     Var,
 )
-from dotr.late import dataclass
+from dotr.late import dataclass, replace
 from dotr.rdf.terms import Term
 from dotr.sparql.algebra import conjuncts
 from dotr.sparql.bound_variables import is_grouped, visible

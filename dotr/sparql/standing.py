@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection
-from dataclasses import replace
 from typing import Protocol, TypeAlias
 
 from dotr.budget import Meter
@@ -19,6 +18,7 @@ from dotr.ir import Select
 from dotr.joins.body import View
 from dotr.joins.graph_relations import Relation
 from dotr.joins.store import TripleIndex
+from dotr.late import replace
 from dotr.sparql.compiled_query import CompiledQuery
 from dotr.sparql.distribution import attributes
 from dotr.sparql.interpreter import InterpretedQuery

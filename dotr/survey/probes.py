@@ -10,7 +10,7 @@ Method:  a probe is a rule without a template; its matches come to an observer. 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import field
 
 from dotr.budget import KEPT as MATCH
 from dotr.core.deployment import Background, Deployment, Settings
@@ -19,7 +19,7 @@ from dotr.core.pipeline import Pipeline
 from dotr.errors import DotrError, ProgramError
 from dotr.events import Fact, RawMatch, Time
 from dotr.ir import Binding, Conjunct, Every, Position, Program, Rule, Select
-from dotr.late import dataclass
+from dotr.late import dataclass, replace
 from dotr.rdf.terms import Term
 from dotr.survey.sample import Sample
 

@@ -10,10 +10,10 @@ Method:  the rule is planned without thresholds that others share, and its colum
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from dotr.events import Clock
+from dotr.late import replace
 from dotr.tesla.columns import Column, open_column
 from dotr.tesla.compile import Run, compile_rules
 from dotr.tesla.past import Past

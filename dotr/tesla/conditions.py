@@ -9,7 +9,6 @@ Method:  a condition holds iff every part of its `&&` holds (an error is as good
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from functools import reduce
 
@@ -17,6 +16,7 @@ from dotr.events import Time
 from dotr.expressions.functions import makes_text
 from dotr.ir.expressions import Attribute, Call, Const, Expression, TimeOf, Var
 from dotr.ir.rules import Rule, Summarise
+from dotr.late import replace
 from dotr.rdf.terms import TRUE, XSD_FLOAT
 from dotr.rdf.values import EXACT, decode
 

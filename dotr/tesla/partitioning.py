@@ -17,10 +17,10 @@ Why not: a choice per rule. A rule downstream of a consuming one would see compo
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from dotr.events import Time
 from dotr.ir import Every, Program
+from dotr.late import replace
 from dotr.temporal.engine_record import RuleReach
 from dotr.temporal.partitions import By, Partitioning, RuleComponent, RuleComponentGroup
 from dotr.tesla.held_keys import held_reason

@@ -7,14 +7,13 @@ Method:  column_spec.py says what a column can keep; which it is, each operator 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import assert_never
 
 from dotr.events import Time
 from dotr.expressions.functions import makes_text
 from dotr.ir.expressions import Const, Expression
 from dotr.ir.rules import Between, Conjunct, Every, Rule, Within
-from dotr.late import dataclass
+from dotr.late import dataclass, replace
 from dotr.tesla.column_spec import ColumnSpec, Content, FactLog
 from dotr.tesla.conditions import as_own, conjunction, equality, looks_at_time, names, parts, reach
 from dotr.tesla.operators import DETECTED

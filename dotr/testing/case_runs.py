@@ -13,7 +13,7 @@ from __future__ import annotations
 import posixpath
 from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from dotr.core.deployment import Deployment, Settings
@@ -35,6 +35,7 @@ from dotr.io.timestamps import TimeError, parse_text
 from dotr.ir import Const, GroupPattern, Program, Projection, Select, TriplePattern, Triples, Var
 from dotr.lang import load_program
 from dotr.lang.grammar.base import nearest
+from dotr.late import replace
 from dotr.rdf.terms import Term, Triple, literal
 from dotr.rdf.values import decode
 from dotr.source import Span

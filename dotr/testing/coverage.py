@@ -9,7 +9,6 @@ Method:  a query is covered once it has had a fact; a conjunct that chooses or c
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 
 from dotr.core.deployment import Deployment, Settings
 from dotr.core.instant import Facts
@@ -36,7 +35,7 @@ from dotr.ir import (
     Triples,
     Var,
 )
-from dotr.late import dataclass
+from dotr.late import dataclass, replace
 from dotr.rdf.terms import literal
 from dotr.source import Span
 from dotr.testing.case_runs import Bench, CaseOutcome, run_all

@@ -9,7 +9,6 @@ Bad input: D4401 not YAML, a key that is not known, or a value of another kind.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Final, TypeVar
 
 import yaml
@@ -17,6 +16,7 @@ import yaml
 from dotr.errors import DataError, Diagnostic, Diagnostics
 from dotr.io.timestamps import UNITS
 from dotr.lang.grammar.base import nearest, valid_iri
+from dotr.late import replace
 from dotr.source import Source, Span
 from dotr.temporal.durations import duration
 from dotr.testing.suites import (

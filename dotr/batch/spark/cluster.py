@@ -14,7 +14,7 @@ import os
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -45,6 +45,7 @@ from dotr.batch.time_gaps import Cutoff, cutoff
 from dotr.errors import DotrError, UnsupportedError
 from dotr.events import Clock, Time
 from dotr.io.decode.parquet import SUFFIX
+from dotr.late import replace
 from dotr.temporal.silences import ENDLESS
 
 if TYPE_CHECKING:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import islice
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
@@ -32,7 +31,7 @@ from dotr.io.tables.compiled_mapping import CompiledMapping, Row, cell_error, ce
 from dotr.io.tables.graph_template import parse_cell
 from dotr.io.tables.mapping import TableMapping, parse_mapping, read_mapping
 from dotr.io.timestamps import UNITS
-from dotr.late import dataclass
+from dotr.late import dataclass, replace
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

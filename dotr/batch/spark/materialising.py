@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from os import PathLike
 from typing import TYPE_CHECKING
 
@@ -34,6 +34,7 @@ from dotr.io.arrow_columns import texts
 from dotr.ir import Program
 from dotr.joins.body import AbsentPattern
 from dotr.joins.graph_relations import class_relation, relation_name
+from dotr.late import replace
 from dotr.rdf.canonical import canonical
 from dotr.rdf.terms import OWL, RDF_TYPE, RDFS, Triple
 

@@ -16,7 +16,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from pathlib import PurePath
 from typing import TYPE_CHECKING
@@ -39,6 +39,7 @@ from dotr.io.error_policy import dead_letter
 from dotr.io.files.sources import SourceOptions
 from dotr.io.tables.names import mapping_for
 from dotr.io.timestamps import UNITS
+from dotr.late import replace
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession

@@ -7,7 +7,6 @@ Method:  whole lines are parsed a block at a time; only a block with a bad line 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import accumulate, chain
 from typing import TypeAlias
 
@@ -16,6 +15,7 @@ from dotr.io.decode.documents import MAX_DOCUMENT, Format, decode, too_large
 from dotr.io.decode.line_blocks import Read, line_blocks
 from dotr.io.decode.ntriples import Run
 from dotr.io.decode.parsing import Quad, parse_quads, parse_runs
+from dotr.late import replace
 from dotr.rdf.terms import Term, Triple
 
 _BLOCK = 1 << 18

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from typing import NamedTuple
 
 from dotr.core.parts import Part
@@ -24,7 +24,7 @@ from dotr.io.decode.json_lines import Line
 from dotr.io.decode.limits import refuse_prefixes
 from dotr.io.decode.parsing import parse_runs
 from dotr.io.message_parts import message_of
-from dotr.late import dataclass, regex
+from dotr.late import dataclass, regex, replace
 from dotr.rdf.terms import Triple
 
 _IRI = r'<[^<>"{}|^`\s]*>'

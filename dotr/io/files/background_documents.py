@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 
 from dotr.errors import DataError, Diagnostic
@@ -28,6 +27,7 @@ from dotr.io.decode.documents import (
 from dotr.io.decode.limits import no_memory
 from dotr.io.decode.parsing import parse_triples
 from dotr.io.files.sources import resolve
+from dotr.late import replace
 from dotr.rdf.blanks import label_background
 from dotr.rdf.terms import Triple
 from dotr.source import Span

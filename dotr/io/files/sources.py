@@ -19,7 +19,7 @@ import heapq
 import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from difflib import get_close_matches
 from typing import IO, TYPE_CHECKING
 
@@ -33,7 +33,7 @@ from dotr.io.files.small_files import SmallFile, SmallFiles
 from dotr.io.graphs import CACHE, START, Bookmark, GraphRun, Item, Mark, SourceOptions, TimedGraph, one_by_one
 from dotr.io.tables.names import mapping_for
 from dotr.io.timestamps import TimestampExtractor
-from dotr.late import dataclass
+from dotr.late import dataclass, replace
 
 if TYPE_CHECKING:
     from dotr.io.files.parse_workers import ParseWorkers

@@ -8,7 +8,6 @@ Method:  windows by reachability over "not later than"; comparisons by the sorts
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final
 
 from dotr.errors import Diagnostics
@@ -29,6 +28,7 @@ from dotr.lang.checks.comparisons import rule_expressions
 from dotr.lang.checks.sorts import Sort, attribute_sorts, check_sorts, filters_of
 from dotr.lang.grammar.tokens import tokenize
 from dotr.lang.operators.every import check_every
+from dotr.late import replace
 from dotr.source import Source, Span
 from dotr.sparql.printing import query_text
 

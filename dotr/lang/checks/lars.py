@@ -10,7 +10,6 @@ Method:  language.md, "What holds". A name of a body is a query, a rule or a hea
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from dotr.errors import Diagnostics
 from dotr.ir import (
@@ -28,7 +27,7 @@ from dotr.lang.checks.lars_rules import check_lars_rule
 from dotr.lang.grammar.base import nearest
 from dotr.lang.grammar.lars import LarsFile
 from dotr.lang.loading import LoadedFile
-from dotr.late import dataclass
+from dotr.late import dataclass, replace
 from dotr.source import Span
 from dotr.temporal.durations import duration_text
 

@@ -11,12 +11,11 @@ Method:  components (Tarjan 1972) of one graph over heads of .lars files and com
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from dotr.datalog.dependency import components, path
 from dotr.errors import Diagnostics
 from dotr.ir import FactWindow, LarsLayer, LarsProgram, LarsRule, Rule, WindowAggregate, WindowAtom
-from dotr.late import dataclass
+from dotr.late import dataclass, replace
 from dotr.source import Span
 from dotr.tesla.references import strictness
 

@@ -7,7 +7,7 @@ Method:  language.md, sec. 3. A position is known from its conjunct on; a name t
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import field
 
 from dotr.errors import Diagnostics
 from dotr.ir import (
@@ -46,7 +46,7 @@ from dotr.lang.operators import CHOOSING, EXCLUDED, WRITTEN
 from dotr.lang.operators.consuming import check_consuming
 from dotr.lang.operators.every import ROLE as TICK
 from dotr.lang.operators.every import build_every
-from dotr.late import dataclass
+from dotr.late import dataclass, replace
 from dotr.source import Span
 
 _ONE_FACT = frozenset(("trigger", TICK, *CHOOSING))

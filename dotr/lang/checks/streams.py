@@ -7,7 +7,6 @@ Method:  language.md, sec. 2. One error a name, however many rules use it.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from dotr.errors import Diagnostics
 from dotr.ir import (
@@ -24,7 +23,7 @@ from dotr.lang.grammar.syntax import (
     RuleSyntax,
 )
 from dotr.lang.loading import Loaded, LoadedFile
-from dotr.late import dataclass
+from dotr.late import dataclass, replace
 from dotr.source import Span
 
 

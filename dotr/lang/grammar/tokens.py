@@ -144,9 +144,9 @@ def tokenize(source: Source, found: Diagnostics) -> list[Token]:
     append = tokens.append
     position, length = 0, len(text)
     no_prefix_from = 0  # before this character no prefix ends
-    match, within = _TOKEN.match, _WITHIN_RUN.match
+    match = _TOKEN.match
     while position < length:
-        hit = match(text, position) if position >= no_prefix_from else within(text, position)
+        hit = match(text, position) if position >= no_prefix_from else _WITHIN_RUN.match(text, position)
         if hit is not None and hit.lastgroup in _WORDS and not hit.group().isascii():
             hit = _exact(position >= no_prefix_from).match(text, position)
         if hit is None:

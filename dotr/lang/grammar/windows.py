@@ -8,7 +8,6 @@ Method:  language.md, sec. 2: keywords in any case are not names; a unit is read
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final
 
 from dotr.ir import RelationToStream, Selection
@@ -24,6 +23,7 @@ from dotr.lang.grammar.syntax import (
 )
 from dotr.lang.grammar.tokens import Token
 from dotr.lang.operators import BY_WORD
+from dotr.late import replace
 from dotr.rdf.terms import is_literal, literal_parts
 from dotr.temporal.durations import LONGEST, UNITS, micros
 
