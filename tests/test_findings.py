@@ -27,4 +27,4 @@ def test_so_many_that_nobody_reads_them_are_not_said() -> None:
     for time in range(3 * MOST):
         findings.found([note(str(time))], time, CLOCK)
     assert len(said) == MOST + 1
-    assert said[-1].notes == (f"after {MOST} of them, further ones are not said",)
+    assert said[-1].notes == (f"after {MOST} of them, further ones are not reported",)

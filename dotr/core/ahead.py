@@ -1,7 +1,7 @@
-"""Graphs too far ahead of the last one: from which distance on they are refused, and what is said then.
+"""Graphs too far ahead of the last one: from which distance on they are refused, and with which error.
 
-Place:   the pipeline refuses such a graph before it closes any instant; the batch finds the first of a log.
-Why not: taking it and then running what lies between: one wrong clock would close everybody's instants.
+Place:   the pipeline refuses such a graph before it closes any instant; a batch run finds the first in a log.
+Why not: taking it and running every tick up to it: one wrong clock would close every source's instants.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from dotr.temporal.durations import duration_text
 from dotr.temporal.silences import ENDLESS, Silence
 
 TICKS = 1_000_000
-"""Ticks that may lie between two instants, of those that have to be stepped through."""
+"""Most ticks between two instants, of those that have to be stepped through."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
     """How far ahead of an instant the next one may lie.
 
-    `max_jump`: in µs, ENDLESS: anywhere. `stride`: a distance that needs no closer look. `later`: how other
-    programs tick, from the times on from which they hold, in order.
+    `max_jump`: in µs, ENDLESS for no limit. `stride`: a distance that always passes. `later`: (time from
+    which it holds, how it ticks) of later programs, in order.
     """
 
     silence: Silence
@@ -41,7 +41,7 @@ class Ahead:
         return self.ticked(now, latest, time, clock)
 
     def ticked(self, now: Time, latest: Time, bound: Time, clock: Clock) -> DataError | None:
-        """D2107 where too many ticks lie between `now` and `bound`, of the programs that hold there."""
+        """D2107 if too many ticks of the programs that hold there lie between `now` and `bound`."""
         silence, since = self.silence, now
         for time, other in (*self.later, (bound, self.silence)):
             until = min(time, bound)
@@ -51,7 +51,7 @@ class Ahead:
         return None
 
     def began(self, time: Time, clock: Clock) -> DataError | None:
-        """D2107 where too many ticks of a program lie before the first graph, at `time`."""
+        """D2107 if too many ticks of a program lie before the first graph, at `time`."""
         first = self.later[0][0] if self.later else time
         return self.ticked(first, first, time, clock) if first < time else None
 
@@ -76,7 +76,7 @@ def _ticked(silence: Silence, now: Time, latest: Time, bound: Time, clock: Clock
 def ahead(
     silence: Silence, max_jump: Time | None = None, later: Mapping[Time, Silence] | None = None
 ) -> Ahead:
-    """The distances for a program; `max_jump` in µs, None: anywhere."""
+    """The distances for a program; `max_jump` in µs, None for no limit."""
     most = ENDLESS if max_jump is None else max_jump
     others = tuple((time, (later or {})[time]) for time in sorted(later or {}))
     stride = min(most, silence.allows(TICKS), *(other.allows(TICKS) for _, other in others))
@@ -96,5 +96,5 @@ def _jumped(now: Time, time: Time, max_jump: Time, clock: Clock) -> DataError:
 
 
 def ticks_of(program: Program) -> list[Time]:
-    """The lengths of EVERY, each once."""
+    """The distinct lengths of EVERY."""
     return list({rule.trigger.duration: None for rule in program.rules if isinstance(rule.trigger, Every)})

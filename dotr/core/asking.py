@@ -1,8 +1,8 @@
-"""One question about a state: SELECT and ASK by dotr's own reading, CONSTRUCT and DESCRIBE by pyoxigraph's.
+"""One question about a state: SELECT and ASK by dotr, CONSTRUCT and DESCRIBE by pyoxigraph.
 
-Place:   `dotr query` and `Engine.query`; the state is K(t), everything derived.
-Method:  DESCRIBE gives concise bounded descriptions: what is said of a resource, and of its blank nodes.
-Bad input: D1201 a query that cannot be read · D4178 a CONSTRUCT or DESCRIBE that asks for more than that.
+Place:   `dotr query` and `Engine.query`; the state is K(t), fully derived.
+Method:  DESCRIBE gives concise bounded descriptions: the triples of a resource and of its blank nodes.
+Bad input: D1201 an unreadable query · D4178 a CONSTRUCT or DESCRIBE with unsupported clauses.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def makes_a_graph(text: str) -> bool:
 
 
 def graph_of(text: str, name: str, prefixes: Mapping[str, str], state: Iterable[Triple]) -> list[Triple]:
-    """The triples that a CONSTRUCT or DESCRIBE gives, in order. Raises ProgramError, UsageError."""
+    """The triples of a CONSTRUCT or DESCRIBE, in order. Raises ProgramError, UsageError."""
     more = _MORE.search(_NO_WORDS.sub(" ", text))
     if more is not None:
         raise UsageError(
@@ -51,7 +51,7 @@ def graph_of(text: str, name: str, prefixes: Mapping[str, str], state: Iterable[
                 "D4178",
                 f"a CONSTRUCT or DESCRIBE cannot use {more[1].upper()} here",
                 place=name,
-                notes=("it is answered from the state at one time, and always alike",),
+                notes=("it is answered from the state at one time, and always in the same way",),
                 hint="SELECT can use NOW()",
             )
         )
@@ -73,10 +73,10 @@ def answer(
     budget: int = BUDGET,
     verify: bool = False,
 ) -> bool | list[Values]:
-    """The answer of a SELECT or ASK: by the plans of a deployment where there are some, else interpreted.
+    """The answer of a SELECT or ASK: by the plans of a deployment if it has any, else interpreted.
 
-    `moment`: what NOW() is. `verify` compares with the full engine. Raises ProgramError D4132, D4133 past the
-    budget of a deployment, EngineError D4090.
+    `moment`: the value of NOW(). `verify` compares with the full engine. Raises ProgramError D4132, D4133
+    past the budget of a deployment, EngineError D4090.
     """
     store = TripleIndex(Background(state))
     if moment is not None:

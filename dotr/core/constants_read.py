@@ -1,10 +1,10 @@
-"""Which triples of a relation the queries can match at all, by the constants of their patterns.
+"""Which triples of a relation the queries can match, by the constants of their patterns.
 
-Place:   asked by lasting_model.py for every statement that begins or ends: what matches no pattern is put
-         aside, and never indexed.
-Method:  the caches of Gergatsoulis and Damigos (2021): for ground and star queries they hold what matches a
-         pattern of the query, and nothing else of the graph. Relations that rules read, that a pattern reads
-         whole, or that paths and interpreted queries look into, are kept whole.
+Place:   asked by lasting_model.py for every statement that begins or ends: what matches no pattern is not
+         indexed.
+Method:  the caches of Gergatsoulis and Damigos (2021): for ground and star queries they hold only what
+         matches a pattern of the query. Relations that rules, a pattern without constants, a path or an
+         interpreted query read are kept whole.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from dotr.sparql.queried_relations import read_by, relations_of
 from dotr.sparql.translate import Refused, translate
 
 Reader: TypeAlias = Callable[[Iterable[Triple]], list[Triple]]
-"""Triples → those of them that may matter, in their order."""
+"""Triples → those that may matter, in the same order."""
 
 
 _NOTHING: frozenset[Term] = frozenset()
 
 
 class _Constants:
-    """Owns the constants of the patterns of one predicate: `objects` that some have, and by `subjects` the
-    objects that stand beside them, None for any.
+    """Owns the constants of the patterns of one predicate: `objects` without a constant subject, and
+    `subjects` → the objects beside them, None for any.
     """
 
     __slots__ = ("objects", "subjects")
@@ -47,7 +47,7 @@ class _Constants:
 
 
 def reader_of(selects: Iterable[Select], rules: Iterable[DatalogRule]) -> Reader | None:
-    """Which triples may matter to queries or rules; None where their relations alone say so."""
+    """Which triples may matter to queries or rules; None where the relations alone decide."""
     whole: set[Term] = {relation for rule in rules for relation, _ in reads(rule)} | {RDF_TYPE}
     found: dict[Term, _Constants] = {}
     for select in selects:
@@ -69,7 +69,7 @@ def reader_of(selects: Iterable[Select], rules: Iterable[DatalogRule]) -> Reader
 
     def mattering(triples: Iterable[Triple]) -> list[Triple]:
         kept = []
-        for triple in triples:  # most are of a limited predicate, and have no constant of any
+        for triple in triples:  # most have a limited predicate and no constant of it
             subject, predicate, object_ = triple
             if object_ in objects or subject in subjects or predicate not in limits:
                 limit = limits.get(predicate)
@@ -81,7 +81,7 @@ def reader_of(selects: Iterable[Select], rules: Iterable[DatalogRule]) -> Reader
 
 
 def _narrows(pattern: Pattern, found: dict[Term, _Constants]) -> bool:
-    """Note the constants of a pattern; whether it has some."""
+    """Record the constants of a pattern; whether it has any."""
     subject, predicate, object_ = pattern.subject, pattern.predicate, pattern.object
     if not isinstance(predicate, str):
         return False

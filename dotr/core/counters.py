@@ -1,6 +1,6 @@
 """What a run counts, for its summary line and `status`.
 
-Place:   core/pipeline.py counts; a snapshot has the counters.
+Place:   core/pipeline.py counts; snapshots hold the counters.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from dotr.late import dataclass
 
 @dataclass(slots=True)
 class Counters:
-    """What went through. `graphs`: all messages, with a graph or without; `instants`: those at which some
-    came; `ticks`: those at which none came, and a rule looked all the same. `useless_deletes`: deletions of
-    what was not stated. `overlooked`: instants without a message that were in error. `left_out`: rule →
-    trigger facts that took it too much work.
+    """What was processed. `graphs`: all messages, with a graph or without; `instants`: those with a message;
+    `ticks`: those without one that a rule was evaluated at. `useless_deletes`: deletions of triples that were
+    not stated. `overlooked`: instants in error without a message. `left_out`: rule → trigger facts that took
+    too much work.
     """
 
     graphs: int = 0

@@ -1,11 +1,11 @@
-"""A program compiled over its background: what runs, whoever runs it, and what is shown.
+"""A program compiled over its background: what every runner runs and `dotr plan` shows.
 
 Place:   made once, from a checked program and the triples that hold at every instant; held by a pipeline
-         (run, feed, an Engine), by the driver and the workers of a batch, and by `dotr plan`. It remembers
-         nothing of any time.
-Method:  the background is closed and indexed, the queries are planned, and what extraction shares is handed
-         to detection: the detector of a deployment is the one that its extraction feeds. Parts are made when
-         they are first asked for: a batch's driver needs no queries, a plan no oracle.
+         (run, feed, an Engine), by the driver and the workers of a batch, and by `dotr plan`. It holds no
+         state of a run.
+Method:  the background is closed and indexed, the queries are planned, and detection is told what extraction
+         shares: a deployment's detector fits its extraction. Parts are made on demand: a batch's driver needs
+         no queries, a plan no oracle.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How a program is compiled; none of it changes an event.
+    """How a program is compiled; no setting changes an event.
 
-    `materialize_all`: derive and keep what no query can reach, too. `detector`: the temporal engine's name.
-    `apart`: facts travel between extraction and detection, as in a batch: each stream has its own.
-    `budget`: units of work (budget.py) of an instant's Datalog, of a query at it, of what holds at a
-    point, of a rule at a trigger fact; `trigger_budget`: of the last, where that is another;
-    `holding_budget`: of what holds at all points together.
+    `materialize_all`: also derive and keep what no query can reach. `detector`: the temporal engine's name.
+    `apart`: facts travel between extraction and detection, as in a batch: each stream has its own facts.
+    `budget`: units of work (budget.py) of an instant's Datalog, of a query at it, of what holds at a point,
+    of a rule at a trigger fact; `trigger_budget`: replaces `budget` for the last; `holding_budget`: of what
+    holds at all points together.
     """
 
     materialize_all: bool = False
@@ -61,16 +61,15 @@ class Settings:
 PLAIN = Settings()
 
 Background: TypeAlias = Collection[Triple] | Callable[[], Collection[Triple]]
-"""What a program's BACKGROUND states, or how to get it (again): then it is not kept."""
+"""What a program's BACKGROUND states, or a function that reads it again, so that it is not kept."""
 
 
 class Deployment:
     """Owns the compiled parts of a program. One run at a time: `instants` has an overlay of its own.
 
-    `background` is what the program's BACKGROUND names, read, canonical, blank nodes labelled. `closed` is
-    what `closed_background` saved for the same program, background and settings: it is not closed again then,
-    and `background` is looked at by the oracle alone.
-    The parts raise ProgramError and DataError when they are made.
+    `background` is the content of the program's BACKGROUND: canonical, blank nodes labelled. `closed` is what
+    `closed_background` saved for the same program, background and settings: nothing is closed again, and only
+    the oracle reads `background`. Making a part may raise ProgramError and DataError.
     """
 
     def __init__(
@@ -89,16 +88,16 @@ class Deployment:
 
     @property
     def background(self) -> Collection[Triple]:
-        """What holds at every instant, as stated; maybe read again."""
+        """What holds at every instant, as stated; may be read again."""
         return self._stated() if callable(self._stated) else self._stated
 
     def compile(self) -> None:
-        """Make everything that can be refused. Raises ProgramError, DataError."""
+        """Make every part that can raise. Raises ProgramError, DataError."""
         _ = self.instants
 
     def load(self) -> None:
-        """Close the background, or take over what `closed` has of it. Raises EngineError D5101 for bytes that
-        are damaged or of another version.
+        """Close the background, or load it from `closed`. Raises EngineError D5101 for bytes that are damaged
+        or of another version.
         """
         _ = self.enrich
 
@@ -113,15 +112,15 @@ class Deployment:
 
     @cached_property
     def instants(self) -> Instants:
-        """What finds the facts of an instant, where nothing lasts."""
+        """Finds the facts of an instant, where nothing lasts."""
         shares = None if self.settings.apart or self.program.lars.rules else self._engine.shares
         with uncollected():
             return Instants(self.program, self.enrich, shares=shares, budget=self.settings.budget)
 
     @cached_property
     def standing(self) -> frozenset[str]:
-        """Queries that may have facts while no graph comes, since the background answers them alone; found
-        out where a rule ticks.
+        """Queries that may have facts while no graph comes, since the background alone answers them; computed
+        if a rule ticks.
         """
         ticks = any(isinstance(rule.trigger, Every) for rule in self.program.rules)
         return self.instants.extract.standing() if ticks else frozenset()
@@ -132,11 +131,11 @@ class Deployment:
         return self.silent(self.program, self.standing)
 
     def silent(self, program: Program, standing: Collection[str]) -> Silence:
-        """As `silence`, of a program that holds for a while; `standing`: queries that may have facts then."""
+        """`silence` of a program that holds for a while; `standing`: queries that may have facts then."""
         return self._engine.silence(program, standing)
 
     def ahead(self, max_jump: Time | None) -> Ahead:
-        """How far ahead of each other instants may lie; `max_jump` in µs, None: anywhere."""
+        """How far apart instants may lie; `max_jump` in µs, None for no limit."""
         return ahead(self.silence, max_jump)
 
     @cached_property
@@ -150,20 +149,20 @@ class Deployment:
             return Emitter(self.program)
 
     def detector(self, clock: Clock, on_refused: RefusedTrigger = fail, parts: int = 1) -> Detector:
-        """A detector that remembers nothing yet, of the facts that `instants` finds. `on_refused` gets
-        trigger facts that take a rule more than the budget. `parts`: it has the keys of one of so many.
+        """A new detector for the facts that `instants` finds. `on_refused` gets trigger facts that take a
+        rule more than the budget. `parts`: the detector has the keys of one of that many parts.
         """
         settings = self.settings
         budget = settings.budget if settings.trigger_budget is None else settings.trigger_budget
         holding = settings.budget, parts, settings.holding_budget
-        none = settings.apart or self.program.lars.rules  # which look at each stream's own facts
+        none = settings.apart or self.program.lars.rules  # which read each stream's own facts
         extract = None if none else self.instants.extract
         same, filtered = ({}, {}) if extract is None else (extract.same, extract.filtered)
         with uncollected():
             return self._engine.open(self.program, clock, same, filtered, budget, on_refused, holding)
 
     def fact_counts(self) -> FactCounts:
-        """What counts the facts that `instants` finds."""
+        """Counts the facts that `instants` finds."""
         extract = self.instants.extract
         bases = {stream: base for stream, (base, _, _) in extract.filtered.items()}
         return FactCounts(extract.same, bases, self.program.standing)
@@ -177,7 +176,7 @@ class Deployment:
         return self._engine.literal(self.program, clock)
 
     def digests(self) -> Sequence[str]:
-        """What the remembered state of each rule belongs to, in program order."""
+        """The digest that identifies the state of each rule, in program order."""
         return self._engine.digests(self.program)
 
     def oracle(self) -> Oracle:
@@ -187,7 +186,7 @@ class Deployment:
         return Oracle(self.program, self.background)
 
     def jumps(self, program: Program, clock: Clock, *, states: bool = False) -> Jumps:
-        """The instants of what lasts, from now on, by `program`. `states`: each says all that holds."""
+        """The instants of what lasts, from now on, by `program`. `states`: each reports what holds."""
         from dotr.core.jumps import Jumps  # noqa: PLC0415  # start-up: in most programs nothing lasts
 
         everything, budget = self.settings.materialize_all, self.settings.budget
@@ -196,11 +195,11 @@ class Deployment:
         )
 
     def partitioning(self, by: By = By.AUTO, *, together: bool = False) -> Partitioning:
-        """How detection can be cut, by key and by time. `together`: what holds is found out in one task."""
+        """How detection can be cut, by key and by time. `together`: one task computes what holds."""
         return self._engine.partitioning(self.program, by, together)
 
     def part(self, rules: Iterable[int]) -> Deployment:
-        """Some of the rules, which refer to no others; for detection alone."""
+        """A program of some of the rules, which refer to no others; for detection alone."""
         return self.detecting(self.program.only(rules))
 
     def detecting(self, program: Program) -> Deployment:

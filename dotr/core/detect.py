@@ -76,4 +76,4 @@ ENGINES: Mapping[str, TemporalEngine] = {
         digests=rule_digests,
     )
 }
-"""Temporal engines by name (`Settings.detector`): the only place of core/ and batch/ that knows one."""
+"""Temporal engines by name (`Settings.detector`): the only place in core/ and batch/ that names one."""

@@ -1,6 +1,6 @@
-"""Graphs are taken some dozens at a time, then what they closed is run.
+"""Graphs are taken several dozen at a time, then the instants they closed are run.
 
-Place:   between who has graphs (`Engine`, tests of rules) and the pipeline.
+Place:   between the owners of graphs (`Engine`, rule tests) and the pipeline.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ AHEAD: Final = 64
 
 
 def drive(pipeline: Pipeline, taking: Iterator[int], ahead: int = AHEAD) -> Iterator[Emission]:
-    """What comes of each instant that is closed. `taking` has the pipeline take graphs, and says at each step
-    how many.
+    """Yields the emission of each instant that closes. `taking` has the pipeline take graphs, and yields how
+    many at each step.
 
-    An error of `taking` is raised behind what was closed before it; one of an instant at its place. Who
-    leaves early finds the rest in the pipeline's next call.
+    An error of `taking` is raised after the emissions of what was closed before it; an instant's error at its
+    place. After leaving early, the pipeline's next call returns the rest.
     """
     waiting, running = 0, False
     try:

@@ -2,8 +2,8 @@
 
 Place:   called by pipeline.py after detect.
 Method:  paper, sec. 4, "output translation"; fresh names are content hashes (language.md, sec. 3), so that
-         replay, restart and Spark agree, where the paper draws them at random. A template is resolved once,
-         to nodes for its triples and a generated function for its N-Quads. Only what is asked for is made.
+         replay, restart and Spark agree; the paper draws them at random. A template is resolved once, to
+         nodes for its triples and a generated function for its N-Quads, each made on demand.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ Rules: TypeAlias = tuple[int, ...]
 
 
 class Emission(Sequence[Composite]):
-    """The events of one instant, in output order: a sequence whose items are made when they are asked for.
+    """The events of one instant, in output order: a sequence whose items are made on demand.
 
-    `len` costs what the matches do; an event costs its object and, once for all rules that matched the same
-    facts, its hash.
+    `len` counts the matches; an event costs its object and, once for all rules that matched the same facts,
+    its hash.
     """
 
     __slots__ = ("_emitter", "_events", "matches")
@@ -51,7 +51,7 @@ class Emission(Sequence[Composite]):
     __hash__ = None  # type: ignore[assignment]  # a sequence of values
 
     def rules(self) -> set[int]:
-        """The places of the rules that have an event."""
+        """The numbers of the rules that have an event."""
         return {rule for match in self.matches for rule in match[0]}
 
     @overload
@@ -93,14 +93,14 @@ class Emitter:
         )
 
     def public(self, matches: Sequence[RawMatch]) -> list[RawMatch]:
-        """The matches whose events leave: those of PRIVATE rules are for other rules only. Asked where the
+        """The matches whose events leave; those of PRIVATE rules are for other rules only. Called if the
         program `hides` some.
         """
         leaving = self._leaving
         return [(rules, *match[1:]) for match in matches if (rules := leaving[match[0]])]
 
     def composites(self, matches: Sequence[RawMatch]) -> list[Composite]:
-        """The events of one instant's matches, in output order. O(facts of a match), for its name, once for
+        """The events of one instant's matches, in output order. O(facts of a match) for its name, once for
         all rules that matched the same facts.
         """
         templates = self._templates
@@ -152,7 +152,7 @@ class Emitter:
         return list(chain.from_iterable([of_rule for _, of_rule in texts]))
 
     def _together(self, matches: Sequence[RawMatch], stamp: str) -> list[str] | None:
-        """Of rules that matched once each: those that matched the same are written together. None where one
+        """For rules that matched once each: those with equal matches are written together. None if a rule
         matched more than once.
         """
         same: dict[tuple[Time, tuple[Fact, ...], tuple[Term, ...]], list[int]] = {}
@@ -169,14 +169,14 @@ class Emitter:
         return list(in_rule_order(texts))
 
     def _order_of(self, together: tuple[Rules, ...]) -> Callable[[list[str]], tuple[str, ...]] | None:
-        """What puts the texts of rules that are written together in order; None where one is there twice."""
+        """Puts the texts of rules that are written together in output order; None if a rule occurs twice."""
         written = [rule for rules in together for own, _ in self._parts[rules] for rule in own]
         if len(set(written)) < len(written):
             return None
         return itemgetter(*sorted(range(len(written)), key=written.__getitem__))
 
     def _parts_of(self, rules: Rules) -> list[tuple[list[int], Writer]]:
-        """Rules, in output order, by the function that writes their events."""
+        """Rules in output order, by the function that writes their events."""
         parts: dict[int, tuple[list[int], Writer]] = {}
         for rule in sorted(rules):
             write = self._templates[rule].write

@@ -1,9 +1,9 @@
 """Step 1: enrich. The triples of one instant become K(t), the least model over background and instant.
 
-Place:   called by pipeline.py once per instant; what it opens, extract.py reads; knows no other time.
+Place:   called by pipeline.py once per instant; extract.py reads what it opens; knows no other time.
 Method:  paper, sec. 4, "knowledge inference", without its deletions: the background is closed and indexed
-         once, an instant is an overlay over it that is thrown away (datalog/materialiser.py). The literal
-         reading beside it closes the rules over everything that holds at t, again at each t.
+         once, an instant is an overlay over it that is dropped afterwards (datalog/materialiser.py). The
+         literal reading closes the rules over everything that holds at t, again at each t.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def enricher(
 def reopened(
     program: Program, saved: Content, materialize_all: bool = False, budget: int = BUDGET
 ) -> Materialiser:
-    """The enricher whose `closed.save()` gave these bytes, for the same program: nothing is closed again.
+    """The enricher whose `closed.save()` returned these bytes, for the same program: nothing is closed again.
 
     Raises EngineError D5101 for bytes that are damaged or of another version.
     """

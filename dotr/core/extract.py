@@ -1,10 +1,10 @@
 """All queries of a deployment over one store: the facts of an instant.
 
-Place:   the pipeline's second step asks it between the closing of an instant and its forgetting.
+Place:   the pipeline's second step, between `instant` and `forget` of the first.
 Method:  queries of one shape are one unit (sparql/shapes.py, units.py). Units register with the relations
-         that can change their answers; an instant calls those of the relations it touched and nothing else,
-         but for units with answers of the background, whose facts come at every instant a rule sees.
-Why not: asking every query at every instant: a graph would cost the number of rules.
+         that can change their answers; an instant calls only those of the relations it touched, and the units
+         with answers from the background, whose facts occur at every instant that a rule sees.
+Why not: evaluating every query at every instant: a graph would cost the number of rules.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from dotr.sparql.translate import Refused, translate
 from dotr.sparql.units import Interpreted, MonotoneDelta, QueryUnit, UnitReader
 
 ANSWER_LIMIT = 1_000_000
-"""Answers of one query at one instant that are an explosion."""
+"""More answers of one query at one instant are an explosion."""
 
 
 def needed(queries: Mapping[str, Select]) -> frozenset[Relation]:
-    """The relations that the queries look at: what rules and background may be pruned to."""
+    """The relations that the queries read: rules and background may be pruned to them."""
     return frozenset().union(*map(reached, dict.fromkeys(queries.values())))
 
 
 def reached(select: Select) -> frozenset[Relation]:
-    """The relations that the engine of one query looks at."""
+    """The relations that the engine of one query reads."""
     try:
         core = translate(select).core
     except Refused:
@@ -60,7 +60,7 @@ def why_interpreted(select: Select) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class QueryPlans:
-    """What queries got, for `dotr plan`. `engine`: "compiled" or "interpreted"; `streams`: evaluated
+    """How queries are evaluated, for `dotr plan`. `engine`: "compiled" or "interpreted"; `streams`: evaluated
     together.
     """
 
@@ -74,14 +74,14 @@ class QueryPlans:
 class Extractor:
     """Owns the units of a deployment over one store. Made before the first instant.
 
-    Raises ProgramError D4132 for one that takes too much work
-    over the background. `limit`: answers of one query at one instant beyond which ProgramError D4130 is
-    raised (those of a pattern alone are as few as the graph's triples, and not counted). `budget`: units of
-    work of one query; past a part of it (budget.py), or `patience`, ProgramError D4132 is raised, and
-    query_by_query.py decides. With `shares`, streams of one shape that differ in a comparison it takes have
-    their facts under one name, each with what it measures: `filtered` says for each the name, operator and
-    constant; and streams of equal queries have them under one of their names: see `same`. `filtered` has
-    the last word. `kept`: the background changes through the overlay of this store (datalog/maintenance.py).
+    Raises ProgramError D4132 for a query that takes too much work over the background. `limit`: answers of
+    one query at one instant beyond which ProgramError D4130 is raised (not counted for a single pattern,
+    which has no more than the graph has triples). `budget`: units of work of one query; past a part of it
+    (budget.py), or `patience`, ProgramError D4132 is raised, and query_by_query.py decides. With `shares`,
+    streams of one shape that differ in a comparison have their facts under one name, each with the compared
+    value: `filtered` has the name, operator and constant of each; and streams of equal queries have them
+    under one of their names: see `same`. `filtered` takes precedence. `kept`: the background changes through
+    the overlay of this store (datalog/maintenance.py).
     """
 
     def __init__(
@@ -116,12 +116,12 @@ class Extractor:
         self._following = None if kept is None else Following(self.units, self._maker, kept)
 
     def moves(self) -> Moves:
-        """How the change that is open over what is kept changes the answers of the background."""
+        """How the open change of the kept background changes its answers."""
         assert self._following is not None, "made with `kept`"
         return self._following.moves()
 
     def settle(self, moves: Moves) -> None:
-        """That change is committed; the negative: it is taken back."""
+        """Apply that change when it is committed; its negative when it is undone."""
         assert self._following is not None, "made with `kept`"
         if not moves:
             return
@@ -129,10 +129,10 @@ class Extractor:
         self._always = [unit for unit in self.units if unit.always]
 
     def facts(self, time: Time, now: Term | None = None) -> dict[str, list[Fact]]:
-        """Stream → facts, in canonical order, of the instant the store is at; no stream without facts.
+        """Stream → facts, in canonical order, of the store's instant; without streams that have none.
 
-        `now`: what NOW() is, if not `time` as the clock of `store.moment` writes it. Raises ProgramError
-        D4130, D4132 when a query has too many answers or takes too much work.
+        `now`: the value of NOW(), by default `time` as the clock of `store.moment` writes it. Raises
+        ProgramError D4130, D4132 when a query has too many answers or takes too much work.
         """
         self._moment.time = time
         if now is not None:
@@ -163,22 +163,21 @@ class Extractor:
         return result
 
     def standing(self) -> frozenset[str]:
-        """Streams that may have facts at an instant without a graph: the background answers them alone."""
+        """Streams that may have facts at an instant without a graph: the background alone answers them."""
         return frozenset(stream for unit in self._always for stream in unit.standing())
 
     def entry(self, predicate: Term) -> Entry | None:
-        """`facts` of an instant of one triple of this predicate, as a function of the rest of the triple.
+        """`facts` of an instant with one triple of this predicate, as a function of the rest of the triple.
 
-        None where it takes more than that triple and the background. The caller knows that no rule does
-        anything with it.
+        None if it takes more than that triple and the background. The caller knows that no rule reads it.
         """
         units = self._monotone([predicate])
         return None if units is None else entry(units, predicate, self._moment)
 
     def collectors(self, predicates: Collection[Term]) -> Mapping[Term, Collector] | None:
-        """What takes each of several triples of these predicates, beside which there is none at the instant:
-        see `collected`. None where they take more than the background, or are joined with each other. The
-        caller knows that no rule does anything with them.
+        """A function for each triple of an instant with triples of these predicates only: see `collected`.
+        None if they take more than the background, or are joined with each other. The caller knows that no
+        rule reads them.
         """
         units = self._monotone(predicates)
         if units is None or not independent(units, predicates):
@@ -194,7 +193,7 @@ class Extractor:
     def collected(
         self, triples: Iterable[Triple], collectors: Mapping[Term, Collector], time: Time
     ) -> dict[str, list[Fact]] | None:
-        """`facts` of an instant of these triples, no two the same; None where they take too much."""
+        """`facts` of an instant of these distinct triples; None if they take too much."""
         self._moment.time = time
         result: dict[str, list[Fact]] = {}
         try:
@@ -210,8 +209,8 @@ class Extractor:
         return result
 
     def _monotone(self, predicates: Collection[Term]) -> list[MonotoneDelta] | None:
-        """The units that ask for some of the predicates; None where some are more than monotone, or one asks
-        for every predicate.
+        """The units that read some of the predicates; None if one is not a plain monotone unit, or reads
+        every predicate.
         """
         readers = [unit for unit in self.units if not unit.relations.isdisjoint([*predicates, ALL])]
         found = [unit for unit in readers if isinstance(unit, MonotoneDelta) and ALL not in unit.relations]
@@ -246,7 +245,7 @@ class Extractor:
                 self._add(member)
             return
         self.same.update(distribution.same())
-        if unit.always and distribution.base:  # facts that stand are kept without their time, and no size
+        if unit.always and distribution.base:  # standing facts are kept without time and size
             distribution.part()
         for stream, operator, constant in distribution.filters() if distribution.base else ():
             self.filtered[stream] = (distribution.base, operator, constant)
@@ -258,10 +257,10 @@ class Extractor:
             self._readers[id(reader)] = unit
 
     def _reading(self, reader: UnitReader | None) -> QueryUnit | None:
-        """Whose reader it is."""
+        """The unit that this reader belongs to."""
         return self._readers.get(id(reader))
 
     def _rest(self) -> None:
-        """The instant cannot go on."""
+        """Report the query that ends the instant."""
         for unit in self.units:
             unit.rest()

@@ -1,8 +1,8 @@
-"""What there is to say about instants that are not in error: each finding once.
+"""Warnings about instants that are not in error: each once.
 
-Place:   between instant.py, which meets findings instant by instant, and whoever shows them.
-Method:  a finding is known by its message and label, not by its time. Where instants come in any order, as in
-         the tasks of a batch, it is said again for an earlier one, so that the first can be found among all.
+Place:   between instant.py, which meets findings instant by instant, and the caller that shows them.
+Method:  a finding is identified by its message and label, not by its time. Where instants are unordered, as
+         in the tasks of a batch, it is reported again for an earlier one, to find the first.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from dotr.late import replace
 Finding: TypeAlias = Callable[[Diagnostic], None]
 
 MOST = 1_000
-"""Findings that are said, and remembered, of one code."""
+"""Most findings of one code that are reported and remembered."""
 
 
 class Findings:
-    """Owns what was said already; `say` is called with what was not."""
+    """Owns what was reported; `say` is called with what was not."""
 
     def __init__(self, say: Finding) -> None:
         self._say = say
         self._said: dict[str, dict[tuple[str, str], Time]] = {}
 
     def found(self, findings: Iterable[Diagnostic], time: Time, clock: Clock) -> None:
-        """Say what is new about an instant."""
+        """Report what is new about an instant."""
         for finding in findings:
             said = self._said.setdefault(finding.code, {})
             about = (finding.message, finding.label)
@@ -36,6 +36,6 @@ class Findings:
                 continue
             said[about] = time
             if len(said) > MOST:
-                last = (f"after {MOST} of them, further ones are not said",)
+                last = (f"after {MOST} of them, further ones are not reported",)
                 finding = replace(finding, label="", notes=last)
             self._say(replace(finding, place=f"@ {clock.text(time)}"))

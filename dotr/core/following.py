@@ -1,9 +1,9 @@
-"""What the background alone answers, followed while the background changes.
+"""Answers from the background alone, maintained while the background changes.
 
 Place:   under extract.py, for a background that datalog/maintenance.py keeps.
-Method:  a unit with answers of the background has its query over the overlay of every change, too; the signed
-         delta of that goes to its standing answers when the change is committed, and back when it is undone.
-         What is interpreted is asked again.
+Method:  a unit with answers from the background also evaluates its query over the overlay of every change;
+         the signed delta is added to its standing answers on commit and subtracted on undo. Interpreted
+         queries are evaluated again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dotr.sparql.units import IncrementalView, Interpreted, QueryUnit
 
 @dataclass(frozen=True, slots=True)
 class Moves:
-    """Units whose standing answers change: by how much, or (`asked`) to be asked again."""
+    """Units whose standing answers change: by how much, or (`asked`) to be evaluated again."""
 
     changes: tuple[tuple[IncrementalView, Sequence[Change]], ...] = ()
     asked: tuple[Interpreted, ...] = ()
@@ -38,7 +38,7 @@ _NONE = Moves()
 
 
 class Following:
-    """Owns the queries over what is kept, by the relations that wake them."""
+    """Owns the queries over the kept background, by the relations that wake them."""
 
     def __init__(self, units: Iterable[QueryUnit], maker: UnitMaker, kept: TripleIndex) -> None:
         self._kept = kept
@@ -54,7 +54,7 @@ class Following:
                     self._fallbacks.setdefault(relation, []).append(unit)
 
     def moves(self) -> Moves:
-        """What the open change does. Raises Exhausted, whose source is a unit."""
+        """The effect of the open change. Raises Exhausted, whose source is a unit."""
         if not (self._views or self._fallbacks):
             return _NONE
         touched = [changes.relation for changes in self._kept.overlay.touched]

@@ -1,9 +1,9 @@
-"""The funnel: how far each rule came, from the facts that trigger it to its events.
+"""The funnel: how far each rule got, from the facts that trigger it to its events.
 
-Place:   the pipeline counts facts with it, a batch where it extracts; both make funnels of what detection
-         counted (temporal/stages.py). Summaries, `dotr status` and `engine.counters` show them.
-Method:  trigger facts are counted by query at instants at which a graph came (streams of ISTREAM and DSTREAM
-         at all), ticks are computed from the first and the last time, facts of a chained rule are its
+Place:   the pipeline counts facts with it, a batch where it extracts; both build funnels from the counts of
+         detection (temporal/stages.py). Summaries, `dotr status` and `engine.counters` show them.
+Method:  trigger facts are counted by query at instants with a graph (for ISTREAM and DSTREAM at every
+         instant), ticks are computed from the first and the last time, facts of a chained rule are its
          matches.
 """
 
@@ -23,14 +23,14 @@ Funnel: TypeAlias = list[tuple[str, int]]
 
 
 LOST: Final = "WITH, DEFINE"
-"""The step at which matches without a value of WITH, or without a valid graph, are lost."""
+"""The step that drops matches without a value of WITH, or without a valid graph."""
 
 
 class FactCounts:
     """Owns the counts of facts by query. `same`: streams whose facts come under another name; `filtered`:
-    streams whose facts are those of a base that pass a threshold: how many do, their readers count.
+    streams whose facts are those of a base that pass a threshold, counted by their readers.
 
-    `seen` is counted at instants with a graph, `quiet` at those without, by the names facts come under.
+    `seen` counts at instants with a graph, `quiet` at those without, by the names of the facts.
     """
 
     __slots__ = ("_filtered", "_same", "_standing", "quiet", "seen")
@@ -48,11 +48,11 @@ class FactCounts:
 
     @property
     def total(self) -> int:
-        """All facts."""
+        """The number of all facts."""
         return sum(self.seen.values()) + sum(self.quiet.values())
 
     def streams(self, names: Iterable[str]) -> dict[str, int]:
-        """How many facts each of some streams had; those of a base with facts are left out."""
+        """How many facts each of some streams had; streams of a base that had facts are left out."""
         found: dict[str, int] = {}
         for stream in names:
             base = self._filtered.get(stream)
@@ -72,8 +72,8 @@ def funnels(
 ) -> dict[str, Funnel]:
     """Rule → its funnel, in program order.
 
-    `streams`: facts by query; `passed`: what detection counted; `first`, `last`: the first instant and the
-    last one that is closed, for ticks. What nothing was counted of has its trigger alone; see `joined`.
+    `streams`: facts by query; `passed`: what detection counted; `first`, `last`: the first and the last
+    closed instant, for ticks. A rule without counts has its trigger alone; see `joined`.
     """
     rules = {rule.name: rule for rule in program.rules}
     found: dict[str, Funnel] = {}
@@ -91,7 +91,7 @@ def funnels(
 
     def funnel(name: str) -> Funnel:
         if name not in found:
-            found[name] = [("", 0)]  # a rule that reads its own events: no way to look twice
+            found[name] = [("", 0)]  # a rule that reads its own events: do not recur
             rule = rules[name]
             counted = passed.get(name, [])
             steps = [trigger(rule.trigger)]
@@ -106,11 +106,11 @@ def funnels(
 def joined(
     program: Program, before: Mapping[str, Funnel], now: Mapping[str, Funnel], events: Mapping[str, int]
 ) -> dict[str, Funnel]:
-    """The funnels of a run that began with those `before`. Ticks are those of the whole run already.
+    """The funnels of a run that began with `before`. Ticks already cover the whole run.
 
-    `events`: all events of the run by rule; where there are fewer than matches, some lacked a value of WITH
-    or a valid graph. A rule that was never looked at, since a stream that it must choose from had nothing,
-    says so.
+    `events`: all events of the run by rule; if fewer than the matches, some lacked a value of WITH or a valid
+    graph. A rule that was never evaluated, since a stream that it must choose from was empty, is reported as
+    such.
     """
     found: dict[str, Funnel] = {}
     for rule in program.rules:
@@ -129,12 +129,12 @@ def joined(
 
 
 def _ticks(duration: Time, first: Time | None, last: Time | None) -> int:
-    """The ticks from the first to the last instant, those that could match nothing among them."""
+    """The ticks from the first to the last instant, including those that could not match."""
     return 0 if first is None or last is None else max(0, last // duration - (first - 1) // duration)
 
 
 def shown(funnel: Sequence[tuple[str, int]]) -> str:
-    """`Temp 940 → LAST Spike 12 → WHERE 0`. Aggregates, which lose nothing, stand together."""
+    """`Temp 940 → LAST Spike 12 → WHERE 0`. Aggregates, which drop no match, are joined into one step."""
     steps: list[tuple[list[str], int]] = []
     for number, (name, count) in enumerate(funnel):
         if name == "WITH" and count == funnel[number - 1][1]:
@@ -143,6 +143,6 @@ def shown(funnel: Sequence[tuple[str, int]]) -> str:
             steps[-1][0].append(name)
         else:
             steps.append(([name], count))
-        if not count:  # what comes after it has nothing either
+        if not count:  # later steps are empty, too
             break
     return " → ".join(f"{', '.join(names)} {count:,}" for names, count in steps)

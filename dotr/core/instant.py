@@ -1,11 +1,11 @@
 """One instant: its triples become K(t), and the queries find its facts in it.
 
-Place:   both halves that look at no other time. The pipeline and the workers of a batch ask it; enrich.py
+Place:   the two steps that see one instant only. The pipeline and the workers of a batch call it; enrich.py
          and extract.py do the work.
-Method:  quickly first, within a part of the budget (budget.py): queries share what they can, triples are
-         entered as they came. If that goes on for too long, it is abandoned and done again canonically:
-         triples in order, only what queries need is derived, every query by itself. What that refuses is
-         refused, whatever the quick way would have done; so all ways of running refuse the same.
+Method:  first the quick way, within a part of the budget (budget.py): queries share, triples are entered as
+         they came. If that takes too long, it is abandoned for the canonical way: triples in order, only what
+         queries need is derived, every query by itself. Only the canonical way refuses, so that all ways of
+         running refuse the same.
 """
 
 from __future__ import annotations
@@ -40,28 +40,28 @@ Facts: TypeAlias = Mapping[str, Sequence[Fact]]
 OnState: TypeAlias = Callable[[Time, Sequence[Triple]], None]
 
 Known: TypeAlias = tuple[Time, Sequence[Triple] | Sequence[Message], Facts, bool]
-"""(time, what came, stream → facts, whether a graph came) of an instant: triples, or messages where something
-lasts."""
+"""(time, input, stream → facts, whether a graph came) of an instant; the input is triples, or messages where
+something lasts."""
 
 AGAIN = frozenset({MANY_FACTS, MUCH_DATALOG, MANY_ANSWERS, MUCH_WORK, OVERLONG})
-"""What the quick way finds wrong with an instant and the canonical way has the last word on."""
+"""Errors of the quick way that the canonical way decides on."""
 
 REFUSABLE = AGAIN | {"D2106", "D2107", "D2601", "D3101"}
-"""What is found wrong with an instant. Detection has seen nothing of it then."""
+"""Errors of an instant, raised before detection has seen any of it."""
 
 
 _MIXTURES, _VARIETY = 1 << 8, 32
-"""Sets of predicates of which it is remembered whether their triples are independent, and the largest of
-them: a stream may bring ever new ones.
+"""Most sets of predicates for which independence is remembered, and the largest such set: a stream may bring
+ever new ones.
 """
 
 
 class Instants:
-    """Owns the two steps that look at one instant, and their canonical counterparts once an instant is heavy.
+    """Owns the two steps that see one instant, and their canonical counterparts once an instant is heavy.
 
-    `enrich`: the program's rules over its background. `shares`: see `Extractor`. `limit`: answers of one
-    query at one instant that are an explosion. `budget`: units of work of an instant's Datalog, and of each
-    query at it.
+    `enrich`: the program's rules over its background. `shares`: see `Extractor`. `limit`: more answers of one
+    query at one instant are an explosion. `budget`: units of work of an instant's Datalog, and of each query
+    at it.
     """
 
     def __init__(
@@ -92,8 +92,8 @@ class Instants:
         background alone, sorted; everything must be materialised."""
 
     def begin(self, clock: Clock, on_finding: Finding | None = None) -> None:
-        """A run begins, which writes time so; `on_finding` is called with what is to be said about an instant
-        that is not in error.
+        """Begin a run that writes time so; `on_finding` is called with warnings about instants that are not
+        in error.
         """
         if on_finding is not None and self.enrich.over_schema:
             self._findings = Findings(on_finding)
@@ -101,8 +101,8 @@ class Instants:
         self._canonical = None
 
     def entered(self, due: Sequence[Instant], place: int, most: int, known: list[Known]) -> int:
-        """Put on `known` the facts of the instants from `place` on, `most` of them, up to one that is not a
-        single triple that no rule reads; its place. Cost: the function of its predicate each.
+        """Append to `known` the facts of at most `most` instants from `place` on, up to the first that is not
+        a single triple that no rule reads; returns its place. Cost: a function call per instant.
         """
         entries, put = self._entries, known.append
         if self.on_state is not None:
@@ -116,15 +116,15 @@ class Instants:
                 return place
             try:
                 put((time, graph, enter(subject, object_, time), True))  # type: ignore[arg-type]  # as above
-            except (Explosion, Exhausted):  # heavier than that: as any other
+            except (Explosion, Exhausted):  # heavier: like any other instant
                 return place
             place += 1
         return place
 
     def known(self, time: Time, graphs: Graphs | None) -> Known:
-        """The facts of the instant at which `graphs` came; None is a tick at which none came.
+        """The facts of the instant of `graphs`; None is a tick without a graph.
 
-        Raises DataError, ProgramError for an instant in error; the next one is not touched by it.
+        Raises DataError, ProgramError for an instant in error; the next one is not affected.
         """
         lone: list[Known] = []
         if graphs is not None and self.entered([(time, list(graphs))], 0, 1, lone):
@@ -132,8 +132,8 @@ class Instants:
         return self.overlaid(time, graphs)
 
     def overlaid(self, time: Time, graphs: Graphs | None) -> Known:
-        """As `known`, for any instant: what came fills an overlay, unless no rule reads it and no query joins
-        it. Cost: its triples, and what they touch.
+        """Like `known`, for any instant: the triples fill an overlay, unless no rule reads them and no query
+        joins them. Cost: the triples, and what they touch.
         """
         if graphs is None:
             return time, (), self._facts(time, ()), False
@@ -154,13 +154,13 @@ class Instants:
         enrich, extract = self._canonically()
         facts = self._once(enrich, extract, time, sorted(triples))
         if enrich.joined:
-            self._canonical = None  # what rules join for is not to cost later instants
+            self._canonical = None  # indexes made for rules must not cost later instants
         if self.on_state is not None:
             self._state = self._whole(sorted(triples))
         return facts
 
     def _whole(self, triples: Sequence[Triple]) -> list[Triple]:
-        """What an instant brings, where the quick way gave it up. Raises ProgramError for too much work."""
+        """The facts of an instant that the quick way abandoned. Raises ProgramError for too much work."""
         enrich = Materialiser((), closed=self.enrich.closed, limits=Limits(budget=self._budget))
         enrich.store.moment.clock = self.clock
         enrich.instant(triples)
@@ -190,7 +190,7 @@ class Instants:
         return facts
 
     def _canonically(self) -> tuple[Materialiser, CanonicalExtractor]:
-        """The same background, rules and queries, whatever else is derived and shared here."""
+        """The same background, rules and queries, without the quick way's sharing and extra derivations."""
         if self._canonical is None:
             needs = wanted(self.program, materialize_all=False)
             closed = narrowed(self.enrich.closed, needs)
@@ -203,14 +203,14 @@ class Instants:
         return self._canonical
 
     def _entry_of(self, predicate: Term) -> Entry | None:
-        """Both steps for an instant of one triple of this predicate, where it takes so little."""
+        """Both steps for an instant of one triple of this predicate, if one function can do them."""
         if self._ontology or not self.enrich.inert(predicate):
             return None
         return self.extract.entry(predicate)
 
     def _collected(self, triples: Sequence[Triple], time: Time) -> Facts | None:
-        """Both steps for an instant of triples that are independent of each other. Each is a unit of work of
-        the queries it starts, so that as many are refused as by way of an overlay.
+        """Both steps for an instant of triples that are independent of each other. Each triple is charged to
+        the queries it starts, so that as many instants are refused as with an overlay.
         """
         if self.on_state is not None or not 0 < len(triples) <= self._budget // SLACK:
             return None
@@ -231,7 +231,7 @@ class Instants:
 
 
 def instant_triples(graphs: Graphs, time: Time) -> list[Triple]:
-    """The triples of one instant; blank nodes get labels of their own (a graph without any is left alone)."""
+    """The triples of one instant; blank nodes are relabelled per graph (not copied if there are none)."""
     for graph in graphs:
         for subject, _, object_ in graph:
             if subject[0] == "_" or object_[0] == "_":

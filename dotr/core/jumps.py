@@ -1,10 +1,10 @@
 """What lasts, from instant to instant: when it changes, how, and the facts of each instant over it.
 
-Place:   what core/pipeline.py holds for a program that says something lasts, asks for changes of it, or gets
-         messages that insert or delete; instead of enriching and extracting each instant by itself.
-Method:  language.md, "What lasts". An instant is all or nothing: what is stated (periods.py) goes on, what
-         follows is brought up to it (lasting_knowledge.py), the queries are asked; and where one of these is
-         an error, everything is as it was before.
+Place:   core/pipeline.py holds it for a program in which something lasts, that asks for changes, or whose
+         messages insert or delete; it replaces enriching and extracting each instant by itself.
+Method:  language.md, "What lasts". An instant is all or nothing: what is stated advances (periods.py), what
+         follows from it is maintained (lasting_knowledge.py), the queries are evaluated; if any of these
+         fails, everything is as before.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dotr.rdf.terms import Triple
 
 
 class Replacement(NamedTuple):
-    """Another program, with its background, from a time on."""
+    """A new program, with its background, from a time on."""
 
     program: Program
     background: frozenset[Triple]
@@ -33,8 +33,8 @@ class Replacement(NamedTuple):
 
 class Jump(NamedTuple):
     """One instant of what lasts. `graph`: whether a graph came; `tick`: whether an EVERY is due; `program`:
-    what holds from this instant on; `state`: where messages came and it is asked for, K(t) without what the
-    background alone gives.
+    the new program from this instant on; `state`: if messages came and it is requested, K(t) without what
+    follows from the background alone.
     """
 
     facts: Facts
@@ -46,13 +46,13 @@ class Jump(NamedTuple):
 
     @property
     def seen(self) -> bool:
-        """Whether a rule may see it, or it is the first instant of a run or a program."""
+        """Whether a rule may see it, or it is the first instant of a run or program."""
         return bool(self.tick or self.facts or self.messages or self.program)
 
 
 class Jumps:
-    """Owns what is stated, what follows from it, and the programs that are still to come. `states`: what
-    holds at instants is reported; everything must be materialised.
+    """Owns what is stated, what follows from it, and the later programs. `states`: report what holds at each
+    instant; everything must be materialised.
     """
 
     def __init__(
@@ -68,13 +68,13 @@ class Jumps:
     ) -> None:
         self.program = program
         self.useless = 0
-        """Deletions of what was not stated."""
+        """Deletions of triples that were not stated."""
         self.consistent = True
-        """Whether the last M was one: not after `overlook`."""
+        """Whether the last M was a consistent model: not after `overlook`."""
         self._background = frozenset(background)
         self._periods = Periods(self._background, program.holds)
         self._states = states
-        self._given: frozenset[Triple] | None = None  # what the background alone gives
+        self._given: frozenset[Triple] | None = None  # what follows from the background alone
         self.clock, self._all, self._budget, self._engine = clock, materialize_all, budget, engine
         self._knowledge: LastingKnowledge = self._opened()
         self._ahead: dict[Time, Replacement] = {}
@@ -84,28 +84,28 @@ class Jumps:
         return opened(self.program, self._periods, self.clock, self._all, self._budget)
 
     def replace(self, time: Time, program: Program, background: Collection[Triple]) -> None:
-        """From `time` on, which lies ahead, this program holds, with this background."""
+        """Schedule a program, with its background, to hold from `time` on, which lies ahead."""
         self._ahead[time] = Replacement(program, frozenset(background))
 
     def program_from(self, time: Time) -> Program | None:
-        """The other program that holds from this very time on; None where none begins."""
+        """The new program that holds from exactly this time on, or None."""
         found = self._ahead.get(time)
         return None if found is None else found.program
 
     def programs_ahead(self) -> dict[Time, Program]:
-        """The other programs that are still to come, by the times from which they hold."""
+        """The later programs, by the times from which they hold."""
         return {time: replacement.program for time, replacement in self._ahead.items()}
 
     def next(self) -> Time | None:
-        """When what lasts changes next without a message; None while nothing will."""
+        """When what lasts next changes without a message, or None."""
         times = [*self._ahead, *([] if (end := self._periods.next_end()) is None else [end])]
         return min(times, default=None)
 
     def go(self, time: Time, parts: Sequence[Part], tick: bool) -> Jump:
-        """Go on to an instant; no change lies before it.
+        """Advance to an instant; no change lies before it.
 
-        `parts`: all that came, blank nodes as the documents have them. Raises DataError and ProgramError
-        where the instant is in error; what lasts is as it was before then.
+        `parts`: all messages, blank nodes as in the documents. Raises DataError and ProgramError for an
+        instant in error; what lasts is then as before.
         """
         messages = labelled(parts, time)
         came = any(message.graph is not None for message in messages)
@@ -133,7 +133,7 @@ class Jumps:
         return Jump(facts, messages, came, tick, program, state)
 
     def _background_alone(self, replacement: Replacement | None) -> frozenset[Triple]:
-        """What the background and the rules give without any message."""
+        """What follows from the background and the rules without any message."""
         if self._given is None or replacement is not None:
             program, background = replacement or (self.program, self._background)
             rules = rules_over(program, background)
@@ -142,7 +142,7 @@ class Jumps:
         return self._given
 
     def overlook(self, time: Time, tick: bool) -> Jump:
-        """Go on to an instant that is in error though no message is to blame: it has no facts."""
+        """Advance to an instant that is in error without its messages: it has no facts."""
         replacement = self._ahead.get(time)
         stated = self._stated(time, (), replacement)
         program = self.program_from(time)
@@ -152,7 +152,7 @@ class Jumps:
         return Jump({}, tick=tick, program=program)
 
     def stated(self) -> list[Triple]:
-        """Every triple that is stated now."""
+        """Every triple stated now."""
         return list(self._periods)
 
     def _stated(
@@ -176,8 +176,8 @@ class Jumps:
         return self._periods.changed()
 
     def snapshot(self, stated: bool = True) -> dict[str, Any]:
-        """What is stated beside the background, as a value that JSON can hold; between instants. Who keeps
-        what `changed` gives leaves `stated` out.
+        """What is stated beside the background, as a JSON value; between instants. A caller that keeps the
+        values of `changed` leaves `stated` out.
         """
         return {
             "stated": self._periods.save() if stated else [],
@@ -187,7 +187,7 @@ class Jumps:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Take what `snapshot` gave, over the program and the background that are here now."""
+        """Restore a `snapshot`, over the current program and background."""
         self._periods.load(state["stated"])
         self.consistent, self.useless = state["consistent"], state["useless"]
         self._knowledge = self._opened()

@@ -1,9 +1,9 @@
-"""Which instants there are where something lasts, and what becomes of those in error.
+"""Which instants occur where something lasts, and how those in error are handled.
 
-Place:   between core/pipeline.py, which closes instants and detects, and jumps.py, which goes on to one.
-Method:  language.md, "What lasts". Beside the instants at which messages came: ticks, ends of periods, and
-         changes of rules, each once, in order. An instant that is refused happens without its messages; where
-         that is in error, too, what is stated goes on and the instant has no facts.
+Place:   between core/pipeline.py, which closes instants and detects, and jumps.py, which advances to one.
+Method:  language.md, "What lasts". Beside the instants of messages: ticks, ends of periods, and changes of
+         rules, each once, in order. A refused instant is repeated without its messages; if that is in error,
+         too, what is stated advances and the instant has no facts.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from dotr.reference.oracle import Oracle
 
 OnRefused: TypeAlias = Callable[[Time, Sequence[Part], DotrError], DotrError | None]
-"""What to do about an instant in error: what is to be raised behind it, None to go on."""
+"""Handles an instant in error: returns what to raise after it, None to continue."""
 
 Leap: TypeAlias = "tuple[Time, Jump, DotrError | None]"
-"""(time, what happened, what is to be raised behind it)."""
+"""(time, what happened, what to raise after it)."""
 
 
 class LastingInstants:
-    """Owns what lasts in a run, and has the literal reading follow where there is one."""
+    """Owns what lasts in a run, and drives the literal reading beside it if verifying."""
 
     def __init__(self, jumps: Jumps, on_refused: OnRefused, oracle: Oracle | None) -> None:
         self._jumps = jumps
@@ -42,12 +42,12 @@ class LastingInstants:
             oracle.last_from_now()
 
     def stated(self) -> list[Triple]:
-        """Every triple that is stated now."""
+        """Every triple stated now."""
         return self._jumps.stated()
 
     @property
     def useless(self) -> int:
-        """Deletions of what was not stated."""
+        """Deletions of triples that were not stated."""
         return self._jumps.useless
 
     def replace(self, time: Time, program: Program, background: Collection[Triple]) -> None:
@@ -71,10 +71,10 @@ class LastingInstants:
         next_tick: Callable[[Time], Time | None],
         is_tick: Callable[[Time], bool],
     ) -> Iterator[Leap]:
-        """The instants `due`, and those between and behind them that lie before `bound`.
+        """The instants `due`, and those between and after them that lie before `bound`.
 
-        Whoever asks for the next one has taken the last to its end: `next_tick`, which gives the next tick
-        that can matter before a time, knows of it.
+        The caller finishes one instant before it takes the next, so that `next_tick` (the next tick that can
+        matter before a time) knows of it.
         """
         for time, parts in due:
             yield from self._before(time, next_tick, is_tick)
@@ -87,7 +87,7 @@ class LastingInstants:
         while True:
             jump = self._jumps.next()
             until = bound if jump is None else min(bound, jump)
-            time = next_tick(until)  # before the jump, if there is one
+            time = next_tick(until)  # before the jump, if any
             time = until if time is None else time
             if time >= bound:
                 return
@@ -102,7 +102,7 @@ class LastingInstants:
     def _without(
         self, time: Time, parts: Sequence[Part], tick: bool, error: DotrError
     ) -> tuple[Jump, DotrError | None]:
-        """What happens at an instant whose messages are refused."""
+        """The jump of an instant whose messages are refused."""
         jumps, oracle = self._jumps, self._oracle
         failed = self._on_refused(time, parts, error) if parts or jumps.consistent else None
         if oracle is not None:
@@ -135,7 +135,7 @@ class LastingInstants:
 
 
 def is_refusable(error: DotrError) -> bool:
-    """Whether an instant of what lasts is at fault, also where its schema makes the rules no program (D30xx,
+    """Whether an instant of what lasts is at fault, also if its schema makes the rules invalid (D30xx,
     D31xx).
     """
     code = error.diagnostics[0].code

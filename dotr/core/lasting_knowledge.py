@@ -1,11 +1,11 @@
-"""What lasts, seen from the pipeline: M(t) as it changes, K(t) over it, and the answers that come and go.
+"""What lasts, seen from the pipeline: M(t) as it changes, K(t) over it, and the answers that begin and end.
 
-Place:   between core/pipeline.py, which says what is stated when (periods.py), and an engine that keeps what
-         follows from it. `ENGINES` names the engines; all are held against reference/lasting.py.
-Method:  language.md, "What lasts". At an instant the pipeline calls `change` with how what is stated
-         changes, `facts` where some rule sees the instant, and then `keep`; or `abandon` when one of them
-         raised. Then the messages never came, and `change` is called again with the ends of periods alone;
-         where that raises, too, `overlook` goes on.
+Place:   between core/pipeline.py, which knows what is stated when (periods.py), and an engine that maintains
+         what follows from it. `ENGINES` names the engines; all are tested against reference/lasting.py.
+Method:  language.md, "What lasts". At an instant the pipeline calls `change` with the change of what is
+         stated, `facts` if a rule sees the instant, and then `keep`; or `abandon` if one of them raised. Then
+         `change` is called again with the ends of periods alone, as if the messages had never come; if that
+         raises, too, `overlook` continues.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dotr.ir import Program
 from dotr.rdf.terms import Triple
 
 Facts: TypeAlias = dict[str, list[Fact]]
-"""Stream → its facts of one instant in canonical order; no stream without facts."""
+"""Stream → its facts of one instant in canonical order; streams without facts are left out."""
 
 
 class LastingKnowledge(Protocol):
@@ -31,52 +31,52 @@ class LastingKnowledge(Protocol):
     """
 
     def change(self, time: Time, stated: StatedChange, program: Program | None = None) -> Facts:
-        """Open the change from M(t⁻) to M(t); the facts of all ISTREAM and DSTREAM streams that have some.
+        """Open the change from M(t⁻) to M(t); returns the facts of all ISTREAM and DSTREAM streams that have
+        any.
 
-        They are the bag difference of a query's answers, ordinals counted within it, against the answers
-        that were kept last. `stated` may be empty: that M contradicts itself is then reported all the same.
-        `program`: its rules hold from `time` on, and its queries are the ones that are asked, of M(t⁻) under
-        the rules before as well.
-        Raises DataError or ProgramError when M(t) contradicts itself, explodes, or has a schema over which
-        the rules are not a program; nothing is open then, and the program is the one before.
+        They are the bag difference between a query's answers and those kept last, ordinals counted within it.
+        With `stated` empty, an inconsistent M is still reported. `program`: its rules hold from `time` on,
+        and its queries are evaluated, also over M(t⁻) under the earlier rules. Raises DataError or
+        ProgramError when M(t) contradicts itself, explodes, or has a schema that makes the rules invalid;
+        then nothing is open and the earlier program stays.
         """
 
     def facts(self, time: Time, graph: Sequence[Triple] | None) -> Facts:
-        """The facts of all other streams over K(t), with the change that is open.
+        """The facts of all other streams over K(t), with the open change.
 
-        `graph`: the triples of the instant's graphs, labelled, None where none came. K(t) is gone afterwards.
-        Raises DotrError as `change` does, and D2601; the change is open still.
+        `graph`: the triples of the instant's graphs, labelled, None if none came. K(t) is dropped afterwards.
+        Raises DotrError as `change` does, and D2601; the change stays open.
         """
 
     def state(self, graph: Sequence[Triple]) -> set[Triple]:
-        """K(t) with the change that is open: as far as it is materialised. Raises as `facts` does."""
+        """K(t) with the open change, as far as it is materialised. Raises as `facts` does."""
 
     def keep(self) -> None:
-        """Settle the open change: its answers are the ones that the next change is compared with."""
+        """Commit the open change: the next change is compared with its answers."""
 
     def abandon(self) -> None:
-        """Take the open change back. Without one nothing happens."""
+        """Undo the open change, if any."""
 
     def overlook(self, time: Time, stated: StatedChange, program: Program | None = None) -> None:
-        """Take, and keep, a change over which `change` raised though no message is to blame.
+        """Commit a change without messages for which `change` raised.
 
-        The answers that were kept last stay, for the next M that is consistent to be compared with; `facts`
-        is not called before there is one.
+        The answers kept last stay, to be compared with the next consistent M; `facts` is not called before
+        then.
         """
 
     def snapshot(self) -> Any:
-        """What a new engine over what is stated now cannot know, as a value that JSON can hold; None where
-        there is nothing. Called between instants.
+        """What a new engine over what is stated now cannot derive, as a JSON value, or None. Called between
+        instants.
         """
 
     def restore(self, state: Any) -> None:
-        """Take what `snapshot` gave, in an engine that is new."""
+        """Restore a `snapshot` in a new engine."""
 
 
 Open: TypeAlias = Callable[[Program, Periods, Clock, bool, int], LastingKnowledge]
 """(program, what is stated and until when, clock, whether everything is materialised, units of work) → the
-engine. What is stated is closed when the first change is opened; that it contradicts itself is not an
-error here. The periods go on with every change, before the engine gets it, and are taken back after it is."""
+engine. What is stated is closed when the first change is opened; a contradiction in it is not an error here.
+The periods advance before the engine gets a change, and are undone after the engine undoes it."""
 
 ENGINES: Mapping[str, Open] = {"maintenance": Maintenance, "recomputation": Recomputation}
 """Engines of what lasts by name."""

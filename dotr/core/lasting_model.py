@@ -1,10 +1,10 @@
 """M as an index that is maintained, K over it, and the answers that stand over both.
 
-Place:   under maintained.py, which says what is stated; over datalog/maintenance.py, which derives.
+Place:   under maintained.py, which supplies what is stated; over datalog/maintenance.py, which derives.
 Method:  language.md, "What lasts". A change is opened over the index, the standing queries give their signed
-         deltas, and it is committed with them; an instant is an overlay over the index as it is then, thrown
-         away. Relations of which nothing is declared have code that assumes they never change, until
-         something of theirs is inserted or deleted: then plans are remade over the same index.
+         deltas, and it is committed with them; an instant is a temporary overlay over the current index. Code
+         for undeclared relations assumes that they never change; when a triple of theirs is inserted or
+         deleted, plans are remade over the same index.
 """
 
 from __future__ import annotations
@@ -39,32 +39,32 @@ Differences = Mapping[Select, Sequence[Change]]
 """Standing query → how its answers change, where they do."""
 
 _EPOCHS = 8
-"""So often plans are remade for relations nobody declared, before all are taken to change."""
+"""How often plans are remade for undeclared relations before all relations are taken to change."""
 
 
 class Settled(NamedTuple):
-    """A change that was committed: how the standing answers changed, and what takes it back."""
+    """A committed change: how the standing answers changed, and how to undo it."""
 
     differences: Differences
     undo: Callable[[], None]
 
 
 def _nothing() -> None:
-    """Nothing was done that could be taken back."""
+    """Whether there is nothing to undo."""
 
 
 _NOTHING_MOVED = Settled(MappingProxyType({}), _nothing)
 
 
-class SchemaChange(Exception):  # noqa: N818  # not an error: the model is to be remade
-    """A change is of what rules were instantiated over: M is to be recomputed."""
+class SchemaChange(Exception):  # noqa: N818  # not an error: the model must be remade
+    """A change concerns triples over which rules were instantiated: M must be recomputed."""
 
 
 class LastingModel:
     """Owns the index of M for one program, and the overlays over it.
 
-    `stated`: all triples that are stated; `ends`: when those end that end by time alone. Raises ProgramError,
-    DataError for rules that are not a program over it; that it contradicts itself is not an error here.
+    `stated`: all stated triples; `ends`: when those end that end by time alone. Raises ProgramError,
+    DataError for rules that are invalid over it; a contradiction in it is not an error here.
     """
 
     def __init__(
@@ -100,10 +100,10 @@ class LastingModel:
         self._make()
 
     def _make(self) -> None:
-        """Plans over the index as it is."""
+        """Plans over the current index."""
         kept = self.kept
         self._meter = Meter()
-        """Of the standing query that is asked."""
+        """The meter of the standing query that is evaluated."""
         self._instants = Materialiser(
             (), closed=kept.closed, ground=kept.ground, limits=Limits(budget=self._budget)
         )
@@ -136,7 +136,7 @@ class LastingModel:
 
     @contextmanager
     def _working(self, select: Select) -> Iterator[None]:
-        """A standing query is asked. Raises ProgramError D4132 for too much work."""
+        """Evaluate a standing query. Raises ProgramError D4132 for too much work."""
         limit = at_deployment(self._budget, len(self.kept.index))
         self._meter.open(limit)
         try:
@@ -153,17 +153,17 @@ class LastingModel:
         return self.kept.closed.instantiated.over
 
     def schema(self) -> set[Triple]:
-        """The triples of M over which they were, and those these are derived from."""
+        """The triples of M over which rules were instantiated, and those these are derived from."""
         watched = self.kept.closed.instantiated.watched
         return {triple for triple in schema_triples(self.kept) if relation_of(*triple) in watched}
 
     def check(self) -> None:
-        """Raise DataError D3101 where M contradicts itself, with the change that is open."""
+        """Raise DataError D3101 if M, with the open change, contradicts itself."""
         if self._checked and (clashes := self.kept.clashes()):
             raise DataError([clash_found(clash) for clash in clashes])
 
     def mostly_ends(self, ended: Collection[Triple]) -> bool:
-        """Whether M is recomputed with less work than `move` takes."""
+        """Whether recomputing M is less work than `move`."""
         kept = self.kept
         if not kept.mostly_ends(len(ended)):
             return False
@@ -180,8 +180,8 @@ class LastingModel:
         *,
         check: bool = True,
     ) -> Settled:
-        """Commit a change of what is stated, as StatedChange has it. Raises DataError, ProgramError where M
-        contradicts itself or explodes, SchemaChange where it is to be recomputed; nothing has changed then.
+        """Commit a StatedChange. Raises DataError, ProgramError if M contradicts itself or explodes,
+        SchemaChange if it must be recomputed; nothing has changed then.
         """
         mattering = self._mattering
         if mattering is not None:
@@ -236,8 +236,8 @@ class LastingModel:
         return Settled({select: changes for select, _, changes in differences if changes}, back)
 
     def _differences(self) -> list[tuple[Select, MaintainedQuery, Sequence[Change]]]:
-        """Of every standing query that the open change may touch. (The hash of a Select is that of all its
-        parts: queries are distinguished by identity here.)
+        """The delta of every standing query that the open change may touch. (Hashing a Select hashes all its
+        parts: queries are compared by identity here.)
         """
         woken = {
             id(one[1]): one
@@ -255,7 +255,7 @@ class LastingModel:
         return found
 
     def _moves(self) -> Moves:
-        """Of the standing answers of all other queries."""
+        """The delta of the standing answers of all other queries."""
         try:
             return self._extract.moves()
         except Exhausted as exhausted:
@@ -269,13 +269,13 @@ class LastingModel:
             query.forget()
 
     def _schema_among(self, triples: Iterable[Triple]) -> bool:
-        """Whether the rules may be others over these triples."""
+        """Whether these triples may change the rules' instances."""
         if self.over_schema:
             return any(map(_is_basic, triples))
         return self.program.entailment is Entailment.OWL2RL and any(map(is_list_triple, triples))
 
     def _widen(self, *changes: Iterable[Triple]) -> None:
-        """Open an epoch for relations that were taken not to change."""
+        """Open an epoch for relations that were assumed not to change."""
         kept = self.kept
         if kept.general is EVERYTHING:
             return
@@ -289,7 +289,7 @@ class LastingModel:
     # -- K
 
     def facts(self, graph: Iterable[Triple], time: Time) -> dict[str, list[Fact]]:
-        """The facts of the queries over K(t), which is gone afterwards.
+        """The facts of the queries over K(t), which is dropped afterwards.
 
         Raises DataError D2601, D3101 and ProgramError; nothing has changed then.
         """
@@ -303,7 +303,7 @@ class LastingModel:
             instants.forget()
 
     def state(self, graph: Iterable[Triple]) -> set[Triple]:
-        """K(t) over a graph, which is gone afterwards, but for what is stated and nothing reads. Raises as
+        """K(t) over a graph, dropped afterwards; without stated triples that nothing reads. Raises as
         `facts`.
         """
         instants = self._instants
@@ -325,7 +325,7 @@ def _declared(program: Program) -> list[Relation] | None:
 
 
 def _over_windows(program: Program) -> bool:
-    """Whether what graphs state ends by time and no sooner, unless it is deleted."""
+    """Whether what graphs state ends by time only, unless deleted."""
     holds = program.holds
     return any(hold.duration for hold in holds) and not any(hold.latest for hold in holds)
 

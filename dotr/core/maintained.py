@@ -1,10 +1,10 @@
-"""What lasts, maintained: M changes by what changes, and standing answers by signed deltas.
+"""What lasts, maintained: M is updated incrementally, standing answers by signed deltas.
 
 Place:   one of the engines of lasting_knowledge.py, over lasting_model.py.
-Method:  language.md, "What lasts". A change is committed when it is stated, and taken back when it is
-         abandoned. Other rules, schema over which rules were instantiated, and the end of most of what is
-         stated have M recomputed. While M contradicts itself its answers change unseen: by how much is
-         remembered for the next that does not.
+Method:  language.md, "What lasts". A change is committed when it is stated, and undone when it is abandoned.
+         New rules, a change of schema over which rules were instantiated, and the end of most stated triples
+         cause M to be recomputed. While M contradicts itself its answers change unseen: the difference is
+         kept for the next consistent M.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ Bags = Mapping[Select, Counter[Row]]
 
 
 class _State(NamedTuple):
-    """What an open change is taken back to.
+    """The state to which an open change is undone.
 
-    `model` None: none can be made; `answers` are kept instead, those of the last one that was
-    consistent. `owed`: how the answers changed since M was (`consistent`: since then it is).
+    `model` None: none can be made; then `answers` are those of the last consistent one. `owed`: how the
+    answers changed since M was last `consistent`.
     """
 
     program: Program
@@ -46,7 +46,7 @@ class _State(NamedTuple):
 
 
 class Maintenance:
-    """Owns M, and how to take the open change back. What is stated and not read is in `periods` alone."""
+    """Owns M, and how to undo the open change. Stated triples that nothing reads are in `periods` alone."""
 
     def __init__(
         self,
@@ -128,10 +128,10 @@ class Maintenance:
             self._now = self._now._replace(answers=by_query, consistent=False)
         self._kept = self._now
 
-    # -- going on
+    # -- advancing
 
     def _begin(self) -> bool:
-        """Close what is stated at first. Whether that was now."""
+        """Close what is stated at first; returns whether this call did."""
         if self._begun:
             return False
         now = self._now
@@ -142,12 +142,12 @@ class Maintenance:
         return True
 
     def _matters(self, stated: StatedChange) -> bool:
-        """Whether M is to be given the change."""
+        """Whether M must process the change."""
         model = self._now.model
         return bool(stated) or (bool(stated.moved) and model is not None and model.kept.expires)
 
     def _go(self, time: Time, stated: StatedChange, program: Program | None, *, check: bool) -> Bags:
-        """Go on to M(t); how its answers changed since M was last consistent."""
+        """Advance to M(t); returns how its answers changed since M was last consistent."""
         now, model = self._now, self._now.model
         if program is None and model is not None and not model.mostly_ends(stated.ended):
             try:
@@ -160,7 +160,7 @@ class Maintenance:
         return self._close_anew(stated, program or now.program, check)
 
     def _close_anew(self, stated: StatedChange, program: Program, check: bool) -> Bags:
-        """Another model; the answers of both are compared."""
+        """Make a new model; compare the answers of both."""
         now = self._now
         after, ends = set(self._periods), self._periods.ends()
         model = LastingModel(program, after, self._clock, self._all, self._budget, ends)
@@ -176,7 +176,7 @@ class Maintenance:
         return _sum(now.owed if now.model is not None else {}, found)
 
     def _before(self, program: Program, stated: StatedChange) -> Bags:
-        """All answers that a program's queries are compared with: of M(t⁻), or of the last one kept."""
+        """All answers that a program's queries are compared with: of M(t⁻), or of the last M kept."""
         now, wanted = self._now, _standing(program)
         if now.model is None:
             return {select: now.answers[select] for select in wanted if select in now.answers}
@@ -190,7 +190,7 @@ class Maintenance:
         return found
 
     def _without_model(self, stated: StatedChange, program: Program | None) -> _State:
-        """What is stated goes on though nothing can be made of it."""
+        """Advance what is stated although no model can be made of it."""
         now = self._now
         program = program or now.program
         answers = {}
@@ -203,7 +203,7 @@ class Maintenance:
     # -- schema
 
     def _refuse_schema(self, stated: StatedChange) -> None:
-        """Raise DataError D2601 for schema that a graph states and that would be held."""
+        """Raise DataError D2601 for schema in a graph that would be held."""
         model = self._now.model
         if model is not None and model.over_schema:
             for triple in stated.held:
@@ -211,7 +211,7 @@ class Maintenance:
                     raise DataError(stream_schema(triple))
 
     def _refuse_derived(self, model: LastingModel, after: set[Triple], stated: StatedChange) -> None:
-        """Raise DataError D2601 where schema follows from what a graph states and is held."""
+        """Raise DataError D2601 if schema follows from held triples of a graph."""
         if not (stated.held and model.over_schema):
             return
         others = after.difference(stated.held)
@@ -225,13 +225,13 @@ _NONE: Counter[Row] = Counter()
 
 
 def _standing(program: Program) -> list[Select]:
-    """The queries of ISTREAM and DSTREAM, each once."""
+    """The distinct queries of ISTREAM and DSTREAM."""
     return list(dict.fromkeys(standing.select for standing in program.standing.values()))
 
 
 def _sum(owed: Bags, more: Mapping[Select, Iterable[tuple[Row, int]] | Counter[Row]]) -> Bags:
-    """Signed changes added up; queries without any are left out. (The hash of a Select is that of all its
-    parts: most changes are of no query, and look at none.)
+    """The sum of signed changes, without queries that have none. (Hashing a Select hashes all its parts, so
+    queries are only hashed when they changed.)
     """
     if not (owed or more):
         return {}
@@ -245,7 +245,7 @@ def _sum(owed: Bags, more: Mapping[Select, Iterable[tuple[Row, int]] | Counter[R
 
 
 def _facts(program: Program, changes: Bags, time: Time) -> dict[str, list[Fact]]:
-    """The facts of the streams: what their queries gained, or lost."""
+    """The facts of the streams: what their queries gained or lost."""
     if not changes:
         return {}
     found: dict[str, list[Fact]] = {}

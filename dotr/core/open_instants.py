@@ -1,8 +1,8 @@
-"""Graphs wait for their instants to close: a later timestamp does that, or the end of input.
+"""Graphs wait for their instants to close: by a later timestamp, or the end of input.
 
-Place:   under core/pipeline.py, which runs what is closed.
+Place:   under core/pipeline.py, which runs closed instants.
 Method:  everything before `bound` is closed; with a lateness d the bound stays d behind the latest timestamp,
-         without one it is at it. A graph behind the bound is late.
+         otherwise it equals it. A graph before the bound is late.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class OpenInstants:
     """Owns the graphs of instants that have not run, and counts those that came.
 
     `lateness` in µs; `on_late` and `on_refused`: see Pipeline. `ahead` and `clock` are set before the first
-    graph. `last` is set to the last instant that was run, `failed` to those that were in error.
+    graph. `last` is set to the last instant that ran, `failed` to those in error.
     """
 
     def __init__(
@@ -48,11 +48,11 @@ class OpenInstants:
         self._newest: list[Part] = []  # graphs of the latest instant, while it is open
         self._pending: dict[Time, list[Part]] = {}  # those of earlier instants, likewise
         self._times: list[Time] = []  # heap of the keys of _pending
-        self._due: list[Instant] = []  # closed by the graph after it, not run yet (without lateness)
-        self._taken: list[Instant] = []  # by a run that has not come to its end
+        self._due: list[Instant] = []  # closed by the next graph, not run yet (without lateness)
+        self._taken: list[Instant] = []  # by an unfinished run
 
     def limit(self, ahead: Ahead) -> None:
-        """From now on graphs may lie so far ahead."""
+        """Set how far ahead graphs may lie from now on."""
         self._ahead, self._stride = ahead, ahead.stride
 
     @property
@@ -67,10 +67,10 @@ class OpenInstants:
         return waiting[0] - 1 if waiting else self.watermark
 
     def accept(self, time: Time, graph: Part) -> None:
-        """Take one graph. Raises D2106, D2107 for one too far ahead if nobody takes it."""
+        """Take one graph. Raises D2106, D2107 for one too far ahead, without `on_refused`."""
         latest, graphs, stride = self.latest, self._newest, self._stride
         if graphs and self._in_order and self.bound == latest < time <= latest + stride:  # type: ignore[operator]  # graphs have a time
-            # what nearly every graph does: close the one open instant and open its own
+            # the common case: close the one open instant and open a new one
             self._due.append((latest, graphs))  # type: ignore[arg-type]
             self._newest = [graph]
             self.latest = self.bound = time
@@ -137,7 +137,7 @@ class OpenInstants:
         return self._ahead.ticked(self._reached(self.latest), self.latest, bound, self.clock)
 
     def _reached(self, latest: Time) -> Time:
-        """Where time is: at the last graph, or where it was advanced to."""
+        """The current time: of the last graph, or what it was advanced to."""
         return latest if self.bound is None else max(latest, self.bound - 1)
 
     def _await(self, time: Time, graphs: list[Part]) -> None:
@@ -145,13 +145,13 @@ class OpenInstants:
         heappush(self._times, time)
 
     def close_before(self, bound: Time) -> None:
-        """Close everything before `bound`; a bound that lies further ahead stays."""
+        """Close everything before `bound`; a later bound stays."""
         if self.bound is None or bound > self.bound:
             self.bound = bound
 
     def closed(self) -> list[Instant]:
-        """The instants that are closed and have not run, in order. Until `done` is called, those of them that
-        have not run are given again.
+        """The closed instants that have not run, in order. Until `done` is called, those that still have not
+        run are returned again.
         """
         bound = self.bound
         due, self._due = self._due, []
@@ -168,12 +168,12 @@ class OpenInstants:
         return due
 
     def done(self) -> None:
-        """All that was closed has run."""
+        """Everything that was closed has run."""
         self._taken = []
         self.failed.clear()
 
     def _left(self) -> list[Instant]:
-        """What an earlier run took and did not come to."""
+        """What an earlier run took and did not reach."""
         last, failed = self.last, self.failed
         left = [i for i in self._taken if i[0] not in failed and (last is None or i[0] > last)]
         self.failed = set()
@@ -186,12 +186,12 @@ class OpenInstants:
         return sorted([*self._pending.items(), *self._left(), *self._due], key=_TIME) + latest
 
     def snapshot(self) -> dict[str, Any]:
-        """What `restore` takes, as values that JSON can hold."""
+        """What `restore` takes, as JSON values."""
         waiting = [[time, [plain(part) for part in parts or ()]] for time, parts in self.waiting()]
         return {"times": [self.bound, self.latest, self.last], "pending": waiting}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on where `state` was taken."""
+        """Continue where `state` was taken."""
         self.bound, self.latest, self.last = state["times"]
         self._pending = {time: [part_of(value) for value in parts] for time, parts in state["pending"]}
         self._newest = [] if self.latest is None else self._pending.pop(self.latest, [])

@@ -1,9 +1,9 @@
-"""Trigger facts that take a rule too much work (D4010), from the detector to whoever says what happens then.
+"""Trigger facts that take a rule too much work (D4010), from the detector to the handler.
 
 Place:   core/pipeline.py and batch/detecting.py hold one beside their detector.
-Method:  the detector goes on without the matches of such a fact, and nothing is consumed. Once the instant is
-         over each is known: it is raised, and ends the run, or the fact is counted under its rule, and the
-         first of every rule is said.
+Method:  the detector continues without the matches of such a fact, and nothing is consumed. After the instant
+         the error is raised, and ends the run, or the fact is counted under its rule and the first of every
+         rule is reported.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from dotr.ir.rules import Rule
 from dotr.late import replace
 
 Overworked: TypeAlias = Callable[[str, ProgramError], None]
-"""(name of a rule, D4010). What it raises ends the run behind the instant."""
+"""(name of a rule, D4010). What it raises ends the run after the instant."""
 
 _KEPT = "its graphs were taken and are not dead letters: fed again, they would give other rules' events twice"
 
 
 class LeftOut:
-    """Owns the facts left out at the instant in progress, and how many there were by rule.
+    """Owns the facts left out at the instant in progress, and their number by rule.
 
-    Without `on_overwork` the error is raised. `say` is called with the first of every rule that is not.
+    Without `on_overwork` the error is raised; with it, `say` is called with the first of every rule.
     """
 
     def __init__(self, on_overwork: Overworked | None = None, say: Finding | None = None) -> None:
@@ -38,12 +38,12 @@ class LeftOut:
         self.counts: dict[str, int] = {}
 
     def take(self, rule: int, fact: Fact, error: ProgramError) -> None:
-        """The detector leaves a fact out; see `RefusedTrigger`."""
+        """Record that the detector leaves a fact out; see `RefusedTrigger`."""
         self.facts.append((rule, fact))
         self._errors.append(error)
 
     def settle(self, time: Time, rules: Sequence[Rule], clock: Clock) -> DotrError | None:
-        """The instant is over; what is to be raised behind it, if anything."""
+        """End the instant; returns what to raise after it, if anything."""
         failed: DotrError | None = None
         for (rule, _), error in zip(self.facts, self._errors, strict=True):
             name = rules[rule].name
@@ -56,7 +56,7 @@ class LeftOut:
         return failed
 
     def forget(self) -> None:
-        """Nothing is reported: what was left out at this instant is somebody else's to report."""
+        """Drop what was left out at this instant: another caller reports it."""
         self.facts.clear()
         self._errors.clear()
 

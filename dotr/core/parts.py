@@ -1,6 +1,6 @@
-"""What comes with one timestamp: graphs, and messages that may change what lasts.
+"""The input of one timestamp: graphs, and messages that may change what lasts.
 
-Place:   the values between core/pipeline.py, which closes instants, and what runs them.
+Place:   the values between core/pipeline.py, which closes instants, and the code that runs them.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ Part: TypeAlias = list[Triple] | Message
 """A graph, or a message that may insert, delete, or bring no graph."""
 
 Instant: TypeAlias = tuple[Time, list[Part] | None]
-"""A time and what came for it; None is a tick at which nothing came."""
+"""A time and what came for it; None is a tick without a message."""
 
 
 def labelled(parts: Sequence[Part], time: Time) -> list[Message]:
-    """What came at one instant as messages, the blank nodes of every part with labels of their own."""
+    """The messages of one instant, blank nodes relabelled per part."""
     messages = [part if isinstance(part, Message) else Message(part) for part in parts]
     graphs = iter(label_stream([m.graph for m in messages if m.graph is not None], time))
     inserts = iter(label_stream([m.insert for m in messages if m.insert is not None], time, "insert "))
@@ -42,14 +42,14 @@ def all_triples(part: Part) -> list[Triple]:
 
 
 def plain(part: Part) -> Any:
-    """What came, as a value that JSON can hold: a graph as its triples, a message as its parts."""
+    """A part as a JSON value: a graph as its triples, a message as its parts."""
     if isinstance(part, Message):
         return {name: triples for name, triples in part._asdict().items() if triples is not None}
     return [list(triple) for triple in part]
 
 
 def part_of(value: Any) -> Part:
-    """What `plain` was given."""
+    """The inverse of `plain`."""
     if isinstance(value, Mapping):
         return Message(**{name: [(s, p, o) for s, p, o in triples] for name, triples in value.items()})
     return [(s, p, o) for s, p, o in value]

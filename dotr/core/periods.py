@@ -1,11 +1,11 @@
 """Which triples are stated at a time: statements with periods, begun and ended by messages and by time.
 
-Place:   core/pipeline.py takes every message and every end through it; what follows from what is stated is a
-         LastingKnowledge's (lasting_knowledge.py). Knows terms and times, no rules and no queries.
+Place:   core/pipeline.py passes every message and every end to it; what follows from what is stated is in a
+         LastingKnowledge (lasting_knowledge.py). Knows terms and times, not rules or queries.
 Method:  language.md, "What lasts". A statement holds over `[from, until)` (half open, as periods of SQL:2011)
-         and keeps the terms of its time. Of statements of one triple that end by time alone the last to end
-         stands for all, so at most two are kept: one until it is replaced, one not. Ends wait in a heap,
-         whose entries are looked at again when they come up: what was deleted since is passed over.
+         and keeps the lifetime it was stated with. Of a triple's statements that end by time alone only the
+         last to end is kept, so at most two are: one that is replaceable, one that is not. Ends wait in a
+         heap; entries of deleted statements are skipped when they come up.
 Why not: a list of all statements: the literal reading (reference/lasting.py) keeps one.
 """
 
@@ -23,8 +23,8 @@ from dotr.rdf.terms import RDF_TYPE, Term, Triple
 
 
 class Held(NamedTuple):
-    """The statements of one triple that graphs made: when the last one ends, and when the one that the next
-    value of its subject and predicate replaces. Before every time: there is none.
+    """The statements of one triple by graphs: when the last one ends, and when the one ends that the next
+    value of its subject and predicate replaces. A time before all others means none.
     """
 
     until: Time
@@ -32,8 +32,8 @@ class Held(NamedTuple):
 
 
 Entry: TypeAlias = tuple[int, int, int | str | None, int | str | None]
-"""What is known of one triple: whether the background states it and it was deleted, whether it is inserted,
-and both ends of `Held`.
+"""The statements of one triple: whether the background's was deleted, whether it is inserted, and both ends
+of `Held`.
 """
 
 _NONE: Final[Time] = -FOREVER
@@ -42,12 +42,11 @@ _NOT_HELD: Final = Held(_NONE, _NONE)
 
 @dataclass(frozen=True, slots=True)
 class StatedChange:
-    """How what is stated changes at one time.
+    """The change of what is stated at one time.
 
-    `begun`: triples that are stated from now on and were not before → when that ends as far as is known
-    (FOREVER: until deleted). `held`: those of them that graphs alone state. `ended`: triples stated until
-    now. `moved`: triples stated before and on, whose end is another now → that end. `useless`: deletions of
-    what was not stated.
+    `begun`: newly stated triples → their end as far as is known (FOREVER: until deleted). `held`: those of
+    them that only graphs state. `ended`: triples stated until now. `moved`: triples still stated whose end
+    changed → the new end. `useless`: deletions of triples that were not stated.
     """
 
     begun: Mapping[Triple, Time] = field(default_factory=dict)
@@ -63,7 +62,7 @@ class StatedChange:
 class Periods:
     """Owns every statement that holds, and when it ends.
 
-    `background`: the triples that are stated from the beginning; looked into, never copied.
+    `background`: the triples stated from the beginning; read, never copied.
     """
 
     def __init__(self, background: Collection[Triple] = (), holds: Sequence[Hold] = ()) -> None:
@@ -74,17 +73,17 @@ class Periods:
         self._latest: dict[tuple[Term, Term], set[Triple]] = {}  # what the next value replaces
         self._ends: list[tuple[Time, Triple]] = []  # heap
         self._undo: list[tuple[Triple, bool, bool, Held]] = []
-        self._changed: dict[Triple, bool] = {}  # since `changed` was asked: whether there was an entry then
+        self._changed: dict[Triple, bool] = {}  # since the last `changed`: whether there was an entry then
         self.declare(holds)
 
     def declare(self, holds: Sequence[Hold]) -> None:
-        """What graphs state from now on lasts as these say; earlier statements keep their terms."""
+        """Set how long what graphs state lasts from now on; earlier statements keep their lifetimes."""
         self._predicates = {hold.predicate: hold for hold in holds if hold.class_ is None}
         self._classes = {hold.class_: hold for hold in holds if hold.class_ is not None}
         self._rest = self._predicates.pop(None, None)
 
     def rebase(self, background: Collection[Triple]) -> None:
-        """Another background, whose difference was deleted and inserted before: what is stated stays."""
+        """Take a new background, whose difference was already deleted and inserted: what is stated stays."""
         self._background = background if isinstance(background, set | frozenset) else frozenset(background)
         self._changed |= dict.fromkeys(self._deleted - self._background, True)
         self._deleted &= self._background
@@ -109,19 +108,19 @@ class Periods:
                 yield triple
 
     def _end(self, triple: Triple) -> Time:
-        """When the last statement of a triple ends; before every time where there is none."""
+        """When the last statement of a triple ends; a time before all others if there is none."""
         if self._is_lasting(triple):
             return FOREVER
         held = self._held.get(triple)
         return _NONE if held is None else max(held)
 
     def ends(self) -> dict[Triple, Time]:
-        """When what is stated ends that ends by time alone."""
+        """The ends of the triples that end by time alone."""
         found = ((triple, max(held)) for triple, held in self._held.items() if not self._is_lasting(triple))
         return {triple: until for triple, until in found if until != FOREVER}
 
     def next_end(self) -> Time | None:
-        """When the next statement ends by time; None while none does."""
+        """When the next statement ends by time, or None."""
         ends = self._ends
         while ends and ends[0][0] not in self._held.get(ends[0][1], ()):
             heappop(ends)
@@ -136,11 +135,11 @@ class Periods:
         ended: Iterable[Triple] = (),
         begun: Iterable[Triple] = (),
     ) -> StatedChange:
-        """Go on to `time`: what ends then, then deletions, then insertions and what is held.
+        """Advance to `time`: ends first, then deletions, then insertions and what is held.
 
-        `messages` have labelled blank nodes, and are all of the instant. `ended` and `begun`: triples that a
-        change of the background deletes and inserts beside them, counting none. Times never decrease, and no
-        end is passed over. `undo` takes the last change back.
+        `messages`: all of the instant, with labelled blank nodes. `ended` and `begun`: triples that a change
+        of the background also deletes and inserts, without counting. Times never decrease, and no end is
+        skipped. `undo` undoes the last change.
         """
         parts = list(messages)
         deleted = dict.fromkeys(triple for part in parts for triple in part.delete or ())
@@ -166,7 +165,7 @@ class Periods:
         return self._net(before, useless)
 
     def undo(self) -> None:
-        """Take the last change back: what is stated is what it was before."""
+        """Undo the last change."""
         for triple, deleted, inserted, held in reversed(self._undo):
             (self._deleted.add if deleted else self._deleted.discard)(triple)
             if inserted:
@@ -181,7 +180,7 @@ class Periods:
         self._undo = []
 
     def _forget_new(self, triple: Triple) -> None:
-        """What came and went since `changed` was asked is not a change."""
+        """Forget what began and ended since the last `changed`."""
         if not self._changed.get(triple, True) and self._entry(triple) is None:
             del self._changed[triple]
 
@@ -206,7 +205,7 @@ class Periods:
         return triple in self._inserted or (triple in self._background and triple not in self._deleted)
 
     def _note(self, triple: Triple, before: dict[Triple, Time]) -> None:
-        """A triple's statements are about to change."""
+        """Called before a triple's statements change."""
         if triple not in before:
             if triple not in self._changed:
                 self._changed[triple] = self._entry(triple) is not None
@@ -215,7 +214,7 @@ class Periods:
             self._undo.append((triple, triple in self._deleted, triple in self._inserted, held))
 
     def _due(self, time: Time) -> list[Triple]:
-        """The triples of which a statement ends by `time`."""
+        """The triples with a statement that ends by `time`."""
         found: dict[Triple, None] = {}
         while self._ends and self._ends[0][0] <= time:
             until, triple = heappop(self._ends)
@@ -238,14 +237,14 @@ class Periods:
         self._inserted[triple] = None
 
     def _replaced(self, graphs: Iterable[Triple]) -> list[Triple]:
-        """What values of a subject and predicate end because graphs state some."""
+        """End the values of a subject and predicate that graphs replace."""
         if not self._latest:
             return []
         places = dict.fromkeys((subject, predicate) for subject, predicate, _ in graphs)
         return [triple for place in places for triple in sorted(self._latest.get(place, ()))]
 
     def hold_of(self, triple: Triple) -> Hold | None:
-        """How long a triple lasts that a graph states; None where it does not."""
+        """How long a triple of a graph lasts; None if it does not."""
         _, predicate, object_ = triple
         if predicate == RDF_TYPE:
             return self._classes.get(object_, self._rest)
@@ -282,12 +281,12 @@ class Periods:
     # -- as a value
 
     def save(self) -> list[list[Any]]:
-        """Every statement but those of the background that hold, as a value that JSON can hold."""
+        """Every statement except those of the background that hold, as a JSON value."""
         known = sorted(self._deleted | self._inserted.keys() | self._held.keys())
         return [[*triple, *entry] for triple in known if (entry := self._entry(triple)) is not None]
 
     def changed(self) -> dict[Triple, Entry | None]:
-        """The triples whose statements changed since this was last asked, each with what `save` has of it."""
+        """The triples whose statements changed since the last call, each with its value in `save`."""
         changed, self._changed = self._changed, {}
         return {triple: self._entry(triple) for triple in sorted(changed)}
 
@@ -299,7 +298,7 @@ class Periods:
         return int(deleted), int(inserted), _plain(held.until), _plain(held.latest)
 
     def load(self, saved: Iterable[Sequence[Any]]) -> None:
-        """Take what `save` gave, over the background that is here now: what it has no more is not deleted."""
+        """Restore the value of `save` over the current background; deletions of what it lacks are dropped."""
         self._deleted, self._inserted, self._held, self._latest, self._undo = set(), {}, {}, {}, []
         for subject, predicate, object_, deleted, inserted, until, latest in saved:
             triple = subject, predicate, object_
@@ -317,7 +316,7 @@ class Periods:
 
 
 def declared(holds: Sequence[Hold]) -> Callable[[Triple], bool]:
-    """Whether a triple that a graph states is held, or ends what is."""
+    """Whether a triple of a graph is held, or ends held ones."""
     periods = Periods((), holds)
 
     def is_held(triple: Triple) -> bool:
@@ -327,7 +326,7 @@ def declared(holds: Sequence[Hold]) -> Callable[[Triple], bool]:
 
 
 def _plain(end: Time) -> int | str | None:
-    """An end as JSON has it: None for no statement, "" for one without an end."""
+    """An end in JSON: None for no statement, "" for one without an end."""
     return None if end == _NONE else "" if end == FOREVER else end
 
 

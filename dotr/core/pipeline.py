@@ -2,9 +2,9 @@
 
 Place:   the core that every runner drives: api.py in process, the deployment's feed, Spark's workers.
          It is fed by its caller and has no clock, file, thread or randomness: time is an argument.
-Method:  DOTR (Margara, Cugola, Collavini, Dell'Aglio 2018), fig. 3. What happens at one instant never looks
-         at another (enrich, extract); what looks across instants sees facts only (detect). A later timestamp
-         closes an instant, or `advance`, or the end of input; with a lateness d, one more than d later.
+Method:  DOTR (Margara, Cugola, Collavini, Dell'Aglio 2018), fig. 3. Enrich and extract see one instant only;
+         detect sees many instants, but facts only. An instant is closed by a later timestamp (with a lateness
+         d: more than d later), `advance`, or the end of input.
 """
 
 from __future__ import annotations
@@ -42,25 +42,25 @@ if TYPE_CHECKING:
 Observer = Callable[[Time, Sequence[RawMatch]], None]
 FactsAt = Callable[[Time, Facts, bool], Facts]
 TOGETHER = 256
-"""How many instants are extracted before they are detected: so many have their facts in memory."""
+"""How many instants are extracted, and their facts held in memory, before they are detected."""
 
 
 class Pipeline:
     """Owns the state of one run: graphs not yet closed, the detector's memory, counters.
 
     `deployment` is what runs. `lateness` is in microseconds. `on_late` is called with every late graph, which
-    then is counted and forgotten. `on_refused` is called with an instant that is in error (REFUSABLE), or a
-    graph that lies too far ahead (D2106, D2107): its time, its graphs and the error. Unless it raises, the
-    run goes on as if those graphs had never come; without it the error ends the run. `on_overworked` is
-    called with a rule and what one of its trigger facts takes too much work for (D4010): unless it raises,
-    the run goes on without that rule's matches of it; without it the error is raised behind the instant.
-    `on_finding` is called with what is to be said about an instant that is not in error. `verify` runs the
-    literal reading beside. `max_jump` (µs): how far ahead of the last one a graph may lie. `pause` is called
-    between two steps; what it raises ends the call there, the next goes on. `on_matches` is called with the
-    matches of each instant that has some, also those of PRIVATE rules. `on_facts` is called with the facts
-    of each instant and whether a graph came, and returns those that are detected. `on_jump` is called with
-    each instant of what lasts, before it is detected. `on_state` is called with every instant at which a
-    message came, and the triples that hold at it and not by the background alone, sorted (all materialised).
+    then is counted and dropped. `on_refused` is called with an instant in error (REFUSABLE), or a graph that
+    lies too far ahead (D2106, D2107): its time, its graphs and the error. Unless it raises, the run continues
+    as if those graphs had never come; without it the error ends the run. `on_overworked` is called with a
+    rule and the error (D4010) of a trigger fact that takes it too much work: unless it raises, the run
+    continues without that rule's matches of the fact; without it the error is raised after the instant.
+    `on_finding` is called with warnings about instants that are not in error. `verify` runs the literal
+    reading beside. `max_jump` (µs): how far ahead of the last one a graph may lie. `pause` is called between
+    two steps; what it raises ends the call there, and the next call continues. `on_matches` is called with
+    the matches of each instant that has any, including those of PRIVATE rules. `on_facts` is called with the
+    facts of each instant and whether a graph came, and returns those to detect. `on_jump` is called with each
+    instant of what lasts, before it is detected. `on_state` is called with every instant with a message, and
+    the triples that hold at it and not by the background alone, sorted (all materialised).
     """
 
     def __init__(
@@ -92,13 +92,13 @@ class Pipeline:
         self._lasting: LastingInstants | None = None  # where something lasts
         self._planned: list[tuple[Time, Program, Collection[Triple]]] = []  # `replace` before anything lasts
         self.place: Any = ""
-        """Where the message that comes next stands, or what can say it, for who keeps a record."""
+        """The place of the next message, or a function that returns it, for records of the run."""
         self.replaced = False
-        """Whether a `replace` has come to pass."""
+        """Whether a `replace` has taken effect."""
         self._max_jump, self._pause, self._on_facts = max_jump, pause, on_facts
         self._on_matches, self._on_jump, self._on_state = on_matches, on_jump, on_state
         self._open = OpenInstants(lateness, on_late, on_refused, self._tick())
-        self._unreturned: list[Emission] = []  # what a call would have returned that raised instead
+        self._unreturned: list[Emission] = []  # what a call that raised would have returned
         self._heard: Time | None = None  # last instant at which a graph came
 
     def begin(self, clock: Clock) -> None:
@@ -117,10 +117,10 @@ class Pipeline:
             self._last_from_now()
 
     def _tick(self) -> Ahead:
-        """How the program ticks while no graph comes; how far ahead a graph may lie."""
+        """How the program ticks while no graph comes, and how far ahead a graph may lie."""
         program = self.program
         self._tally.every = ticks_of(program)
-        lasts = program.lasting or self._lasting is not None  # whatever lasts may answer any of its queries
+        lasts = program.lasting or self._lasting is not None  # what lasts may answer any of its queries
         silent = self.deployment.silent
         self._silence = silent(program, program.selects) if lasts else self.deployment.silence
         later = {} if self._lasting is None else self._lasting.programs_ahead()
@@ -154,7 +154,7 @@ class Pipeline:
 
     @property
     def counters(self) -> Counters:
-        """What went through so far, as a value."""
+        """What was processed so far, as a value."""
         detect, lasting, opened = self._detect, self._lasting, self._open
         return replace(
             self._tally.counters(None if detect is None else detect.passed(), opened.settled),
@@ -167,24 +167,24 @@ class Pipeline:
         )
 
     def events_so_far(self) -> int:
-        """How many events there were; cheaper than `counters`."""
+        """The number of events; cheaper than `counters`."""
         return self._tally.total()
 
     def passed(self) -> dict[str, Passed]:
-        """Rule → how far its trigger facts came, since this detector was made (temporal/stages.py)."""
+        """Rule → how far its trigger facts got, since this detector was made (temporal/stages.py)."""
         return {} if self._detect is None else dict(self._detect.passed())
 
     def push(self, time: Time, triples: Iterable[Triple]) -> Sequence[Composite]:
         """Take one graph; return the events of the instants that its timestamp closes.
 
-        `triples` are canonical terms, blank nodes as the document had them. Where an instant is in error,
-        the events of those before it come with the next call.
+        `triples` are canonical terms, blank nodes as the document had them. If an instant is in error, the
+        next call returns the events of those before it.
         """
         self.accept(time, triples if isinstance(triples, list) else list(triples))
         return self._drained()
 
     def push_part(self, time: Time, part: Part) -> Sequence[Composite]:
-        """As `push`, also for a message that may insert, delete, or bring no graph."""
+        """Like `push`, also for a message that may insert, delete, or bring no graph."""
         self.take(time, part)
         return self._drained()
 
@@ -208,41 +208,39 @@ class Pipeline:
         return self._drained()
 
     def close_up_to(self, time: Time) -> None:
-        """As `advance`, without running what it closes: that is left to `drain`."""
+        """Like `advance`, without running what it closes: see `drain`."""
         error = self._open.refuses_tick(time + 1)
         if error is not None:
             raise error
         self._open.close_before(time + 1)
 
     def close_all(self) -> None:
-        """The end of input, without running what it closes: that is left to `drain`."""
+        """The end of input, without running what it closes: see `drain`."""
         latest = self._open.latest
         if latest is not None:
             last = latest if self._detect is None else self._detect.covering(latest)
             self._open.close_before(last + 1)
 
     def take(self, time: Time, part: Part) -> None:
-        """As `accept`, also for a message that may insert, delete, or bring no graph."""
+        """Like `accept`, also for a message that may insert, delete, or bring no graph."""
         if type(part) is not list and self._lasting is None:
             self._last_from_now()
         self.accept(time, part)
 
     def accept(self, time: Time, graph: Part) -> None:
-        """Take one graph without running what its timestamp closes: that is left to `drain`."""
+        """Take one graph without running what its timestamp closes: see `drain`."""
         self._open.accept(time, graph)
 
     def accept_run(self, times: Sequence[Time], graphs: Sequence[Part]) -> bool:
-        """As `accept` for many graphs, none a message, or False: then none was taken; see OpenInstants."""
+        """Like `accept` for many graphs, none a message; False if none was taken; see OpenInstants."""
         return self._open.accept_run(times, graphs)
 
     def drain(self) -> Iterator[Emission]:
-        """Run the instants that are closed and have not run yet, in time order; the events of each that has
-        some.
+        """Run the closed instants that have not run, in time order; yields the events of each that has any.
 
-        Several instants are enriched and extracted first, then detected: the halves do not look at each
-        other. An error at an instant ends the iteration there; what was yielded before stands, and what comes
-        after it is left to the next call, as it is when the caller stops early. A snapshot may be taken
-        between two steps.
+        Several instants are enriched and extracted first, then detected: the halves are independent. An error
+        at an instant ends the iteration there; the next call continues after it, as after a caller that stops
+        early. A snapshot may be taken between two steps.
         """
         while self._unreturned:
             yield self._unreturned.pop(0)
@@ -288,7 +286,7 @@ class Pipeline:
                     try:
                         refused(instant[0], instant[1], error)
                         failed = None
-                    except DotrError as raised:  # what was extracted before is detected before it is raised
+                    except DotrError as raised:  # detect what was extracted before, then raise
                         failed = raised
                 if failed is not None:
                     break
@@ -298,25 +296,25 @@ class Pipeline:
         try:
             yield from self._found(known)
         except DotrError:
-            if failed is not None:  # it comes later, and is met again
+            if failed is not None:  # it comes later, and is found again
                 self._open.failed.discard(instant[0])
             raise
         if failed is not None:
             raise failed
 
     def stated(self) -> dict[Triple, Entry | None]:
-        """The triples whose statements changed since this was last asked, as journals keep them."""
+        """The triples whose statements changed since the last call, as journals keep them."""
         return {} if self._lasting is None else self._lasting.changed()
 
     def lasting(self) -> set[Triple]:
-        """Every triple that is stated now, where something lasts."""
+        """Every triple stated now, where something lasts."""
         return set() if self._lasting is None else set(self._lasting.stated())
 
     def snapshot(self, stated: bool = True) -> dict[str, Any]:
-        """Everything that the next push depends on, as a JSON-able value, shared with nothing.
+        """Everything that the next push depends on, as a JSON value that shares nothing with the state.
 
-        Per rule there is one part, under the rule's digest; graphs of instants that are still open are in it.
-        Without `stated` what `stated()` gives is left out.
+        One part per rule, under the rule's digest, and the graphs of open instants. Without `stated`, the
+        triples of `stated()` are left out.
         """
         return {
             "version": VERSION,
@@ -329,7 +327,7 @@ class Pipeline:
         }
 
     def restore(self, state: Mapping[str, Any]) -> Restored:
-        """Go on where `state` was taken. Says which rules kept their state, start empty, or are gone.
+        """Continue where `state` was taken. Returns which rules kept their state, start empty, or are gone.
 
         Raises EngineError D5101 for a snapshot of another version.
         """
@@ -339,7 +337,7 @@ class Pipeline:
         self._open.graphs, self._open.late = counts.graphs, counts.late
         self._left_out.counts = dict(counts.left_out)
         self._open.restore(state)
-        self._heard = self._open.last  # or earlier: a few ticks more are stepped through then
+        self._heard = self._open.last  # or earlier: then a few more ticks are stepped through
         self._unreturned = []
         if state["clock"] is None:
             return Restored((), tuple(rule.name for rule in self.program.rules), ())
@@ -359,10 +357,10 @@ class Pipeline:
     # -- what lasts
 
     def replace(self, time: Time, program: Program, background: Collection[Triple]) -> None:
-        """From `time` on another program holds, with another background; what happened before has happened.
+        """From `time` on another program holds, with another background; earlier events stay.
 
-        Rules that are the same keep what they remember. Raises UsageError D4161 for a time that is closed,
-        naming the first possible one, and ProgramError.
+        Unchanged rules keep their state. Raises UsageError D4161 for a time that is closed, naming the first
+        possible one, and ProgramError.
         """
         if self.clock is not None:
             refuse_closed(time, self.watermark, self.clock)
@@ -375,7 +373,7 @@ class Pipeline:
             self._schedule()
 
     def _last_from_now(self) -> None:
-        """From now on every instant is one of what lasts."""
+        """Treat every instant from now on as one of what lasts."""
         assert self.clock is not None, "begin() comes first"
         jumps = self.deployment.jumps(self.program, self.clock, states=self._on_state is not None)
         self._lasting = LastingInstants(jumps, self._raised, self._oracle)
@@ -391,7 +389,7 @@ class Pipeline:
         self._open.limit(self._tick())
 
     def _renew(self, program: Program) -> None:
-        """Another detector, for `program`; rules that are the same keep what they remember."""
+        """A new detector for `program`; unchanged rules keep their state."""
         assert self._detect is not None
         assert self.clock is not None
         state, counts = self._detect.snapshot(), self.counters
@@ -403,7 +401,7 @@ class Pipeline:
         self._detect.restore(state)
 
     def _leap(self, due: Sequence[Instant], bound: Time) -> Iterator[Emission]:
-        """Run instants of what lasts, in order, and what is due between and behind them."""
+        """Run instants of what lasts, in order, and what is due between and after them."""
         assert self._lasting is not None
         for time, jump, failed in self._lasting.instants(due, bound, self._next_tick, self._is_tick):
             if jump.program is not None:
@@ -424,7 +422,7 @@ class Pipeline:
             self._detect.pass_over(bound)
 
     def _next_tick(self, bound: Time) -> Time | None:
-        """The next tick or point of a timeline behind the last instant that can matter before `bound`."""
+        """The next tick or timeline point after the last instant, before `bound`, that can matter."""
         last = self._open.last
         if last is None or self._detect is None:
             return None
@@ -433,14 +431,14 @@ class Pipeline:
         return tick if point is None else point
 
     def _is_tick(self, time: Time) -> bool:
-        """Whether rules may see an instant though nothing came: those that hold then."""
+        """Whether the rules that hold at an instant may see it although nothing came."""
         assert self._lasting is not None
         program = self._lasting.program_from(time) or self.program
         every = self._tally.every if program is self.program else ticks_of(program)
         return bool(program.lars.rules) or any(time % duration == 0 for duration in every)
 
     def _raised(self, time: Time, parts: Sequence[Part], error: DotrError) -> DotrError | None:
-        """Report an instant of what lasts that is in error; what is to be raised, if anything."""
+        """Report an instant of what lasts that is in error; returns what to raise, if anything."""
         if self._on_refused is None or not is_refusable(error):
             return error
         try:
@@ -461,7 +459,7 @@ class Pipeline:
             self._detect.pass_over(bound)
 
     def _found(self, known: Sequence[Known]) -> Iterator[Emission]:
-        """Detect instants in order; the events of each that has some."""
+        """Detect instants in order; yields the events of each that has any."""
         assert self._detect is not None, "begin() comes before the first graph"
         assert self.clock is not None
         detector, oracle, left_out = self._detect, self._oracle, self._left_out
@@ -494,7 +492,7 @@ class Pipeline:
         self._ran(known, counted, len(known))
 
     def _ran(self, known: Sequence[Known], start: int, end: int) -> None:
-        """The instants of a range, if there are some, were detected."""
+        """Count the instants of a range as detected, if there are any."""
         if end > start:
             self._open.last, lasting = known[end - 1][0], self._lasting is not None
             self._heard = self._tally.instants(known, start, end, lasting, self._heard)

@@ -1,11 +1,11 @@
 """The canonical way of extracting an instant: every query by itself, within its budget.
 
-Place:   beside extract.py, whose work instant.py abandons when it goes on for too long; the store is another
-         one then, in which the instant's triples were entered in order.
-Method:  units one after the other, each with a meter opened for it. A shape that is within the budget for all
-         its members is within that of each: alone a member finds fewer rows. Past it, members are asked one
-         by one, and the first that exceeds the budget by itself ends the instant. So what is refused does not
-         depend on which queries share, in which order graphs came, or how far an earlier attempt got.
+Place:   beside extract.py, whose work instant.py abandons when it takes too long; over another store, in
+         which the instant's triples were entered in order.
+Method:  units run one after the other, each with its own meter. A shape within the budget for all its members
+         is within it for each: alone a member finds fewer rows. Past it, members run one by one, and the
+         first that exceeds the budget by itself ends the instant. So refusal does not depend on which queries
+         share, on the order of graphs, or on how far an earlier attempt got.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dotr.sparql.units import QueryUnit, UnitReader
 
 
 class _Reading:
-    """Owns a unit, and which of its readers look at which relation."""
+    """Owns a unit, and which of its readers read which relation."""
 
     def __init__(self, unit: QueryUnit) -> None:
         self.unit = unit
@@ -53,16 +53,16 @@ class _Reading:
 
 @dataclass(frozen=True, slots=True)
 class _Apart:
-    """Readings of the members of a shape, each alone, and of all together without a limit."""
+    """Readings of the members of a shape, each alone, and of all together without limit."""
 
     members: list[_Reading]
     whole: _Reading
 
 
 class CanonicalExtractor:
-    """Owns units over the canonical store: of shapes, and of members that were asked alone.
+    """Owns units over the canonical store: of shapes, and of members that ran alone.
 
-    `shapes`: what the quick extractor evaluates, and who gets it.
+    `shapes`: what the quick extractor evaluates, and for whom.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class CanonicalExtractor:
         self._parted: dict[int, _Apart] = {}
 
     def facts(self, time: Time) -> dict[str, list[Fact]]:
-        """As `Extractor.facts`. What ProgramError D4130 and D4132 say is final."""
+        """Like `Extractor.facts`. Its ProgramError D4130 and D4132 are final."""
         self._store.moment.time = time
         touched = [changes.relation for changes in self._store.overlay.touched]
         result: dict[str, list[Fact]] = {}
@@ -96,7 +96,7 @@ class CanonicalExtractor:
         return result
 
     def _apart(self, number: int, touched: Sequence[Relation], time: Time) -> dict[str, list[Fact]]:
-        """A shape of which each member, as if it ran alone, is within the limits."""
+        """Evaluate a shape, with each member's limits as if it ran alone."""
         if number not in self._parted:
             self._parted[number] = self._part(*self._shapes[number])
         parted = self._parted[number]

@@ -1,10 +1,10 @@
-"""From queries to units: what queries of one shape share, made executable over one store.
+"""From queries to units: one executable unit per shape of queries, over one store.
 
-Place:   under extract.py, which asks all units of an instant together, and query_by_query.py, which asks one
+Place:   under extract.py, which runs all units of an instant together, and query_by_query.py, which runs one
          after the other.
-Method:  queries of one shape are one (shapes.py). A unit is the quickest kind that the query and the
-         background allow (sparql/units.py). Its meter has the limit of deployment while it is made, since
-         what the background alone answers is looked for then, and afterwards that of an instant.
+Method:  queries of one shape share a unit (shapes.py), of the fastest kind that the query and the background
+         allow (sparql/units.py). Its meter has the limit of deployment while it is made, since the background
+         alone is queried then, and afterwards that of an instant.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MUCH_WORK = "D4132"
 
 @dataclass(frozen=True, slots=True)
 class SharedQuery:
-    """What is evaluated for the queries of one shape. `members`: constants compared with → streams."""
+    """What is evaluated for the queries of one shape. `members`: compared constants → streams."""
 
     select: Select
     members: Members
@@ -47,11 +47,11 @@ class SharedQuery:
 
     @property
     def name(self) -> str:
-        """That of its first stream."""
+        """The name of its first stream."""
         return next(stream for streams in self.members.values() for stream in streams)
 
     def distribution(self, shares: Shares | None = None) -> Distribution:
-        """Who gets which rows."""
+        """How rows are distributed to streams."""
         return Distribution(
             self.members,
             self.comparisons,
@@ -68,7 +68,7 @@ class SharedQuery:
 
 
 def shared_queries(queries: Mapping[str, Select]) -> list[SharedQuery]:
-    """Queries by shape; what nobody shares keeps its comparisons."""
+    """Queries by shape; a query that shares with none keeps its comparisons."""
     shapes: dict[Shape, dict[tuple[Term, ...], list[str]]] = {}
     for name, select in queries.items():
         shape, constants = shape_of(select)
@@ -87,11 +87,11 @@ def _alone(queries: Mapping[str, Select], streams: Sequence[str]) -> SharedQuery
 
 
 class UnitMaker:
-    """Owns what the units of one store have in common. Used before the first instant, or between two steps.
+    """Owns what the units of one store share. Used before the first instant, or between two steps.
 
-    `limit`: answers of one query at one instant that are an explosion. `budget`: units of work of one query
-    over the background alone (see `at_deployment`), `run_budget` at an instant, of which `moment` names the
-    one in progress if nobody opens the meters.
+    `limit`: more answers of one query at one instant are an explosion. `budget`: units of work of one query
+    over the background alone (see `at_deployment`), `run_budget` at an instant; `moment` names the instant in
+    progress if no caller opens the meters.
     """
 
     def __init__(
@@ -159,8 +159,8 @@ class UnitMaker:
         return IncrementalView(name, select, distribution, meter, query, builder.leaves)
 
     def follower(self, unit: IncrementalView, kept: TripleIndex) -> CompiledQuery:
-        """The unit's query over the overlay of what is kept, where its standing answers change. Its meter has
-        what a deployment has, and the caller opens it.
+        """The unit's query over the overlay of the kept background, where its standing answers change. Its
+        meter has the limit of deployment, and the caller opens it.
         """
         distribution = unit.distribution
         meter = Meter(self._budget, source=unit)
@@ -214,7 +214,7 @@ def much_work_of(exhausted: Exhausted, name: str, select: Select, budget: int, w
 
 
 def _checks(distribution: Distribution, branch: BasicGraphPattern) -> list[Check]:
-    """A guard for the join: does any member want this value?"""
+    """A guard for the join: whether any member wants this value."""
     index = distribution.index
     if index is None or distribution.first.variable not in pattern_names(branch.patterns):
         return []

@@ -1,10 +1,11 @@
-"""What lasts, recomputed: whenever it changes, M is closed over what is stated, and the standing queries are
-asked again.
+"""What lasts, recomputed: after each change M is closed over what is stated, and the standing queries run
+again.
 
 Place:   one of the engines of lasting_knowledge.py.
-Method:  what is stated is parted: a base that is closed and indexed, and an overlay that is opened over it
-         for every question, as a stream's graph is. What graphs and insertions state goes to the overlay, so
-         that an end of a period costs what holds; what is schema, or leaves the base, has it closed again.
+Method:  what is stated is split: a base that is closed and indexed, and an overlay that is opened over it for
+         every evaluation, like a stream's graph. Statements of graphs and insertions go to the overlay, so
+         that the end of a period costs what holds there; schema, or an end in the base, closes the base
+         again.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ Answers = dict[Select, Counter[Values]]
 
 
 class _KeptInstant(NamedTuple):
-    """What an open change is taken back to. `answers` None: they were not asked yet."""
+    """The state to which an open change is undone. `answers` None: not evaluated yet."""
 
     program: Program
     stated: frozenset[Triple]
@@ -42,7 +43,7 @@ class _KeptInstant(NamedTuple):
 
 
 class _View:
-    """Owns some queries over a closed base, and the overlay that is opened over it to ask them."""
+    """Owns some queries over a closed base, and the overlay that is opened over it to evaluate them."""
 
     def __init__(
         self,
@@ -57,7 +58,7 @@ class _View:
         self._extract = Extractor(queries, enrich.store, budget=budget, patience=budget)
 
     def facts(self, triples: Iterable[Triple], time: Time) -> dict[str, list[Fact]]:
-        """Over the base and `triples`. Raises DataError D3101 where that contradicts itself, and D2601."""
+        """The facts over the base and `triples`. Raises DataError D3101 for a contradiction, and D2601."""
         self._enrich.instant(dict.fromkeys(triples))
         try:
             if self._checked and (clashes := self._enrich.clashes()):
@@ -105,7 +106,7 @@ class _Model:
 
 
 class Recomputation:
-    """Owns what is stated, the model that was made last, and the answers that were kept last."""
+    """Owns what is stated, the last model made, and the answers kept last."""
 
     def __init__(
         self,
@@ -181,7 +182,7 @@ class Recomputation:
     # -- what is asked
 
     def _before(self, time: Time, program: Program | None) -> Answers:
-        """The answers over the last M that was consistent, of the queries that are asked from now on."""
+        """The answers over the last consistent M, of the queries evaluated from now on."""
         kept = self._kept
         answers = self._asked(kept, time) if kept.answers is None else kept.answers
         self._kept = self._now = kept._replace(answers=answers)
@@ -200,7 +201,7 @@ class Recomputation:
         return _KeptInstant(program or kept.program, frozenset(new), frozenset(held), None)
 
     def _asked(self, kept: _KeptInstant, time: Time) -> Answers:
-        """Answers over M, which is made for that where the last one does not fit."""
+        """Answers over M, which is made here if the last one does not fit."""
         try:
             model = self._modelled(kept)
             return model.answers(self._overlay(model, kept), time)
@@ -221,7 +222,7 @@ class Recomputation:
         return _Model(kept.program, kept.stated - kept.held, self._clock, self._all, self._budget)
 
     def _fits(self, model: _Model, kept: _KeptInstant) -> bool:
-        """Whether what is stated and not in the base can be opened over it."""
+        """Whether the stated triples outside the base can be opened over it."""
         return model.base <= kept.stated and not any(map(_is_basic, kept.stated - model.base - kept.held))
 
     def _overlay(self, model: _Model, kept: _KeptInstant) -> list[Triple]:
@@ -229,7 +230,7 @@ class Recomputation:
 
 
 def _standing(program: Program) -> dict[str, Select]:
-    """The queries of ISTREAM and DSTREAM, each once, under the first stream that asks for it."""
+    """The distinct queries of ISTREAM and DSTREAM, under the first stream of each."""
     streams: dict[Select, str] = {}
     for stream, standing in program.standing.items():
         streams.setdefault(standing.select, stream)

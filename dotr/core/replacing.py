@@ -1,6 +1,6 @@
-"""From which time on other rules may hold: not from one that is closed.
+"""From which time on new rules may hold: not from a closed one.
 
-Place:   asked by core/pipeline.py in a run, and by `dotr deploy --from` of a deployment that rests.
+Place:   called by core/pipeline.py in a run, and by `dotr deploy --from` for a stopped deployment.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dotr.events import Clock, Time
 
 
 def refuse_closed(time: Time, watermark: Time | None, clock: Clock) -> None:
-    """Raise UsageError D4161 for a time up to `watermark`, naming the first one that may be."""
+    """Raise UsageError D4161 for a time up to `watermark`, naming the first possible one."""
     if watermark is None or time > watermark:
         return
     first = watermark + 1

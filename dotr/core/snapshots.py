@@ -8,7 +8,7 @@ from typing import Any
 from dotr.errors import Diagnostic, EngineError
 
 VERSION = 2
-"""Of snapshots. Version 1 has nothing that lasts, and is read; one of another version is refused."""
+"""The version of snapshots. Version 1, in which nothing lasts, is read; others are refused."""
 
 
 def refuse_version(state: Mapping[str, Any]) -> None:

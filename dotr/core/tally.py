@@ -1,6 +1,6 @@
-"""What one program counted: events by rule, facts by query, and what was counted before it.
+"""Counts of one program: events by rule, facts by query, and the counts before it.
 
-Place:   the pipeline counts in it, and makes another where rules are replaced.
+Place:   the pipeline counts in it, and makes a new one when rules are replaced.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from dotr.ir import Every, Program
 from dotr.late import replace
 from dotr.temporal.stages import Passed
 
-_RUNS: Final = 1_000  # sets of rules that fired alike, before they are counted rule by rule
+_RUNS: Final = 1_000  # sets of rules that fired together, before they are counted per rule
 _NONE: Final[Mapping[str, int]] = MappingProxyType({})
 
 
 class Tally:
-    """Owns the counts. `counts`: what was counted before, and since, of all but events and facts; `gone`:
-    events of rules that are not in the program any more.
+    """Owns the counts. `counts`: earlier counts, and all new ones except events and facts; `gone`: events of
+    rules no longer in the program.
 
-    `every`: the durations of EVERY, each once. `fired`: number of a rule → its events that are not counted
-    rule by rule yet, see `settle`.
+    `every`: the distinct durations of EVERY. `fired`: rules that fired together → events not yet counted per
+    rule, see `settle`.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Tally:
         self._events = [self.counts.events.get(rule.name, 0) for rule in program.rules]
 
     def begin(self, known: Sequence[Known]) -> None:
-        """These instants are detected next."""
+        """Note the instants that are detected next."""
         self.settle()
         if self.counts.first is None and known:
             self.counts.first = known[0][0]
@@ -48,8 +48,8 @@ class Tally:
     def instants(
         self, known: Sequence[Known], start: int, end: int, lasting: bool, heard: Time | None
     ) -> Time | None:
-        """Count the instants of a range, which were detected; the last at which something came, `heard` if
-        nothing did. `lasting`: whether there may be others without a tick.
+        """Count the detected instants of a range; returns the last with a message, `heard` if there was none.
+        `lasting`: whether there may be instants without message and tick.
         """
         counts, every, lars = self.counts, self.every, self._program.lars.rules
         if not (every or lars or lasting):
@@ -70,7 +70,7 @@ class Tally:
             fired[match[0]] = fired.get(match[0], 0) + 1
 
     def settle(self, most: int = _RUNS) -> None:
-        """Count rule by rule what fired, if that was of more than `most` sets of rules."""
+        """Count per rule what fired, if that was more than `most` sets of rules."""
         if len(self.fired) <= most:
             return
         for rules, count in self.fired.items():
@@ -79,12 +79,12 @@ class Tally:
         self.fired.clear()
 
     def total(self) -> int:
-        """How many events there were."""
+        """The number of events."""
         self.settle(0)
         return sum(self._events) + sum(self._gone.values())
 
     def counters(self, passed: Mapping[str, Passed] | None, settled: Time | None) -> Counters:
-        """All counts as a value. `passed`: what detection counted, None before there is any; `settled`:
+        """All counts as a value. `passed`: the counts of detection, None before the first; `settled`:
         everything up to here has run.
         """
         self.settle(0)

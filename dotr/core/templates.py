@@ -1,9 +1,9 @@
-"""Templates: what DEFINE says, resolved once to nodes for triples and a generated function for N-Quads.
+"""Templates of DEFINE, resolved once to nodes for triples and a generated function for N-Quads.
 
-Place:   emit.py fills them in; nothing else makes text of events.
+Place:   emit.py fills them in; no other module writes the text of events.
 Method:  rules whose templates differ in constants alone are written by one function: a loop over matches and
-         rules in which everything that does not depend on the rule is put together outside.
-Why not: a serializer over term objects: three times the price of ready parts.
+         rules, with everything that does not depend on the rule assembled outside.
+Why not: a serializer over term objects: three times the cost of prepared parts.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Writer: TypeAlias = Callable[[Sequence[int], Sequence[Row], str], list[str]]
 
 
 class RuleTemplate:
-    """What one rule makes of its matches: see events.Template."""
+    """What one rule makes of its matches; see events.Template."""
 
     __slots__ = (
         "_index",
@@ -113,7 +113,7 @@ def _slots(rule: Rule, fresh: dict[str, str]) -> Callable[[TemplateNode], Term |
 
 
 def share_writers(templates: Sequence[RuleTemplate]) -> None:
-    """Give templates that differ in constants alone one function that writes their events."""
+    """Set one function that writes the events of templates that differ in constants alone."""
     forms: dict[Hashable, dict[int, tuple[RuleTemplate, list[_Piece]]]] = {}
     for index, template in enumerate(templates):
         if not template.repeats:
@@ -127,14 +127,14 @@ def share_writers(templates: Sequence[RuleTemplate]) -> None:
 
 
 _Piece: TypeAlias = int | str
-"""Of an event's text: constant text, or what differs: `_NAME`, `_PREFIX`, `_STAMP`, or a value's place."""
+"""Part of an event's text: constant text, or a variable: `_NAME`, `_PREFIX`, `_STAMP`, or a value's place."""
 
 _NAME, _PREFIX, _STAMP = -1, -2, -3
 _END = " .\n"
 
 
 def _pieces(build: Build, values: int, suffixes: Sequence[str]) -> list[_Piece]:
-    """The text of an event: constants and what comes in between, by turns as far as possible."""
+    """The text of an event: constants alternating with variable parts as far as possible."""
     pieces: list[_Piece] = []
 
     def add(*more: _Piece) -> None:
@@ -158,13 +158,13 @@ def _pieces(build: Build, values: int, suffixes: Sequence[str]) -> list[_Piece]:
 
 
 def _quad_writer(members: Mapping[int, tuple[RuleTemplate, list[_Piece]]]) -> Writer:
-    """One generated loop over rules of one form. What does not depend on the rule is put together before it;
-    constants come in by name.
+    """One generated loop over rules of one form. What does not depend on the rule is assembled before it;
+    constants are bound by name.
     """
     names = Names()
     template, pieces = next(iter(members.values()))
     columns: list[list[str]] = [[f"<{t.prefix}" for t, _ in members.values()]]
-    parts: list[str] = []  # of the f-string; a part that is the same for all rules begins with `s`
+    parts: list[str] = []  # of the f-string; a part that all rules share begins with `s`
     for place, piece in enumerate(pieces):
         if isinstance(piece, int):
             parts.append({_NAME: "n", _PREFIX: "i", _STAMP: "st"}.get(piece, f"s{piece}"))
@@ -186,7 +186,7 @@ def _quad_writer(members: Mapping[int, tuple[RuleTemplate, list[_Piece]]]) -> Wr
     named.append("m = f'{n}{END}{n}'")
     fixed, text = _joined(parts, lambda part: part == "st" or part[:2] == "sK", "e")
     lines += [f"    {line}" for line in fixed]
-    # one rule: everything is put together once
+    # one rule: everything is assembled once
     lines += [
         "    if LEN(rules) == 1:",
         f"        ({constants}), = MAP(CONSTANTS, rules)",
@@ -194,7 +194,7 @@ def _quad_writer(members: Mapping[int, tuple[RuleTemplate, list[_Piece]]]) -> Wr
     ]
     lines += [f"            {line}" for line in (*unpack, *named, f"out.append(f'{_whole(text, names)}')")]
     lines += ["        return out"]
-    # several: what they have in common first
+    # several: their common parts first
     common, text = _joined(text, lambda part: part[0] in "es", "c")
     lines += [
         "    for h, b in rows:",
@@ -208,7 +208,7 @@ def _quad_writer(members: Mapping[int, tuple[RuleTemplate, list[_Piece]]]) -> Wr
 def _joined(
     parts: Sequence[str], together: Callable[[str], bool], prefix: str
 ) -> tuple[list[str], list[str]]:
-    """Parts that stand together and can be put together before: (assignments, what is left of the parts)."""
+    """Adjacent parts that can be assembled before the loop: (assignments, the remaining parts)."""
     lines: list[str] = []
     left: list[str] = []
     for joined, run in groupby(parts, key=together):
@@ -231,9 +231,9 @@ def _fields(names: Iterable[str]) -> str:
 
 
 def _may_repeat(template: tuple[TemplateTriple, ...]) -> bool:
-    """Whether two triples of a template can become the same: no place holds two different constants.
+    """Whether two triples of a template can become equal: no place holds two different constants.
 
-    A long template is taken to: pairs are too many to look at, and each event is looked through instead.
+    True for a long template: it has too many pairs; each event is checked instead.
     """
     if len(template) > _LONG:
         return True

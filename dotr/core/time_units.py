@@ -1,8 +1,8 @@
 """Whether a program's lengths of time fit how a stream counts time.
 
-Place:   core/pipeline.py asks when the first graph has said how, batch/ before it parts a log.
-Method:  language.md: with integer time, EVERY, FOR and STEP are multiples of the unit, or else a tick
-         or an end would lie where no time is.
+Place:   called by core/pipeline.py once the first graph has fixed that, and by batch/ before it splits a log.
+Method:  language.md: with integer time, EVERY, FOR and STEP are multiples of the unit, else a tick or an end
+         would lie between two times.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""One query that is watched: its answers over what lasts, as they come and go.
+"""One watched query: its answers over what lasts, as they begin and end.
 
-Place:   asked by `dotr watch`; what it makes is run by core/pipeline.py as any other program.
-Method:  language.md, "What lasts": DSTREAM and ISTREAM of the query, each with a rule of its own, so that
-         what ends at an instant is reported before what begins (signed answers of a continuous query over a
-         dynamic graph: Gergatsoulis, Damigos 2021). What nothing declares is held until it is deleted.
+Place:   used by `dotr watch`; core/pipeline.py runs the program it makes like any other.
+Method:  language.md, "What lasts": DSTREAM and ISTREAM of the query, each with a rule, so that answers that
+         end at an instant are reported before those that begin (signed answers of a continuous query over a
+         dynamic graph: Gergatsoulis, Damigos 2021). Undeclared relations are held until deleted.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _SIGNS: Final = {ENDED: -1, BEGUN: 1}
 
 
 class SignedAnswer(NamedTuple):
-    """So many equal rows begin (`change` > 0) or end at a time. `values` in the order of the projection."""
+    """Equal rows, `change` of them, that begin (> 0) or end at a time. `values` in projection order."""
 
     time: Time
     change: int
@@ -61,13 +61,13 @@ def watching(program: Program, select: Select) -> Program:
 
 
 def watched(program: Program) -> Select:
-    """The query that a program of `watching` asks: of an ASK one that has a row while the answer is yes."""
+    """The query of a program of `watching`: for an ASK one that has a row while the answer is yes."""
     return program.standing[BEGUN].select
 
 
 def signed(events: Sequence[Composite], ask: bool = False) -> Iterator[SignedAnswer]:
-    """The events of one instant of a program of `watching` as answers: what ends, then what begins, each in
-    canonical order, equal rows together. `ask`: the query was an ASK, whose row is empty.
+    """The events of one instant of a program of `watching` as answers: those that end, then those that begin,
+    each in canonical order, equal rows merged. `ask`: the query was an ASK, whose row is empty.
     """
     for (rule, time, values), equal in groupby(events, _content):
         yield SignedAnswer(time, _SIGNS[rule] * len(list(equal)), () if ask else values)
