@@ -85,6 +85,11 @@ class StageWriter:
         self._names.append(name)
         self.opened(loops, range_, line)
 
+    def bound(self) -> None:
+        """A computed binding passed: steps not yet counted are counted behind it, and named with it."""
+        if self._names:
+            self._names.append("WITH")
+
     def opened(self, loops: Sequence[str], range_: tuple[str, str] | None, line: Reserved) -> None:
         """At `line` steps may be counted that could not before."""
         counts = self._counts

@@ -215,6 +215,8 @@ class RuleWriter:
         if self.stages is not None and line is not None:
             loops, range_ = self._left()
             self.stages.passed(item.stage, loops, range_, line, may_fail=item.may_fail)
+        elif self.stages is not None and not item.stage and item.may_fail:
+            self.stages.bound()
 
     def _opened(self) -> None:
         if self.stages is not None:
@@ -271,17 +273,18 @@ class RuleWriter:
             same = len({_constant(plan, number) for plan in self.plans}) == 1
             known = self.source.name("constant", binding.expression.term)
             self.bound[number] = known if same else f"w{number}"
-            return CodeItem(frozenset(), lambda: None, key=())
+            return CodeItem(frozenset(), lambda: None, key=(), may_fail=False)
         self.bound[number] = local = f"b{number}"
+        may_fail = computed(binding.expression)
 
         def write() -> None:
-            if computed(binding.expression):
+            if may_fail:
                 self._count()
             self.source.line(f"{local} = {self.scope.value(binding.expression)}")
             self.source.line(f"if {local} is None: continue")
 
         key = number, self._numbered.expression(binding.expression)
-        return CodeItem(self._needs(binding.expression), write, keeps=(local,), key=key)
+        return CodeItem(self._needs(binding.expression), write, keeps=(local,), key=key, may_fail=may_fail)
 
     def _count(self) -> None:
         """An expression is evaluated here."""

@@ -78,6 +78,16 @@ def test_members_of_a_group_that_share_a_threshold_are_counted_apart() -> None:
     assert funnels(rules) == {"OfOver10": "Over10 4 → LAST Spike 2", "OfOver20": "Over20 2 → LAST Spike 1"}
 
 
+def test_a_binding_without_a_value_is_named_where_a_group_counts_behind_it() -> None:
+    rules = "".join(
+        f"RULE Over{least} DEFINE {{ dotr_x :by ?q }} FROM Temp AND LAST Spike WITHIN 1 min FROM Temp "
+        f"ON Spike.?v > {least} WITH ?q := 1 / (Temp.?c - Temp.?c)\n"
+        for least in (2, 7)
+    )
+    shown_ = "Temp 5 → LAST Spike, WITH 0"
+    assert funnels(rules) == {"Over2": shown_, "Over7": shown_}
+
+
 def test_trigger_facts_below_a_threshold_are_none_while_the_rule_sleeps() -> None:
     rules = "".join(
         f"RULE Of{name} DEFINE {{ dotr_x a :R }} FROM {name} AND LAST Never WITHIN 1 min FROM {name}\n"
