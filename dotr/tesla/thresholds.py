@@ -110,13 +110,14 @@ def sizes(operator: str, constants: Sequence[Term]) -> Callable[[Term | None], i
     rising = [by_limit[limit] for limit in sorted(by_limit)]
     fails = _FAILS[operator]
 
-    def size(term: Term) -> int | None:
+    def size(term: Term | None) -> int | None:
+        if term is None:
+            return None
         value = decode(term)
         passed = bisect_left(rising, True, key=lambda one: fails(value, one[1]))
         return rising[passed - 1][0] if passed else None
 
-    table = Memo(size)
-    return lambda term: None if term is None else table[term]
+    return Memo(size).__getitem__
 
 
 _FAILS: Mapping[str, Callable[[Any, Any], bool]] = {
