@@ -16,7 +16,7 @@ from dotr.temporal.durations import duration_text
 from dotr.temporal.silences import ENDLESS, Silence
 
 TICKS = 1_000_000
-"""Most ticks between two instants, of those that have to be stepped through."""
+"""The limit of ticks between two instants that have to be stepped through."""
 
 
 @dataclass(frozen=True, slots=True)

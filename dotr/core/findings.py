@@ -17,7 +17,7 @@ from dotr.late import replace
 Finding: TypeAlias = Callable[[Diagnostic], None]
 
 MOST = 1_000
-"""Most findings of one code that are reported and remembered."""
+"""The limit of findings of one code that are reported and remembered."""
 
 
 class Findings:

@@ -51,8 +51,8 @@ REFUSABLE = AGAIN | {"D2106", "D2107", "D2601", "D3101"}
 
 
 _MIXTURES, _VARIETY = 1 << 8, 32
-"""Most sets of predicates for which independence is remembered, and the largest such set: a stream may bring
-ever new ones.
+"""How many sets of predicates are remembered as independent or not, and of what size at most: a stream may
+bring ever new ones.
 """
 
 

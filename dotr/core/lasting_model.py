@@ -50,7 +50,7 @@ class Settled(NamedTuple):
 
 
 def _nothing() -> None:
-    """Whether there is nothing to undo."""
+    """No change was made: there is nothing to undo."""
 
 
 _NOTHING_MOVED = Settled(MappingProxyType({}), _nothing)

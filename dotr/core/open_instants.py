@@ -97,8 +97,8 @@ class OpenInstants:
             self._await(time, [graph])
 
     def accept_run(self, times: Sequence[Time], graphs: Sequence[Part]) -> bool:
-        """Take many graphs at once, if each is the first of an instant of its own behind all that came or was
-        closed before, none too far ahead; else False, and none was taken.
+        """Take many graphs at once, if each starts a new instant after everything that came or was closed,
+        and none is too far ahead; else return False with none taken.
         """
         latest, newest, bound = self.latest, self._newest, self.bound
         if latest is None or bound is None or not self._in_order or (newest and bound > latest):

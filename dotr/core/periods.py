@@ -237,7 +237,7 @@ class Periods:
         self._inserted[triple] = None
 
     def _replaced(self, graphs: Iterable[Triple]) -> list[Triple]:
-        """End the values of a subject and predicate that graphs replace."""
+        """The triples that graphs replace: earlier values of a subject and predicate."""
         if not self._latest:
             return []
         places = dict.fromkeys((subject, predicate) for subject, predicate, _ in graphs)

@@ -1,8 +1,8 @@
 """Aggregates over relations: rows of all groups, and which groups an instant touches.
 
 Place:   used by stratum_evaluation.py, one per AGGREGATE of a program.
-Method:  the groups that a new or a withdrawn row can change are found by joining that row with the rest of
-         the aggregate's body; only those are summed again, over what holds now.
+Method:  the groups that a new or removed row can change are found by joining the row with the rest of the
+         aggregate's body; only those are aggregated again, over what holds now.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class GroupTotals:
         self._members: Finder | None = None
 
     def affected(self, touched: Sequence[Changes]) -> list[Row]:
-        """Groups that may have changed, each once."""
+        """The distinct groups that may have changed."""
         groups: dict[Row, None] = {}
         for changes in touched:
             for place, item in enumerate(self._aggregation.items):
@@ -61,7 +61,7 @@ class GroupTotals:
         return list(groups)
 
     def _seeker(self, place: int, gone: bool) -> Finder:
-        """Groups whose solutions use a row that came or went, as it was or as it is."""
+        """Groups whose solutions use an added or removed row, before or after the change."""
         found = self._seekers.get((place, gone))
         if found is None:
             items: Sequence[Item] = self._aggregation.items
@@ -85,7 +85,7 @@ class GroupTotals:
         return next(iter(table.find(asked)), None) if table is not None else None
 
     def now(self, group: Row) -> Row | None:
-        """The group's row as of what holds now; None if it has no member or a total no value."""
+        """The group's row over what holds now; None if it has no member or a total has no value."""
         if self._members is None:
             outputs = [Var(name) for name in self._arguments]
             given = self._aggregation.group
@@ -97,7 +97,7 @@ class GroupTotals:
         return self._row(group, members)
 
     def all(self) -> list[Row]:
-        """The rows of all groups, as of what holds now."""
+        """The rows of all groups, over what holds now."""
         names = (*self._aggregation.group, *self._arguments)
         the_plan = plan(self._aggregation.items, [Var(name) for name in names], self._store)
         solutions: list[Row] = []
@@ -119,7 +119,7 @@ class GroupTotals:
             if value is None:
                 term = summarise("COUNT", False, [None] * len(members), star=True)
             else:
-                # one variable is handed over bare, several as a tuple (joins/variables.py)
+                # one variable is passed bare, several as a tuple (joins/variables.py)
                 bare = len(self._arguments) == 1
                 column = [value(member[0] if bare else member) for member in members]
                 term = summarise(total.function, total.distinct, column)

@@ -1,13 +1,13 @@
-"""Until when rows hold at least, and which of them are due.
+"""Lower bounds of the times until which rows hold, and which rows are due.
 
 Place:   read and written by generated functions (inserters.py, suspects.py) while a change is open; owned by
-         expiration.py, which says what follows when rows are due.
-Method:  the expiration times of IMaRS (Barbieri et al. 2010, sec. 3): a row has the latest, over its
-         derivations, of the earliest bound of their premises; what never ends is not noted. Bounds are lower
-         bounds: where a premise is stated again, what follows from it keeps its bound, and is looked at once
-         more when that is due. `looked_at` says how far in time there may be such rows.
-Why not: raise everything that follows at once, as the paper does: in a stream that says the same again and
-         again that is a derivation a statement, for a look that is needed once a window.
+         expiration.py, which decides what happens to due rows.
+Method:  the expiration times of IMaRS (Barbieri et al. 2010, sec. 3): the bound of a row is the maximum over
+         its derivations of the minimum over their premises; rows that never end have none. Bounds are lower
+         bounds: if a premise is stated again, its consequences keep their bounds and are checked again when
+         due. `looked_at` is the time up to which such rows may be due.
+Why not: raise all consequences at once, as the paper does: in a repetitive stream that costs a derivation per
+         statement instead of a check per window.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ Ends: TypeAlias = dict[Row, Time]
 Queue: TypeAlias = dict[Time, list[Row]]
 Popped: TypeAlias = list[tuple[Relation, Time, list[Row]]]
 Log: TypeAlias = list[tuple[Ends, Collection[Row], Time | None]]
-"""What some rows had before, all of them the same; None: no bound."""
+"""The former bound of some rows; None: no bound."""
 
 
 class Bounds:
     """Owns the bounds of all relations, and the queue of rows by their bounds.
 
-    A row that does not hold, with the open change, has none: where one is noted, the row holds. A queue may
-    name rows that have another bound by now. What changes a bound that was there is on `log`.
-    `is_stated`: whether a row, there or new, is stated, with the open change.
+    A row with a bound holds, with the open change. A queue may name rows whose bound has changed since.
+    Changes of existing bounds are on `log`. `is_stated`: whether a row, old or new, is stated, with the open
+    change.
     """
 
     def __init__(self, is_stated: Callable[[Relation, Row], bool]) -> None:
@@ -49,15 +49,15 @@ class Bounds:
         self._waiting: dict[Time, list[Relation]] = {}
 
     def of(self, relation: Relation) -> Ends:
-        """The bounds of a relation's rows that end, by their keys; the same dict for ever."""
+        """The bounds of a relation's rows that end, by key; always the same dict."""
         return self._ends.setdefault(relation, {})
 
     def own(self, relation: Relation) -> Ends:
-        """When statements of a relation's rows end that are derived for longer; the same dict for ever."""
+        """Ends of the statements of a relation's rows that are derived for longer; always the same dict."""
         return self._own.setdefault(relation, {})
 
     def set_own(self, relation: Relation, key: Row, until: Time | None) -> None:
-        """When the statement of a row ends; None: when its bound says, or there is none."""
+        """When the statement of a row ends; None: at its bound, or there is no statement."""
         own = self.own(relation)
         before = own.get(key)
         if before == until:
@@ -69,11 +69,11 @@ class Bounds:
             own[key] = until
 
     def queue(self, relation: Relation) -> Queue:
-        """Which rows of a relation are due when; the same dict for ever."""
+        """Time → rows of a relation that are due; always the same dict."""
         return self._queues.setdefault(relation, {})
 
     def opener(self, relation: Relation) -> Callable[[Time, Row], None]:
-        """The function that puts the first row into the queue at a time."""
+        """The function that puts the first row due at a time into the queue."""
         queue, times, waiting = self.queue(relation), self._times, self._waiting
 
         def begin(time: Time, key: Row) -> None:
@@ -88,14 +88,14 @@ class Bounds:
         return begin
 
     def beginner(self, relation: Relation) -> Callable[[Mapping[Row, Time]], None]:
-        """The function that notes how long new rows hold."""
+        """The function that records how long new rows hold."""
         queue, ends, opener = self.queue(relation), self.of(relation), self.opener(relation)
 
         def begin(rows: Mapping[Row, Time]) -> None:
             ends.update(rows)
             last: Time | None = None
             waiting: list[Row] | None = None
-            for key, until in rows.items():  # many have the same end
+            for key, until in rows.items():  # many share an end
                 if until != last:
                     last, waiting = until, queue.get(until)
                 if until == FOREVER:
@@ -109,7 +109,7 @@ class Bounds:
         return begin
 
     def set(self, relation: Relation, key: Row, until: Time) -> None:
-        """Another bound of a row, or one of a row without."""
+        """Set or change the bound of a row."""
         ends = self.of(relation)
         self.log.append((ends, (key,), ends.get(key)))
         if until == FOREVER:
@@ -123,7 +123,7 @@ class Bounds:
             self.opener(relation)(until, key)
 
     def derive(self, relation: Relation, key: Row, until: Time, *, read: bool = True) -> None:
-        """A row is derived for longer than before. `read`: others may stand on it; they keep their bounds."""
+        """A row is derived for longer. `read`: others may depend on it; they keep their bounds."""
         if key not in self.own(relation) and self._is_stated(relation, key):
             self.set_own(relation, key, self.of(relation).get(key, FOREVER))
         if read:
@@ -132,12 +132,12 @@ class Bounds:
             self.set(relation, key, until)
 
     def extend(self, relation: Relation, key: Row, until: Time) -> None:
-        """A row that others may stand on holds longer: they keep their bounds."""
+        """A row on which others may depend holds longer: they keep their bounds."""
         self.set(relation, key, until)
         self.looked_at = max(self.looked_at, until)
 
     def drop(self, relation: Relation, key: Row) -> Time:
-        """A row does not hold any more; the bound that it had."""
+        """A row no longer holds; returns its bound."""
         ends = self.of(relation)
         before = ends.pop(key, None)
         if before is None:
@@ -146,7 +146,7 @@ class Bounds:
         return before
 
     def drop_due(self, relation: Relation, due: Time, keys: Iterable[Row]) -> dict[Row, None]:
-        """Of the rows of a queue those that are due then do not hold any more: which these are."""
+        """Remove and return those rows of a queue that are due at that time."""
         ends = self.of(relation)
         pop = ends.pop
         found: dict[Row, None] = {}
@@ -169,7 +169,7 @@ class Bounds:
         return found
 
     def put_back(self, popped: Popped) -> None:
-        """Have these rows wait again."""
+        """Put these rows into the queue again."""
         for relation, due, keys in popped:
             queue = self.queue(relation)
             if due in queue:
@@ -183,7 +183,7 @@ class Bounds:
         heapify(self._times)
 
     def undo(self, log: Log) -> None:
-        """Take changes of bounds back."""
+        """Undo changes of bounds."""
         for ends, keys, before in reversed(log):
             if before is None:
                 for key in keys:

@@ -1,8 +1,8 @@
-"""Rules as the materialiser runs them: heads and bodies over relations, aggregates taken out.
+"""Rules as the materialiser runs them: heads and bodies over relations, aggregates extracted.
 
 Place:   between strata.py and the two runs of a program, over the background and at an instant.
 Method:  an AGGREGATE becomes a relation of its own, filled when the strata below it are complete; what
-         remains of a body is patterns, absences, filters and assignments, which the join kernel knows.
+         remains of a body is patterns, absences, filters and assignments, for the join kernel.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from dotr.rdf.terms import is_literal
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """`checked_subject`: it might be a literal; `checked_predicate`: it might be no IRI.
+    """`checked_subject`: it might be a literal; `checked_predicate`: it might not be an IRI.
 
-    Then nothing is derived.
+    In these cases nothing is derived.
     """
 
     pattern: BodyPattern
@@ -41,7 +41,7 @@ class Clause:
 
     @property
     def outputs(self) -> tuple[Node, ...]:
-        """The columns of all heads, one after the other."""
+        """The columns of all heads, concatenated."""
         return tuple(node for head in self.heads for node in head.pattern.columns)
 
 
@@ -61,7 +61,7 @@ class AggregateClause:
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """Variables that the totals read, each once."""
+        """The distinct variables that the totals read."""
         names = (n for t in self.totals if t.argument is not None for n in expression_variables(t.argument))
         return tuple(dict.fromkeys(names))
 
@@ -90,16 +90,16 @@ class Clauses:
 
 
 def without(clauses: Iterable[Clause], others: Iterable[Clause]) -> list[Clause]:
-    """Clauses that are not among others, head by head: strata may cut the same rule otherwise."""
+    """Clauses that are not among others, compared head by head, since strata may split a rule differently."""
     known = {(clause.rule.body, head) for clause in others for head in clause.rule.heads}
     return [c for c in clauses if any((c.rule.body, head) not in known for head in c.rule.heads)]
 
 
 def translate(strata: Strata, before: Sequence[DatalogRule] = ()) -> Clauses:
-    """All rules, aggregates taken out. Equal aggregates share a relation.
+    """All rules, aggregates extracted. Equal aggregates share a relation.
 
-    Aggregates are numbered as they appear in `before`, then in the strata: rules that join a program leave
-    the names of its aggregates as they were.
+    Aggregates are numbered as they appear in `before`, then in the strata, so that added rules do not rename
+    a program's aggregates.
     """
     rules = (*before, *(rule for layer in strata.layers for rule in layer))
     atoms = dict.fromkeys(i for rule in rules for i in rule.body if isinstance(i, AggregateAtom))
@@ -157,7 +157,7 @@ def _aggregation(item: AggregateAtom, number: int, strata: Strata) -> AggregateC
 
 
 def _safe_variables(items: Sequence[Item]) -> tuple[set[str], set[str]]:
-    """Variables that a subject column, a predicate column binds: these are not literals, these are IRIs."""
+    """Variables bound by a subject column (no literals), and by a predicate column (IRIs)."""
     subjects: set[str] = set()
     predicates: set[str] = set()
     for item in items:

@@ -1,11 +1,10 @@
 """Close a background under a program: instantiate, prune, stratify, derive, index; save and load the result.
 
-Place:   what materialiser.py stands on. Who keeps the bytes does so under `fingerprint`, so that a restart
-         or a Spark worker loads the index instead of closing again.
-Method:  the strata run over an empty overlay (stratum_evaluation.py): each rule once over what is there,
-         then semi-naive;
-         what was derived joins the index. Where rules with variable heads derive schema that instantiation
-         did not know, it is done again with that.
+Place:   below materialiser.py. The bytes are stored under `fingerprint`, so that a restart or a Spark worker
+         loads the index instead of closing again.
+Method:  the strata run over an empty overlay (stratum_evaluation.py): each rule once over the data, then
+         semi-naive; derived rows join the index. If rules with variable heads derive schema that
+         instantiation did not know, it is repeated with that.
 """
 
 from __future__ import annotations
@@ -64,9 +63,9 @@ Tables = dict[Relation, list[tuple[Term, ...]]]
 class Closed:
     """A closed background and the program it was closed under.
 
-    `tables`: rows of aggregates. `clashes`: what inconsistency rules found. `volatile`: relations whose rows
-    may fall at an instant, `explicit` their triples that the background states. `lists`: the triples of OWL
-    list axioms, which `owl_lists.list_rules` turns into rules. `needed`: what readers were said to read.
+    `tables`: rows of aggregates. `clashes`: what inconsistency rules found. `volatile`: relations that may
+    lose rows at an instant, `explicit` their triples that the background states. `lists`: the triples of OWL
+    list axioms, which `owl_lists.list_rules` turns into rules. `needed`: the relations that readers declared.
     """
 
     index: Background
@@ -85,7 +84,7 @@ class Closed:
         return b"".join(self.contents())
 
     def contents(self) -> list[Any]:
-        """The parts of `save`, one after the other."""
+        """The parts of `save`, in order."""
         rows = ((relation, *row) for relation, rows in self.tables.items() for row in rows)
         return saved_parts.contents(
             self.index.contents(), sorted(self.explicit), self.lists, self.clashes, rows
@@ -100,11 +99,11 @@ def close_background(
     budget: int = UNLIMITED,
     derived: dict[Relation, set[Row]] | None = None,
 ) -> Closed:
-    """Close `background`; `needed` are the relations that queries read, None for all. `derived` gets the keys
-    of the rows that nobody states, by relation.
+    """Close `background`; `needed` are the relations that queries read, None for all. `derived` is filled
+    with the keys of rows that are not stated, by relation.
 
-    Raises ProgramError for rules that are unsafe, not stratifiable, need not end, derive more than `limit`
-    rows of a relation (D4001), or take more than `budget` units of work (D4003).
+    Raises ProgramError for rules that are unsafe, not stratifiable, may not terminate, derive more than
+    `limit` rows of a relation (D4001), or take more than `budget` units of work (D4003).
     """
     refuse(check_rules(rules))
     needed = None if needed is None else tuple(needed)
@@ -131,7 +130,7 @@ def close_background(
 
 
 def saved_lists(data: Content, start: int = 0, end: int | None = None) -> tuple[Triple, ...]:
-    """The OWL list axioms of a saved background: rules for them are to be among those it is loaded with."""
+    """The OWL list axioms of a saved background: it must be loaded with rules for them."""
     return tuple((s, p, o) for s, p, o in saved_parts.rows(data, saved_parts.places(data, start, end)[2]))
 
 
@@ -142,8 +141,8 @@ def load_background(
     start: int = 0,
     end: int | None = None,
 ) -> Closed:
-    """What `Closed.save` wrote, to be found in `data[start:end]`, under the same rules and needs (who keeps
-    the bytes compares `fingerprint`). A large index goes on reading `data`.
+    """Load what `Closed.save` wrote from `data[start:end]`, under the same rules and needs (the caller
+    compares `fingerprint`). A large index keeps reading `data`.
 
     Raises EngineError D5101 for bytes that are damaged or of another version.
     """
@@ -173,7 +172,7 @@ def load_background(
 
 
 def narrowed(closed: Closed, needed: Iterable[Relation]) -> Closed:
-    """The same background for readers of fewer relations: what they do not need no instant derives."""
+    """The same background for readers of fewer relations: instants do not derive what they do not need."""
     needed = tuple(needed)
     rules, index = closed.instantiated, closed.index
     wanted = _wanted(rules, needed)
@@ -185,18 +184,18 @@ def narrowed(closed: Closed, needed: Iterable[Relation]) -> Closed:
 
 
 def content(aggregation: AggregateClause) -> AggregateClause:
-    """An aggregate but for its relation, which is numbered again in every program."""
+    """An aggregate without its relation, which every program numbers anew."""
     return replace(aggregation, relation="", stratum=0)
 
 
 def under_other_rules(
     closed: Closed, rules: Sequence[DatalogRule], stated: Collection[Triple], known: Iterable[Triple]
 ) -> Closed | None:
-    """The same index with the program of other rules, or of another schema; it is not closed under that yet.
+    """The same index with a program of other rules, or of another schema, under which it is not yet closed.
 
     `stated`: schema, equalities and list axioms that are stated then. `known`: schema that follows from more
-    than schema, as `Instantiated.missed` found it. None where rules derive schema from facts: `stated` does
-    not have these. `tables` and `clashes` are empty. Raises as `close_background`.
+    than schema, as `Instantiated.missed` found it. Returns None if rules derive schema from facts, which
+    `stated` lacks. `tables` and `clashes` are empty. Raises as `close_background`.
     """
     refuse(check_rules(rules))
     from_facts = False
@@ -227,14 +226,14 @@ def under_other_rules(
 def fingerprint(
     rules: Sequence[DatalogRule], background: Collection[Triple], needed: Iterable[Relation] | None
 ) -> str:
-    """A name for what `close_background` gives with these arguments."""
+    """A name for the result of `close_background` with these arguments."""
     wanted = ["*"] if needed is None else sorted(needed)
     text = "\n".join([*map(repr, rules), content_hash(background), *wanted])
     return blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def _wanted(instantiated: Instantiated, needed: tuple[Relation, ...] | None) -> list[Relation]:
-    """What matters: the needed relations, clashes, and the schema instantiated over."""
+    """The goals: the needed relations, clashes, and the schema instantiated over."""
     if needed is None:
         return [ALL]
     rules = (*instantiated.rules, *instantiated.dormant)
@@ -245,7 +244,7 @@ def _wanted(instantiated: Instantiated, needed: tuple[Relation, ...] | None) -> 
 
 
 def _program(instantiated: Instantiated, wanted: Sequence[Relation]) -> tuple[RelationsRead, Clauses]:
-    """What closes the background. What dormant rules read is reached, too; they do not run."""
+    """The program that closes the background. What dormant rules read is kept, but they do not run."""
     rules = [*instantiated.rules, *fixed_rules(instantiated.dormant)]
     refuse(check_recursion(rules))
     found = reach(rules, wanted)
@@ -255,7 +254,7 @@ def _program(instantiated: Instantiated, wanted: Sequence[Relation]) -> tuple[Re
 
 
 def closing_program(closed: Closed) -> tuple[RelationsRead, Clauses]:
-    """What a background was closed under. What runs at its instants may be more."""
+    """The program a background was closed under. More may run at its instants."""
     return _program(closed.instantiated, _wanted(closed.instantiated, closed.needed))
 
 
@@ -265,7 +264,7 @@ def _over_instants(
     wanted: Sequence[Relation],
     program: tuple[RelationsRead, Clauses],
 ) -> tuple[RelationsRead, Clauses]:
-    """What runs at an instant. Raises ProgramError for rules that could not when their dormant ones join."""
+    """The program of an instant. Raises ProgramError for rules that could not run once dormant ones join."""
     found, clauses = program
     if may_join_anything(instantiated):
         awake(instantiated, index, wanted, found.rules)
@@ -280,8 +279,8 @@ def with_equality(closed: Closed, met: Collection[Relation]) -> Clauses:
 
 
 def _schema_of(index: Background, rules: Sequence[DatalogRule]) -> Iterator[Triple]:
-    """Schema triples that rules read, and sameAs, which rules may wait for. (Whatever is an rdfs:Resource is
-    schema by its name, and of no interest.)
+    """Schema triples that rules read, and sameAs, which rules may wait for. (rdfs:Resource types count as
+    schema by name, and are irrelevant.)
     """
     bodies = (item.atom if isinstance(item, NotAtom) else item for rule in rules for item in rule.body)
     read = {atom_relation(item) for item in bodies if isinstance(item, Atom)}
@@ -319,7 +318,7 @@ def _derive(
     budget: int,
     derived: dict[Relation, set[Row]] | None = None,
 ) -> tuple[Tables, list[Triple]]:
-    """Add to an index of explicit triples what the clauses derive; rows of aggregates, and clashes."""
+    """Add what the clauses derive to an index of explicit triples; returns aggregates' rows and clashes."""
     if not clauses.all:
         return {}, []
     arities = {a.relation: a.arity for a in clauses.all_aggregations}
@@ -350,7 +349,7 @@ def _derive(
     index.extend(triple for changes in touched for triple in triples_of(changes, changes.added))
     for changes in touched if derived is not None else ():
         if not (is_aggregate(changes.relation) or is_clash(changes.relation)):
-            derived[changes.relation] = set(changes.added)  # type: ignore[index]  # there is one
+            derived[changes.relation] = set(changes.added)  # type: ignore[index]  # it exists
     clashes = [
         t for changes in touched if is_clash(changes.relation) for t in rows_of(changes, changes.added)
     ]
@@ -364,7 +363,7 @@ def may_fall(
     index: Background,
     general: Container[Relation] = frozenset(),
 ) -> Container[Relation]:
-    """`_volatile` of all clauses that may run; those written out for equality take nothing away."""
+    """`_volatile` of all clauses that may run; those expanded for equality remove nothing."""
     dormant = fixed_rules(instantiated.dormant)
     if any(isinstance(item, NotAtom | AggregateAtom) for rule in dormant for item in rule.body):
         clauses = translate(stratify([*found.rules, *reach(dormant, found.relations).rules]))
@@ -372,9 +371,9 @@ def may_fall(
 
 
 def _volatile(clauses: Clauses, index: Background, general: Container[Relation]) -> Container[Relation]:
-    """Relations whose rows in the background may fall: somewhere below is a NOT or AGGREGATE.
+    """Relations that may lose background rows: they depend on a NOT or AGGREGATE.
 
-    `general`: those that may get rows there.
+    `general`: relations that may get rows at an instant.
     """
     store = TripleIndex(index, general=general)
     found: set[Relation] = {a.relation for a in clauses.all_aggregations}
@@ -400,7 +399,7 @@ def _volatile(clauses: Clauses, index: Background, general: Container[Relation])
 
 
 def overflow(clauses: Clauses, limit: int) -> Callable[[Changes], None]:
-    """What is called when a relation has `limit` derived rows: raises ProgramError D4001."""
+    """Called when a relation has `limit` derived rows: raises ProgramError D4001."""
 
     def stop(changes: Changes) -> None:
         relation = changes.relation
@@ -421,7 +420,7 @@ def overflow(clauses: Clauses, limit: int) -> Callable[[Changes], None]:
 def exceeded(
     exhausted: Exhausted, clauses: Clauses, store: TripleIndex, budget: int, what: str
 ) -> Diagnostic:
-    """D4003, D4133: the rules of a program are over a budget. `what` they were doing names the subject."""
+    """D4003, D4133: the rules of a program are over a budget. `what` names the work as a subject."""
     derived = {head.pattern.relation for clause in clauses.all for head in clause.heads}
     touched = [c for c in store.overlay.touched if c.relation in derived or derived & {ALL, RDF_TYPE}]
     most = max(touched, key=lambda changes: len(changes.added), default=None)
@@ -453,7 +452,7 @@ def _relation(triple: Triple) -> Relation:
 
 
 def triples_of(changes: Changes, rows: Iterable[object]) -> list[Triple]:
-    """Rows of a relation as triples of the state: aggregates and clashes are not."""
+    """Rows of a relation as triples of the state, without aggregates and clashes."""
     return [] if is_aggregate(changes.relation) or is_clash(changes.relation) else rows_of(changes, rows)
 
 

@@ -1,6 +1,6 @@
-"""Put a change into the index, in place, and take it out again.
+"""Apply a change to the index in place, and undo it.
 
-Place:   under maintenance.py, which says what changed.
+Place:   under maintenance.py, which supplies the change.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dotr.rdf.terms import RDF_TYPE
 
 
 class CommittedRows:
-    """Changes the index, the tables of aggregates and clashes, which rows are only derived, and bounds."""
+    """Changes the index, the tables of aggregates and clashes, the marks of derived rows, and bounds."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class CommittedRows:
         opened: Iterable[Statements],
         changes_of: Callable[[Relation], Changes],
     ) -> Undo:
-        """Put what changed into the index; how to take it out again. O(the change)."""
+        """Apply the change to the index; returns how to undo it. O(the change)."""
         undo = Undo([], None if self._expiration is None else self._expiration.commit(touched))
         for changes in touched:
             self._commit(changes, undo)
@@ -45,7 +45,7 @@ class CommittedRows:
                 continue
             gone = changes_of(relation).removed
             if not derived and len(gone) == len(statements.ended):
-                continue  # all that was is stated, and what ended is gone
+                continue  # every old row is stated, and ended ones are gone
             if statements.ended:
                 unstated = list(set(statements.ended).difference(gone, derived))
             confirmed = set(statements.begun).intersection(derived)
@@ -64,12 +64,12 @@ class CommittedRows:
             return
         statements = self._statements.of(relation)
         derived, begun = statements.derived, statements.begun
-        if not derived and len(added) == len(begun):  # all that was is stated, and so is what comes
+        if not derived and len(added) == len(begun):  # every old row is stated, and so are new ones
             self._move(relation, added, removed, changes)
             undo.steps.append(Step(relation, added, removed))
             return
         unmarked = set(changes.removed).intersection(derived)
-        marked = set(changes.added).difference(begun)  # of dicts: no key is hashed again
+        marked = set(changes.added).difference(begun)  # on dicts: keys are not hashed again
         self._move(relation, added, removed, changes)
         derived.difference_update(unmarked)
         derived.update(marked)
@@ -82,7 +82,7 @@ class CommittedRows:
         removed: Collection[Row],
         changes: Changes | None = None,
     ) -> None:
-        """Take rows out of the index, and put others in. `changes`: has those by their columns."""
+        """Remove and add rows of the index. `changes` has them by column."""
         table = self._tables.get(relation)
         if table is not None:
             for key in removed:
@@ -102,7 +102,7 @@ class CommittedRows:
             self._index.insert_all(predicate, added, by.get((0,)), by.get((1,)))
 
     def undo(self, undo: Undo) -> None:
-        """Take the last change that was committed out of the index. O(the change)."""
+        """Undo the last committed change of the index. O(the change)."""
         for step in reversed(undo.steps):
             self._move(step.relation, step.removed, step.added)
             statements = self._statements.get(step.relation)

@@ -1,4 +1,4 @@
-"""Rules as functions: joined with one new row, or as a whole, they add what their heads say.
+"""Rules as functions: joined with one new row, or as a whole, they add their heads.
 
 Place:   inserters.py writes a few of them into its own functions and calls the others; strata run them.
 """
@@ -23,7 +23,7 @@ from dotr.rdf.terms import Term
 
 @dataclass(frozen=True, slots=True)
 class Derive:
-    """The sink of a clause: add every head, if it is a triple."""
+    """The sink of a clause: add every head that is a triple."""
 
     clause: Clause
     adder: Callable[[Relation], Adder]
@@ -49,7 +49,7 @@ class Derive:
 
 
 class DeltaRules:
-    """Makes the functions of clauses over one store. `adder`: relation → what adds a row to it."""
+    """Makes the functions of clauses over one store. `adder`: relation → a function that adds a row."""
 
     def __init__(self, store: TripleIndex, adder: Callable[[Relation], Adder], bounds: Bounds | None) -> None:
         self._store = store

@@ -1,8 +1,8 @@
-"""What depends on what: the graph over relations behind strata, and its strongly connected components.
+"""The dependency graph over relations, for strata, and its strongly connected components.
 
 Place:   used by strata.py and termination.py.
 Method:  a node per relation (predicate, or class for rdf:type) and hubs for atoms with a variable predicate
-         or class: reading hubs depend on every relation they range over, every relation depends on the
+         or class: reading hubs depend on every relation they range over; every relation depends on the
          writing hubs that may derive it. Components by Tarjan (1972), without recursion.
 """
 
@@ -90,7 +90,7 @@ def edges_of(rules: Sequence[DatalogRule]) -> list[Edge]:
             hubs.append((READ_ALL, relation))
     hubs.append((READ_ALL, READ_TYPE))
     if RDF_TYPE in derived:
-        # What keeps a variable class in its head depends on everything (language.md, section 4).
+        # A clause that keeps a variable class in its head depends on everything (language.md, section 4).
         hubs += [(READ_TYPE, WRITE_TYPE), (WRITE_TYPE, READ_ALL)]
     if ALL in derived:
         hubs += [(READ_TYPE, WRITE_ALL), (READ_ALL, WRITE_ALL), (WRITE_ALL, READ_ALL)]
@@ -99,7 +99,7 @@ def edges_of(rules: Sequence[DatalogRule]) -> list[Edge]:
 
 
 def components(graph: Mapping[Node, Sequence[Node]]) -> list[list[Node]]:
-    """Strongly connected components, those a component points to before it; order of first appearance."""
+    """Strongly connected components, successors first; otherwise in order of first appearance."""
     order: dict[Node, int] = {}
     low: dict[Node, int] = {}
     stack: list[Node] = []

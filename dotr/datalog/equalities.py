@@ -1,9 +1,9 @@
-"""What one materialiser does about equalities of its instants.
+"""How a materialiser handles equalities of its instants.
 
 Place:   between equality.py, which has the rules, and materialiser.py, which runs them.
 Method:  every owl:sameAs that an instant adds, stated or derived, is checked as it is added. Dormant rules
-         join when the first is stated; they are written out for known relations, and join again when a stream
-         brings one that nobody knew, if anything reads it.
+         join the program when the first is stated; they are expanded for known relations, and join again when
+         a stream brings an unknown relation, if anything reads it.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from dotr.rdf.terms import Term
 
 
 class JoiningError(Exception):
-    """The open instant has what dormant rules are about: they have to join the program first."""
+    """The open instant has triples that dormant rules read: the rules must join the program first."""
 
 
 class Equalities:
-    """Owns what is known of equalities that instants may have, and whether the dormant rules run.
+    """Owns what is known of possible equalities at instants, and whether the dormant rules run.
 
     Only for rules that were instantiated over a schema.
     """
@@ -54,13 +54,13 @@ class Equalities:
         return mentioned(self._closed.instantiated)
 
     def state(self, subject: Term, object_: Term) -> None:
-        """A stream states that two are equal. Raises as `check`, JoiningError where dormant rules wait."""
+        """Handle an equality stated by a stream. Raises as `check`, JoiningError if dormant rules wait."""
         self.check(subject, object_)
         if not self._awake:
             raise JoiningError
 
     def check(self, subject: Term, object_: Term) -> None:
-        """Raise DataError D2601 for an equality of a class or property that the background does not have."""
+        """Raise DataError D2601 for an equality of a class or property that is not in the background."""
         known = self._vocabulary
         if not (is_vocabulary(subject, known) or is_vocabulary(object_, known)):
             return
@@ -68,19 +68,19 @@ class Equalities:
             raise DataError(between_vocabulary(subject, object_))
 
     def meet(self, relation: Relation) -> None:
-        """A relation that nobody knew got a row. Raises JoiningError where rules are to be written for it."""
+        """Handle the first row of an unknown relation. Raises JoiningError if rules need expanding."""
         if self._awake and relation not in self._met and is_data(relation):
             self._met.add(relation)
             raise JoiningError
 
     def join(self) -> Clauses:
-        """What is to run from now on."""
+        """Set the program that runs from now on."""
         self._awake = self.joined = True
         clauses = with_equality(self._closed, self._met)
         self._store.arities.update({a.relation: a.arity for a in clauses.all_aggregations})
         return clauses
 
     def findings(self) -> list[Diagnostic]:
-        """What to say of the open instant's equalities of individuals that the schema mentions: D2602."""
+        """D2602 for the open instant's equalities of individuals that the schema mentions."""
         pairs = {(min(pair), max(pair)) for pair in self._added if not self._mentioned.isdisjoint(pair)}
         return [beside_schema(*pair) for pair in sorted(pairs)]

@@ -1,14 +1,13 @@
 """Equality at an instant: owl:sameAs between individuals, stated by a stream or derived from it.
 
-Place:   over schema.py, which says what is schema; used where rules are prepared for instants, and by the
-         oracle.
-Method:  language.md, section 4. Equality of the background is applied to everything, by the rules as they
-         are. Equality of an instant exchanges individuals: classes and properties are refused (D2601), and
-         the schema stays as it is (D2602, once a pair). Where neither the background nor a rule can have any
-         equality, the rules that wait for it are dormant; when a stream states the first they join the
-         program, those with a variable predicate or class written out for the relations that are read.
-Why not: join them at once. Their heads may be anything, so everything would depend on everything: no NOT
-         beside OWL, nothing pruned, and each triple of a stream joined with equalities that never come.
+Place:   over schema.py, which defines schema; used where rules are prepared for instants, and by the oracle.
+Method:  language.md, section 4. Equality of the background is applied to everything, by the ordinary rules.
+         Equality of an instant substitutes individuals: classes and properties are refused (D2601), and the
+         schema stays unchanged (D2602, once per pair). If neither the background nor a rule can produce an
+         equality, the rules that read it are dormant; when a stream states the first they join the program,
+         those with a variable predicate or class expanded for the relations that are read.
+Why not: let them join at once. Their heads may be of any relation, so everything would depend on everything:
+         no NOT beside OWL, no pruning, and each triple of a stream joined with equalities that never come.
 """
 
 from __future__ import annotations
@@ -37,9 +36,9 @@ _TAXONOMY = frozenset(f"<{RDFS}{name}>" for name in ("subClassOf", "subPropertyO
 
 
 def replaces(rule: DatalogRule) -> bool:
-    """Whether the rule carries triples over from one equal to the other, whatever relation they are of.
+    """Whether the rule copies triples of any relation from one equal term to the other.
 
-    It reads owl:sameAs, and what its heads have for predicate or class comes from other atoms of its body.
+    It reads owl:sameAs, and other atoms of its body bind the predicates or classes of its heads.
     """
     if not reads_equality(rule):
         return False
@@ -51,9 +50,9 @@ def replaces(rule: DatalogRule) -> bool:
 def written_out(
     rules: Iterable[DatalogRule], relations: Collection[Relation], equalities: TripleSet
 ) -> list[DatalogRule]:
-    """The rules that replace, with constants for their variable predicates and classes.
+    """The copying rules, with constants for their variable predicates and classes.
 
-    `relations` are all that have data, `equalities` all there are between predicates and between classes.
+    `relations`: all that have data; `equalities`: all between predicates and between classes.
     """
     data = [r for r in sorted(relations) if is_data(r)]
     found: dict[DatalogRule, None] = {}
@@ -92,17 +91,17 @@ def vocabulary(instantiated: Instantiated, needed: Iterable[Relation]) -> frozen
 
 
 def is_vocabulary(term: Term, known: Collection[Term]) -> bool:
-    """Whether a term is a class or a property: one that is known, or of the ontology languages themselves."""
+    """Whether a term is a known class or property, or one of the ontology languages."""
     return term in known or term == RDF_TYPE or is_schema_predicate(term) or is_schema_class(term)
 
 
 def mentioned(instantiated: Instantiated) -> frozenset[Term]:
-    """Terms that the schema has triples about."""
+    """Terms that occur in triples of the schema."""
     return frozenset(term for s, _, o in instantiated.schema for term in (s, o))
 
 
 def between_vocabulary(subject: Term, object_: Term) -> Diagnostic:
-    """What is said about an equality that is not between individuals."""
+    """D2601 for an equality that is not between individuals."""
     return Diagnostic(
         "D2601",
         "an instant may not make a class or a property equal to something",
@@ -113,7 +112,7 @@ def between_vocabulary(subject: Term, object_: Term) -> Diagnostic:
 
 
 def beside_schema(subject: Term, object_: Term) -> Diagnostic:
-    """What is said about an equality of an individual that the schema mentions."""
+    """D2602 for an equality of an individual that the schema mentions."""
     return Diagnostic(
         "D2602",
         "an equality of the stream leaves the schema as it is",
@@ -137,7 +136,7 @@ def _written_out(rule: DatalogRule, relations: Sequence[Relation], known: Triple
 
 
 def _over(atom: Atom, row: dict[str, Term], relations: Sequence[Relation]) -> Iterator[dict[str, Term]]:
-    """The row with every predicate and class that the atom may have."""
+    """The row, extended by every predicate and class that the atom may have."""
     predicate = atom.predicate
     rows = [row]
     if isinstance(predicate, Var) and predicate.name not in row:

@@ -1,12 +1,12 @@
-"""Ends of what was stated for a time: a look at a queue instead of deleting and deriving again.
+"""Ends of statements with a lifetime: a queue instead of deleting and deriving again.
 
-Place:   beside retraction.py, for programs without NOT and aggregates: maintenance.py has a change go through
-         here where statements have ends that are known when they begin.
-Method:  IMaRS (Barbieri et al. 2010, sec. 3) with lower bounds (bounds.py): rows that are due fall at once,
-         with nothing joined; only where some premise was stated again since, each of them is looked at, and
-         stays with the latest of its derivations' bounds. A deletion lowers bounds: the rows that may stand
-         on it are found by joins, as in delete and rederive, but for those whose bound is later than its own,
-         and get theirs again.
+Place:   beside retraction.py, for programs without NOT and aggregates: maintenance.py uses it for statements
+         whose ends are known when they begin.
+Method:  IMaRS (Barbieri et al. 2010, sec. 3) with lower bounds (bounds.py): due rows fall at once, without a
+         join; only if some premise was stated again since, each is checked, and stays with the latest bound
+         of its derivations. A deletion lowers bounds: the rows that may depend on it are found by joins, as
+         in delete and rederive, except those with a later bound than its own, and their bounds are computed
+         again.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from dotr.rdf.terms import RDF_TYPE, Triple
 
 
 def may_expire(clauses: Clauses) -> bool:
-    """Whether there are rules, and a row's derivations say until when it holds: no NOT, no aggregates, no
-    relations that others are part of.
+    """Whether there are rules, and derivations alone determine how long a row holds: no NOT, no aggregates,
+    no relations that contain others.
     """
     if not clauses.all or clauses.all_aggregations or len(clauses.layers) > 1:
         return False
@@ -43,7 +43,7 @@ def may_expire(clauses: Clauses) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class UndoBounds:
-    """How to take the bounds of a change back, once its rows are."""
+    """How to undo the bounds of a change, after its rows are undone."""
 
     log: Log
     popped: Popped
@@ -51,14 +51,14 @@ class UndoBounds:
 
 
 class Expiration:
-    """Owns the bounds, and what the open change takes out of their queue. `is_stated`: see Bounds."""
+    """Owns the bounds, and what the open change removes from their queue. `is_stated`: see Bounds."""
 
     def __init__(self, is_stated: Callable[[Relation, Row], bool]) -> None:
         self.bounds = Bounds(is_stated)
         self._popped: Popped = []
 
     def end_of(self, triple: Triple) -> Time:
-        """When the statement of a triple that is stated ends."""
+        """When the statement of a stated triple ends."""
         relation, key = place_of(triple)
         return self._end(relation, key)
 
@@ -69,7 +69,7 @@ class Expiration:
     # -- a change
 
     def begin(self, relation: Relation, key: Row, until: Time) -> None:
-        """A row that is there, and only derived, is stated."""
+        """An existing row that was only derived is stated."""
         bound = self.bounds.of(relation).get(key, FOREVER)
         if until > bound:
             self.bounds.extend(relation, key, until)
@@ -77,7 +77,7 @@ class Expiration:
             self.bounds.set_own(relation, key, until)
 
     def move(self, relation: Relation, key: Row, until: Time) -> bool:
-        """A statement ends at another time; whether what stands on it is in doubt."""
+        """Change the end of a statement; returns whether its consequences are in doubt."""
         bound, before = self.bounds.of(relation).get(key, FOREVER), self._end(relation, key)
         if until >= bound:
             self.bounds.set_own(relation, key, None)
@@ -88,7 +88,7 @@ class Expiration:
         return before == bound
 
     def end(self, relation: Relation, keys: Iterable[Row], time: Time) -> list[tuple[Relation, Row]]:
-        """Statements end; those of them on which something may stand that is not just due."""
+        """End statements; returns those on which rows may depend that are not due now."""
         ends, own = self.bounds.of(relation), self.bounds.own(relation)
         found: list[tuple[Relation, Row]] = []
         for key in keys:
@@ -99,7 +99,7 @@ class Expiration:
         return found
 
     def fall(self, time: Time, doubts: list[tuple[Relation, Row]], retraction: Retraction) -> None:
-        """Take out what is due and what stands on rows in doubt; have back what is derived still."""
+        """Remove what is due and what depends on rows in doubt; restore what is still derived."""
         suspects, bounds = retraction.suspects, self.bounds
         self._popped = popped = bounds.pop_due(time)
         rows: dict[tuple[Suspect, Row], Time] = {}
@@ -119,7 +119,7 @@ class Expiration:
     def _standing_on(
         self, doubts: list[tuple[Relation, Row]], retraction: Retraction
     ) -> dict[tuple[Suspect, Row], Time]:
-        """Rows that may have their bounds from rows in doubt, none whose own is later: with what they had."""
+        """Rows whose bounds may stem from rows in doubt (no later than those), with their former bounds."""
         of = self.bounds.of
         latest = max(of(relation).get(key, FOREVER) for relation, key in doubts)
         suspects = retraction.suspects
@@ -132,9 +132,9 @@ class Expiration:
             waiting = False
             for queue in queues:
                 waiting = waiting or bool(queue)
-                for suspect, key in queue:  # grows while it is read
+                for suspect, key in queue:  # grows during the loop
                     if key in suspect.changes.removed:
-                        continue  # it was due: what has its bound from it is due, too
+                        continue  # it was due: rows with the same bound are due, too
                     if of(suspect.relation).get(key, FOREVER) <= latest:
                         retraction.take_out(suspect, (key,))
                         found[suspect, key] = self.bounds.drop(suspect.relation, key)
@@ -144,7 +144,7 @@ class Expiration:
         return found
 
     def _rederive(self, rows: Mapping[tuple[Suspect, Row], Time], retraction: Retraction) -> None:
-        """Of rows that were taken out, with their bounds, those come back that are stated or derived."""
+        """Restore those removed rows (with their former bounds) that are stated or derived."""
         suspects, bounds, back = retraction.suspects, self.bounds, retraction.suspects.back
         found: list[tuple[Suspect, Row, Time]] = []
         for (suspect, key), before in rows.items():
@@ -158,12 +158,12 @@ class Expiration:
             bounds.set(suspect.relation, key, until)
             retraction.put_back(suspect, key)
         back += [(suspect, key) for suspect, key, _ in found]
-        for suspect, key in back:  # grows while it is read
+        for suspect, key in back:  # grows during the loop
             suspect.again(key)
         back.clear()
 
     def commit(self, touched: Iterable[Changes]) -> UndoBounds:
-        """Rows that fell are no statements any more. How to take all of the change's bounds back."""
+        """Drop the statements of removed rows. Returns how to undo all bounds of the change."""
         bounds = self.bounds
         added: list[tuple[Ends, list[Row]]] = []
         for changes in touched:
@@ -179,7 +179,7 @@ class Expiration:
         return undo
 
     def undo(self, undo: UndoBounds) -> None:
-        """Take the bounds of a change back that was committed last."""
+        """Undo the bounds of the last committed change."""
         self.bounds.undo(undo.log)
         for ends, keys in undo.added:
             for key in keys:
@@ -187,7 +187,7 @@ class Expiration:
         self.bounds.put_back(undo.popped)
 
     def abandon(self, touched: Iterable[Changes]) -> None:
-        """Forget the open change; before the overlay forgets its rows."""
+        """Forget the open change; called before the overlay forgets its rows."""
         bounds = self.bounds
         bounds.undo(bounds.log)
         bounds.log = []

@@ -1,15 +1,15 @@
-"""Functions that add rows at an instant, generated per relation: dedupe, indexes, triggers onto a worklist.
+"""Functions that add rows at an instant, generated per relation: dedupe, index, queue for triggers.
 
 Place:   under stratum_evaluation.py. The stream, the heads of rules and the unions all write through these.
-Method:  `add` drops what the background or the overlay has, notes the row and puts it onto the worklist of
-         its stratum; `run`, called from there, enters it into the indexes that plans probe and joins it with
-         everything entered so far. So a pair of new rows is joined once, by the later one (semi-naive, one
-         row at a time). Relations of the lowest stratum that are in no recursion need no worklist: `add`
-         joins at once. Code is made on the first row of a relation: a hundred thousand rules that nothing
-         wakes cost nothing. An index that a plan asks for late is entered into the functions that are there
-         (`_rewrite`), in place: others hold them.
-Why not: making all functions again and the instant with them, whenever that happens: 36 ms beside 0.4 ms
-         for a chain of thirty rules, and it happens thirty times at its first instant.
+Method:  `add` drops rows that the background or the overlay has, records new ones and puts them onto the
+         worklist of their stratum; `run`, called from there, enters a row into the indexes that plans probe
+         and joins it with everything entered so far. So a pair of new rows is joined once, by the later one
+         (semi-naive, one row at a time). Non-recursive relations of the lowest stratum need no worklist:
+         `add` joins at once. Code is made on the first row of a relation: a hundred thousand rules that
+         nothing wakes cost nothing. An index requested late is added to existing functions in place
+         (`_rewrite`), since callers hold them.
+Why not: regenerating all functions and repeating the instant each time: 36 ms against 0.4 ms for a chain of
+         thirty rules, thirty times at its first instant.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class Inserters:
 
     `level`: relation → the stratum whose worklist takes its rows. `unions`: which of ALL and RDF_TYPE are
     kept. `open_world`: predicates that are in no program and no background are kept too, in ALL only.
-    `overflow` is called with a relation that has `limit` added rows and gets another. `bounds`: rows come
-    with how long they hold, behind their columns or key, and are noted there.
+    `overflow` is called when a relation with `limit` added rows gets another. `bounds`: rows have the time
+    until which they hold after their columns or key; it is recorded there.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Inserters:
     # -- adding
 
     def adder(self, relation: Relation) -> Adder:
-        """The function that adds a row, by columns. For ALL and RDF_TYPE it goes by predicate or class."""
+        """The function that adds a row, by columns. For ALL and RDF_TYPE: dispatch on predicate or class."""
         found = self._adders.get(relation)
         if found is None:
             refused = self._restrictions.refuse.get(relation)
@@ -126,7 +126,7 @@ class Inserters:
             self.add_other(subject, RDF_TYPE, class_)
 
     def add_other(self, subject: Term, predicate: Term, object_: Term) -> None:
-        """Add a triple of a predicate or class that nobody knows, where a union is kept."""
+        """Add a triple of an unknown predicate or class, where a union is kept."""
         self._restrictions.met(class_relation(object_) if predicate == RDF_TYPE else predicate)
         row = (subject, predicate, object_)
         if predicate == RDF_TYPE and RDF_TYPE in self.unions:
@@ -162,9 +162,8 @@ class Inserters:
         return function
 
     def enterer(self, relation: Relation) -> Callable[[Any], None]:
-        """The function that adds rows that are nowhere yet, given by their keys (with bounds: a dict of how
-        long they hold), to the indexes and the unions too and has them joined later: `again` goes onto the
-        worklist.
+        """The function that adds new rows, passed by key (with bounds: key → until when), to indexes and
+        unions, and queues them to be joined: `again` goes onto the worklist.
         """
         found = self._enterers.get(relation)
         if found is None:
@@ -177,7 +176,7 @@ class Inserters:
 
     def _enterer_source(self, relation: Relation, names: Names) -> str:
         changes, bounds = self.store.changes(relation), self.bounds
-        run = names.bind(self.again(relation), "RUN") if self._plans(relation) else ""  # may ask for an index
+        run = names.bind(self.again(relation), "RUN") if self._plans(relation) else ""  # may request an index
         added, whole = names.bind(changes.added, "A"), names.bind(changes, "CH")
         lines = [
             "def enter(rows):",
@@ -246,7 +245,7 @@ class Inserters:
         put(f"    {added}[{key}] = None")
         lines += self.rows.bound_lines(relation, key, names)
         if direct:
-            body = self._trigger_lines(relation, names)  # first: its plans may ask for an index
+            body = self._trigger_lines(relation, names)  # first: its plans may request an index
             lines += self.rows.index_lines(relation, names) + body
         elif self._plans(relation):
             level = self._level(relation)
@@ -258,7 +257,7 @@ class Inserters:
         return "\n".join(lines) + "\n"
 
     def _meet_lines(self, relation: Relation, present: str, names: Names) -> list[str]:
-        """A row that is there may hold longer now, or again."""
+        """Called for an existing row that may hold longer, or again."""
         assert self.bounds is not None
         changes = self.store.changes(relation)
         key = "s" if changes.arity == 1 else "(s, o)"
@@ -273,7 +272,7 @@ class Inserters:
         ]
 
     def _meeter(self, relation: Relation) -> Callable[[Any, Any], None]:
-        """What happens to a row that is there and derived with a later bound than it has, or taken out."""
+        """Called for an existing row that is derived with a later bound, or that was taken out."""
         bounds, removed = self.bounds, self.store.changes(relation).removed
         assert bounds is not None
         read = bool(self._plans(relation))
@@ -290,7 +289,7 @@ class Inserters:
     # -- running
 
     def _plans(self, relation: Relation) -> list[tuple[Trigger, Relation]]:
-        """Triggers of the relation's own stratum, with the relation their atom is over."""
+        """Triggers of the relation's own stratum, with the relation of their atom."""
         level = self._level(relation)
         over = [relation] if is_aggregate(relation) or is_clash(relation) else [relation, ALL]
         if is_class(relation):
@@ -298,7 +297,7 @@ class Inserters:
         return [(t, r) for r in over for t in self._triggers.positive.get((r, level), ())]
 
     def _lazy_runner(self, relation: Relation, names: Names) -> Callable[..., None]:
-        """Stands in for `run` until it is needed, then takes its place in the namespace of `add`."""
+        """A stub for `run` that makes it on the first call and replaces itself in the namespace of `add`."""
 
         def first(*row: Any) -> None:
             found = self._runners.get(relation)
@@ -308,7 +307,7 @@ class Inserters:
                     if value is first:
                         names.namespace[name] = found
                         break
-            found(*row)  # rows that waited with this function come here too
+            found(*row)  # rows queued with this function come here too
 
         return self._runners.get(relation, first)
 
@@ -319,12 +318,12 @@ class Inserters:
         return function
 
     def _runner_source(self, relation: Relation, names: Names) -> str:
-        body = self._trigger_lines(relation, names)  # first: its plans may ask for an index
+        body = self._trigger_lines(relation, names)  # first: its plans may request an index
         lines = [*self.rows.header(relation), *self.rows.index_lines(relation, names), *body]
         return "\n".join(lines) + "\n"
 
     def again(self, relation: Relation) -> Callable[..., None]:
-        """Like `run` for a row of the background that holds again: it is in no index of the overlay."""
+        """Like `run`, for a row of the background that holds again: it is not in the overlay's indexes."""
         found = self._again.get(relation)
         if found is None:
             names = Names()
@@ -388,7 +387,7 @@ class Inserters:
         return back
 
     def restore(self, relation: Relation, key: Any) -> None:
-        """A row that was taken out holds after all; its consequences are looked at again."""
+        """Restore a row that was taken out; its consequences are checked again."""
         row = (key,) if is_class(relation) else key
         self.put_back(relation, row)
         if self._plans(relation):
@@ -398,7 +397,7 @@ class Inserters:
             self._work[self._level(relation)].append((self.again(relation), *waits))
 
     def put_back(self, relation: Relation, row: tuple[Term, ...]) -> None:
-        """A row that was taken out holds after all, as do those of the unions."""
+        """Restore a row that was taken out, also in the unions."""
         del self.store.changes(relation).removed[row[0] if is_class(relation) else row]
         subject, object_ = (row[0], None) if is_class(relation) else (row[0], row[1])
         for union, other in self._union_rows(relation, subject, object_):
@@ -424,14 +423,14 @@ class Inserters:
             found.append((ALL, (subject, predicate, value)))
         return found
 
-    # -- indexes that a plan asks for late
+    # -- indexes requested late
 
     def _watch(self, relation: Relation) -> None:
         for kept in (relation, *self.rows.unions_of(relation)):
             self.store.changes(kept).extended = self._extended
 
     def _extended(self, changes: Changes, columns: tuple[int, ...]) -> None:
-        """Rewrite the functions of a relation in place, so that everybody who holds them has the new ones."""
+        """Rewrite the functions of a relation in place, so that every holder has the new ones."""
         self.late.append((changes, columns))
         if changes.relation in self.unions:
             for relation in list(self._names):

@@ -1,11 +1,11 @@
-"""Keep a materialisation while statements and rules come and go.
+"""Maintain a materialisation while statements and rules are added and removed.
 
-Place:   the heart of what lasts: pipeline and knowledge base say which statements begin and end; queries
-         read `store` while a change is open, when it shows the state before and after it.
-Method:  a change is an overlay over the index: new statements and what they derive (semi-naive), statements
-         taken back and what falls with them (retraction.py), stratum by stratum. `commit` puts the overlay
-         into the index, in place; `abandon` forgets it, and leaves nothing. Which rows are only derived is
-         noted by row, so that statements cost nothing.
+Place:   the heart of what lasts: pipeline and knowledge base pass the statements that begin and end; while a
+         change is open, queries read the states before and after it from `store`.
+Method:  a change is an overlay over the index: new statements and what they derive (semi-naive), deleted
+         statements and the rows that fall with them (retraction.py), stratum by stratum. `commit` merges the
+         overlay into the index, in place; `abandon` drops it without trace. Rows that are only derived are
+         marked, so that statements cost nothing.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ from dotr.rdf.terms import RDF_TYPE, Triple
 
 _LIMITS = Limits()
 _FEW, _OF_A_RULE = 500, 4
-"""Statements that end, and for each rule, that are maintained whatever there is."""
+"""So many ending statements, plus so many per rule, are always maintained incrementally."""
 _REMEMBERED = 10_000
 _NO_ENDS: Mapping[Triple, Time] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class NetChange:
-    """What holds now and did not before, and the converse: stated and derived, each triple once, sorted."""
+    """What began and what ceased to hold: stated and derived, each triple once, sorted."""
 
     added: tuple[Triple, ...]
     removed: tuple[Triple, ...]
@@ -68,15 +68,15 @@ class NetChange:
 
 
 class Maintained:
-    """Owns the index of what holds, which of it is stated, and the overlay of a change that is open.
+    """Owns the index of what holds, the marks of what is stated, and the overlay of the open change.
 
     `rules`: all rules. `stated`: canonical triples. `needed`: relations that queries read, None for all; what
-    none of them reaches is not kept. `changing`: relations of which statements may come and go, None for all.
-    `closed` and `marks`: what `saved` gave, instead of what is stated.
-    `unions`: which of ALL and RDF_TYPE are to be kept in the overlay beside those that rules read.
-    `ends`: when statements end, None if nobody says: then where it can be, `expires`, rows are kept with how
-    long they hold (expiration.py), and changes go through `go`.
-    Raises ProgramError for rules that are unsafe, not stratifiable, need not end, or derive too much (D4001).
+    none of them reaches is not kept. `changing`: relations whose statements may change, None for all.
+    `closed` and `marks`: the result of `saved`, instead of `stated`. `unions`: which of ALL and RDF_TYPE to
+    keep in the overlay beside those that rules read. `ends`: when statements end, None if unknown; with it,
+    if the rules allow it (`expires`), rows are kept with the time until which they hold (expiration.py), and
+    changes go through `go`. Raises ProgramError for rules that are unsafe, not stratifiable, may not
+    terminate, or derive too much (D4001).
     """
 
     def __init__(
@@ -131,10 +131,10 @@ class Maintained:
             self.commit()
 
     def _make(self) -> None:
-        """Plans and code over the index as it is."""
+        """Plans and code over the current index."""
         clauses, changing = self._clauses, self._changing
         self.general = EVERYTHING if changing is None else affected(clauses, sorted(changing))
-        """Relations of which rows may come and go."""
+        """Relations whose rows may change."""
         self.store = TripleIndex(
             self.index,
             volatile=self.general,
@@ -159,8 +159,8 @@ class Maintained:
         )
 
     def under(self, closed: Closed) -> Maintained:
-        """The same index and statements by another program (closing.under_other_rules), for `open`. Of the
-        two, one goes on: the new one when it has committed, else the old one.
+        """The same index and statements under another program (closing.under_other_rules), for `open`. Only
+        one of the two stays valid: the new one after it has committed, else the old one.
         """
         found = copy(self)
         reach, found._clauses = closing_program(closed)
@@ -176,7 +176,7 @@ class Maintained:
         return found
 
     def widen(self, relations: Iterable[Relation] | None) -> None:
-        """From now on rows of these may come and go, too; None: of all. Whoever has plans remakes them."""
+        """Let rows of these relations (None: all) change, too, from now on. Callers remake their plans."""
         if relations is None or self._changing is None:
             self._changing = None
         else:
@@ -184,18 +184,16 @@ class Maintained:
         self._make()
 
     def unite(self, relations: Iterable[Relation]) -> None:
-        """From now on these of ALL and RDF_TYPE are kept in the overlay, too. Whoever has plans remakes
-        them.
-        """
+        """Keep these of ALL and RDF_TYPE in the overlay, too. Callers remake their plans."""
         self._unions |= frozenset(relations)
         self._make()
 
     def plan_anew(self) -> None:
-        """Make plans for the sizes of now. Whoever has plans remakes them."""
+        """Make plans for the current sizes. Callers remake their plans."""
         self._make()
 
     def saved(self) -> tuple[Closed, dict[Relation, bytes]]:
-        """What a new one over the same rules goes on from without closing again; no change is open."""
+        """What a new instance over the same rules continues from without closing again; no change is open."""
         tables = {a.relation: list(self._tables[a.relation].rows) for a in self._clauses.all_aggregations}
         index, clashes = self.index.reopened(), tuple(self.clashes())
         closed = replace(self.closed, index=index, tables=tables, clashes=clashes, explicit=frozenset())
@@ -225,20 +223,20 @@ class Maintained:
         return iter(self.index)
 
     def states(self, triple: Triple) -> bool:
-        """Whether the triple is stated, before the change that is open."""
+        """Whether the triple is stated, before the open change."""
         relation, key = place_of(triple)
         known = self._statements.get(relation)
         return triple in self.index and (known is None or key not in known.derived)
 
     def states_now(self, triple: Triple) -> bool:
-        """Whether the triple is stated, with the change that is open."""
+        """Whether the triple is stated, with the open change."""
         relation, key = place_of(triple)
         if triple in self.index:
             return self.stated(relation)(key)
         return key in self._of(relation).begun
 
     def statements(self) -> Iterator[Triple]:
-        """The triples that are stated, of those that anything reads; before the change that is open."""
+        """The stated triples that anything reads; before the open change."""
         for triple in self.index:
             relation, key = place_of(triple)
             known = self._statements.get(relation)
@@ -252,7 +250,7 @@ class Maintained:
 
     @property
     def tables(self) -> dict[Relation, Table]:
-        """The rows of aggregates and clashes, but for those of the change that is open."""
+        """The rows of aggregates and clashes, without those of the open change."""
         return self._tables
 
     @property
@@ -264,21 +262,21 @@ class Maintained:
         )
 
     def clashes(self) -> list[Triple]:
-        """What inconsistency rules find, with the change that is open; sorted."""
+        """What inconsistency rules find, with the open change; sorted."""
         return clashes_of(self.store)
 
     @property
     def ground(self) -> Ground:
-        """What instants over this background are opened with."""
+        """The arguments with which instants over this background are opened."""
         return Ground(self.general, self.stated, self._tables)
 
     # -- a change
 
     def mostly_ends(self, ended: int) -> bool:
-        """Whether so many statements end that closing what there is afterwards from nothing costs less than
-        to maintain it: more than go on, and than plans cost. (Rows that go and come one by one cost about as
-        much as twice as many that are closed together; plans of a rule as much as some rows. What begins is
-        joined either way.) Counts decide, no clock.
+        """Whether so many statements end that closing the rest from scratch costs less than maintenance: more
+        than remain, and more than plans cost. (A row maintained one by one costs about twice a row closed in
+        bulk, plans of a rule as much as some rows. What begins is joined either way.) Decided by counts, not
+        by a clock.
         """
         if ended <= _FEW + _OF_A_RULE * len(self._clauses.all):
             return False
@@ -286,11 +284,11 @@ class Maintained:
 
     @property
     def expires(self) -> bool:
-        """Whether rows are kept with how long they hold: `go` opens changes, not `open`."""
+        """Whether rows are kept with their bounds: then `go` opens changes, not `open`."""
         return self._expiration is not None
 
     def end_of(self, triple: Triple) -> Time:
-        """When the statement of a triple that is stated ends, where it `expires`."""
+        """When the statement of a stated triple ends, if this `expires`."""
         assert self._expiration is not None
         return self._expiration.end_of(triple)
 
@@ -301,9 +299,9 @@ class Maintained:
         ended: Iterable[Triple] = (),
         moved: Mapping[Triple, Time] = _NO_ENDS,
     ) -> None:
-        """Open the change to `time`: statements begin, with their ends, others end, and of others the end is
-        another. Raises as `open` does. O(the rows that come and go), and once the rows that stand on what
-        ends before its time, or was stated again since.
+        """Open the change to `time`: statements begin (with their ends), end, or change their end. Raises as
+        `open` does. O(the added and removed rows), plus once the rows that depend on what ends before its
+        time, or was stated again since.
         """
         try:
             self._go(time, begun, ended, moved)
@@ -314,12 +312,12 @@ class Maintained:
     def open(
         self, insert: Iterable[Triple] = (), delete: Iterable[Triple] = (), before: Maintained | None = None
     ) -> int:
-        """Open a change: first `delete`, then `insert`. How many deletions were of what was not stated.
+        """Open a change: first `delete`, then `insert`. Returns the number of deletions of unstated triples.
 
-        `before`: what this is `under` other rules than, without an open change. What rules that are gone
-        derived is in doubt then, and falls where nothing else derives it; what new rules derive comes (Volz,
-        Staab, Motik 2003, sec. 4). O(what they derive, and what changes).
-        Raises ProgramError D4001, D4003 when rules derive or work too much; nothing is open then.
+        `before`: the instance that this is `under` other rules than, without an open change. Consequences of
+        removed rules fall unless derived otherwise; those of new rules are added (Volz, Staab, Motik 2003,
+        sec. 4). O(what these rules derive, and what changes). Raises ProgramError D4001, D4003 when rules
+        derive or work too much; then nothing is open.
         """
         try:
             return self._change(insert, delete) if before is None else self._go_on(before, insert, delete)
@@ -328,7 +326,7 @@ class Maintained:
             raise
 
     def _fail(self, error: BaseException) -> None:
-        """A change cannot be opened: it is abandoned. Raises ProgramError where its rules worked too much."""
+        """Abandon a change that cannot be opened. Raises ProgramError if its rules worked too much."""
         if not isinstance(error, Exhausted):
             self.abandon()
             return
@@ -352,11 +350,11 @@ class Maintained:
         return useless
 
     def missed(self) -> set[Triple]:
-        """Schema that holds, with the open change, and that the rules were not instantiated over."""
+        """Schema that holds, with the open change, over which the rules were not instantiated."""
         return self.closed.instantiated.missed(self._holding(is_schema))
 
     def _holding(self, of: Callable[[Relation], bool]) -> Iterator[Triple]:
-        """The triples of some relations that hold with the open change."""
+        """The triples of some relations that hold, with the open change."""
         changed = [c for c in self._touched() if of(c.relation)]
         gone = {triple for changes in changed for triple in triples_of(changes, changes.removed)}
         yield from (triple for triple in triples_in(self.index, of) if triple not in gone)
@@ -364,7 +362,7 @@ class Maintained:
             yield from triples_of(changes, changes.added)
 
     def stated_of(self, of: Callable[[Relation], bool]) -> Iterator[Triple]:
-        """The statements of some relations, before the change that is open. O(the rows of these)."""
+        """The statements of some relations, before the open change. O(their rows)."""
         return filter(self.states, triples_in(self.index, of))
 
     def _change(self, insert: Iterable[Triple], delete: Iterable[Triple]) -> int:
@@ -421,13 +419,13 @@ class Maintained:
         return NetChange(tuple(sorted(added)), tuple(sorted(removed)))
 
     def commit(self) -> Undo:
-        """Put the open change into the index; how to take it out again. O(the change)."""
+        """Merge the open change into the index; returns how to undo it. O(the change)."""
         undo = self._rows.commit(self._touched(), self._opened.relations.values(), self.store.changes)
         self._forget()
         return undo
 
     def undo(self, undo: Undo) -> None:
-        """Take the last change that was committed out of the index. O(the change)."""
+        """Undo the last committed change of the index. O(the change)."""
         self._rows.undo(undo)
 
     def abandon(self) -> None:
@@ -447,18 +445,18 @@ class Maintained:
         return found
 
     def _states_row(self, relation: Relation, key: Row) -> bool:
-        """Whether a row, of the index or new, is stated, with the open change."""
+        """Whether a row, old or new, is stated, with the open change."""
         statements = self._statements.of(relation)
         if key in self.store.changes(relation).added:
             return key in statements.begun
         return statements.test()(key)
 
     def _touched(self) -> list[Changes]:
-        """What changes in relations that are kept: not in unions and paths."""
+        """What changes in relations that are kept, without unions and paths."""
         return [c for c in self.store.overlay.touched if self._is_own(c.relation)]
 
     def stated(self, relation: Relation) -> Callable[[Row], bool]:
-        """Whether a row of the relation, by its key, is stated, with the change that is open."""
+        """Whether a row of the relation, by its key, is stated, with the open change."""
         if is_aggregate(relation) or is_clash(relation):
             return lambda key: False
         return self._of(relation).test()

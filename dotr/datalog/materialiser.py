@@ -1,10 +1,9 @@
 """The materialiser: close the background once, then open and forget instants over it.
 
-Place:   what enrich.py holds. Queries read `store`; `dotr query` and --verify enumerate K(t).
+Place:   held by enrich.py. Queries read `store`; `dotr query` and --verify enumerate K(t).
 Method:  closing.py closes and indexes the background; an instant is an overlay over it
-         (stratum_evaluation.py), which the
-         stream's triples enter through one function per predicate, or per class for rdf:type. A predicate
-         that nothing reads has a function that does nothing.
+         (stratum_evaluation.py), which the stream's triples enter through one function per predicate, or per
+         class for rdf:type. The function of a predicate that nothing reads does nothing.
 """
 
 from __future__ import annotations
@@ -46,9 +45,9 @@ Entry = Callable[[Term, Term], None]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """When a rule set is taken to explode.
+    """Limits beyond which a rule set counts as exploding.
 
-    `background`, `instant`: rows of one relation that may be derived. `budget`: units of work at an instant;
+    `background`, `instant`: maximum of derived rows of one relation. `budget`: units of work at an instant;
     for the background see `at_deployment`.
     """
 
@@ -62,8 +61,8 @@ _LIMITS = Limits()
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """A background that changes between instants: who keeps it (maintenance.py) says what may change
-    (`general`), what is stated, and where the rows of aggregates and clashes are.
+    """A background that changes between instants; its owner (maintenance.py) supplies what may change
+    (`general`), what is stated, and the rows of aggregates and clashes.
     """
 
     general: Container[Relation]
@@ -80,12 +79,11 @@ class Materialiser:
     """Owns the closed background and the overlay of the open instant.
 
     `rules`: all rules, entailment included. `background`: canonical triples. `needed`: relations that queries
-    read (joins/graph_relations.py); None keeps everything (`--materialize all`). `closed`: a background
-    closed under the same rules and needs (closing.py), instead of closing one. `ground`: that background
-    changes.
+    read (joins/graph_relations.py); None keeps everything (`--materialize all`). `closed`: use this
+    background, closed under the same rules and needs (closing.py). `ground`: that background changes.
 
-    Raises ProgramError for rules that are unsafe, not stratifiable, need not end, derive too much (D4001) or
-    work too much (D4003).
+    Raises ProgramError for rules that are unsafe, not stratifiable, may not terminate, derive too much
+    (D4001) or work too much (D4003).
     """
 
     def __init__(
@@ -141,7 +139,7 @@ class Materialiser:
 
     @property
     def clauses(self) -> Clauses:
-        """What runs over the store now."""
+        """The clauses that run over the store now."""
         return self._clauses
 
     def _begin(self, clauses: Clauses) -> None:
@@ -160,8 +158,8 @@ class Materialiser:
     def instant(self, triples: Collection[Triple]) -> None:
         """Open an instant: K(t) is `store` until `forget`. Triples that nothing reads are dropped.
 
-        Raises DataError D2601 for schema triples where rules were instantiated over a schema, ProgramError
-        D4001, D4003 when rules derive or work too much; the instant is forgotten then.
+        Raises DataError D2601 for schema triples if rules were instantiated over a schema, ProgramError
+        D4001, D4003 when rules derive or work too much; then the instant is forgotten.
         """
         entries, meter = self._entries, self.store.meter
         meter.left[0] = meter.limit
@@ -192,7 +190,7 @@ class Materialiser:
         self.forget()
 
     def forget(self) -> None:
-        """Close the instant: K is that of the background again. O(what the instant touched)."""
+        """Forget the instant: K is that of the background again. O(what the instant touched)."""
         touched = self._touched
         for changes in touched:
             changes.forget()
@@ -212,7 +210,7 @@ class Materialiser:
         yield from self.added()
 
     def added(self) -> Iterator[Triple]:
-        """What the open instant brought, stated or derived, beside the background; each triple once."""
+        """What the open instant added to the background, stated or derived; each triple once."""
         touched = self.store.overlay.touched
         yield from dict.fromkeys(t for changes in touched for t in triples_of(changes, changes.added))
 
@@ -222,21 +220,21 @@ class Materialiser:
 
     @property
     def over_schema(self) -> bool:
-        """Whether rules were instantiated over a schema, so that there may be `findings`."""
+        """Whether rules were instantiated over a schema: only then `findings` exist."""
         return self._equalities is not None
 
     @property
     def joined(self) -> bool:
-        """Whether an instant brought what dormant rules were waiting for."""
+        """Whether an instant brought what dormant rules wait for."""
         return self._equalities is not None and self._equalities.joined
 
     def findings(self) -> list[Diagnostic]:
-        """What to say of the open instant that is not an error."""
+        """Warnings about the open instant."""
         return [] if self._equalities is None else self._equalities.findings()
 
     def inert(self, predicate: Term) -> bool:
-        """Whether a triple of this predicate adds itself and nothing else: no rule, schema or union reads it,
-        and the background has none of its kind.
+        """Whether a triple of this predicate only adds itself: no rule, schema or union reads it, and it is
+        not in the background's relations.
         """
         if predicate == RDF_TYPE or self.closed.instantiated.over or self.reach.relations & {ALL, RDF_TYPE}:
             return False
@@ -248,7 +246,7 @@ class Materialiser:
     # -- what an instant states
 
     def _entry(self, predicate: Term) -> Entry:
-        """The function for a predicate's triples, remembered where the program bounds their number."""
+        """The function for a predicate's triples, cached if the program bounds their number."""
         equalities = self._equalities
         if equalities is not None and predicate == SAME_AS:
             self._entries[predicate] = checked(equalities.state, self._plain_entry(predicate))
@@ -330,7 +328,7 @@ class Materialiser:
         return Restrictions(refuse, {SAME_AS: self._equalities.check}, self._equalities.meet)
 
     def describe(self, shorten: Callable[[Term], str] = str) -> str:
-        """Every rule as the plans its atoms start, for `dotr plan`."""
+        """The plans that the atoms of each rule start, for `dotr plan`."""
         parts = []
         for clause in self.closed.clauses.all:
             for i, item in enumerate(clause.items):
@@ -373,7 +371,7 @@ def clashes_of(store: TripleIndex) -> list[Triple]:
 
 
 def clash_found(triple: Triple) -> Diagnostic:
-    """What is said about a clash."""
+    """D3101 for a clash."""
     subject, predicate, object_ = triple
     return Diagnostic(
         "D3101",

@@ -1,4 +1,4 @@
-"""Which statements the change that is open begins and ends.
+"""Which statements the open change begins and ends.
 
 Place:   under maintenance.py, which opens a change with them and commits or abandons it.
 """
@@ -21,17 +21,17 @@ _REMEMBERED = 10_000
 class OpenStatements:
     """Owns which relations have statements that begin or end.
 
-    `keeps`: whether anything reads a triple; what nothing reads is not noted.
+    `keeps`: whether anything reads a triple; others are not recorded.
     """
 
     def __init__(self, index: Background, marks: Marks, keeps: Callable[[Triple], bool]) -> None:
         self._index, self._marks, self._keeps = index, marks, keeps
         self.relations: dict[Relation, Statements] = {}
-        """Of which the change begins or ends statements."""
+        """Relations in which the change begins or ends statements."""
         self._keeping: dict[Relation, bool] = {}
 
     def note(self, insert: Iterable[Triple], delete: Iterable[Triple]) -> tuple[int, int, bool]:
-        """Note statements that begin and end: useless deletions, the size, whether any was to end."""
+        """Record statements that begin and end; returns useless deletions, the size, whether any ends."""
         useless = size = 0
         of, opened, forward = self._marks.of, self.relations, self._index.forward
         for subject, predicate, object_ in delete:
@@ -71,17 +71,17 @@ class OpenStatements:
         return useless, size, mixed
 
     def of(self, relation: Relation) -> Statements:
-        """The statements of a relation, of which the open change brings or ends some."""
+        """The statements of a relation in which the open change begins or ends some."""
         found = self.relations[relation] = self._marks.of(relation)
         return found
 
     def ends_by_relation(self, begun: Mapping[Triple, Time]) -> dict[Relation, dict[Row, Time]]:
-        """When statements end, of triples that something reads, by the keys of their rows."""
+        """The ends of statements that something reads, by the keys of their rows."""
         found: dict[Relation, dict[Row, Time]] = {}
         rows: dict[Row, Time] = {}
         last = None
         for (subject, predicate, object_), end in begun.items():
-            if predicate is not last:  # statements come by few predicates, and many of one
+            if predicate is not last:  # few predicates, with many statements each
                 if predicate == RDF_TYPE:
                     found.setdefault(class_relation(object_), {})[subject] = end
                     continue
@@ -90,7 +90,7 @@ class OpenStatements:
         return {relation: rows for relation, rows in found.items() if self.kept(relation)}
 
     def by_relation(self, triples: Iterable[Triple]) -> dict[Relation, list[Row]]:
-        """The rows of triples that something reads, by their keys."""
+        """The keys of the rows of triples that something reads."""
         found: dict[Relation, list[Row]] = {}
         for subject, predicate, object_ in triples:
             relation: Relation = predicate
@@ -114,7 +114,7 @@ class OpenStatements:
         return found
 
     def insert(self, layers: StratumEvaluator) -> None:
-        """Close over new statements alone."""
+        """Close a change of new statements only."""
         for statements in self.relations.values():
             add = layers.inserters.adder(statements.relation)
             if is_class(statements.relation):
@@ -126,8 +126,8 @@ class OpenStatements:
         layers.run()
 
     def enter(self, layers: StratumEvaluator) -> None:
-        """Enter statements that begin, and doubt those that end, before anything is joined. What no rule
-        derives falls when it ends.
+        """Enter new statements and doubt ended ones, before anything is joined. What no rule derives falls
+        when it ends.
         """
         for statements in self.relations.values():
             if statements.begun:
@@ -148,7 +148,7 @@ class OpenStatements:
                         doubt(subject, object_)
 
     def forget(self) -> None:
-        """No change is open any more."""
+        """Forget the change."""
         for statements in self.relations.values():
             statements.begun.clear()
             statements.ended.clear()

@@ -2,9 +2,9 @@
 
 Place:   beside rules/owl2rl.dlog, which has the rules that need no lists; called once per background.
 Method:  OWL 2 Profiles, sec. 4.3, tables 4–7 and 9, rules eq-diff2/3, prp-spo2, prp-key, prp-adp, cls-int1/2,
-         cls-uni, cls-oo, cax-adc, scm-int, scm-uni. Lists are read from the background as it is stated.
-Why not: recursive rules over rdf:rest: intersections and keys need "for all members", which Datalog says only
-         with negation.
+         cls-uni, cls-oo, cax-adc, scm-int, scm-uni. Lists are read from the stated background.
+Why not: recursive rules over rdf:rest: intersections and keys need "for all members", which Datalog expresses
+         only with negation.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dotr.rdf.terms import OWL, RDF, RDF_TYPE, RDFS, Term, Triple, is_iri, is_li
 
 _FIRST, _REST, _NIL = (f"<{RDF}{name}>" for name in ("first", "rest", "nil"))
 LIST_PREDICATES = (_FIRST, _REST)
-"""What lists are made of; the axioms that have one are schema."""
+"""What lists are made of; axioms with lists are schema."""
 _SAME_AS = f"<{OWL}sameAs>"
 _SUB_CLASS = f"<{RDFS}subClassOf>"
 _X, _Y = Var("x"), Var("y")
@@ -34,13 +34,13 @@ def owl(name: str) -> Term:
 
 
 def clash(name: str) -> Term:
-    """The predicate that says an inconsistency rule found something."""
+    """The predicate of findings of an inconsistency rule."""
     return f"<urn:dotr:clash:{name}>"
 
 
 @dataclass(frozen=True, slots=True)
 class ListAxiom:
-    """What an axiom over a list stands for. `stated`: the axiom's triples, those of its list included;
+    """The rules that an axiom over a list stands for. `stated`: the axiom's triples, including its list;
     `rules`: each with its name in the profile.
     """
 
@@ -88,7 +88,7 @@ def list_axioms(background: Collection[Triple]) -> Iterator[ListAxiom]:
 
 
 def is_list_triple(triple: Triple) -> bool:
-    """Whether `list_rules` looks at the triple."""
+    """Whether `list_rules` reads the triple."""
     _, predicate, object_ = triple
     if predicate == RDF_TYPE:
         return object_ in _KINDS
@@ -197,7 +197,7 @@ _MEMBERS = frozenset({owl("members"), owl("distinctMembers")})
 
 
 def rules_over(program: Program, background: Collection[Triple]) -> tuple[DatalogRule, ...]:
-    """All rules that hold over a background: the program's, and under OWL 2 RL those its lists stand for."""
+    """All rules over a background: the program's, and under OWL 2 RL those of its lists."""
     if program.entailment is not Entailment.OWL2RL:
         return program.datalog
     return (*program.datalog, *list_rules(background))

@@ -1,10 +1,10 @@
-"""Which relations derive each other: components of a stratum and the order in which they are done.
+"""Which relations derive each other: components of a stratum and their order of evaluation.
 
-Place:   used by retraction.py; made from the triggers of a program, without looking at data.
-Method:  strongly connected components (Tarjan 1972) of "a row of this may derive a row of that", looked at
-         from a relation on when it is first asked about, so that what nobody changes costs nothing. Height is
-         the longest way down to a component that derives nothing: it is the same wherever one begins to look,
-         and greater heights come first.
+Place:   used by retraction.py; made from the triggers of a program, without data.
+Method:  strongly connected components (Tarjan 1972) of "a row of this may derive a row of that", computed
+         from a relation on demand, so that unchanged relations cost nothing. Height is the longest path down
+         to a component that derives nothing: it does not depend on where the search begins, and greater
+         heights come first.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Component:
 
 
 class Components:
-    """Owns the components found so far. `loose`: some head may be of any relation, so all of a stratum are
-    one.
+    """Owns the components found so far. `loose`: a head may be of any relation, so a stratum is one
+    component.
     """
 
     def __init__(self, triggers: Triggers, level: Callable[[Relation], int], loose: bool) -> None:
@@ -68,7 +68,7 @@ class Components:
             self._found.update(dict.fromkeys(members, component))
 
     def _derived_from(self, relation: Relation) -> list[Relation]:
-        """Relations of the same stratum that have a head over an atom of this one."""
+        """Relations of the same stratum with a head over an atom of this one."""
         level = self._level(relation)
         heads = (
             head.pattern.relation
@@ -80,14 +80,14 @@ class Components:
 
 
 def unions_of(relation: Relation) -> tuple[Relation, ...]:
-    """A relation and those an atom may name its rows by."""
+    """A relation and the unions through which an atom may read its rows."""
     if is_aggregate(relation) or is_clash(relation):
         return (relation,)
     return (relation, RDF_TYPE, ALL) if is_class(relation) else (relation, ALL)
 
 
 def affected(clauses: Clauses, changing: Iterable[Relation]) -> Container[Relation]:
-    """The relations that may get or lose rows when these do, with every relation its unions."""
+    """The relations that may get or lose rows when these do, each with its unions."""
     found: set[Relation] = set()
     todo = list(changing)
     readers: dict[Relation, list[Relation]] = {}
@@ -114,6 +114,6 @@ def affected(clauses: Clauses, changing: Iterable[Relation]) -> Container[Relati
 
 
 def relations_read(items: Iterable[Item]) -> list[Relation]:
-    """The relations that patterns and absences of a body are over."""
+    """The relations of the patterns and absences of a body."""
     patterns = (item.pattern if isinstance(item, AbsentPattern) else item for item in items)
     return [pattern.relation for pattern in patterns if isinstance(pattern, BodyPattern)]

@@ -1,4 +1,4 @@
-"""What can matter: rules and background that no query reaches are left out.
+"""Pruning: rules and background that no query reaches are left out.
 
 Place:   used by materialiser.py, before anything is closed; `dotr plan` prints what it dropped.
 Method:  backwards from the relations that queries read, through heads to bodies, to a fixpoint.
@@ -17,7 +17,7 @@ from dotr.rdf.terms import RDF_TYPE, Triple
 
 @dataclass(frozen=True, slots=True)
 class RelationsRead:
-    """Rules that some query reaches, without heads that none does; relations they and queries read."""
+    """Rules that some query reaches, without unreached heads; relations that they and queries read."""
 
     rules: tuple[DatalogRule, ...]
     relations: frozenset[Relation]

@@ -1,6 +1,6 @@
-"""What an instant may not add to a state, as wrappers of the functions that add rows.
+"""What an instant may not add, as wrappers of the functions that add rows.
 
-Place:   under inserters.py; the materialiser says what is restricted, the background is closed without any.
+Place:   under inserters.py; the materialiser sets restrictions, the background is closed without any.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Adder: TypeAlias = Callable[..., None]
 class Restrictions:
     """`refuse` is called instead of adding a row to a relation, `check` before.
 
-    `met` is called with a relation that is in no program and no background when it gets a row.
+    `met` is called with a relation of neither program nor background when it gets a row.
     """
 
     refuse: Mapping[Relation, Adder] = field(default_factory=dict)
@@ -32,7 +32,7 @@ UNRESTRICTED = Restrictions()
 
 
 def checked(check: Adder, add: Adder) -> Adder:
-    """Both, one after the other."""
+    """An adder that calls `check` first."""
 
     def both(*row: Term) -> None:
         check(*row)

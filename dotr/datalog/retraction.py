@@ -1,14 +1,14 @@
-"""Rows that may have lost their last derivation: which of them fall, stratum by stratum.
+"""Which rows fall because they lost their last derivation, stratum by stratum.
 
-Place:   called by stratum_evaluation.py after what a stratum reads has changed and before it derives
-         anything new. Rows are taken out in the overlay; the index is as it was.
+Place:   called by stratum_evaluation.py after what a stratum reads has changed and before it derives anything
+         new. Rows are removed in the overlay; the index stays unchanged.
 Method:  delete and rederive (Gupta, Mumick, Subrahmanian 1993; Volz, Staab, Motik 2003, sec. 3.2), component
-         by component in the order of derivation. A row of a relation that is in no recursion falls if nothing
-         states or derives it by now, which is exact; what it supported is looked at then. In a recursion a
-         row falls that neither is stated nor derived from outside of it, with everything it supported
-         there, and comes back if what is left derives it.
-Why not: counts of derivations: they break on recursion, cost memory for every row, and where there is no
-         recursion one look for another derivation says the same.
+         by component in the order of derivation. A row of a non-recursive relation falls if nothing states or
+         derives it now, which is exact; then what it supported is checked. In a recursive component a row
+         falls that is neither stated nor derived from outside it, with everything it supported there, and is
+         restored if what is left derives it.
+Why not: counts of derivations: they break on recursion, cost memory for every row, and without recursion one
+         search for another derivation decides the same.
 """
 
 from __future__ import annotations
@@ -51,15 +51,15 @@ class Retraction:
         self._lost: dict[int, Callable[..., None]] = {}
 
     def doubter(self, relation: Relation) -> Callable[..., None]:
-        """Note that a row, given by its columns, may have lost its last derivation, or its statement."""
+        """Record that a row, passed by columns, may have lost its last derivation, or its statement."""
         return self.suspects.doubter(relation)
 
     def doubt_derived(self, clause: Clause, store: TripleIndex) -> None:
-        """All that a clause of another program derives in its `store`, over the same index, is in doubt."""
+        """Doubt all that a clause of another program derives in its `store`, over the same index."""
         self.suspects.all_of(clause, store)()
 
     def lost(self, trigger: Trigger, rows: Iterable[tuple[Term, ...]]) -> None:
-        """Rows came or went that the clause used: what it derived over the background is in doubt."""
+        """Rows that the clause used changed: doubt what it derived over the background."""
         lost = self._lost.get(id(trigger))
         if lost is None:
             lost = self._lost[id(trigger)] = self.suspects.lost(trigger)
@@ -71,7 +71,7 @@ class Retraction:
         return self.suspects.of(relation).derivable
 
     def fall(self, relation: Relation, keys: Collection[Row]) -> None:
-        """Statements end that no rule derives: their rows fall, what these supported is in doubt."""
+        """Statements end that no rule derives: remove their rows, doubt what they supported."""
         suspect = self.suspects.of(relation)
         self.take_out(suspect, keys)
         if suspect.supports:
@@ -79,7 +79,7 @@ class Retraction:
                 suspect.spread(key)
 
     def fell(self, relation: Relation, key: Row) -> None:
-        """A row fell that nobody doubted (of an aggregate): what it supported is in doubt."""
+        """A row fell without doubt (of an aggregate): doubt what it supported."""
         self.suspects.of(relation).spread(key)
 
     def waits(self, stratum: int) -> bool:
@@ -111,7 +111,7 @@ class Retraction:
             queue.clear()
 
     def _decide(self, queue: list[tuple[Suspect, Row]]) -> None:
-        """Rows that do not derive each other: one falls if nothing states or derives it."""
+        """For rows that do not derive each other: one falls if nothing states or derives it."""
         derives, take_out = self.suspects.derives, self.take_out
         for suspect, key in queue:
             if not (suspect.stated(key) or derives(suspect, key, False)):
@@ -119,10 +119,10 @@ class Retraction:
                 suspect.spread(key)
 
     def _decide_together(self, queue: list[tuple[Suspect, Row]]) -> None:
-        """Rows that derive each other: overdelete, rederive."""
+        """For rows that derive each other: overdelete, rederive."""
         derives, back, take_out = self.suspects.derives, self.suspects.back, self.take_out
         fallen: list[tuple[Suspect, Row]] = []
-        for suspect, key in queue:  # grows while it is read
+        for suspect, key in queue:  # grows during the loop
             if not (suspect.stated(key) or derives(suspect, key, False)):
                 take_out(suspect, (key,))
                 fallen.append((suspect, key))
@@ -130,16 +130,16 @@ class Retraction:
         back += [one for one in fallen if derives(*one, True)]
         for suspect, key in back:
             self.put_back(suspect, key)
-        for suspect, key in back:  # grows while it is read
+        for suspect, key in back:  # grows during the loop
             suspect.again(key)
         back.clear()
 
     def put_back(self, suspect: Suspect, key: Row) -> None:
-        """A row that was taken out holds after all."""
+        """Restore a row that was taken out."""
         self._inserters.put_back(suspect.relation, key if isinstance(key, tuple) else (key,))
 
     def take_out(self, suspect: Suspect, keys: Collection[Row]) -> None:
-        """Rows of the background do not hold, with the open change."""
+        """Remove rows of the background from the open change."""
         if self._unions:
             for key in keys:
                 self._inserters.remove(suspect.relation, key if isinstance(key, tuple) else (key,))

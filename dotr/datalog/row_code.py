@@ -1,6 +1,6 @@
-"""Source lines about one row of a relation: whether it is there, how long it holds, its indexes and unions.
+"""Source lines about one row of a relation: its presence, bound, indexes and unions.
 
-Place:   what inserters.py and suspects.py write their functions with. A row is `s` or `s, o` in them.
+Place:   inserters.py and suspects.py write their functions with these. A row is `s` or `s, o`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dotr.rdf.terms import RDF_TYPE
 
 
 class RowCode:
-    """What lines depend on: the store, which of ALL and RDF_TYPE are kept, whether rows have bounds."""
+    """What the lines depend on: the store, which of ALL and RDF_TYPE are kept, whether rows have bounds."""
 
     def __init__(self, store: TripleIndex, unions: frozenset[Relation], bounds: Bounds | None) -> None:
         self._store = store
@@ -78,7 +78,7 @@ class RowCode:
         return [u for u in ((RDF_TYPE, ALL) if is_class(relation) else (ALL,)) if u in self._unions]
 
     def bound_lines(self, relation: Relation, key: str, names: Names) -> list[str]:
-        """Note how long a new row holds."""
+        """Record how long a new row holds."""
         if self._bounds is None:
             return []
         queue, ends = (
@@ -94,8 +94,8 @@ class RowCode:
         ]
 
     def waiting(self, relation: Relation) -> str:
-        """What a row puts onto a worklist behind its function: its columns, or its key and how long it holds
-        (or held: where that is raised before the row is joined, what follows has a lower bound).
+        """What a row puts onto a worklist after its function: its columns, or its key and its bound (possibly
+        an older one: if the bound is raised before the row is joined, its consequences keep lower bounds).
         """
         one = self._store.arity(relation) == 1
         if self._bounds is None:
@@ -103,7 +103,7 @@ class RowCode:
         return f"{'s' if one else 'k'}, e0"
 
     def header(self, relation: Relation) -> list[str]:
-        """The first lines of a function `run` of what a worklist has."""
+        """The first lines of a function `run` for entries of a worklist."""
         if self._bounds is None:
             return ["def run(s, o):"]
         return (
@@ -112,7 +112,7 @@ class RowCode:
 
 
 def _enter_lines(changes: Changes, columns: Sequence[str], row: str, names: Names) -> list[str]:
-    """Source that puts a row into every index; `row` names the whole of it, for indexes that hold that."""
+    """Source that puts a row into every index; `row` names the whole row, for indexes that hold it."""
     lines = []
     for places, index in changes.indexes.items():
         bound = names.bind(index, "I")

@@ -1,9 +1,9 @@
 """The rules of a program as they run over instants, once its background is closed.
 
-Place:   used by closing.py, and when a stream brings what rules have been waiting for (equalities.py).
-Method:  as they closed the background, but for those that carry triples over between equals: these are
-         written out for the relations that are read (equality.py), to a fixpoint, since an equality of two
-         properties that the background has makes the one read for the other.
+Place:   used by closing.py, and when a stream brings what dormant rules wait for (equalities.py).
+Method:  the rules that closed the background, except those that copy triples between equal terms: these are
+         expanded for the relations that are read (equality.py), to a fixpoint, since an equality of two
+         properties in the background makes one read for the other.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dotr.rdf.terms import RDF_TYPE, Triple
 
 
 def fixed_rules(rules: Iterable[DatalogRule]) -> list[DatalogRule]:
-    """Those that do not replace."""
+    """Rules that do not copy between equal terms."""
     return [rule for rule in rules if not replaces(rule)]
 
 
@@ -37,7 +37,7 @@ def awake(
 ) -> tuple[RelationsRead, Clauses]:
     """All rules, dormant ones included; `met`: relations that only a stream has.
 
-    Aggregates are named as in `before`. Raises ProgramError where there are no strata.
+    Aggregates are named as in `before`. Raises ProgramError if there are no strata.
     """
     rules = [*instantiated.rules, *instantiated.dormant]
     found = _written(rules, index, [*wanted, SAME_AS], met)

@@ -2,7 +2,7 @@
 
 Place:   first of the checks that strata.py runs over rules.
 Method:  range restriction (Ullman 1988): positive atoms and aggregates bind; a BIND binds once everything it
-         reads is bound; heads and filters only read; what only a NOT mentions is existential inside it.
+         reads is bound; heads and filters only read; what only a NOT mentions is existential in it.
 """
 
 from __future__ import annotations

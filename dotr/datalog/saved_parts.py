@@ -1,8 +1,8 @@
-"""A closed background as bytes: its index, and the rows of what is kept beside it.
+"""A closed background as bytes: its index, and further rows kept beside it.
 
-Place:   under closing.py, which knows what the parts are.
-Method:  a line with the version, then five parts, each after a line with its size. Rows are lines; terms have
-         neither tabs nor line ends in them.
+Place:   under closing.py, which defines the parts.
+Method:  a line with the version, then five parts, each after a line with its size. Rows are lines; terms
+         contain neither tabs nor line ends.
 Bad input: D5101 damaged, or of another version.
 """
 
@@ -19,7 +19,7 @@ _PARTS = 5
 
 
 def contents(index: Sequence[Any], *others: Iterable[Iterable[Term]]) -> list[Any]:
-    """What is to be written, one after the other: the bytes of an index, and rows."""
+    """The parts to write, in order: the bytes of an index, and rows."""
     found = [_MAGIC, b"%d\n" % sum(memoryview(part).nbytes for part in index), *index]
     for some in others:
         text = "\n".join("\t".join(row) for row in some).encode()
@@ -28,7 +28,7 @@ def contents(index: Sequence[Any], *others: Iterable[Iterable[Term]]) -> list[An
 
 
 def places(data: Content, start: int = 0, end: int | None = None) -> list[tuple[int, int]]:
-    """Where the parts in `data[start:end]` begin and end. Raises EngineError D5101."""
+    """The ranges of the parts in `data[start:end]`. Raises EngineError D5101."""
     found: list[tuple[int, int]] = []
     at, end = start + len(_MAGIC), len(data) if end is None else end
     try:

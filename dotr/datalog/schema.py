@@ -3,10 +3,10 @@
 Place:   before strata are computed, for the oracle and the materialiser alike.
 Method:  language.md, section 4, after the description logic programs of Grosof et al. (2003): atoms over the
          schema vocabulary (rdfs:subClassOf, subPropertyOf, domain, range, owl:…) that bind a variable
-         predicate or class of the same rule are evaluated now, and every solution is a rule without them. The
-         schema is closed first, by the rules that derive schema from schema, which instances may add to;
-         hence a loop.
-Why not: leave them as they are. Everything would depend on everything: no NOT beside any ENTAILMENT.
+         predicate or class of the same rule are evaluated now, and every solution becomes a rule without
+         them. The schema is closed first, by the rules that derive schema from schema; instantiated rules may
+         add to it, hence a loop.
+Why not: keep the variables. Everything would depend on everything: no NOT beside any ENTAILMENT.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Closure = Callable[[Sequence[DatalogRule], Collection[Triple]], Collection[Tripl
 
 
 def is_schema_predicate(predicate: Term) -> bool:
-    """Of the vocabulary that schemas are written in."""
+    """Whether a predicate belongs to the schema vocabulary."""
     return predicate in _PREDICATES or predicate.startswith(f"<{OWL}")
 
 
@@ -57,14 +57,14 @@ def is_schema_class(term: Term) -> bool:
 
 
 def is_schema(relation: Relation) -> bool:
-    """Whether the triples of a relation are schema. What relates individuals is of the run time."""
+    """Whether the triples of a relation are schema, rather than about individuals."""
     if is_class(relation):
         return is_schema_class(relation[2:])
     return relation not in _BETWEEN_INDIVIDUALS and is_schema_predicate(relation)
 
 
 def schema_triples(triples: Iterable[Triple]) -> list[Triple]:
-    """Those that are schema. Predicates and classes are looked at once each."""
+    """The schema triples. Each predicate and class is tested once."""
     known: dict[Relation, bool] = {}
     found = []
     for triple in triples:
@@ -88,17 +88,17 @@ def instantiable(rule: DatalogRule) -> bool:
 
 
 def reads_equality(rule: DatalogRule) -> bool:
-    """Whether the rule waits for owl:sameAs, which neither background nor rules may have any of."""
+    """Whether the rule reads owl:sameAs (to be called if neither background nor rules have any)."""
     return any(isinstance(item, Atom) and atom_relation(item) == SAME_AS for item in rule.body)
 
 
 @dataclass(frozen=True, slots=True)
 class Instantiated:
-    """Rules as they run. `over` says if anything was instantiated, and `watched` over which relations.
+    """Rules as they run. `over`: whether anything was instantiated; `watched`: over which relations.
 
     `schema`: the triples instantiated over. When `over`, a stream may not bring schema triples (the
     materialiser refuses them) and no triple of a watched relation may be derived at an instant. `dormant`:
-    rules that wait for owl:sameAs where neither background nor rules have any; a stream may (equality.py).
+    rules that read owl:sameAs if neither background nor rules have any; a stream may (equality.py).
     """
 
     rules: tuple[DatalogRule, ...]
@@ -108,7 +108,8 @@ class Instantiated:
     dormant: tuple[DatalogRule, ...] = ()
 
     def missed(self, closed: Iterable[Triple]) -> set[Triple]:
-        """Watched triples of a closed background that instantiation did not know; it is to be done again."""
+        """Watched triples of a closed background unknown to instantiation, which must be repeated with
+        them."""
         if not self.over:
             return set()
         return {t for t in schema_triples(closed) if t not in self.schema and relation_of(*t) in self.watched}
@@ -120,11 +121,11 @@ def instantiate(
     close: Closure,
     known: Iterable[Triple] = (),
 ) -> Instantiated:
-    """Instantiate over the schema triples of what `rules` entail from `background`, and `known` ones.
+    """Instantiate over the schema triples that `rules` entail from `background`, and `known` ones.
 
-    `close` computes a closure; it is given the positive rules that schema depends on. What only rules with
-    variable heads or negation derive turns up in the closed background (`Instantiated.missed`).
-    Raises ProgramError D3006 for a rule that derives schema from what a stream may bring.
+    `close` computes a closure under the positive rules that schema depends on. Schema that only rules with
+    variable heads or negation derive is found in the closed background (`Instantiated.missed`). Raises
+    ProgramError D3006 for a rule that derives schema from what a stream may bring.
     """
     if not any(map(instantiable, rules)):
         return Instantiated(tuple(rules), False, frozenset(), frozenset())
@@ -152,7 +153,7 @@ def _plain(rule: DatalogRule) -> bool:
 
 
 def stream_schema(triple: Triple, derived: bool = False) -> Diagnostic:
-    """What is said about a schema triple at an instant."""
+    """D2601 for a schema triple at an instant."""
     return Diagnostic(
         "D2601",
         "an instant may not change the schema" if derived else "a stream graph may not bring schema triples",
@@ -165,7 +166,7 @@ def stream_schema(triple: Triple, derived: bool = False) -> Diagnostic:
 
 
 def _variable_places(rule: DatalogRule) -> set[str]:
-    """Variables that stand for a predicate or a class in an atom that is not itself evaluated now."""
+    """Variables for a predicate or class in an atom that is not itself evaluated now."""
     places: set[str] = set()
     for item in (*rule.heads, *rule.body):
         atom = item.atom if isinstance(item, NotAtom) else item
@@ -199,7 +200,7 @@ def _instances(rules: Sequence[DatalogRule], schema: TripleSet) -> list[DatalogR
 def solutions(
     atoms: Sequence[Atom], known: TripleSet, row: Mapping[str, Term] | None = None
 ) -> list[dict[str, Term]]:
-    """Every way to make the atoms true that agrees with `row`."""
+    """Every solution of the atoms that extends `row`."""
     rows = [dict(row or {})]
     for atom in atoms:
         rows = [extended for row in rows for extended in known.matches(atom, row)]
@@ -207,9 +208,9 @@ def solutions(
 
 
 def instance(rule: DatalogRule, now: Sequence[Atom], values: dict[str, Term]) -> DatalogRule | None:
-    """The rule with values for variables, without the atoms `now`, which they make true.
+    """The rule with values for variables, without the atoms `now` that they satisfy.
 
-    None where it can derive nothing, or nothing new.
+    None if it can derive nothing, or nothing new.
     """
     body: list[BodyAtom] = []
     for item in rule.body:
@@ -234,7 +235,7 @@ def _no_leaf(_: object) -> Callable[[object], Term | None]:
 
 
 def _possible(atom: Atom) -> bool:
-    """No literal as subject, nothing but an IRI as predicate."""
+    """No literal as subject, only IRIs as predicate."""
     subject, predicate = atom.subject, atom.predicate
     return (isinstance(subject, Var) or not is_literal(subject)) and (
         isinstance(predicate, Var) or is_iri(predicate)
@@ -280,7 +281,7 @@ def _check_heads(rules: Sequence[DatalogRule], watched: frozenset[Relation]) -> 
 def _awake(
     rules: list[DatalogRule], background: Collection[Triple]
 ) -> tuple[list[DatalogRule], list[DatalogRule]]:
-    """Rules that can derive something, and those that wait for an owl:sameAs nobody here has."""
+    """Rules that can derive something, and those that read owl:sameAs, which nothing here has."""
     if any(predicate == SAME_AS for _, predicate, _ in background):
         return rules, []
     others = [rule for rule in rules if not reads_equality(rule)]

@@ -1,8 +1,8 @@
-"""Which rows are stated, and which a change states and takes back.
+"""Which rows are stated, and which a change states and deletes.
 
-Place:   used by maintenance.py, and asked by retraction.py row by row.
-Method:  per relation the rows of the index that are only derived, so that what is stated and not derived by
-         any rule costs nothing; and the statements that the open change brings and ends.
+Place:   used by maintenance.py, and by retraction.py row by row.
+Method:  per relation the rows of the index that are only derived, so that stated rows that no rule derives
+         cost nothing; and the statements that the open change begins and ends.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class Statements:
-    """Owns what is known of the statements of one relation, by keys of rows.
+    """Owns the statements of one relation, by keys of rows.
 
-    `derived`: rows of the index that nobody states; `begun` and `ended`: statements of the open change.
+    `derived`: rows of the index that are not stated; `begun` and `ended`: statements of the open change.
     """
 
     relation: Relation
@@ -40,8 +40,8 @@ class Statements:
 
 
 class Step(NamedTuple):
-    """What a change did to one relation, by keys of rows: rows that came and went, and rows that are only
-    derived since (`marked`) or were so before (`unmarked`).
+    """What a change did to one relation, by keys of rows: rows added and removed, and rows that are only
+    derived since then (`marked`) or were before (`unmarked`).
     """
 
     relation: Relation
@@ -52,14 +52,14 @@ class Step(NamedTuple):
 
 
 class Undo(NamedTuple):
-    """How to take a change out of the index again, and the bounds of its rows."""
+    """How to undo a change of the index, and the bounds of its rows."""
 
     steps: list[Step]
     bounds: UndoBounds | None = None
 
 
 def place_of(triple: Triple) -> tuple[Relation, Row]:
-    """The narrowest relation of a triple, and the key of its row there."""
+    """The narrowest relation of a triple, and the key of its row."""
     subject, predicate, object_ = triple
     if predicate == RDF_TYPE:
         return class_relation(object_), subject
@@ -83,8 +83,7 @@ def triples_in(index: Background, of: Callable[[Relation], bool]) -> Iterator[Tr
 
 
 class Marks:
-    """Owns the statements of every relation of an index, and reads what was saved of them when a relation is
-    first asked for.
+    """Owns the statements of every relation of an index; those saved are read on first use of a relation.
 
     `saved`: relation → a bit for each of its rows, in the order of `rows_in_order`: whether it is derived.
     """
@@ -95,14 +94,14 @@ class Marks:
         self._saved = dict(saved or {})
 
     def get(self, relation: Relation) -> Statements | None:
-        """The statements of a relation of which anything is known; before its rows change."""
+        """The statements of a relation, if any are known; before its rows change."""
         found = self._known.get(relation)
         if found is None and relation in self._saved:
             return self.of(relation)
         return found
 
     def of(self, relation: Relation) -> Statements:
-        """The statements of a relation, the same object for ever; before its rows change."""
+        """The statements of a relation, always the same object; before its rows change."""
         found = self._known.get(relation)
         if found is None:
             found = self._known[relation] = Statements(relation)
@@ -113,12 +112,12 @@ class Marks:
         return found
 
     def derived(self) -> int:
-        """How many rows of the index are only derived. O(relations)."""
+        """The number of only derived rows of the index. O(relations)."""
         saved = sum(int.from_bytes(bits, "little").bit_count() for bits in self._saved.values())
         return saved + sum(len(statements.derived) for statements in self._known.values())
 
     def save(self, order: Background) -> dict[Relation, bytes]:
-        """What `saved` is to be for `order`: the same index, as who opens it will have it."""
+        """The value of `saved` for `order`: the same index as its next owner will have it."""
         if order is not self._index and not self._index.mapped:
             for relation in list(self._saved):
                 self.of(relation)  # in another order
@@ -132,7 +131,7 @@ class Marks:
 
 def rows_in_order(index: Background, relation: Relation) -> list[Row]:
     """The keys of a relation's rows, in an order that saving and loading the index keeps: subjects with one
-    value as they came (in a file: as they stand there), then those with several.
+    value in order of insertion (in a file: of position), then those with several.
     """
     if is_class(relation):
         return sorted(many(index.backward.get(RDF_TYPE, {}).get(relation[2:])))

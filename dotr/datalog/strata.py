@@ -2,7 +2,7 @@
 
 Place:   lang calls check_rules; the oracle and the materialiser call strata.
 Method:  stratified negation (Apt, Blair, Walker 1988) over relations: predicates, and classes for rdf:type. A
-         stratum is the greatest number of NOT and AGGREGATE on a way down from a head.
+         stratum is the greatest number of NOT and AGGREGATE on a path down from a head.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _HUBS = {READ_ALL, READ_TYPE, WRITE_ALL, WRITE_TYPE}
 
 
 def check_rules(rules: Sequence[DatalogRule]) -> list[Diagnostic]:
-    """Everything wrong with rules that can be said without data, in source order of the checks.
+    """Every error of rules that can be found without data, in source order of the checks.
 
-    Rules that are instantiated over a schema are left out of the checks of recursion here; they are checked
-    once there is a background (`check_recursion`).
+    Rules that are instantiated over a schema skip the checks of recursion here; they are checked with the
+    background (`check_recursion`).
     """
     found = Diagnostics()
     for rule in rules:
@@ -49,7 +49,7 @@ def check_rules(rules: Sequence[DatalogRule]) -> list[Diagnostic]:
 
 
 def check_recursion(rules: Sequence[DatalogRule]) -> list[Diagnostic]:
-    """Recursion through NOT, AGGREGATE or BIND, in rules as they will run (instantiated)."""
+    """Report recursion through NOT, AGGREGATE or BIND, in rules as they will run (instantiated)."""
     found = Diagnostics()
     if any(map(_strict, rules)):
         _levels(rules, found)
@@ -68,7 +68,7 @@ class Strata:
     levels: Mapping[str, int]
 
     def level(self, relation: Relation) -> int:
-        """The stratum that completes a relation; 0 for what no rule derives."""
+        """The stratum that completes a relation; 0 if no rule derives it."""
         node = write_node(relation)
         found = self.levels.get(node)
         if found is None:
@@ -82,12 +82,12 @@ class Strata:
 
 
 def strata(rules: Sequence[DatalogRule]) -> list[list[DatalogRule]]:
-    """Rules by stratum, lowest first; none is empty. Raises ProgramError when there are no strata."""
+    """Rules by stratum, lowest first; none is empty. Raises ProgramError if there are no strata."""
     return [list(layer) for layer in stratify(rules).layers if layer]
 
 
 def stratify(rules: Sequence[DatalogRule]) -> Strata:
-    """The strata of rules. Raises ProgramError when there are none."""
+    """The strata of rules. Raises ProgramError if there are none."""
     if not any(map(_strict, rules)):
         return Strata((tuple(rules),), {})
     found = Diagnostics()

@@ -1,12 +1,12 @@
 """Run a program over the overlay: at an instant, stratum by stratum, and once over the background itself.
 
-Place:   under materialiser.py and maintenance.py; rows come through inserters.py and go through
+Place:   under materialiser.py and maintenance.py; rows are added by inserters.py and removed by
          retraction.py, joins are plans of joins/.
-Method:  semi-naive insertion, one new row at a time. Where a NOT or an AGGREGATE stands above what changed,
-         or a statement is taken back, conclusions of the background may fall: stratum by stratum, over the
-         net changes below, first what falls is found (retraction.py), then inserted. Nothing of it touches
-         the background: what falls is noted in the overlay and stands again when that is forgotten.
-Why not: redo the strata above a NOT at every instant: 400 µs for ten thousand rooms where this takes ten.
+Method:  semi-naive insertion, one new row at a time. Under a NOT or an AGGREGATE, or when a statement is
+         deleted, conclusions of the background may fall: stratum by stratum, over the net changes below,
+         first removals are found (retraction.py), then rows are inserted. The background is not touched:
+         removals are recorded in the overlay and vanish with it.
+Why not: redo the strata above a NOT at every instant: 400 µs for ten thousand rooms against 10 µs.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ class StratumEvaluator:
         self._upper = range(1, len(self._strata))
         self._idle = not any(self._strata) and not any(self._totals)
         self.waiting = self._work[0]
-        """Rows of the lowest stratum that wait to be joined; with one stratum and none waiting, there is
-        nothing to `run`."""
+        """Queued rows of the lowest stratum; with one stratum and an empty queue, nothing remains to
+        `run`."""
         self.several = len(self._strata) > 1
 
     # -- an instant
@@ -104,8 +104,8 @@ class StratumEvaluator:
         self._close_upper()
 
     def run_joined(self, clauses: Sequence[Clause], totals: Collection[Relation]) -> None:
-        """`run_all`, where these clauses and the tables of these aggregates are new: what they derive from
-        everything that holds is entered when their strata are reached.
+        """`run_all` with new clauses and new tables of aggregates: what they derive from everything that
+        holds is entered when their strata are reached.
         """
         for clause in clauses:
             self._joining[clause.stratum].append(clause)
@@ -132,7 +132,7 @@ class StratumEvaluator:
         return bool(self._joining[stratum]) or any(t.relation in new for t in self._totals[stratum])
 
     def _drain(self, work: Work) -> None:
-        """Join every row that waits; joining makes more of them wait."""
+        """Join every queued row; joining queues more."""
         done, end, left, units = 0, len(work), self._meter.left, 1
         while done < end:
             left[0] -= (end - done) * units
@@ -153,11 +153,11 @@ class StratumEvaluator:
         self.store.overlay.forget()
 
     def forget(self) -> None:
-        """The instant is over: no row is in doubt. Who calls this empties the overlay."""
+        """The instant is over: no row is in doubt. The caller empties the overlay."""
         self.retraction.forget()
 
     def _refill(self) -> None:
-        """Indexes made while rows were waiting have some of them twice: make them again, once."""
+        """Remake indexes made while rows were queued, since they have some rows twice."""
         for changes, columns in self.inserters.late:
             changes.fill(columns)
         self.inserters.late.clear()
@@ -185,7 +185,7 @@ class StratumEvaluator:
         touched: Sequence[Changes],
         gained: list[tuple[GroupTotals, Row]],
     ) -> None:
-        """Rows of an aggregate that are no longer true, and those that are instead."""
+        """Rows of an aggregate that no longer hold, and those that replace them."""
         for group in totals.affected(touched):
             before = totals.before(group)
             now = totals.now(group)
@@ -198,17 +198,17 @@ class StratumEvaluator:
                 gained.append((totals, now))
 
     def _retract(self, stratum: int, touched: Sequence[Changes]) -> None:
-        """Take out rows of the background that a lost row, or a new row under a NOT, once supported."""
+        """Remove rows of the background that a lost row, or the absence of a new row, supported."""
         for changes in touched:
             for trigger in self._triggers.negative.get((changes.relation, stratum), ()):
                 self.retraction.lost(trigger, self._rows(changes, changes.added, stratum))
-            if changes.removed and stratum:  # what of the lowest fell was looked at then
+            if changes.removed and stratum:  # removals in the lowest were handled then
                 for trigger in self._triggers.positive.get((changes.relation, stratum), ()):
                     self.retraction.lost(trigger, self._rows(changes, changes.removed, stratum))
         self.retraction.run(stratum)
 
     def _insert(self, stratum: int, touched: Sequence[Changes]) -> None:
-        """What net changes below let this stratum's clauses derive."""
+        """Insert what this stratum's clauses derive from net changes below."""
         for changes in touched:
             relation = changes.relation
             for trigger in self._triggers.positive.get((relation, stratum), ()):
@@ -223,7 +223,7 @@ class StratumEvaluator:
                         start(*row)
 
     def _below(self, relation: Relation, stratum: int) -> bool:
-        """Whether rows come from lower strata; those of the stratum itself are on its worklist."""
+        """Whether rows are from lower strata; those of the stratum itself are on its worklist."""
         return relation in (ALL, RDF_TYPE) or self._level(relation) < stratum
 
     def _starter(self, trigger: Trigger) -> Finder:
@@ -248,7 +248,7 @@ class StratumEvaluator:
     # -- the background itself
 
     def close(self) -> dict[Relation, list[Row]]:
-        """Derive everything into the overlay; the rows of every aggregate when its stratum began."""
+        """Derive everything into the overlay; returns the rows of every aggregate when its stratum began."""
         tables: dict[Relation, list[Row]] = {}
         for stratum, layer in enumerate(self._strata):
             for totals in self._totals[stratum]:
@@ -268,7 +268,7 @@ class StratumEvaluator:
         self.inserters.rules.function_of(found, clause)()
 
     def _some(self, item: Item) -> bool:
-        """Whether a pattern can match by now; what comes later triggers its clause itself."""
+        """Whether a pattern can match now; later rows trigger its clause themselves."""
         if not isinstance(item, BodyPattern):
             return True
         changes = self.store.overlay.relations.get(item.relation)

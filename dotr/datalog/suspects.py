@@ -1,10 +1,10 @@
-"""What is asked about rows that may fall, by generated functions, a set of them for each relation.
+"""Tests of rows that may fall: a set of generated functions per relation.
 
-Place:   under retraction.py, which says in which order rows are asked about.
-Method:  `doubt` notes a row of the background, once, in the queue of its component; `spread` finds by joins
-         over the background what a row supported, and doubts it; `outer` and `inner` say whether a clause
-         derives a row from what holds now, without or with rows of its own component; `again` puts back what
-         a row that came back supports. Each is made when it is first needed.
+Place:   under retraction.py, which fixes the order of the tests.
+Method:  `doubt` queues a row of the background, once, in its component; `spread` finds by joins over the
+         background what a row supported, and doubts it; `outer` and `inner` test whether a clause derives a
+         row from what holds now, without or with rows of its own component; `again` restores what a restored
+         row supports. Each is made on first use.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from dotr.rdf.terms import RDF_TYPE, Term
 
 Test: TypeAlias = Callable[[Row], bool]
 Stated: TypeAlias = Callable[[Relation], Test]
-"""Relation → whether a row of it, given by its key, needs no derivation."""
+"""Relation → whether a row of it, passed by key, needs no derivation."""
 
 Clauses: TypeAlias = Mapping[Relation, Sequence[tuple[Clause, int]]]
 """Relation → clauses with a head of it, and which head."""
@@ -41,7 +41,7 @@ _INLINE = 6  # plans written into one function
 
 @dataclass(slots=True, eq=False)
 class Suspect:
-    """Owns what is asked about one relation. Rows are given by their keys."""
+    """Owns the tests of one relation. Rows are passed by key."""
 
     relation: Relation
     level: int
@@ -79,7 +79,7 @@ class _Heads:
 
 @dataclass(frozen=True, slots=True)
 class _Latest:
-    """The sink of a test: remember the latest bound of a derivation."""
+    """The sink of a test: keep the latest bound of a derivation."""
 
     found_bound: list[Any]
     parameters: tuple[str, ...] = ()
@@ -96,7 +96,7 @@ class _Latest:
 class Suspects:
     """Owns the suspects of one program over one store.
 
-    `wake` is called with a suspect whose component has its first row in doubt; `queues` has the rows.
+    `wake` is called with a suspect when its component gets its first row in doubt; `queues` has the rows.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class Suspects:
         self.components = Components(triggers, level, bool({ALL, RDF_TYPE} & heads.keys()))
         self.queues: dict[Component, list[tuple[Suspect, Row]]] = {}
         self.back: list[tuple[Suspect, Row]] = []
-        """Rows that came back while a component is decided."""
+        """Rows restored while a component is decided."""
         self._store = store
         self._triggers = triggers
         self._heads = heads
@@ -150,7 +150,7 @@ class Suspects:
         return any((over, level) in positive for over in unions_of(relation))
 
     def forget(self) -> None:
-        """No row is in doubt any more."""
+        """Forget all doubts."""
         for suspect in self._known.values():
             suspect.doubted.clear()
         for queue in self.queues.values():
@@ -160,7 +160,7 @@ class Suspects:
     # -- doubting
 
     def doubter(self, relation: Relation) -> Callable[..., None]:
-        """The function that doubts a row, given by its columns."""
+        """The function that doubts a row, passed by columns."""
         found = self._doubters.get(relation)
         if found is None:
             if relation == ALL:
@@ -201,7 +201,7 @@ class Suspects:
         return suspect.spread
 
     def lost(self, trigger: Trigger) -> Callable[..., None]:
-        """Doubt what a clause derived over the background with a row from below, given by its columns."""
+        """Doubt what a clause derived over the background with a row from below, passed by columns."""
         return self._start(trigger, View.OLD, self.doubter)
 
     def all_of(self, clause: Clause, store: TripleIndex) -> Callable[..., None]:
@@ -210,10 +210,10 @@ class Suspects:
         store.prepare(found)
         return compile_plan(found, store, _Heads(clause, self.doubter))
 
-    # -- coming back
+    # -- restoring
 
     def returner(self, relation: Relation) -> Callable[..., None]:
-        """The function that puts a row back that had fallen, given by its columns."""
+        """The function that restores a fallen row, passed by columns."""
         found = self._returners.get(relation)
         if found is None:
             if relation == ALL:
@@ -252,7 +252,7 @@ class Suspects:
         return put_back
 
     def _make_again(self, relation: Relation) -> Callable[[Row], None]:
-        """Put back what a row supports in its own stratum."""
+        """Restore what a row supports in its own stratum."""
         suspect = self.of(relation)
         suspect.again = self._follower(suspect, View.NEW, self.returner)
         return suspect.again
@@ -318,7 +318,7 @@ class Suspects:
 
     @staticmethod
     def _seen_as(relation: Relation, over: Relation, columns: Sequence[str], names: Names) -> list[str]:
-        """Source names of a row's columns as an atom over a union has them."""
+        """Source names of a row's columns as in an atom over a union."""
         if over == relation:
             return list(columns)
         if is_class(relation):
@@ -364,7 +364,7 @@ class Suspects:
         return self._best[0]
 
     def _tests(self, suspect: Suspect) -> list[list[Test]]:
-        """Tests of a row, one a clause: those that read other components alone, and the rest."""
+        """Tests of a row, one per clause: those that read other components only, and the rest."""
         found: list[list[Test]] = [[], []]
         annotation = self._inserters.annotation
         sink: RowSink = AnySolution() if annotation is None else _Latest(self._best)

@@ -1,9 +1,9 @@
-"""BIND in recursion: does a computed value flow back into what it is computed from?
+"""BIND in recursion: whether a computed value flows back into what it is computed from.
 
 Place:   one of the checks of strata.py.
 Method:  weak acyclicity (Fagin, Kolaitis, Miller, Popa 2005) over columns of relations. A variable copies
          from the columns of its body atoms to its head column; BIND makes new values from the columns it
-         reads. A cycle with such an edge need not end and is refused; without one the closure is finite.
+         reads. A cycle with such an edge may not terminate and is refused; without one the closure is finite.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Which clauses a row wakes, and whether its joins may run as soon as it is added.
 
-Place:   under inserters.py and stratum_evaluation.py; made from the clauses of a program, without looking
-         at data.
+Place:   under inserters.py and stratum_evaluation.py; made from the clauses of a program, without data.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _DEEPEST = 40  # calls from one row of an instant to the next
 class Trigger:
     """A clause as seen from one of its atoms: a row of the atom starts it, `rest` is joined.
 
-    An absence is looked at again among `rest`: another row may stand for the one that came or went.
+    An absence is tested again among `rest`: another row may replace the added or removed one.
     """
 
     clause: Clause
@@ -33,7 +32,7 @@ class Trigger:
 
 
 def outside(absent: AbsentPattern, items: Sequence[Item]) -> BodyPattern:
-    """The pattern of an absence as a trigger: what is existential in it gets names of its own."""
+    """The pattern of an absence as a trigger: its existential variables are renamed."""
     bound = bound_by(items)
     columns = tuple(
         Var("not " + node.name) if isinstance(node, Var) and node.name not in bound else node
@@ -44,7 +43,7 @@ def outside(absent: AbsentPattern, items: Sequence[Item]) -> BodyPattern:
 
 @dataclass(slots=True)
 class Triggers:
-    """Clauses by the relation of each atom and the clause's stratum; absences apart."""
+    """Clauses by the relation of each atom and the clause's stratum; absences separately."""
 
     positive: dict[tuple[Relation, int], list[Trigger]] = field(default_factory=dict)
     negative: dict[tuple[Relation, int], list[Trigger]] = field(default_factory=dict)
@@ -66,16 +65,16 @@ class Triggers:
 
 
 class DirectTrigger:
-    """Owns what is known of relations whose rows may be joined as they are added.
+    """Owns which relations' rows may be joined as they are added.
 
-    What such a join derives is never read by the loops around it, because the relation is in no cycle; and
-    calls are not nested too deeply. Looked at from a relation on, when its first row comes.
+    The loops around such a join never read what it derives, because the relation is in no cycle; and calls
+    are not nested too deeply. Computed from a relation on, at its first row.
     """
 
     def __init__(self, triggers: Triggers, level: Callable[[Relation], int], loose: bool) -> None:
         self._triggers = triggers
         self._level = level
-        self._loose = loose  # some head may be of any relation
+        self._loose = loose  # a head may be of any relation
         self._depth: dict[Relation, int] = {}
 
     def __contains__(self, relation: Relation) -> bool:
@@ -86,7 +85,7 @@ class DirectTrigger:
         return self._depth[relation] > 0
 
     def _explore(self, start: Relation) -> None:
-        """Depths of everything a row of `start` can lead to; 0 stands for a worklist."""
+        """Depths of everything a row of `start` can derive; 0 means a worklist."""
         graph: dict[Relation, list[Relation]] = {}
         todo = [start]
         for relation in todo:

@@ -1,4 +1,4 @@
-"""A set of triples that can be asked for a pattern: the plain data structure under the oracle.
+"""A set of triples that can be matched with a pattern: the plain data structure under the oracle.
 
 Place:   used by oracle.py and by schema.py, where clarity counts and speed does not.
 """
@@ -33,7 +33,7 @@ class TripleSet:
         return True
 
     def matches(self, atom: Atom, binding: Binding) -> Iterator[dict[str, Term]]:
-        """Every extension of `binding` under which the atom is in the set."""
+        """Every extension of `binding` that puts the atom in the set."""
         s, p, o = (_value(node, binding) for node in (atom.subject, atom.predicate, atom.object))
         candidates: Iterable[Triple]
         if p is None:
@@ -48,7 +48,7 @@ class TripleSet:
                 yield extended
 
     def holds(self, atom: Atom, binding: Binding) -> bool:
-        """Whether some extension of `binding` makes the atom true."""
+        """Whether some extension of `binding` puts the atom in the set."""
         return next(self.matches(atom, binding), None) is not None
 
 
