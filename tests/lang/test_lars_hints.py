@@ -10,7 +10,7 @@ import pytest
 
 from dotr.errors import Diagnostic, Severity
 from dotr.lang import check_program
-from dotr.lang.pages.lars import PAGES
+from dotr.lang.explain import pages_of
 from tests.cli.conftest import Dotr
 from tests.cli.conftest import dotr as dotr  # a fixture
 from tests.cli.conftest import folder as folder  # a fixture
@@ -199,7 +199,7 @@ def test_a_hint_that_is_followed_ends_the_mistake(case: Followed) -> None:
 
 def test_every_code_of_lars_files_with_a_hint_is_followed() -> None:
     followed = {case.code for case in FOLLOWED}
-    assert {page.code for page in PAGES} - followed == WITHOUT_HINT | OF_A_RUN
+    assert {page.code for page in pages_of("lars")} - followed == WITHOUT_HINT | OF_A_RUN
 
 
 def ran(dotr: Dotr, folder: Path, lars: str, times: list[int] | list[str], *options: str) -> tuple[int, str]:
