@@ -258,7 +258,7 @@ def write(
 
 
 def register(spark: SparkSession) -> None:
-    """Make `spark.read.format("dotr")` and `frame.write.format("dotr")` known to a session; see source.py."""
+    """Register `spark.read.format("dotr")` and `frame.write.format("dotr")`; see data_source.py."""
     from dotr.batch.spark.data_source import LogSource  # noqa: PLC0415  # start-up
     from dotr.batch.spark.failures import install  # noqa: PLC0415  # start-up
 

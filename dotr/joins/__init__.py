@@ -5,35 +5,35 @@ Place:   below datalog/ (bodies of rules) and sparql/ (basic graph patterns); ab
 
 How to use it
     store = materialiser.store                      # background + overlay of the instant (datalog/)
-    items = [triple_pattern(Var("o"), ROOM, Var("r")), triple_pattern(Var("o"), RDF_TYPE, SMOKE), Guard(e)]
+    items = [triple_pattern(Var("o"), ROOM, Var("r")), triple_pattern(Var("o"), RDF_TYPE, SMOKE), *filters]
     outputs = [Var("o"), Var("r")]
 
     static   run = compile_plan(plan(items, outputs, store, view=View.OLD), store)
              rows = []; run(rows.append)            # answers of the closed background alone, repeats kept
-    new      for i, item in enumerate(items): if isinstance(item, Pattern):
+    new      for i, item in enumerate(items): if isinstance(item, BodyPattern):
                  p = plan(items, outputs, store, views=delta_views(items, i), first=i)
              every answer that is new because of the overlay, each once over all i; wake p when
-             store.changes(item.relation) is touched. A pattern whose relation the background lacks makes all
-             plans vanish in which it is to be KEPT: their functions are empty (`source_of(f)` shows it).
-    gone     the same with withdrawn_views(items, i): old answers that the instant takes away. Needed only if
+             store.changes(item.relation) is touched. Plans in which a relation without background is to be
+             KEPT vanish: their functions are empty (`source_of(f)` shows it).
+    gone     the same with withdrawn_views(items, i): old answers that the instant removes. Needed only if
              a relation of the items is in store.volatile.
     now      plan(items, outputs, store)            # everything that holds at the instant (View.NEW)
     bound    plan(items, outputs, store, given=["r"]) → run(rows.append, value_of_r)
-    exists   compile_plan(…, store, Found()) → run(…) → bool
+    exists   compile_plan(…, store, AnySolution()) → run(…) → bool
 
     Plans may be compiled at any time; best before the first instant, because the functions that insert
-    triples are rewritten when a plan asks for an index they do not know. At an instant's end
+    triples are rewritten when a plan requests a new index. At an instant's end
              for changes in store.overlay.touched: for f in changes.readers: …
     lists what the instant touched; `readers` is a list for the caller's own use. `store.moment.now` is NOW().
 
 What is where
     graph_relations.py  names of relations: predicate, class of rdf:type, unions
     variables.py  variables of expressions and atoms
-    body.py       Pattern Absent Guard Assign Check, View
-    planner.py    items in order: Plan
+    body.py       BodyPattern AbsentPattern RowFilter Assign Check, View
+    planner.py    items in order: JoinPlan
     store.py      background + overlay + tables, generic lookup
-    plan_interpreter.py  plan → rows, plainly
-    join_code.py       plan → generated function (codegen.py); sinks; Annotation (the seam)
+    plan_interpreter.py  plan → rows
+    join_code.py       plan → generated function (codegen.py); sinks; Annotation
     access.py     code for one pattern
     filters.py    expressions over rows
     path_relations.py      property paths, over automaton.py and strong_components.py

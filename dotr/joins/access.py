@@ -1,10 +1,9 @@
 """How generated code finds the rows of one pattern: an access path per arity, bound columns, and view.
 
-Place:   called by join_code.py for every probe and absence; store.py is the generic lookup that means the
-         same.
-Method:  names in the source: `t` what the background has for a key (None, one term, or a tuple), `u` what the
-         overlay has (None or a list). A relation without background, or with one value per key, gets shorter
-         code; one that may lose rows at an instant gets a look at what was removed.
+Place:   called by join_code.py for every probe and absence; store.py has the equivalent generic lookup.
+Method:  names in the source: `t` the background's value for a key (None, one term, or a tuple), `u` the
+         overlay's (None or a list). A relation without background, or with one value per key, gets shorter
+         code; one that may lose rows at an instant gets a test of the removed rows.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ class Namespace(Protocol):
 
 
 class AccessWriter(Protocol):
-    """What a block offers for writing access code."""
+    """The part of a block that writes access code uses."""
 
     store: TripleIndex
     stable: bool
@@ -120,21 +119,21 @@ class Access:
         return self._bind(self.changes.added, "A")
 
     def _all_added(self) -> str:
-        """Added rows to loop over; a copy where the loop may add some."""
+        """Added rows to loop over; a copy if the loop may add rows."""
         return self._added() if self.block.stable else f"TUPLE({self._added()})"
 
     def _removed(self) -> str:
         return self._bind(self.changes.removed, "R")
 
     def _side(self) -> int:
-        """The bound column of a two-column pattern with one bound."""
+        """The bound column of a two-column pattern with one column bound."""
         return 0 if self.bound[0] else 1
 
     def _key(self) -> str:
         return self.block.value(self.pattern.columns[self._side()])
 
     def _found(self) -> str:
-        """An expression: what the background has for the bound column of two."""
+        """An expression: the background's value for the bound column of two."""
         column = self.block.store.column(self.pattern.relation, self._side())
         return lookup(column, self._bind(column, "B"), self._key())
 
@@ -167,7 +166,7 @@ class Access:
         )
 
     def _note_added(self, row: str) -> None:
-        """The annotation of a row that may be added or of the background."""
+        """The annotation of a row of the overlay or the background."""
         if not self.block.annotated:
             return
         kept = self.block.kept(self.pattern.relation)
@@ -181,7 +180,7 @@ class Access:
             self.block.note(f"{self._added()}[{row}]")
 
     def _check_found(self, row: str) -> None:
-        """A row that was found holds, with its annotation; where one is kept, no look at what was removed."""
+        """A row was found that holds, with its annotation; if it is kept, removed rows are not tested."""
         block = self.block
         removed = self._removed() if self.volatile else ""
         kept = block.kept(self.pattern.relation) if block.annotated else ""
@@ -198,7 +197,7 @@ class Access:
     # -- access paths
 
     def _test(self) -> None:
-        """All columns bound: is the row there?"""
+        """All columns bound: whether the row exists."""
         block = self.block
         block.visit()
         row = self._row()
@@ -217,7 +216,7 @@ class Access:
         self._note_added(row)
 
     def _some(self, simple: bool) -> None:
-        """Is there any row?"""
+        """Whether there is any row."""
         block = self.block
         block.visit()
         if not simple or not any(self.bound):
@@ -226,7 +225,7 @@ class Access:
         block.guard(self._nothing())
 
     def _nothing(self) -> str:
-        """An expression: no row of two columns has the one that is bound. Writes the lookup it needs."""
+        """An expression: no row of two columns has the bound one. Writes the lookup it needs."""
         key = self._key()
         tests = [f"{key} not in {self._index()}"] if self.over else []
         if self.base and self.volatile:
@@ -300,7 +299,7 @@ class Access:
         self._check_found(local)
 
     def _all_members(self) -> str:
-        """The name of what holds the members of the class in the background."""
+        """The name of the container of the class's members in the background."""
         store, relation = self.block.store, self.pattern.relation
         if relation not in store.general:
             return self._bind(store.members(relation), "M")
@@ -337,14 +336,14 @@ class Access:
         self._check_found(f"({subject}, {object_})")
 
     def _scan_removed(self) -> bool:
-        """Withdrawn rows, whatever is bound."""
+        """Withdrawn rows, for any bound columns."""
         if not self.block.store.may_lose(self.pattern.relation):
             return False
         self._rows(self._removed(), self.changes.arity == 1, all_columns=True)
         return True
 
     def _match(self) -> None:
-        """Anything else: ask the store."""
+        """Everything else: the store's generic lookup."""
         rows = self.block.local()
         self.block.line(f"{rows} = {self._match_call()}")
         self._rows(rows, False, all_columns=False)
@@ -405,7 +404,7 @@ class Access:
 
 
 def lookup(column: Column | None, name: str, key: str) -> str:
-    """An expression: what a column, which has this name, has for a key, None where there is nothing."""
+    """An expression: the value of a column of this name for a key, or None."""
     return f"{name}[{key}]" if isinstance(column, MappedColumn) else f"{name}.get({key})"
 
 

@@ -1,10 +1,10 @@
 """Property paths as automata over edges.
 
 Place:   read by path_relations.py, which walks the product of a graph and an automaton.
-Method:  position automaton (Glushkov 1961): a state for every place of an edge in the path, entered by that
-         edge, and no empty moves; places that are left alike are one state. `p*`, `p+` and `p?`, nested as
-         they may be, are loops of the automaton, so that `(((p*)*)*)*` is walked like `p*`.
-Why not: evaluating step by step as the standard's ALP does: a nested repetition would be walked once for each
+Method:  position automaton (Glushkov 1961): a state for every occurrence of an edge in the path, entered by
+         that edge, without empty moves; occurrences with equal successors are one state. `p*`, `p+` and `p?`,
+         however nested, are loops of the automaton, so that `(((p*)*)*)*` is walked like `p*`.
+Why not: evaluating step by step like the standard's ALP: a nested repetition would be walked once for each
          node of the outer one.
 """
 
@@ -20,7 +20,7 @@ from dotr.rdf.terms import Term
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """One step along a predicate, or against it. `predicate` None: along any but the `excluded`."""
+    """One step along a predicate, or against it. `predicate` None: along any except the `excluded`."""
 
     predicate: Term | None
     forward: bool = True
@@ -36,7 +36,7 @@ Move: TypeAlias = tuple[Transition, int]
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The moves of each state, where it begins, and where it may end; it accepts no path of length zero."""
+    """The moves of each state, the start, and the ends; it does not accept the path of length zero."""
 
     moves: tuple[tuple[Move, ...], ...]
     start: int
@@ -47,8 +47,8 @@ class Machine:
 class Automaton:
     """A path read from its subject (`forward`) and from its object (`backward`).
 
-    States have the same numbers in both; only the start of `backward` is a state of its own. `nullable`: the
-    path of length zero, which neither machine accepts, is one.
+    States have the same numbers in both; only the start of `backward` is an additional state. `nullable`: the
+    path of length zero, which neither machine accepts, matches.
     """
 
     forward: Machine
@@ -57,13 +57,13 @@ class Automaton:
 
     @property
     def edges(self) -> frozenset[Transition]:
-        """Every edge, as read from the subject."""
+        """Every edge, read from the subject."""
         return frozenset(edge for moves in self.forward.moves for edge, _ in moves)
 
 
 @dataclass(frozen=True, slots=True)
 class _SubAutomaton:
-    """Of a path: the places it may begin at, and end at, and whether it may be empty."""
+    """Of a path: the positions it may begin and end at, and whether it may be empty."""
 
     first: tuple[int, ...]
     last: tuple[int, ...]
@@ -74,7 +74,7 @@ _EMPTY = _SubAutomaton((), (), True)
 
 
 class _Places:
-    """Owns the places of edges and what may follow on each: tuples of places, shared where they are equal."""
+    """Owns the positions of edges and their successors: tuples of positions, shared where equal."""
 
     def __init__(self) -> None:
         self.edges: list[Transition] = []
@@ -133,7 +133,7 @@ def _either(parts: list[_SubAutomaton]) -> _SubAutomaton:
 
 
 def automaton(path: Path) -> Automaton:
-    """The automaton of a path. Cost: about its length; a state a way to go on."""
+    """The automaton of a path. Cost: about its length; one state per set of successors."""
     places = _Places()
     whole = places.part(path, True)
     ends = frozenset(whole.last)
@@ -155,7 +155,7 @@ def automaton(path: Path) -> Automaton:
 
 
 def _backward(moves: tuple[tuple[Move, ...], ...], accepting: frozenset[int]) -> Machine:
-    """The same moves taken the other way, from what accepts to the start."""
+    """The same moves reversed, from accepting states to the start."""
     back: list[list[Move]] = [[] for _ in moves]
     for state, ways in enumerate(moves):
         for edge, target in ways:

@@ -17,16 +17,16 @@ from dotr.rdf.terms import Term
 
 
 class View(StrEnum):
-    """Which rows of a relation a pattern ranges over."""
+    """The rows of a relation over which a pattern ranges."""
 
     OLD = "background"
     """The closed background alone."""
     KEPT = "background that still holds"
-    """The background less what the instant took from it."""
+    """The background without what the instant removed."""
     ADDED = "overlay"
     """What the instant added."""
     REMOVED = "withdrawn"
-    """What the instant took from the background."""
+    """What the instant removed from the background."""
     NEW = "now"
     """KEPT and ADDED: what holds at the instant."""
 
@@ -59,7 +59,7 @@ class RowFilter:
 
 @dataclass(frozen=True, slots=True)
 class Assign:
-    """`variable` is the value of the expression; an error ends the row, and so does another value it has."""
+    """Bind `variable` to the value of the expression; an error ends the row, as does a different value."""
 
     expression: Expression
     variable: str
@@ -67,9 +67,9 @@ class Assign:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A condition that the caller brings: a function of the values of `variables`. `label` describes it.
+    """A condition of the caller: a function of the values of `variables`. `label` describes it.
 
-    `table`, for one variable: a table that fills itself and has something true where the function is true.
+    `table`, for one variable: a self-filling table whose value is truthy where the function is true.
     """
 
     function: Callable[..., bool]
@@ -93,7 +93,7 @@ def from_atom(atom: Atom) -> BodyPattern:
 
 
 def from_body(item: Atom | NotAtom | FilterAtom | BindAtom) -> Item:
-    """A Datalog body atom (but an aggregate) as an item."""
+    """A Datalog body atom (except an aggregate) as an item."""
     match item:
         case Atom():
             return from_atom(item)
@@ -108,7 +108,7 @@ def from_body(item: Atom | NotAtom | FilterAtom | BindAtom) -> Item:
 
 
 def item_variables(item: Item) -> list[str]:
-    """Variables an item mentions, what it binds included."""
+    """Variables an item mentions, including those it binds."""
     match item:
         case BodyPattern():
             return item.variables

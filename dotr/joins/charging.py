@@ -1,10 +1,10 @@
 """Work charged by generated code: the lengths of the loops it enters, and the expressions inside them.
 
 Place:   beside join_code.py, whose blocks say where loops begin and expressions are evaluated.
-Method:  units add up in the local `n`, which is taken off the meter when it is large, and once behind the
-         outermost loop. The expressions inside a loop are charged with its rows, so a charge is a line kept
-         free until the next loop begins.
-Why not: subtracting from the meter in every loop: for lists of one row it costs a third of the join.
+Method:  units add up in the local `n`, which is charged to the meter when it is large, and once after the
+         outermost loop. The expressions inside a loop are charged with its rows, so a charge is a reserved
+         line until the next loop begins.
+Why not: subtracting from the meter in every loop: for lists of one row that costs a third of the join.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dotr.late import dataclass
 
 
 class Spent:
-    """What generated code calls to take units off a meter: (units, the length of each loop it is in)."""
+    """Generated code calls it to charge a meter: (units, the length of each loop it is in)."""
 
     __slots__ = ("_meter", "_patterns", "_source")
 
@@ -29,7 +29,7 @@ class Spent:
         self._patterns = tuple(patterns)
 
     def __call__(self, units: int, *sizes: int) -> int:
-        """Take the units off; 0, which are left to be taken off then. Raises Exhausted."""
+        """Charge the units; returns 0, the units left to charge. Raises Exhausted."""
         left = self._meter.left
         left[0] -= units
         if left[0] < 0:
@@ -41,16 +41,16 @@ class Spent:
 
 @dataclass(slots=True)
 class _Entry:
-    """A loop that is entered at a line kept free: `first` if nothing is in `n` yet.
+    """A loop that is entered at a reserved line: `first` if nothing is in `n` yet.
 
-    `spared`: it stands behind an `if` for a single row, which need not be charged.
+    `spared`: it follows an `if` for a single row, which need not be charged.
     """
 
     line: int
     length: str
     first: bool
     spared: bool
-    spent: str  # a call of Spent, but for the units
+    spent: str  # a call of Spent, without the units
     units: int = 1
 
     def text(self) -> str:
@@ -66,9 +66,9 @@ class Binder(Protocol):
 
 
 class Charges:
-    """Owns what one block charges. `lines` are the block's, without a loop or an expression yet.
+    """Owns the charges of one block. `lines` are the block's, without a loop or an expression yet.
 
-    `source`: whose work it is, if that is not the meter's.
+    `source`: whose work it is, if not the meter's.
     """
 
     def __init__(self, meter: Meter, names: Binder, lines: list[str], source: object = None) -> None:
@@ -77,8 +77,8 @@ class Charges:
         self._names = names
         self._lines = lines
         self._entries: list[_Entry] = []
-        self._loops: list[tuple[BodyPattern, str]] = []  # those open, each with the source of its length
-        self._before = 0  # units of expressions in front of every loop
+        self._loops: list[tuple[BodyPattern, str]] = []  # open loops, each with the source of its length
+        self._before = 0  # units of expressions before every loop
 
     def enter(self, indent: str, pattern: BodyPattern, length: str, *, spared: bool = False) -> None:
         """The next line is a loop over `length` rows of a pattern."""
@@ -88,7 +88,7 @@ class Charges:
         self._lines.append(indent)
 
     def listed(self, indent: str, pattern: BodyPattern, length: str) -> None:
-        """A call has made a list of rows."""
+        """A call has returned a list of rows."""
         self._loops.append((pattern, length))
         spent = self._spent()
         self._loops.pop()
@@ -110,7 +110,7 @@ class Charges:
             self._lines.append(f"{indent}{self._left()} -= n")
 
     def settle(self, indent: str) -> None:
-        """The block is written: fill the lines kept free, take off what is left behind the outermost loop."""
+        """The block is written: fill the reserved lines, charge the rest after the outermost loop."""
         for entry in self._entries:
             self._lines[entry.line] += entry.text()
         left = self._left()

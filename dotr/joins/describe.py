@@ -17,7 +17,7 @@ _INFIX = frozenset({"||", "&&", "=", "!=", "<", ">", "<=", ">=", "+", "-", "*", 
 
 
 def describe(plan: JoinPlan, shorten: Shorten = str) -> str:
-    """One line a step, in the order in which they run; `shorten` writes constants (with prefixes, say)."""
+    """One line per step, in execution order; `shorten` writes constants (for example with prefixes)."""
     lines: list[str] = []
     if plan.trigger is not None:
         lines.append(f"when {pattern_text(plan.trigger, shorten)}")

@@ -1,6 +1,6 @@
 """Guards and assignments as functions of a row.
 
-Place:   the walk hands them dicts, generated code bare values (one variable) or tuples (several).
+Place:   the interpreter passes dicts, generated code bare values (one variable) or tuples (several).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Leaf = Callable[[Var | Attribute | TimeOf], Callable[[Any], Term | None]]
 
 
 class Moment:
-    """Owns what `NOW()` is in filters: `time` as `clock` writes it, unless a caller sets `now` itself."""
+    """Owns the value of `NOW()` in filters: `time` as `clock` writes it, unless a caller sets `now`."""
 
     __slots__ = ("_now", "clock", "time")
 

@@ -1,10 +1,10 @@
 """Relations: the parts of a graph that plans read and rules write, by predicate, and for rdf:type by class.
 
-Place:   shared by joins/ (what to probe), datalog/ (what depends on what) and sparql/ (what wakes a query).
+Place:   shared by joins/ (probes), datalog/ (dependencies) and sparql/ (what wakes a query).
 Method:  vertical partitioning. A triple (s, p, o) is a row (s, o) of relation p; (s, rdf:type, C) is a row
          (s,) of the relation of class C. Two relations are unions: `RDF_TYPE`, rows (s, C) of all classes,
-         and `ALL`, rows (s, p, o) of everything. An aggregate of a Datalog rule is a relation of its own, and
-         so are the pairs of nodes that a property path joins.
+         and `ALL`, rows (s, p, o) of everything. An aggregate of a Datalog rule is its own relation, and so
+         are the pairs of nodes that a property path joins.
 Why not: one ternary relation: every rule would be woken by every triple, and recursion through negation
          would be found everywhere.
 """
@@ -33,7 +33,7 @@ def is_class(relation: Relation) -> bool:
 
 
 def is_clash(relation: Relation) -> bool:
-    """Whether rows say that an inconsistency rule found something: `<urn:dotr:clash:cax-dw>`.
+    """Whether rows are findings of an inconsistency rule: `<urn:dotr:clash:cax-dw>`.
 
     Such rows belong to no state and to no union.
     """
@@ -45,12 +45,12 @@ def is_aggregate(relation: Relation) -> bool:
 
 
 def path_relation(number: int, text: str) -> Relation:
-    """The relation of a property path that is written so; one path may have several."""
+    """The relation of a property path with this text; one path may have several."""
     return f"path {number} {text}"
 
 
 def is_path(relation: Relation) -> bool:
-    """Whether rows are the pairs of nodes that a property path joins: looked up, never stored."""
+    """Whether rows are pairs of nodes that a property path joins: computed, never stored."""
     return relation.startswith("path ")
 
 

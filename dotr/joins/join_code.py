@@ -1,13 +1,13 @@
-"""Generate Python source for a plan: one function, flat guards, specialised to what the store holds.
+"""Generate Python source for a plan: one function, flat guards, specialised to the store.
 
 Place:   beside plan_interpreter.py, which runs the same plan without generating anything; datalog/ and
-         sparql/ give sinks.
-Method:  a probe becomes a dict lookup and, where a key may have several values, a loop; a guard becomes
-         `if …: continue`. Whether the background has a relation at all, has one value per key, and can lose
-         rows is known when code is generated, so plans that cannot match vanish and most loops too. All
-         constants, dicts and closures come in through the namespace: no text of a user is part of the source.
-         Loops charge their work where they are entered (charging.py).
-Limits:  CPython refuses 20 nested blocks, so a long plan goes on in a second function.
+         sparql/ pass sinks.
+Method:  a probe becomes a dict lookup and, where a key may have several values, a loop; a guard becomes `if
+         …: continue`. Whether the background has a relation, has one value per key, and can lose rows is
+         known when code is generated, so plans that cannot match vanish, and so do most loops. All constants,
+         dicts and closures enter through the namespace: no user text is part of the source. Loops charge
+         their work on entry (charging.py).
+Limits:  CPython refuses 20 nested blocks, so a long plan continues in a second function.
 """
 
 from __future__ import annotations
@@ -38,13 +38,12 @@ Value = Callable[[Node], str]
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """The seam for other semirings: what rides along with a row.
+    """The extension point for other semirings: the annotation of a row.
 
     `one` annotates the background and is neutral for `join`, which combines the rows of a body; `merge`
-    combines derivations of one row. Plain triples have no annotation, and their code no trace of it.
-    `rows`: where the annotations of a relation's rows are kept by their keys, in the background and added
-    ones alike, `one` left out; a row that is kept there holds. Without it the overlay has those of added
-    rows.
+    combines derivations of one row. Plain triples have no annotation, and their code no trace of it. `rows`:
+    a relation's annotations by row key, for background and added rows alike, without `one`; a row in it
+    holds. Without `rows` the overlay has those of added rows.
     """
 
     one: object
@@ -54,7 +53,7 @@ class Annotation:
 
 
 class Wakeable(Protocol):
-    """Whoever has something to do at an instant."""
+    """A callback at an instant, called if woken."""
 
     woken: bool
 
@@ -64,12 +63,12 @@ class RowSink(Protocol):
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """Names of parameters that the function has before its own."""
+        """Names of the function's parameters before its own."""
         ...
 
     @property
     def found(self) -> bool:
-        """Whether the function answers True at the first solution (and False without one)."""
+        """Whether the function returns True at the first solution (and False without one)."""
         ...
 
     def lines(self, outputs: Sequence[Node], annotation: str, value: Value, names: Names) -> list[str]:
@@ -101,9 +100,9 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Collect:
-    """Append every solution to `rows` as a tuple; when there is one, put `reader` on the list `woken`, once.
+    """Append every solution to `rows` as a tuple; if there is any, append `reader` to `woken`, once.
 
-    `most`: how many rows `rows` may hold before `explode` is called, which raises; None for any number.
+    `most`: how many rows `rows` may hold before `explode` is called, which raises; None for no limit.
     """
 
     rows: list[Any]
@@ -133,7 +132,7 @@ class Collect:
 
 @dataclass(frozen=True, slots=True)
 class AnySolution:
-    """Answer whether there is a solution."""
+    """Return whether there is a solution."""
 
     parameters: tuple[str, ...] = ()
     found: bool = True
@@ -152,11 +151,11 @@ def compile_plan(
     annotation: Annotation | None = None,
     meter: Meter | None = None,
 ) -> Callable[..., Any]:
-    """A function of (sink's parameters, columns of the triggering row or given values[, its annotation]).
+    """A function of (sink's parameters, columns of the triggering row or `given` values[, its annotation]).
 
-    With `Rows` (the default) it calls its first argument with every solution; with `Found` it returns a bool.
-    Nobody may add rows while it runs. Work is charged to `meter`, or else to the store's: the function raises
-    Exhausted when no units are left.
+    With `Rows` (the default) it calls its first argument with every solution; with `AnySolution` it returns a
+    bool. No rows may be added while it runs. Work is charged to `meter`, or else to the store's: the function
+    raises Exhausted when no units are left.
     """
     sink = sink if sink is not None else Rows()
     store.prepare(plan)
@@ -175,7 +174,7 @@ def compile_plan(
 
 
 class CodeBlock:
-    """Owns the lines of one plan inside a function, and what each variable is called there."""
+    """Owns the lines of one plan inside a function, and the local of each variable."""
 
     def __init__(
         self,
@@ -191,7 +190,7 @@ class CodeBlock:
     ) -> None:
         self.store = store
         self._meter = store.meter if meter is None else meter
-        self.stable = stable  # nothing is added while this runs, so dicts may be iterated as they are
+        self.stable = stable  # nothing is added while this runs, so dicts may be iterated directly
         self.names = names
         self.lines: list[str] = []
         self._charges = Charges(self._meter, names, self.lines, source)
@@ -205,7 +204,7 @@ class CodeBlock:
         self._notes: list[str] = []  # annotations to be joined, by local name
 
     def write(self, plan: JoinPlan, columns: Sequence[str]) -> None:
-        """Write the plan, given the names of the triggering row's columns or of the given values."""
+        """Write the plan; `given` names the columns of the triggering row or the given values."""
         base = self._indent
         self._indent += 1
         if plan.trigger is None:
@@ -232,7 +231,7 @@ class CodeBlock:
         else:
             self.lines[:] = [line[4:] for line in self.lines]
 
-    # -- what access.py and sinks use
+    # -- for access.py and sinks
 
     def value(self, node: Node) -> str:
         """The source name of a constant or bound variable."""
@@ -243,7 +242,7 @@ class CodeBlock:
         return f"v{self._fresh}"
 
     def let(self, node: Node) -> str:
-        """A local for a column: of a new variable, or to be compared with what its variable has."""
+        """A local for a column: of a new variable, or to be compared with the variable's value."""
         local = self.local()
         if isinstance(node, Var) and node.name not in self._env:
             self._env[node.name] = local
@@ -253,7 +252,7 @@ class CodeBlock:
         self.lines.append("    " * self._indent + text)
 
     def leave(self) -> str:
-        """The statement that gives this row up."""
+        """The statement that skips this row."""
         if self._loops:
             return "continue"
         self._leaves = True
@@ -263,7 +262,7 @@ class CodeBlock:
         self.line(f"if {condition}: {self.leave()}")
 
     def loop(self, header: str, pattern: BodyPattern, length: str = "", *, spared: bool = False) -> None:
-        """A loop over rows of a pattern. `length` is "" where a loop around it is charged with its rows."""
+        """A loop over rows of a pattern. `length` is "" if an outer loop is charged with its rows."""
         if length:
             self._charges.enter("    " * self._indent, pattern, length, spared=spared)
         self.line(f"for {header}:")
@@ -271,12 +270,12 @@ class CodeBlock:
         self._loops += 1
 
     def listed(self, pattern: BodyPattern, length: str) -> None:
-        """A call has made a list of rows, to be charged."""
+        """A call has returned a list of rows, to be charged."""
         self._charges.listed("    " * self._indent, pattern, length)
 
     @property
     def looping(self) -> bool:
-        """Whether what is written may find more than one row."""
+        """Whether the code so far may find more than one row."""
         return self._loops > 0
 
     def visit(self) -> None:
@@ -284,7 +283,7 @@ class CodeBlock:
             self.line(f"{self.names.bind(self.store.visits, 'N')}[0] += 1")
 
     def note(self, expression: str) -> str:
-        """Remember the annotation of the row just found, in a local: its name. "" in the plain case."""
+        """Keep the annotation of the row just found in a local; returns its name, "" in the plain case."""
         if self._annotation is None:
             return ""
         local = self.local()
@@ -297,7 +296,7 @@ class CodeBlock:
         return self._annotation is not None
 
     def kept(self, relation: Relation) -> str:
-        """The name of the dict that has the annotations of a relation's rows; "" where the overlay has."""
+        """The name of the dict of a relation's annotations; "" if the overlay has them."""
         rows = None if self._annotation is None else self._annotation.rows
         return "" if rows is None else self.names.bind(rows(relation), "U")
 
@@ -310,7 +309,7 @@ class CodeBlock:
     # -- steps
 
     def _steps(self, steps: Sequence[Step], plan: JoinPlan) -> bool:
-        """Write the steps and the sink; False when it turns out that nothing can match."""
+        """Write the steps and the sink; False if nothing can match."""
         for i, step in enumerate(steps):
             if isinstance(step, Probe) and self._loops >= _DEEPEST:
                 self._go_on(steps[i:], plan)
@@ -338,7 +337,7 @@ class CodeBlock:
         return True
 
     def _condition(self, step: RowFilter) -> str:
-        """Source of a filter; `term < number` and its like without a call: nearly all are so."""
+        """Source of a filter; comparisons like `term < number` without a call: most are such."""
         names = list(dict.fromkeys(item_variables(step)))
         compared = threshold_of(step.condition)
         if compared is None:
@@ -395,7 +394,7 @@ class CodeBlock:
             self.line(line)
 
     def _go_on(self, steps: Sequence[Step], plan: JoinPlan) -> None:
-        """Hand over to a second function: this one is nested as deeply as CPython allows."""
+        """Continue in a second function: this one is nested as deeply as CPython allows."""
         read = set(nodes_variables(plan.outputs))
         for step in steps:
             read.update(

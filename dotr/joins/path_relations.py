@@ -1,13 +1,12 @@
-"""Relations of property paths: the pairs of nodes that a path joins, looked up in the store, never kept.
+"""Relations of property paths: the pairs of nodes that a path joins, computed from the store, never kept.
 
-Place:   store.py answers for them as for any other relation, so that plans, deltas and EXISTS need not know.
-Method:  set semantics of `*`, `+`, `?` (SPARQL 1.1, sec. 18.4, ALP): a pair is there once. From one end:
+Place:   store.py serves them like any other relation, so that plans, deltas and EXISTS need not know.
+Method:  set semantics of `*`, `+`, `?` (SPARQL 1.1, sec. 18.4, ALP): pairs are distinct. From one end:
          breadth first over the product of graph and automaton (Mendelzon, Wood 1995), semi-naive, since each
          (node, state) is expanded once. Of all pairs: through the strongly connected components of the
-         product (Purdom 1970). At an instant the pairs gained by new edges and lost with withdrawn ones: only
-         pairs whose ends the changed edges reach are compared, from the side that has fewer.
-Why not: keeping the closure and maintaining it: it is as large as the square of the graph, and most queries
-         ask for one end.
+         product (Purdom 1970). At an instant: the pairs gained by new edges and lost with withdrawn ones;
+         only pairs whose ends the changed edges reach are compared, from the smaller side.
+Why not: maintaining the closure: it has the size of the graph squared, and most queries fix one end.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ State: TypeAlias = tuple[Term, int]
 Neighbours: TypeAlias = Callable[[Term], Collection[Term]]
 Ends: TypeAlias = dict[Term, None]
 Table: TypeAlias = list[list[tuple[Neighbours, list[int]]]]
-"""By state, how to find the neighbours of a node, and the states to which that leads."""
+"""By state: how to find the neighbours of a node, and the next states."""
 
 
 class TripleReader(Protocol):
@@ -50,11 +49,11 @@ class TripleReader(Protocol):
 
 
 class PathRelation:
-    """Owns one relation of two columns. `ends`: the constants that the query has for them, else None.
+    """Owns one relation of two columns. `ends`: the query's constants for them, else None.
 
-    A constant end is joined with itself by a path of length zero, whether the graph has it or not; any other
-    node only if a triple has it. `changes` holds what the instant adds and takes, once `run` was called;
-    `turn` counts the instants for which that was looked for. The pairs depend on `sources` alone.
+    A constant end is joined with itself by a path of length zero, whether or not it is in the graph; any
+    other node only if it is in a triple. `changes` holds what the instant adds and removes, after `run`;
+    `turn` counts the instants for which it ran. The pairs depend on `sources` alone.
     """
 
     def __init__(
@@ -85,13 +84,13 @@ class PathRelation:
         self._tables: dict[tuple[bool, View], Table] = {}
 
     def charge(self, rows: int) -> None:
-        """Work: rows that were looked at. Raises Exhausted."""
+        """Charge for the rows that were read. Raises Exhausted."""
         self._meter.charge(rows, self._what)
 
     # -- for the planner
 
     def rows(self) -> int:
-        """About how many pairs of the background; 0 if there are none."""
+        """Roughly the number of pairs of the background; 0 if none."""
         found = 4 * sum(map(self._store.rows, self._predicates))
         if self._anywhere:
             found += self._store.rows(ALL)
@@ -100,7 +99,7 @@ class PathRelation:
         return found
 
     def values(self, column: int) -> int:
-        """About how many distinct values a column has."""
+        """Roughly the number of distinct values of a column."""
         if self.ends[column] is not None:
             return 1
         return sum(self._store.values(p, 2 * column if p == ALL else column) for p in self._predicates)
@@ -108,7 +107,7 @@ class PathRelation:
     # -- rows
 
     def find(self, values: Sequence[Term | None], view: View) -> list[Pair]:
-        """The pairs that have these values where one is given, in a fixed order."""
+        """The pairs with these values (None: any), in a fixed order."""
         if view is View.ADDED or view is View.REMOVED:
             self.run()
             rows = self.changes.added if view is View.ADDED else self.changes.removed
@@ -136,7 +135,7 @@ class PathRelation:
         return object_ in self._walk(True, view, [(subject, self.path.forward.start)], object_)
 
     def _from(self, node: Term, view: View, forward: bool) -> Ends:
-        """The other ends of pairs with this one."""
+        """The other ends of pairs with this end."""
         found = self._walk(forward, view, [(node, self._machine(forward).start)])
         if self.path.nullable and self._itself(node, view):
             found[node] = None
@@ -155,10 +154,10 @@ class PathRelation:
                 if start != end or not nullable:
                     yield start, end
 
-    # -- of the graph
+    # -- nodes and moves of the graph
 
     def _itself(self, node: Term, view: View) -> bool:
-        """Whether a path of length zero joins the node with itself; the path is nullable."""
+        """Whether a path of length zero joins the node with itself, if the path is nullable."""
         if not self._anywhere:
             return node in self.ends
         return self._is_node(node, view)
@@ -168,7 +167,7 @@ class PathRelation:
         return bool(find(ALL, (node, None, None), view) or find(ALL, (None, None, node), view))
 
     def _nodes(self, view: View) -> Iterable[Term]:
-        """What a path of length zero joins with itself, one end being open."""
+        """The nodes that a path of length zero joins with themselves, one end being open."""
         if not self._anywhere:
             return [end for end in self.ends if end is not None]
         rows = self._store.find(ALL, (None, None, None), view)
@@ -234,7 +233,7 @@ class PathRelation:
         return neighbours
 
     def _walk(self, forward: bool, view: View, starts: Iterable[State], goal: Term | None = None) -> Ends:
-        """The nodes at which the machine accepts, some way behind the starts; no further than to `goal`."""
+        """The nodes at which the machine accepts, at least one step from the starts; stops at `goal`."""
         accepting = self._machine(forward).accepting
         seen = self._reached(forward, view, starts, goal)
         return {node: None for state in sorted(accepting) for node in seen[state]}
@@ -242,7 +241,7 @@ class PathRelation:
     def _reached(
         self, forward: bool, view: View, starts: Iterable[State], goal: Term | None = None
     ) -> list[Ends]:
-        """By state, the nodes some way behind the starts."""
+        """By state, the nodes at least one step from the starts."""
         machine, table, left = self._machine(forward), self.table(forward, view), self._meter.left
         seen: list[Ends] = [{} for _ in table]
         queue = list(starts)
@@ -266,7 +265,7 @@ class PathRelation:
     # -- changes
 
     def run(self) -> None:
-        """Compute what the instant adds to the pairs and takes from them, if nobody has."""
+        """Compute what the instant adds to the pairs and removes from them, once."""
         changes = self.changes
         if not changes.idle:
             return
@@ -284,7 +283,7 @@ class PathRelation:
     def _gained(
         self, view: View, other: View, differing: Callable[[Changes], dict[tuple[Term, ...], None]]
     ) -> Iterator[Pair]:
-        """The pairs of one view that the other lacks. `differing`: the rows it has more."""
+        """The pairs of one view that the other lacks. `differing`: the rows it has in addition."""
         if self._anywhere:
             rows = differing(self._store.changes(ALL))
             for node in dict.fromkeys(node for s, _, o in rows for node in (s, o)):
@@ -309,7 +308,7 @@ class PathRelation:
     def _differing(
         self, differing: Callable[[Changes], dict[tuple[Term, ...], None]]
     ) -> tuple[list[State], list[State]]:
-        """The edges that differ as moves: where they leave from, and where they lead to."""
+        """The differing edges as moves: their sources and targets."""
         tails: list[State] = []
         heads: list[State] = []
         for state, way in enumerate(self.path.forward.moves):
@@ -325,7 +324,7 @@ class PathRelation:
         return list(dict.fromkeys(tails)), list(dict.fromkeys(heads))
 
     def _touched_ends(self, forward: bool, view: View, states: Sequence[State]) -> Ends:
-        """The ends of paths that go on (backwards: come) from one of the states; of constants only those."""
+        """The ends of paths that continue (backwards: arrive) from one of the states; constants if given."""
         accepting = self._machine(forward).accepting
         found = {node: None for node, state in states if state in accepting}
         found |= self._walk(forward, view, states)
@@ -334,7 +333,7 @@ class PathRelation:
 
 
 class _Closure:
-    """Owns the components of a view's product graph, as far as they were asked for."""
+    """Owns the components of a view's product graph, computed on demand."""
 
     def __init__(self, relation: PathRelation, forward: bool, view: View) -> None:
         machine = relation.path.forward if forward else relation.path.backward
@@ -346,7 +345,7 @@ class _Closure:
         self._last: tuple[tuple[int, ...], Ends] = ((), {})
 
     def ends(self, node: Term) -> Ends:
-        """The other ends of proper paths that begin at a node; quick for nodes in turn that begin alike."""
+        """The other ends of proper paths from a node; fast for consecutive nodes with equal first steps."""
         components = self._components
         ways = components.next[components.of((node, self._start))]
         if ways != self._last[0]:

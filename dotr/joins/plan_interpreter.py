@@ -1,6 +1,6 @@
-"""The plain executor: walk over a plan, row by row.
+"""The plain executor: interpret a plan, row by row.
 
-Place:   beside join_code.py, which must give the same rows; measures what generated code is worth.
+Place:   beside join_code.py, which must yield the same rows; a baseline for generated code.
 Method:  recursion over the steps with the store's generic lookup.
 """
 
@@ -20,7 +20,7 @@ from dotr.rdf.terms import Term
 def walk(plan: JoinPlan, store: TripleIndex, values: Sequence[Term] = ()) -> list[Columns]:
     """Solutions of a plan, with repeats, as values of its outputs.
 
-    `values` are the columns of the triggering row, or the values of the given variables.
+    `values` are the columns of the triggering row, or the values of the `given` variables.
     """
     row: dict[str, Term] | None = dict(zip(plan.given, values, strict=plan.trigger is None))
     if plan.trigger is not None:

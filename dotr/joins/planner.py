@@ -1,11 +1,11 @@
 """Order the items of a body: which pattern is looked up first, and how.
 
-Place:   between body.py and the two executors (join_code.py, plan_interpreter.py), which run the very same
+Place:   between body.py and the two executors (join_code.py, plan_interpreter.py), which run the same
          `JoinPlan`.
-Method:  greedy: the triggering row first, then always the pattern with the fewest expected rows given what is
-         bound by now, from the sizes of the closed background; guards, assignments and absences as soon as
-         their variables are bound. Semi-naive by the old/all split (Bancilhon 1986): `delta_views`.
-Why not: dynamic programming. Bodies are short, and a trigger binds most of what matters.
+Method:  greedy: the triggering row first, then the pattern with the fewest expected rows given the bound
+         variables, by the sizes of the closed background; guards, assignments and absences as soon as their
+         variables are bound. Semi-naive by the old/all split (Bancilhon 1986): `delta_views`.
+Why not: dynamic programming. Bodies are short, and a trigger binds most variables.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ from dotr.late import dataclass
 
 
 class Sizes(Protocol):
-    """What the planner wants to know of the background."""
+    """What the planner needs to know of the background."""
 
     def rows(self, relation: Relation) -> int:
-        """How many rows, 0 where only an instant can have some."""
+        """The number of rows, 0 if only an instant can have any."""
         ...
 
     def values(self, relation: Relation, column: int) -> int:
-        """How many distinct values a column has."""
+        """The number of distinct values of a column."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """Find the rows of a pattern. `bound[i]`: column i has a value before. `exists`: one row is enough."""
+    """Find the rows of a pattern. `bound[i]`: column i is bound before. `exists`: one row is enough."""
 
     pattern: BodyPattern
     view: View
@@ -55,7 +55,7 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class AntiJoin:
-    """Go on only if the pattern has no row; unbound columns are existential."""
+    """Continue only if the pattern has no row; unbound columns are existential."""
 
     pattern: BodyPattern
     view: View
@@ -67,9 +67,9 @@ Step: TypeAlias = Probe | AntiJoin | RowFilter | Assign | Check
 
 @dataclass(frozen=True, slots=True)
 class JoinPlan:
-    """A join in order. It starts from a row of `trigger`, or from values for `given`, or from nothing.
+    """An ordered join. It starts from a row of `trigger`, from values for `given`, or from nothing.
 
-    `outputs` are the nodes a solution is asked for; all variables among them are bound at the end.
+    `outputs` are the nodes of a solution; all variables among them are bound at the end.
     """
 
     trigger: BodyPattern | None
@@ -91,11 +91,11 @@ def plan(
     first: int | None = None,
     as_set: bool = False,
 ) -> JoinPlan:
-    """The plan for `items`, without those that the caller already took out as trigger.
+    """The plan for `items`, from which the caller has already removed the trigger.
 
-    `views` names the view of single patterns by their place in `items`, `view` that of the others,
-    `absent_view` that of absences (default `view`). `first` forces one item to stand first. `as_set`: a
-    solution needs to be found once only, so patterns whose new variables nobody reads become existence tests.
+    `views`: the views of single patterns by their place in `items`; `view`: of the others; `absent_view`: of
+    absences (default `view`). `first` forces one item to be first. `as_set`: a solution needs to be found
+    only once, so patterns whose new variables are not read become existence tests.
     """
     choice = _Choice(items, sizes, set(given) | set(trigger.variables if trigger is not None else ()))
     steps: list[Step] = []
@@ -130,7 +130,7 @@ def plan(
 def delta_views(items: Sequence[Item], place: int) -> dict[int, View]:
     """Views for "item `place` matches an added row" such that no solution is found twice.
 
-    Patterns before it range over what was there, those behind it over everything.
+    Patterns before it range over the old rows, those after it over everything.
     """
     found: dict[int, View] = {}
     for i, item in enumerate(items):
@@ -157,9 +157,9 @@ def _probe(pattern: BodyPattern, view: View, known: Collection[str]) -> Probe:
 
 
 class _Choice:
-    """Owns what is left to be ordered: what can only test or compute goes first, then the cheapest pattern.
+    """Owns the items still to be ordered: those that only test or compute first, then the cheapest pattern.
 
-    Only an item with a variable that has just become known can have become ready, or cheaper.
+    Only an item with a newly bound variable can have become ready, or cheaper.
     """
 
     def __init__(self, items: Sequence[Item], sizes: Sizes, known: set[str]) -> None:
@@ -173,7 +173,7 @@ class _Choice:
                 self._users.setdefault(name, []).append(place)
         self._ready: list[int] = []
         self._costs: dict[int, float] = {}
-        self._cheapest: list[tuple[float, int]] = []  # a heap; entries whose cost has changed are skipped
+        self._cheapest: list[tuple[float, int]] = []  # a heap; outdated entries are skipped
         self._look_at(self.left)
 
     def know(self, names: Iterable[str]) -> None:
@@ -182,7 +182,7 @@ class _Choice:
         self._look_at({place for name in new for place in self._users.get(name, ())})
 
     def next(self) -> int:
-        """The place of what stands next."""
+        """The place of the next item."""
         while self._ready:
             place = heappop(self._ready)
             if place in self.left:
@@ -204,7 +204,7 @@ class _Choice:
                 heappush(self._cheapest, (cost, place))
 
     def _is_ready(self, item: Item) -> bool:
-        """Whether it only tests or computes, and can do it now."""
+        """Whether it only tests or computes, and is ready."""
         match item:
             case RowFilter() | Check():
                 return self.known.issuperset(item_variables(item))
@@ -219,7 +219,7 @@ class _Choice:
 
 
 def _cost(item: Item, known: Collection[str], sizes: Sizes) -> float:
-    """Expected rows. What only a stream brings is taken to be rare."""
+    """Expected rows. Relations that only a stream has are assumed to be small."""
     if not isinstance(item, BodyPattern):
         raise AssertionError("only patterns cost")
     mask = _mask(item, known)
@@ -234,7 +234,7 @@ def _cost(item: Item, known: Collection[str], sizes: Sizes) -> float:
 
 
 def _with_existence(steps: Sequence[Step], outputs: Sequence[Node]) -> list[Step]:
-    """Probes whose new variables nobody reads afterwards only ask whether there is a row."""
+    """Turn probes whose new variables are not read afterwards into existence tests."""
     read = set(nodes_variables(outputs))
     found: list[Step] = []
     for step in reversed(steps):

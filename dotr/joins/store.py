@@ -1,9 +1,9 @@
-"""What plans run over: a closed background, the overlay of an instant, and tables of aggregates.
+"""The data of plans: a closed background, the overlay of an instant, and tables of aggregates.
 
-Place:   one per materialiser; plans are compiled against it (join_code.py) or walked over it
+Place:   one per materialiser; plans are compiled against it (join_code.py) or interpreted
          (plan_interpreter.py).
 Method:  a relation is found in the background by predicate, for classes through rdf:type, and for the union
-         of everything by whichever index the bound columns allow.
+         of everything through the index that fits the bound columns.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Matcher = Callable[..., Sequence[Columns]]
 
 
 class Everything:
-    """All relations there are or may come to be."""
+    """All relations, present and future."""
 
     def __contains__(self, relation: object) -> bool:
         return True
@@ -43,7 +43,7 @@ class Table:
         self._indexes: dict[tuple[int, ...], dict[Columns, list[Columns]]] = {}
 
     def find(self, values: Sequence[Term | None]) -> Iterable[Columns]:
-        """Rows that have these values where one is given. The first call for some columns indexes them."""
+        """Rows with these values (None: any). The first call for a set of columns indexes them."""
         columns = tuple(i for i, value in enumerate(values) if value is not None)
         if not columns:
             return self.rows
@@ -69,10 +69,10 @@ class TripleIndex:
     """Owns the overlay and the tables; shares the background.
 
     `arities` must name every aggregate. `volatile`: relations that may lose rows of the background at an
-    instant. `static`: relations that no instant changes. `general`: relations whose rows of the background
-    come and go between instants, with every relation its unions; code for them assumes nothing of what they
-    have. `visits` counts rows when functions are compiled with `counting`. `moment` is what NOW() reads,
-    `meter` what functions charge that have none of their own.
+    instant. `static`: relations that no instant changes. `general`: relations whose background rows change
+    between instants, each with its unions; code for them assumes nothing about their rows. `visits` counts
+    rows when functions are compiled with `counting`. `moment` is read by NOW(); `meter` is charged by
+    functions without their own.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class TripleIndex:
         ends: tuple[Term | None, Term | None] = (None, None),
         meter: Meter | None = None,
     ) -> PathRelation:
-        """The relation of a property path, a new one for each meter. `text` writes it, and no other path."""
+        """The relation of a property path, a new one for each meter. `text` identifies the path."""
         meter = self.meter if meter is None else meter
         found = self._paths.get((text, ends, id(meter)))
         if found is None:
@@ -123,15 +123,15 @@ class TripleIndex:
         return found
 
     def sources(self, relation: Relation) -> tuple[Relation, ...]:
-        """The relations whose rows those of this one come from."""
+        """The relations from whose rows this one is computed."""
         return self.paths[relation].sources if relation in self.paths else (relation,)
 
     def may_lose(self, relation: Relation) -> bool:
-        """Whether an instant may take rows of the background."""
+        """Whether an instant may remove rows of the background."""
         return any(source in self.volatile for source in self.sources(relation))
 
     def changing(self, relation: Relation) -> bool:
-        """Whether rows of the background come and go between instants."""
+        """Whether rows of the background change between instants."""
         return any(source in self.general for source in self.sources(relation))
 
     def is_static(self, relation: Relation) -> bool:
@@ -174,7 +174,7 @@ class TripleIndex:
         return many((self.column(RDF_TYPE, 1) or {}).get(relation[2:]))
 
     def prepare(self, plan: JoinPlan) -> None:
-        """Create the overlay's indexes that a plan looks into. Before the first instant."""
+        """Create the overlay's indexes that a plan reads. Before the first instant."""
         for step in plan.steps:
             if not isinstance(step, Probe | AntiJoin) or step.view not in (View.ADDED, View.NEW):
                 continue
@@ -188,7 +188,7 @@ class TripleIndex:
                 self.changes(relation).index((0,))  # a scan goes along subjects
 
     def rows(self, relation: Relation) -> int:
-        """How many rows of the background (the planner's `Sizes`)."""
+        """The number of rows of the background (the planner's `Sizes`)."""
         if relation == ALL:
             return len(self.background)
         if is_class(relation):
@@ -201,7 +201,7 @@ class TripleIndex:
         return self.background.size(relation)
 
     def values(self, relation: Relation, column: int) -> int:
-        """Roughly how many distinct values a column has (the planner's `Sizes`)."""
+        """Roughly the number of distinct values of a column (the planner's `Sizes`)."""
         if is_class(relation) or is_aggregate(relation):
             return self.rows(relation)
         if is_path(relation):
@@ -212,7 +212,7 @@ class TripleIndex:
         return len(self.column(relation, column) or ())
 
     def find(self, relation: Relation, values: Sequence[Term | None], view: View) -> list[Columns]:
-        """Rows of a view that have these values where one is given, in a fixed order."""
+        """Rows of a view with these values (None: any), in a fixed order."""
         if relation in self.paths:
             return list(self.paths[relation].find(values, view))
         changes = self.changes(relation)
@@ -230,7 +230,7 @@ class TripleIndex:
         return found
 
     def matcher(self, relation: Relation, bound: Sequence[bool], view: View) -> Matcher:
-        """`find` for one shape of question, as a function of the values of the bound columns."""
+        """`find` for one set of bound columns, as a function of their values."""
         places = [i for i, is_bound in enumerate(bound) if is_bound]
         width = len(bound)
 
@@ -288,7 +288,7 @@ def _pairs(
 
 
 def added_rows(changes: Changes, values: Sequence[Term | None]) -> list[Columns]:
-    """Added rows that have these values, through an index if there is one for just these columns."""
+    """Added rows with these values, through an index if there is one for exactly these columns."""
     columns = tuple(i for i, value in enumerate(values) if value is not None)
     if len(columns) == changes.arity:
         row = tuple(values)

@@ -1,9 +1,9 @@
-"""Strongly connected components of a graph that is known by its successors, found as far as somebody asks.
+"""Strongly connected components of a graph given by a successor function, found on demand.
 
 Place:   read by path_relations.py for pairs of many starts; knows nothing of triples.
-Method:  depth-first search with low links (Tarjan 1972), without recursion. What one start reaches is the
-         union of the components below it; in a component everything reaches everything, so that a clique is
-         one step.
+Method:  depth-first search with low links (Tarjan 1972), without recursion. What a start reaches is the union
+         of the components below it; in a component everything reaches everything, so that a clique is one
+         step.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ class StrongComponents(Generic[Vertex]):
         self.next: list[tuple[int, ...]] = []
 
     def of(self, vertex: Vertex) -> int:
-        """The number of a vertex's component. O(what it reaches and no earlier question did)."""
+        """The number of a vertex's component. O(what it reaches that no earlier call did)."""
         if vertex not in self._of:
             self._explore(vertex)
         return self._of[vertex]
 
     def below(self, starts: Sequence[int]) -> Iterator[int]:
-        """The components reached from some, these included, each once."""
+        """The distinct components reached from some, these included."""
         found = dict.fromkeys(starts)
         queue = list(found)
         for component in queue:
@@ -68,7 +68,7 @@ class StrongComponents(Generic[Vertex]):
                     self._close(vertex, path, children)
 
     def _close(self, root: Vertex, path: list[Vertex], children: dict[Vertex, Sequence[Vertex]]) -> None:
-        """Everything on the path from `root` on is a component."""
+        """Close the component of everything on the path from `root` on."""
         own = len(self.members)
         members = [path.pop()]
         while members[-1] != root:

@@ -1,4 +1,4 @@
-"""Which variables an expression or a Datalog atom mentions, and putting constants in their place.
+"""The variables of an expression or a Datalog atom, and their substitution by constants.
 
 Place:   used by the planner (a guard runs as soon as its variables are bound), by Datalog's checks and by the
          instantiation of rules over a schema.
@@ -31,7 +31,7 @@ from dotr.rdf.terms import Term
 
 
 def nodes_variables(nodes: Iterable[Node]) -> list[str]:
-    """Names of the variables among nodes, in order of first appearance, each once."""
+    """Distinct names of the variables among nodes, in order of first appearance."""
     return list(dict.fromkeys(node.name for node in nodes if isinstance(node, Var)))
 
 
@@ -89,7 +89,7 @@ def substitute_expression(expression: Expression, values: Mapping[str, Term]) ->
 
 
 def substitute_body(item: BodyAtom, values: Mapping[str, Term]) -> BodyAtom:
-    """A body atom with constants put in. Variables an aggregate groups by or a BIND sets are not touched."""
+    """A body atom with constants substituted, except variables that an aggregate groups by or a BIND sets."""
     match item:
         case Atom():
             return substitute_atom(item, values)
