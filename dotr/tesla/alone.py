@@ -1,10 +1,10 @@
-"""A rule as if nobody shared anything with it, to decide whether a trigger fact takes it too much work.
+"""A rule evaluated as if nothing were shared, to decide whether a trigger fact takes it too much work.
 
-Place:   network.py asks for it when the work of a group of rules is past the budget of one.
+Place:   network.py uses it when the work of a group of rules exceeds the budget of one.
 Method:  the rule is planned without thresholds that others share, and its columns are filled with what the
-         group's columns hold for it, as a snapshot would fill them (state.py). What it takes then is what it
-         takes wherever it is deployed, and that alone decides. A group never takes less than its rules would
-         alone (work.py), so whatever is within the budget together needs no such look.
+         group's columns hold for it, like from a snapshot (state.py). Its cost is then the same wherever it
+         is deployed, and only that cost decides. A group never costs less than each of its rules alone
+         (work.py), so a group within the budget needs no such check.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def run_alone(
     drop: Callable[[Sequence[int]], None],
     exceeded: Callable[[RulePlan, Sequence[Column[Any]]], Exceeded],
 ) -> Run:
-    """The function of one rule of a group. `columns`: the group's; they must not change while it is used.
+    """The function of one rule of a group. `columns`: the group's, which must not change while it is used.
 
     Its trigger facts are those that pass the rule's threshold.
     """
@@ -46,7 +46,7 @@ def run_alone(
 def _column(
     step: PlanStep, column: Column[Any], clock: Clock, filtered: Mapping[str, Filtered]
 ) -> Column[Any]:
-    """What the rule's own column would hold; the group's own where that is the same."""
+    """The column that the rule would have alone; the group's column if it is equal."""
     if replace(column.spec, stream=step.column.stream, size=None) == step.column:
         return column
     by = filtered.get(step.conjunct.position.stream)

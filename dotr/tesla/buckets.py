@@ -1,8 +1,8 @@
 """What a column keeps under one key: the latest fact, a monotonic stack, a log, or a running total.
 
 Place:   columns.py; plan.py says which kind serves a conjunct.
-Method:  each kind knows how to take one more fact, forget old ones, and read several buckets as one, for keys
-         that `=` equates with more than one exact key (temporal/equal_terms.py).
+Method:  each kind can add a fact, drop old ones, and read several buckets as one, for keys that `=` equates
+         with more than one exact key (temporal/equal_terms.py).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def fact_key(fact: Fact) -> tuple[Any, ...]:
 
 
 def in_order(facts: Iterable[Fact]) -> list[Fact]:
-    """Facts of one stream in canonical order. What has its time to itself needs no key of its values."""
+    """Facts of one stream in canonical order. Values are only compared where times are equal."""
     found: list[Fact] = []
     for _, at_once in groupby(sorted(facts, key=itemgetter(0)), itemgetter(0)):
         group = list(at_once)
@@ -40,7 +40,7 @@ def in_order(facts: Iterable[Fact]) -> list[Fact]:
 
 
 class BucketKind(Protocol[B]):
-    """What a bucket is and how it is kept."""
+    """A kind of bucket: its representation and operations."""
 
     def open(self, fact: Fact) -> B:
         """A bucket with its first fact."""
@@ -49,13 +49,13 @@ class BucketKind(Protocol[B]):
         """The bucket with one more, newer in canonical order."""
 
     def expired(self, buckets: Iterable[tuple[Key, B]], since: Time) -> list[Key]:
-        """Forget what is older than `since`; the keys of the buckets in which nothing is left."""
+        """Drop what is older than `since`; returns the keys of empty buckets."""
 
     def join(self, buckets: Sequence[B], since: Time) -> Any:
-        """Several buckets as one to read from what is not older than `since`; None if nothing is."""
+        """Several buckets read as one, without what is older than `since`; None if nothing is left."""
 
     def size(self, bucket: B) -> int:
-        """How many facts it holds."""
+        """The number of facts it holds."""
 
     def dump(self, bucket: B) -> list[Any]:
         """The bucket as plain values, facts as lists in canonical order."""
@@ -84,11 +84,11 @@ class LastValueKind:
 
 
 class JoinedLog(list[Fact]):
-    """Facts of several keys that `=` equates, sorted again for one look."""
+    """Facts of several keys that `=` equates, sorted for one look-up."""
 
 
 class LogKind:
-    """The bucket is a list of facts in canonical order, never empty; its older end may have expired."""
+    """The bucket is a list of facts in canonical order, never empty; its oldest facts may have expired."""
 
     def open(self, fact: Fact) -> list[Fact]:
         return [fact]
@@ -118,7 +118,7 @@ class LogKind:
 
 
 class HeldLogKind:
-    """The bucket is what holds, point by point, as intervals; never empty."""
+    """The bucket is what holds, as intervals of points; never empty."""
 
     def nothing(self) -> HeldLog:
         return HeldLog()
@@ -159,7 +159,7 @@ class HeldLogKind:
 
 
 class MonotonicStackKind:
-    """The bucket is a stack of facts of which each older one measures more."""
+    """The bucket is a stack of facts in which older ones measure more."""
 
     def __init__(self, content: MonotonicStack) -> None:
         self.measure = measured(content.measure)
@@ -231,7 +231,7 @@ class TotalKind:
 
 
 class HeldTotalKind(TotalKind):
-    """The bucket is a running aggregate of what holds, as intervals."""
+    """The bucket is a running aggregate of what holds, kept as intervals."""
 
     def __init__(self, content: RunningTotal, clock: Clock) -> None:
         super().__init__(content, clock)
@@ -257,7 +257,7 @@ class HeldTotalKind(TotalKind):
         return list(bucket.dump())
 
     def load(self, entries: Iterable[Sequence[Any]]) -> HeldTotal:
-        """Of blocks; of (time, term), as snapshots had it before there were any."""
+        """A running aggregate from saved blocks, or from (time, term) of older snapshots."""
         bucket = self.nothing()
         given = list(entries)
         if all(len(entry) == 4 for entry in given):
@@ -269,7 +269,7 @@ class HeldTotalKind(TotalKind):
 
 
 def kind_of(content: Content, clock: Clock) -> BucketKind[Any]:
-    """How a content is kept."""
+    """The kind of bucket for a content."""
     match content:
         case LastValue():
             return LastValueKind()

@@ -1,18 +1,18 @@
-"""What a column keeps of a stream, for a conjunct: a value, by which columns are shared.
+"""What a column keeps of a stream for a conjunct: a value that identifies shared columns.
 
-Place:   plan.py asks an operator (operators/) for it; columns.py opens what it says.
+Place:   plan.py gets it from an operator (operators/); columns.py makes the column.
 Method:  TESLA's automaton of columns (Cugola, Margara 2010: T-Rex keeps a column of partial results per
          position), with columns split by the equations of ON. A conjunct gets the smallest memory that its
-         meaning allows:
+         semantics allows:
            latest   one fact per key: LAST, and NOT, in a window anchored at the trigger
            total    a running aggregate per key, in a window anchored at the trigger
            stack    per key, what is the latest above some threshold: a latest whose filter compares with
                     a constant, so that rules with other constants share it (thresholds.py)
            ranked   all facts per key above the lowest of several thresholds: EACH, shared as stacks are
            log      all facts per key within reach, in canonical order: everything else
-         A window BEFORE the trigger is served by a column that takes the facts of an instant at its end
-         (`deferred`), so that "all of the column" is always "all of the window's newer side".
-Why not: one memory for all. A log where one fact would do costs the window in space.
+         A window BEFORE the trigger has a column that takes the facts of an instant at its end (`deferred`),
+         so that the newest fact of the column is always the newest of the window.
+Why not: one kind for all. A log where one fact is enough costs the window in space.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ class LastValue:
 
 @dataclass(frozen=True, slots=True)
 class FactLog:
-    """All facts per key, in canonical order. `held`: of what holds, kept as intervals."""
+    """All facts per key, in canonical order. `held`: facts of what holds, kept as intervals."""
 
     held: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class RunningTotal:
-    """A running aggregate per key over the last `duration`; the argument looks at the own fact only. `held`:
+    """A running aggregate per key over the last `duration`; its argument reads only the own fact. `held`:
     over what holds, kept as intervals.
     """
 
@@ -53,14 +53,14 @@ class RunningTotal:
 
 @dataclass(frozen=True, slots=True)
 class MonotonicStack:
-    """Per key the facts that are the latest above some threshold: no later one measures as much or more."""
+    """Per key, the facts that are the latest above some threshold: later ones measure less."""
 
     measure: Measure
 
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """All facts per key that measure enough for the lowest threshold of the rules that share them."""
+    """All facts per key that pass the lowest threshold of the rules that share them."""
 
     measure: Measure
 
@@ -72,11 +72,11 @@ Content: TypeAlias = LastValue | FactLog | RunningTotal | MonotonicStack | Ranke
 class ColumnSpec:
     """What a column keeps. Equal specs are one column, whichever rules use it.
 
-    `chained`: its facts are found while rules run. `keys` and `filters` look at the own fact only, which they
-    call "", its attributes by number. `size`: what the size that a fact of a base carries must pass (it is
-    left off then). `occasions`: whose instants it sees beside those of graphs. `owner`: not "" where a rule
-    consumes from it; then it is that rule's alone. `epoch` parts rules deployed at different times: their
-    pasts differ.
+    `chained`: its facts are found while rules run. `keys` and `filters` read only the own fact, named "", its
+    attributes by number. `size`: the threshold for the size that a fact of a base carries (which is then
+    dropped). `occasions`: whose instants it sees beside those of graphs. `owner`: the only rule of the column
+    if that consumes from it, else "". `epoch` separates rules deployed at different times: their pasts
+    differ.
     """
 
     stream: str
@@ -92,11 +92,11 @@ class ColumnSpec:
 
     @property
     def fed_by_base(self) -> bool:
-        """Whether its facts come with their size."""
+        """Whether its facts arrive with their size."""
         shared = isinstance(self.content, MonotonicStack | Ranked) and self.content.measure.place == CARRIED
         return shared or self.size is not None
 
     @property
     def carries(self) -> bool:
-        """Whether the facts that it keeps have their size with them."""
+        """Whether it keeps facts with their size."""
         return isinstance(self.content, Ranked) and self.content.measure.place == CARRIED

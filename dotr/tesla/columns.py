@@ -1,11 +1,11 @@
-"""Columns: what is remembered of a position's facts, by key, no longer than a rule can look back.
+"""Columns: the stored facts of a position, by key, for as long as a rule can look back.
 
-Place:   engine.py fills them instant by instant; compiled rules (compile.py) look into them.
+Place:   detector.py fills them instant by instant; compiled rules (compile.py) read them.
 Method:  a column is an index of buckets (buckets.py). Filling is generated code: one loop over an instant's
-         facts that filters, computes the key and appends. Expiry is a sweep once per retention while anything
-         is inside, so a fact is looked at about twice after it came, and what nobody asks for goes too.
-Why not: a timer per fact, or expiry on look-up alone: the first costs more than the work, the second
-         keeps for ever what is never asked for.
+         facts that filters, computes the key and appends. Expiry is a sweep once per retention while the
+         column is not empty, so a fact is visited about twice after it came, and unread facts expire too.
+Why not: a timer per fact, or expiry on look-up alone: the first costs more than the work, the second keeps
+         facts forever that are never read.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _HIGHEST = 10**80
 
 
 class Column(Generic[B]):
-    """Owns the facts that one or several rules may still ask for at a position.
+    """Owns the facts that rules may still read at a position.
 
-    `insert(facts)`: take an instant's facts, in canonical order; times never decrease. `filled` says that
-    `on_fill` was called; the engine sets it back when it finds the column empty.
+    `insert(facts)`: take an instant's facts, in canonical order; times never decrease. `filled`: `on_fill`
+    was called; the engine resets it when it finds the column empty.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Column(Generic[B]):
         self.index: KeyIndex[B] = KeyIndex()
         self._on_fill = on_fill
         self._clock = clock
-        self.floor = [_HIGHEST]  # the least size that a rule that shares it takes, where it is Ranked
+        self.floor = [_HIGHEST]  # if Ranked: the least size that a sharing rule takes
         self.key_of: Callable[[Fact], PartialKey] = _key_function(spec.keys, clock)
         self.insert: Callable[[Sequence[Fact]], None] = self._compile_insert()
         condition = conjunction(spec.filters)
@@ -62,7 +62,7 @@ class Column(Generic[B]):
         )
 
     def lower(self, threshold: Threshold) -> None:
-        """A rule with this threshold shares it, too. Before the first fact."""
+        """Add a rule with this threshold. Before the first fact."""
         self.floor[0] = min(self.floor[0], threshold.least)
 
     @property
@@ -70,8 +70,8 @@ class Column(Generic[B]):
         return self.index.table
 
     def find(self, key: PartialKey, since: Time) -> Any:
-        """What rules read for a key that `table` does not have: None, a bucket, or several read as one, of
-        which nothing older than `since` is asked.
+        """What rules read for a key that `table` lacks: None, a bucket, or several read as one, of which
+        nothing older than `since` is needed.
         """
         buckets = self.index.find(key)
         if len(buckets) <= 1:
@@ -79,7 +79,7 @@ class Column(Generic[B]):
         return self.kind.join(buckets, since)
 
     def reaches(self, since: Time, classes: Sequence[tuple[int, object]]) -> bool:
-        """Whether it has a fact that is not older, whose attributes are of these classes. O(its facts)."""
+        """Whether it has a fact not older than `since` with attributes of these classes. O(its facts)."""
         return any(
             fact[0] >= since
             and all(
@@ -91,7 +91,7 @@ class Column(Generic[B]):
         )
 
     def pass_over(self, stretch: Stretch) -> None:
-        """Take what held at points that were passed over. O(atoms), however many points there are."""
+        """Take what held at skipped points. O(atoms), however many points there are."""
         facts: list[Fact] = [(stretch.points[-1], values, 0, "") for values in stretch.atoms]
         kind = self.kind
         if not isinstance(kind, HeldLogKind | HeldTotalKind):
@@ -109,7 +109,7 @@ class Column(Generic[B]):
                 self._notify_filled()
 
     def sweep(self, now: Time) -> None:
-        """Drop what lies further back than the retention."""
+        """Drop what is older than the retention."""
         for key in self.kind.expired(self.index.items(), now - self.retention):
             self.index.remove(key)
 
@@ -132,7 +132,7 @@ class Column(Generic[B]):
                 bucket[:] = [fact for fact in bucket if fact not in out]
             else:
                 for fact in gone:
-                    if bucket[-1] == fact:  # as LAST leaves it
+                    if bucket[-1] == fact:  # as LAST stores it
                         bucket.pop()
                     else:
                         del bucket[bucket.index(fact, bisect_left(bucket, (fact[0],)))]
@@ -140,11 +140,11 @@ class Column(Generic[B]):
                 self.index.remove(cast("Key", key))
 
     def size(self) -> int:
-        """How many facts are inside, expired ones included until they are swept."""
+        """The number of facts, including expired ones not yet swept."""
         return sum(self.kind.size(bucket) for _, bucket in self.index.items())
 
     def dump(self) -> dict[str, list[Any]]:
-        """What is inside as a plain value that shares nothing with it: facts, or totals by key."""
+        """The content as a plain value that shares nothing with it: facts, or totals by key."""
         if isinstance(self.kind, HeldLogKind):
             return {"held": [[_plain_key(key), self.kind.dump(b)] for key, b in self.index.items()]}
         if isinstance(self.kind, TotalKind):
@@ -154,7 +154,7 @@ class Column(Generic[B]):
     def load(self, dumps: Sequence[Mapping[str, list[Any]]]) -> None:
         """Fill an empty column with what one or several columns of the same facts held.
 
-        Those may have held other facts, each what its own rules could still ask for: the union serves all.
+        Each held what its own rules could still read: the union serves all.
         """
         if isinstance(self.kind, TotalKind | HeldLogKind):
             form = "totals" if isinstance(self.kind, TotalKind) else "held"
@@ -172,7 +172,7 @@ class Column(Generic[B]):
         self.insert([cast("Fact", (*fact, *sizes[fact])) for fact in in_order(sizes)])
 
     def _miss(self, key: PartialKey, fact: Fact) -> None:
-        """A fact whose key `table` does not have: new, ambiguous, or one that equals nothing."""
+        """Insert a fact whose key `table` lacks: new, ambiguous, or one that equals nothing."""
         bucket = self.index.exact(key)
         if bucket is not None:
             self.index.put(key, self.kind.add(bucket, fact))

@@ -1,12 +1,12 @@
 """Planned rules as one Python function: trigger facts in, matches out.
 
-Place:   network.py asks for it when rules first wake; rule_writer.py writes what is of one shape.
-Method:  one loop over the trigger facts; every conjunct, part of WHERE and binding is done as soon as what it
-         looks at is known, so that what depends on the trigger alone is done once, whatever EACH multiplies.
-         Rules that begin alike are one function: what they do first stands once, as in the network of Rete
-         (Forgy 1982), and where they part each branch is a loop of one turn, which `continue` leaves. A
-         branch has the units of work that were left where it begins: each rule is charged as if alone.
-Why not: a function a rule. A thousand rules of different shapes look up the same fact a thousand times.
+Place:   network.py calls it when rules first wake; rule_writer.py writes the code of one shape.
+Method:  one loop over the trigger facts; every conjunct, part of WHERE and binding is evaluated as soon as
+         its inputs are known, so that what depends on the trigger alone is evaluated once, whatever EACH
+         multiplies. Rules with a common beginning are one function: the beginning is written once, as in a
+         Rete network (Forgy 1982), and each branch after it is a one-turn loop, which `continue` leaves. A
+         branch starts with the units of work left where it begins: each rule is charged as if alone.
+Why not: a function per rule. A thousand rules of different shapes look up one fact a thousand times.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Run: TypeAlias = Callable[[Time, Sequence[Fact], list[RawMatch]], None]
 """(instant, trigger facts in canonical order, where matches are appended in output order)."""
 
 BRANCHES = 4
-"""How deep rules that begin alike part one by one; loops nest inside, and CPython refuses twenty."""
+"""How deep branches of rules with a common beginning nest; loops nest inside, and CPython refuses twenty."""
 
 
 def compile_rules(
@@ -35,11 +35,11 @@ def compile_rules(
     budget: int,
     drop: Callable[[Sequence[int]], None],
 ) -> Run:
-    """The function of rules of one trigger, by shape (sharing.py), most often of one rule.
+    """The function of rules of one trigger, by shape (sharing.py); usually of one rule.
 
-    `drop` gets the rules of matches that have no graph. What several rules of a shape match alike is one
-    entry. A trigger fact that takes more than `budget` units of work leaves no match here; `exceeded` of its
-    shape is called instead.
+    `drop` gets the rules of matches that have no graph. A match shared by several rules of a shape is one
+    entry. A trigger fact that takes more than `budget` units of work yields no match; `exceeded` of its shape
+    is called instead.
     """
     source = CodeSource()
     work = RuleWork(source, budget) if any(works(shape.plans) for shape in shapes) else None
@@ -48,7 +48,7 @@ def compile_rules(
 
 
 class _Branch:
-    """Owns what is left to write of one shape before its loops."""
+    """Owns what remains to be written of one shape before its loops."""
 
     __slots__ = ("items", "writer")
 
@@ -93,7 +93,7 @@ class _FunctionWriter:
         return source.function("time, facts, out")
 
     def _limited(self, branches: list[_Branch], depth: int) -> None:
-        """Rules that have been alike so far, where work of theirs that is too much ends."""
+        """Write rules that are equal so far; too much work of theirs ends here."""
         source, work = self._source, self._work
         if work is None:
             self._alike(branches, depth)
@@ -119,12 +119,12 @@ class _FunctionWriter:
         work.start = before
 
     def _alike(self, branches: list[_Branch], depth: int) -> None:
-        """What all have next in common, then each of the ways in which they go on."""
+        """Write what all have next in common, then each branch."""
         while True:
             ways: dict[object, list[_Branch]] = {}
             for number, branch in enumerate(branches):
                 item = branch.next
-                apart = item is None or depth == BRANCHES  # no way goes on with another
+                apart = item is None or depth == BRANCHES  # branches are independent
                 ways.setdefault(("alone", number) if apart or item is None else item.key, []).append(branch)
             if len(ways) > 1:
                 break
@@ -146,7 +146,7 @@ class _FunctionWriter:
                 writer.write_gathered(name)
 
     def _gathered(self, branches: Sequence[_Branch], depth: int) -> dict[str, RuleWriter]:
-        """Rules that part here and will match alike, if they do, are gathered in a list: (its local, one of
+        """Rules that branch here with equal matches, if any, are collected in a list: (its local, one of
         them).
         """
         alike: dict[object, list[RuleWriter]] = {}
@@ -165,7 +165,7 @@ class _FunctionWriter:
         return found
 
     def _item(self, branches: Sequence[_Branch]) -> None:
-        """What all do next, written once."""
+        """Write the next item of all, once."""
         first, *others = [(branch.writer, branch.items.pop()) for branch in branches]
         writer, item = first
         item.write()

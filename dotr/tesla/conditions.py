@@ -1,9 +1,9 @@
-"""Taking conditions apart: what an ON or WHERE looks at, and which of its parts can be an index.
+"""Analysis of conditions: what an ON or WHERE reads, and which of its parts can be an index.
 
-Place:   plan.py decides with it how a position is stored; compile.py when a condition is tested.
-Method:  a condition holds iff every part of its `&&` holds (an error is as good as false there), so the parts
-         are tested apart, each as early as what it looks at is known. A part that bounds how far back a
-         candidate lies is a narrower window.
+Place:   by it plan.py decides how a position is stored, compile.py when a condition is tested.
+Method:  a condition holds iff every part of its `&&` holds (an error counts as false there), so the parts are
+         tested separately, each as soon as its inputs are known. A part that bounds how far back a candidate
+         lies is a narrower window.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from dotr.rdf.terms import TRUE, XSD_FLOAT
 from dotr.rdf.values import EXACT, decode
 
 NOW = "NOW()"
-"""Stands among names for the trigger's time; no position has parentheses in its name."""
+"""The name for the trigger's time; no position has parentheses in its name."""
 
 _TRUE = Const(TRUE)
 _MIRRORED = {">": "<", "<": ">", ">=": "<=", "<=": ">="}
 
 OWN = ""
-"""The name under which a column knows its own fact: columns of different rules are the same column."""
+"""The name of a column's own fact, so that columns of different rules compare equal."""
 
 
 def parts(condition: Expression | None) -> list[Expression]:
-    """The operands of the outermost `&&`s, from left to right; none of no condition, and of `true`."""
+    """The operands of the outermost `&&`s, from left to right; none for no condition and for `true`."""
     if condition is None or condition == _TRUE:
         return []
     if isinstance(condition, Call) and condition.function == "&&":
@@ -47,7 +47,7 @@ def conjunction(conditions: Sequence[Expression]) -> Expression | None:
 
 
 def names(expression: Expression) -> frozenset[str]:
-    """The positions, `?variables` and NOW that an expression looks at."""
+    """The positions, `?variables` and NOW that an expression reads."""
     match expression:
         case Attribute(position=position) | TimeOf(position=position):
             return frozenset((position,))
@@ -61,7 +61,7 @@ def names(expression: Expression) -> frozenset[str]:
 
 
 def looks_at_time(expression: Expression, own: str) -> bool:
-    """Whether it looks at `own.time`."""
+    """Whether it reads `own.time`."""
     match expression:
         case TimeOf(position=position):
             return position == own
@@ -72,7 +72,7 @@ def looks_at_time(expression: Expression, own: str) -> bool:
 
 
 def reads_time(rule: Rule) -> bool:
-    """Whether it looks at `X.time`, its own or another's, or at NOW()."""
+    """Whether it reads `X.time`, its own or another's, or NOW()."""
     on = [conjunct.on for conjunct in rule.conjuncts]
     arguments = [c.argument for c in rule.conjuncts if isinstance(c, Summarise)]
     given = [binding.expression for binding in rule.bindings]
@@ -85,8 +85,8 @@ def reads_time(rule: Rule) -> bool:
 
 
 def reach(part: Expression, own: str, reference: str) -> Time | None:
-    """How many µs before `reference` a fact of `own` may lie, where the part says just that: `R.time - X.time
-    < 30`. None where it says anything else, or that it may not even lie beside it.
+    """How many µs before `reference` a fact of `own` may lie, if the part has the form `R.time - X.time <
+    30`. None for any other form, or if it may not even lie at the same time.
     """
     if not (isinstance(part, Call) and part.function in _MIRRORED and len(part.arguments) == 2):
         return None
@@ -107,11 +107,11 @@ def reach(part: Expression, own: str, reference: str) -> Time | None:
 
 
 def equality(part: Expression, own: str) -> tuple[Expression, Expression] | None:
-    """(the candidate's side, the other side) of an equation that can be a key of `own`'s column.
+    """(the candidate's side, the other side) of an equation that can be a key of the column of `own`.
 
-    None where a side mixes both, or can be an xsd:float: a float equals many doubles, and nothing that
-    equal values share is known for it (language.md, section 1). Neither where the candidate's side makes a
-    text, which may be too long: that is for the trigger fact to meet.
+    None if a side mixes both, or can be an xsd:float: a float equals many doubles, and no common key of equal
+    values is known (language.md, section 1). Also None if the candidate's side makes a text, which may be too
+    long: that error belongs to the trigger fact.
     """
     if not (isinstance(part, Call) and part.function == "=" and len(part.arguments) == 2):
         return None

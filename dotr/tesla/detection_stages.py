@@ -1,14 +1,14 @@
-"""How far the trigger facts of a rule came: what is left after each step of its detection.
+"""How far the trigger facts of a rule got: what is left after each step of its detection.
 
 Place:   compile.py writes the counting into a group's function, network.py holds the counts; core/funnel.py
-         makes a rule's funnel of them.
-Method:  one addition where a step has passed, of as many partial matches as there are by then: candidates of
-         an EACH that is not looped over yet count each. Steps are those of the engine's own order. A group
-         sleeps while a stream that it must choose from has nothing within reach, and then looks at no
-         trigger fact; so what comes before the last such choice is not counted, and named together with it.
-         Members of a group that differ in thresholds are counted as a range: where it begins and ends.
-Why not: a count per trigger fact in every step, asleep or not: waking rules that cannot match costs more
-         than all counting.
+         makes a rule's funnel from them.
+Method:  after each step one addition of the number of partial matches: candidates of an EACH that is not
+         looped over yet count each. Steps are in the engine's own order. A group sleeps while a stream that
+         it must choose from has nothing within reach, and then sees no trigger fact; so steps before the last
+         such choice are not counted, but named together with it. Members of a group that differ in thresholds
+         are counted by the start and end of their range.
+Why not: a count per trigger fact in every step, asleep or not: waking rules that cannot match costs more than
+         all counting does.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from dotr.temporal.stages import TRIGGER, Passed
 
 @dataclass(slots=True, eq=False)
 class StageCounts:
-    """Owns what the function of a group counts. `members`: how many rules it is; `ranged`: counts are kept by
-    where ranges of members begin and end. `steps`: (name, place of its count, or -1: as many as triggers).
-    `triggers`: where facts must pass a threshold, or nobody else counts them, how many were trigger facts of
-    so many members, the first ones.
+    """Owns what the function of a group counts. `members`: the number of rules; `ranged`: counts are kept by
+    start and end of ranges of members. `steps`: (name, place of its count, or -1: as many as triggers).
+    `triggers`: if facts must pass a threshold, or are not counted elsewhere: number of first members → how
+    many facts triggered them.
     """
 
     members: int
@@ -37,18 +37,18 @@ class StageCounts:
     triggers: list[int] | None = None
 
     def new(self) -> int:
-        """The place of one more count."""
+        """Add a count; returns its place."""
         self.counts.append([0] * (self.members + 1 if self.ranged else 1))
         return len(self.counts) - 1
 
     def of(self, member: int) -> Passed:
-        """What was counted for a member."""
+        """The counts of a member."""
         sums = [list(accumulate(count))[member if self.ranged else 0] for count in self.counts]
         steps: Passed = [(name, None if place < 0 else sums[place]) for name, place in self.steps]
         return steps if self.triggers is None else [(TRIGGER, sum(self.triggers[member + 1 :])), *steps]
 
     def forget(self) -> None:
-        """From now on counts begin at 0."""
+        """Reset the counts to 0."""
         for count in self.counts if self.triggers is None else [*self.counts, self.triggers]:
             count[:] = [0] * len(count)
 
@@ -56,7 +56,7 @@ class StageCounts:
 class StageWriter:
     """Owns the counting of one function under construction.
 
-    `needed`: names of steps before which nothing can be counted.
+    `needed`: names of steps before the last of which nothing can be counted.
     """
 
     def __init__(self, source: CodeSource, counts: StageCounts, needed: Sequence[str]) -> None:
@@ -76,7 +76,7 @@ class StageWriter:
         may_fail: bool = True,
     ) -> None:
         """A step has passed at `line`. `loops`: lists of candidates that are not looped over yet; `range_`:
-        the members it passed for, None where nobody knows yet.
+        the members it passed for, None if not known yet.
         """
         self._needed.discard(name)
         if not may_fail and not self._names and not self._needed:
@@ -91,7 +91,7 @@ class StageWriter:
             self._names.append("WITH")
 
     def opened(self, loops: Sequence[str], range_: tuple[str, str] | None, line: Reserved) -> None:
-        """At `line` steps may be counted that could not before."""
+        """From `line` on, earlier steps may be counted, too."""
         counts = self._counts
         if not self._names or self._needed or (counts.ranged and range_ is None):
             return
@@ -106,9 +106,9 @@ class StageWriter:
         self._lines.append((name, line, text))
 
     def settle(self, known: dict[int, list[int]]) -> None:
-        """The function is written: fill the lines kept free. Of equal steps in a row the last one counts.
+        """The function is written: fill the reserved lines. Of consecutive equal steps the last one counts.
 
-        `known`: what lines that several groups share count in, by their ids.
+        `known`: counts of lines that several groups share, by id.
         """
         counts, before = self._counts, -1
         for number, (name, line, text) in enumerate(self._lines):

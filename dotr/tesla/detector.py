@@ -1,11 +1,11 @@
 """The TESLA engine: facts of an instant in, matches out, in output order.
 
 Place:   step 3 of the pipeline (detect.py); same interface as the literal oracle beside it.
-Method:  an instant: fill the columns (network.py), run what woke in dependency order (composites of chained
-         rules fill and wake in turn), fill the columns that leave the instant itself out. Rules are planned
-         (plan.py), grouped by shape (sharing.py), and compiled when they first run (compile.py).
+Method:  at an instant: fill the columns (network.py), run what woke in dependency order (composites of
+         chained rules fill and wake in turn), then fill the columns that exclude the instant itself. Rules
+         are planned (plan.py), grouped by shape (sharing.py), and compiled when they first run (compile.py).
 Why not: partial matches carried from event to event (an automaton's runs): TESLA chooses backwards from the
-         trigger, so nothing need be built before it comes.
+         trigger, so nothing needs to be built before it comes.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ class TeslaDetector:
 
     `budget`: units of work (budget.py) of a rule at one trigger fact. Past it the fact has no match of the
     rule and nothing is consumed; `on_refused` gets the rule, the fact, and ProgramError D4010. If that is
-    raised, as it is without `on_refused`, the detector is in no state to go on from. `same`: streams that
-    always have the facts of another (equal queries) → that other, under which alone `detect` gets them.
-    `filtered`: streams whose facts are those of a base that pass a comparison with a constant; `detect` is
-    given the base's facts, under its name. `timeline`: of the program's LARS rules.
+    raised, as it is without `on_refused`, the detector cannot continue. `same`: streams that always have the
+    facts of another (equal queries) → that other; `detect` gets them under its name only. `filtered`: streams
+    whose facts are those of a base that pass a comparison with a constant; `detect` gets the base's facts,
+    under its name. `timeline`: of the program's LARS rules.
     """
 
     def __init__(
@@ -96,12 +96,12 @@ class TeslaDetector:
         return [Match(rule, *raw[1:]) for rule, raw in in_order(self.detect(time, facts, graph))]
 
     def detect(self, time: Time, facts: Mapping[str, Sequence[Fact]], graph: bool = True) -> list[RawMatch]:
-        """The matches at `time` as plain tuples, to be put `in_order`; times increase from call to call.
+        """The matches at `time` as plain tuples, to be sorted by `in_order`; times increase over calls.
 
-        `facts`: stream → its facts of this instant in canonical order; streams without facts may be left
-        out. `graph` False: no graph came, and only rules that see the instant all the same are touched.
-        Raises DataError D4002 when time does not increase, and what `on_refused` raises.
-        Cost: the facts, the rules they wake, and the matches; nothing per rule or stream that has none.
+        `facts`: stream → its facts of this instant in canonical order; streams without facts may be left out.
+        `graph` False: no graph came, and only rules that still see the instant are touched. Raises DataError
+        D4002 when time does not increase, and what `on_refused` raises.
+        Cost: the facts, the rules they wake, and the matches; nothing per rule or stream without any.
         """
         network = self.network
         now = network.now
@@ -122,7 +122,7 @@ class TeslaDetector:
         for stream, new in known:
             for fill in stream.fills:
                 fill(new)
-        if self._plain:  # rules do not see each other
+        if self._plain:  # rules are independent
             out: list[RawMatch] = []
             for stream, new in known:
                 for _, group in stream.awake:
@@ -145,12 +145,12 @@ class TeslaDetector:
         *,
         every: bool = False,
     ) -> Iterator[tuple[int, list[RawMatch]]]:
-        """`detect` for one (time, anything, facts, graph) after another: place and matches of those that have
-        some, or a trigger fact that took too much; with `every`, of all. `seen` and `quiet` count the facts
-        of streams, where a graph came and where none did.
+        """`detect` for a sequence of (time, anything, facts, graph): yields place and matches of those that
+        have any, or a trigger fact that took too much; with `every`, of all. `seen` and `quiet` count the
+        facts of streams with and without a graph.
 
-        What is behind an instant that was given is not detected before the next is asked for; `now` says how
-        far this came.
+        Instants after a yielded one are not detected before the next item is requested; `now` is the last one
+        detected.
         """
         network, streams, refused = self.network, self._streams, self._refused
         plain = self._plain and self.timeline is None
@@ -158,7 +158,7 @@ class TeslaDetector:
         for place, (time, _, facts, graph) in enumerate(instants):
             now = network.now
             if plain and graph and len(facts) < 2 and now is not None and now < time < network.sweep_at:
-                network.now = time  # as nearly always
+                network.now = time  # the common case
                 out = nothing
                 for name, new in facts.items():
                     seen[name] += len(new)
@@ -187,7 +187,7 @@ class TeslaDetector:
         return self.network.now
 
     def _without_graph(self, time: Time, facts: Mapping[str, Sequence[Fact]]) -> list[RawMatch]:
-        """Whoever sees no due tick, and no fact of an ISTREAM or DSTREAM, is not touched."""
+        """Rules that see neither a due tick nor a fact of an ISTREAM or DSTREAM are not touched."""
         agenda, deferred = self._seen(facts, due(time, self._every, facts), frozenset())
         agenda += self._ticked(time)
         return self._run(time, agenda, deferred)
@@ -195,8 +195,8 @@ class TeslaDetector:
     def _seen(
         self, facts: Mapping[str, Sequence[Fact]], new: Set[Occasion], old: Set[Occasion]
     ) -> tuple[list[_Woken], list[_Pending]]:
-        """Fill the columns of those who see an instant without a graph for an occasion that is `new`, and did
-        not for an `old` one: who wakes, and what is to be filled at its end.
+        """Fill the columns that see an instant without a graph for a `new` occasion, and did not for an `old`
+        one; returns what wakes, and what to fill at the end of the instant.
         """
         agenda: list[_Woken] = []
         deferred: list[_Pending] = []
@@ -271,8 +271,8 @@ class TeslaDetector:
         return out
 
     def pass_over(self, bound: Time) -> None:
-        """There is no further instant before `bound`, nor is one due: take what held at the points there, and
-        what rules would have counted.
+        """Called if there is no further instant before `bound` and none is due: take what held at the points
+        there, and what rules would have counted.
         """
         if self.timeline is None:
             return
@@ -285,14 +285,14 @@ class TeslaDetector:
                 counts[:] = [count + points * more for count, more in zip(counts, each, strict=True)]
 
     def _looked_at(self, timeline: Timeline) -> list[list[int]]:
-        """What the rules that heads trigger count."""
+        """The counts of rules that heads trigger."""
         heads = timeline.triggers
         groups = [group for group in self.network.connected if group.plans[0].stream in heads]
         counts = [count for group in groups for count in (*group.stages.counts, group.stages.triggers)]
-        return list({id(count): count for count in counts if count}.values())  # groups may share some
+        return list({id(count): count for count in counts if count}.values())  # groups may share counts
 
     def _held(self, changes: Mapping[str, Sequence[Fact]], instant: _Instant) -> None:
-        """What a layer gave rules to see."""
+        """Take the facts that a layer shows to rules."""
         known = {name: new for name, new in changes.items() if name in self._streams}
         if instant.seen is not None and not known.keys() <= instant.seen:
             agenda, deferred = self._seen(instant.facts, known.keys(), instant.seen)
@@ -304,7 +304,7 @@ class TeslaDetector:
             self._enter(self._streams[name], new, instant)
 
     def _enter(self, stream: StreamWiring, new: Sequence[Fact], instant: _Instant) -> None:
-        """Facts that were found while the rules of an instant run."""
+        """Take facts found while the rules of an instant run."""
         for fill in stream.fills:
             fill(new)
         instant.deferred += [(fill, new) for fill in stream.defers]
@@ -312,14 +312,14 @@ class TeslaDetector:
             insort(instant.agenda, (rank, woken, new), lo=instant.place, key=_RANK)
 
     def _ticked(self, time: Time) -> list[_Woken]:
-        """The groups whose tick is due. (Ticks before it were passed over: they could match nothing.)"""
+        """The groups whose tick is due. (Ticks before it were skipped: they could not match.)"""
         self._due = self.next_tick(time)
         tick: list[Fact] = [(time, (), 0, "")]
         clocks = self.network.clocks.items()
         return [(rank, g, tick) for every, stream in clocks if time % every == 0 for rank, g in stream.awake]
 
     def _run(self, time: Time, agenda: list[_Woken], deferred: list[_Pending]) -> list[RawMatch]:
-        """Run what woke, and what its composites wake, in dependency order."""
+        """Run the woken bundles, and those that their composites wake, in dependency order."""
         out: list[RawMatch] = []
         network = self.network
         agenda.sort(key=_RANK)
@@ -342,13 +342,13 @@ class TeslaDetector:
         return out
 
     def due(self, bound: Time) -> Time | None:
-        """The next point of LARS rules before `bound`, when the next instant is, that has to be looked at
-        though no graph came.
+        """The next point of LARS rules before `bound` (the next instant) that must be evaluated without a
+        graph.
         """
         return None if self.timeline is None else self.timeline.due(bound)
 
     def covering(self, time: Time) -> Time:
-        """The time up to which what happens at `time` can be seen: that of its point, under LARS rules."""
+        """The time up to which what happens at `time` is visible: that of its point, under LARS rules."""
         return time if self.timeline is None else self.timeline.point(time)
 
     def next_tick(self, after: Time) -> Time | None:
@@ -357,11 +357,11 @@ class TeslaDetector:
 
     @property
     def dropped(self) -> int:
-        """Matches that had no graph: a literal as subject, or no IRI as predicate."""
+        """Matches without a valid graph: a literal as subject, or a predicate that is not an IRI."""
         return sum(self.network.dropped)
 
     def sizes(self) -> dict[str, int]:
-        """Rule → how many facts are remembered for it; a column that rules share counts for each of them."""
+        """Rule → how many facts are stored for it; a shared column counts for each of its rules."""
         self.network.sweep_all()
         size = {column: column.size() for column in self.network.columns.values()}
         return {
@@ -372,8 +372,8 @@ class TeslaDetector:
     def passed(self) -> dict[str, Passed]:
         """Rule → how many partial matches each step of it left, in the order of evaluation.
 
-        What is restored begins at 0. A rule that was never looked at, since a stream that it must choose from
-        had nothing within reach, has no step.
+        Counts begin at 0 after a restore. A rule that was never evaluated, since a stream that it must choose
+        from had nothing within reach, has no step.
         """
         return self.network.passed()
 
@@ -386,22 +386,22 @@ class TeslaDetector:
         return {plan.rule.name: plan.describe() for plan in self.network.plans}
 
     def snapshot(self) -> dict[str, Any]:
-        """Everything the future depends on, as a value that JSON can hold, one part per rule digest.
+        """Everything that later results depend on, as a JSON value, one part per rule digest.
 
-        Rules that share a column refer to it by number. Shares nothing with the live state.
+        Rules refer to their columns by number. Shares nothing with the live state.
         """
         state = states.save(self.program, self.network, self._rule_digests(), self._first)
         return state if self.timeline is None else {**state, "timeline": self.timeline.snapshot()}
 
     def restore(self, state: Mapping[str, Any]) -> Restored:
-        """Take over a snapshot of any program: rules unchanged since keep their state, others start empty.
+        """Restore a snapshot of any program: unchanged rules keep their state, others start empty.
 
-        Raises EngineError D5010 for a snapshot of a version this detector does not read; the detector is
-        as it was then.
+        Raises EngineError D5010 for a snapshot of a version this detector does not read; the detector is then
+        unchanged.
         """
         network, restored = states.load(self.program, self._rule_digests(), state, self._network)
         self._first = state["first"]
-        self._take(network)  # which asks for the next tick
+        self._take(network)  # which computes the next tick
         if self.timeline is not None:
             self.timeline.restore(state.get("timeline"))
         return restored
@@ -414,8 +414,8 @@ class TeslaDetector:
 
 @dataclass(slots=True)
 class _Instant:
-    """An instant while its rules run. `seen`: its occasions, None where a graph came; `place`: what of the
-    agenda, which is sorted by rank, has run.
+    """An instant while its rules run. `seen`: its occasions, None with a graph; `place`: how much of the
+    agenda, sorted by rank, has run.
     """
 
     time: Time
@@ -431,7 +431,7 @@ def _begins(occasions: Set[Occasion], new: Set[Occasion], old: Set[Occasion]) ->
 
 
 def _as_facts(rule: str, matches: Iterable[RawMatch]) -> list[Fact]:
-    """Chaining: composites with equal WITH values are separate facts, ordinal = output order."""
+    """Chaining: composites with equal WITH values are distinct facts, with the output order as ordinal."""
     counts: dict[tuple[Term, ...], int] = {}
     found: list[Fact] = []
     for _, time, facts, bindings in matches:

@@ -1,11 +1,11 @@
-"""What a rule's state belongs to: its checked form, its queries, their Datalog, the rules it chains on, and
+"""What identifies a rule's state: its checked form, its queries, their Datalog, the rules it chains on, and
 all LARS rules if it reads what holds.
 
 Place:   keys of the parts of a snapshot, so that after a redeploy unchanged rules keep their state.
-Method:  BLAKE2b over the printed values of the checked program, which leave out spans and so layout,
-         comments and prefixes. Datalog is reached backwards from the predicates a query mentions (with
-         `rdf:type C` a predicate of its own).
-Why not: the rule's text. Moving a line would forget five minutes of readings.
+Method:  BLAKE2b over the printed values of the checked program, which omit spans and so layout, comments and
+         prefixes. Datalog is reached backwards from the predicates of a query (`rdf:type C` counts as a
+         predicate).
+Why not: the rule's text. Moving a line would lose five minutes of readings.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from dotr.rdf.terms import RDF_TYPE
 from dotr.tesla.references import reachable
 
 ANY = "*"
-"""Stands for every predicate: a variable predicate or class, or `!(…)` in a path."""
+"""Means every predicate: a variable predicate or class, or `!(…)` in a path."""
 
 
 def rule_digests(program: Program) -> tuple[str, ...]:
-    """Per rule, 32 hexadecimal digits. Linear in the program's size times the length of chains."""
+    """32 hexadecimal digits per rule. Linear in the program's size times the length of chains."""
     queries = {name: _hash(repr(select)) for name, select in program.selects.items()}
     datalog = _DatalogReach(program.datalog)
     reached = {name: datalog.digest(select) for name, select in program.selects.items()}
@@ -45,7 +45,7 @@ def rule_digests(program: Program) -> tuple[str, ...]:
 
 
 def timeline_digest(program: Program) -> str:
-    """What the state of a timeline belongs to: all LARS rules, and what rules read of it."""
+    """What identifies the state of a timeline: all LARS rules, and what rules read of it."""
     lars = program.lars
     changes: dict[str, None] = {}
     bare: dict[str, None] = {}
@@ -59,7 +59,7 @@ def timeline_digest(program: Program) -> str:
 
 
 def _own_twice(program: Program) -> Iterable[list[int]]:
-    """Per rule the indices it depends on; the rule itself twice, which distinguishes members of a cycle."""
+    """Per rule the indices it depends on; the rule itself twice, to distinguish members of a cycle."""
     for index, rules in enumerate(reachable(program)):
         yield [index, *rules]
 
@@ -69,7 +69,7 @@ def _hash(text: str) -> str:
 
 
 class _DatalogReach:
-    """Owns an index of Datalog rules by what their heads can assert."""
+    """Owns an index of Datalog rules by what their heads can derive."""
 
     def __init__(self, rules: Sequence[DatalogRule]) -> None:
         self._texts = [repr(rule) for rule in rules]

@@ -1,8 +1,8 @@
-"""What a function under construction knows: where each position's fact is, and how to read expressions.
+"""The scope of a function under construction: where each position's fact is, and how to read expressions.
 
 Place:   compile.py and the files that write conjuncts share one per rule.
 Method:  an attribute, an aggregate's value or a constant is read in place; any other expression is compiled
-         by expressions/ over a small tuple of just the facts it looks at, and called.
+         by expressions/ over a small tuple of the facts it reads, and called.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from dotr.tesla.work import RuleWork
 
 @dataclass(slots=True)
 class Scope:
-    """Owns what the function under construction knows: the source, and the local of each position."""
+    """Owns the scope of the function under construction: the source, and the local of each position."""
 
     source: CodeSource
     clock: Clock
     trigger: str
     variables: dict[str, tuple[str, ...]]
     work: RuleWork | None = None
-    """What is charged; None where nothing is looked for."""
+    """The charges; None if nothing is searched for."""
     locals: dict[str, str] = field(default_factory=dict)
     range: tuple[str, str] = ("", "")
-    """Locals that bound the members of the group a partial match is of; none where there is one rule."""
+    """Locals that delimit the members of the group to which a partial match belongs; empty for one rule."""
 
     def value(self, expression: Expression) -> str:
-        """Source of an expression's value; None at run time where it is an error or unbound."""
+        """Source of an expression's value; None at run time if it is an error or unbound."""
         match expression:
             case Attribute(position=position, variable=variable):
                 return f"{self.locals[position]}[1][{self.variables[position].index(variable)}]"
@@ -56,7 +56,7 @@ class Scope:
         return f"{self.source.name('test', holds)}({row})"
 
     def _row(self, expression: Expression) -> tuple[str, Any, Any]:
-        """(source of a tuple of what the expression looks at, its leaves, its NOW) over that tuple."""
+        """(source of a tuple of the expression's inputs, its leaves, its NOW) over that tuple."""
         needed = sorted(self.trigger if name == NOW else name for name in names(expression))
         place = {name: i for i, name in enumerate(dict.fromkeys(needed))}
         variables, clock = self.variables, self.clock

@@ -1,8 +1,8 @@
-"""LARS rules in the search for keys: what they have of rules, and which attributes of heads are computed.
+"""LARS rules in the search for keys: their constraints, and which attributes of heads are computed.
 
-Place:   partition_keys.py asks, for components that have to do with what holds.
-Method:  a part of the keys holds what the whole holds for them where all atoms of a LARS rule have one
-         variable (lars/reach.py). A head, ISTREAM and DSTREAM of it have their key in the same place.
+Place:   used by partition_keys.py for components with what holds.
+Method:  if all atoms of a LARS rule share a variable (lars/reach.py), what holds for a part of the keys does
+         not depend on the others. A head, its ISTREAM and its DSTREAM have their key in the same place.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from dotr.ir.expressions import Var
 
 
 def parted_name(position: Position) -> str:
-    """The name whose key a position's facts have: of a head the same for it and its changes."""
+    """The name whose key a position's facts have: the same for a head and its changes."""
     return position.stream.rpartition(" ")[2] if position.held else position.stream
 
 
 def streams_of(rule: Rule) -> list[str]:
-    """The names whose keys have to do with each other in a rule."""
+    """The names whose keys are related in a rule."""
     return [rule.name, *(parted_name(position) for position in rule.positions)]
 
 
 def computed_heads(program: Program, computed: Collection[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """Attributes of heads, as (stream, variable), that no query's fact need have, given those that are known
-    to be computed. They can be an xsd:float, as those of WITH.
+    """Attributes of heads, as (stream, variable), that may differ from those of query facts, given those
+    known to be computed. Like those of WITH, they can be an xsd:float.
     """
     lars = program.lars
     if not lars.rules:
@@ -57,21 +57,21 @@ def computed_heads(program: Program, computed: Collection[tuple[str, str]]) -> I
 
 
 def names(rule: LarsRule) -> Sequence[str]:
-    """As `names` of lars/reach.py."""
+    """`names` of lars/reach.py."""
     from dotr.lars import reach  # noqa: PLC0415  # start-up: most programs have no such rules
 
     return reach.names(rule)
 
 
 def keys_of(rule: LarsRule, parted: Mapping[str, int]) -> Iterator[dict[str, int]]:
-    """As `rule_keys` of lars/reach.py."""
+    """`rule_keys` of lars/reach.py."""
     from dotr.lars import reach  # noqa: PLC0415  # start-up: most programs have no such rules
 
     return reach.rule_keys(rule, parted)
 
 
 def held_reason(program: Program) -> str | None:
-    """Why what holds cannot be parted by key, as far as one LARS rule says so by itself."""
+    """Why what holds cannot be partitioned by key, as far as one LARS rule shows it."""
     from dotr.lars.reach import whole_reason  # noqa: PLC0415  # start-up: most programs have no such rules
 
     for rule in program.lars.rules:

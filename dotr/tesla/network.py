@@ -1,10 +1,10 @@
-"""What fills what and what wakes whom: streams, columns and groups of rules, wired together.
+"""Streams, columns and groups of rules, wired together: what fills and what wakes what.
 
-Place:   engine.py drives it instant by instant; state.py reads and fills its columns.
-Method:  a stream knows the columns its facts fill and the bundles they trigger: groups of rules that begin
-         alike and wait for the same columns are a bundle, one function. It is awake while every column it
-         must choose from has something: rules that cannot match are not even looked at. Columns are swept
-         when the oldest fact they can hold has gone out of reach, from a heap by due time.
+Place:   detector.py drives it instant by instant; state.py reads and fills its columns.
+Method:  a stream knows the columns its facts fill and the bundles they trigger. A bundle is one function for
+         groups of rules with a common beginning that need the same columns. It is awake while every column it
+         must choose from is not empty: rules that cannot match are not evaluated. Columns are swept when
+         their oldest possible fact is out of reach, from a heap by due time.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ NEVER: Time = 2**127
 
 @dataclass(slots=True, eq=False)
 class RuleGroup:
-    """Owns what rules of one shape, answered together, are at run time; most groups are one rule."""
+    """Owns the run-time state of rules of one shape, answered together; most groups are one rule."""
 
     plans: list[RulePlan]
     columns: list[Column[Any]]
@@ -54,18 +54,18 @@ class RuleGroup:
 
     @property
     def shares(self) -> bool:
-        """Whether what it looks at is more than a rule of it would look at alone."""
+        """Whether it reads more than one of its rules would read alone."""
         contents = [column.spec.content for column in self.columns]
         return len(self.plans) > 1 or any(isinstance(c, MonotonicStack | Ranked) for c in contents)
 
 
 @dataclass(slots=True, eq=False)
 class RuleBundle:
-    """Owns the function of groups that begin alike and wake together; most bundles are one group.
+    """Owns the function of groups with a common beginning that wake together; most bundles are one group.
 
-    `rank`: the place in dependency order. `missing`: how many of the columns it needs are empty. `referred`:
-    its only rule's composites are facts of other rules. `asleep`: what counts its trigger facts while it
-    sleeps, where nobody else does.
+    `rank`: the place in dependency order. `missing`: how many of its needed columns are empty. `referred`:
+    its only rule's composites are facts of other rules. `asleep`: counts its trigger facts while it sleeps,
+    if nothing else does.
     """
 
     groups: list[RuleGroup]
@@ -83,12 +83,12 @@ class RuleBundle:
 
     @property
     def name(self) -> str:
-        """The name of its only rule, where it has one."""
+        """The name of its only rule, if it has one."""
         return self.plan.rule.name
 
 
 MANY = 256
-"""Groups that are one function at most: it is compiled when one of them first wakes."""
+"""The limit of groups in one function: it is compiled when one of them first wakes."""
 
 
 Fill = Callable[[Sequence[Fact]], None]
@@ -96,7 +96,7 @@ Fill = Callable[[Sequence[Fact]], None]
 
 @dataclass(slots=True, eq=False)
 class StreamWiring:
-    """What a stream's facts do: fill columns now, fill columns at the instant's end, trigger groups.
+    """What a stream's facts do: fill columns now, or at the instant's end, and trigger groups.
 
     `awake`: (rank, bundle) in order of rank.
     """
@@ -109,7 +109,7 @@ class StreamWiring:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How a detector is set up. See TeslaDetector."""
+    """Settings of a detector; see TeslaDetector."""
 
     clock: Clock
     budget: int
@@ -132,7 +132,7 @@ class Network:
         self.columns_of: list[list[Column[Any]]] = [[] for _ in program.rules]
         self.dropped = [0] * len(program.rules)
         # streams whose facts are counted as they are found: not what holds (timeline.py), nor where something
-        # lasts, since facts then come also where no graph came, and count for the rules that see them
+        # lasts, since facts then also come without a graph, and count for the rules that see them
         self._counted = () if program.lasting else program.queries
         self.connected: list[RuleGroup] = []
         self.sweep_at = NEVER
@@ -177,7 +177,7 @@ class Network:
         ]
 
     def _group(self, plans: list[RulePlan]) -> RuleGroup:
-        """Make a group of planned rules, its columns, and what fills them."""
+        """Make a group of planned rules and its columns, and connect them to streams."""
         plan = plans[0]
         columns = [self._column(step.column) for step in plan.steps]
         for other in plans:
@@ -194,7 +194,7 @@ class Network:
         return group
 
     def _alike(self, group: RuleGroup) -> Hashable:
-        """What groups of one bundle have in common; None where it has none beside it."""
+        """What groups of one bundle have in common; None if a group shares with no other."""
         plan = group.plans[0]
         begins = beginning(plan)
         if begins is None:
@@ -203,8 +203,8 @@ class Network:
         return begins, frozenset(map(id, self._needed(group))), limits, group.stages.triggers is None
 
     def _needed(self, group: RuleGroup) -> list[Column[Any]]:
-        """The columns without whose facts it cannot match. Those over rules may fill between its waking and
-        its turn: they keep nobody asleep.
+        """The columns that must not be empty for it to match. Those over rules may fill between its waking
+        and its turn, so they do not keep it asleep.
         """
         steps = zip(group.plans[0].steps, group.columns, strict=True)
         return list(
@@ -212,7 +212,7 @@ class Network:
         )
 
     def _connect(self, groups: list[RuleGroup], rank: int) -> None:
-        """Make a bundle of groups, and let it sleep until the columns that it needs have facts."""
+        """Make a bundle of groups, asleep until the columns that it needs have facts."""
         plan = groups[0].plans[0]
         own = self._stream(plan.rule.name) if plan.referred else None
         bundle = RuleBundle(groups, rank, plan.occasions, own is not None)
@@ -221,7 +221,7 @@ class Network:
             triggers = [0] * (1 + max(len(group.plans) for group in groups))
             for group in groups:
                 group.stages.triggers = triggers
-        self._trigger(bundle)  # its stream is known before anything wakes the bundle
+        self._trigger(bundle)  # its stream is set before anything wakes the bundle
         needed = self._needed(groups[0])
         bundle.missing = len(needed)
         for column in needed:
@@ -254,7 +254,7 @@ class Network:
         return self._stream(bundle.plan.stream)
 
     def compile(self, bundle: RuleBundle) -> Run:
-        """Make the bundle's function; when it first runs."""
+        """Make the bundle's function, when it first runs."""
         options = self.options
         together = len(bundle.groups) > 1
         shapes = [
@@ -272,7 +272,7 @@ class Network:
         return bundle.run
 
     def passed(self) -> dict[str, Passed]:
-        """Rule → how many partial matches each of its steps left."""
+        """Rule → the number of partial matches after each of its steps."""
         return {
             plan.rule.name: group.stages.of(number)
             for group in self.connected
@@ -285,9 +285,9 @@ class Network:
             group.stages.forget()
 
     def _refusal(self, plan: RulePlan, columns: Sequence[Column[Any]]) -> Exceeded:
-        """What happens when a trigger fact takes a rule too much work.
+        """The handler of a trigger fact that takes a rule too much work.
 
-        Nothing, if some position had no fact that it could choose: then it might as well have been asleep.
+        It does nothing if a position had no fact to choose: then the rule might as well have been asleep.
         """
         options = self.options
         carried = roots(plan.rule)
@@ -309,7 +309,7 @@ class Network:
         return refuse
 
     def _apart(self, group: RuleGroup) -> Exceeded:
-        """What happens when a trigger fact takes a group of rules too much work: each has a try alone."""
+        """The handler of a trigger fact that takes a group too much work: each rule is tried alone."""
         options = self.options
         runs: dict[int, Run] = {}
         at: list[Time] = []
@@ -317,7 +317,7 @@ class Network:
         def apart(
             time: Time, fact: Fact, exhausted: Exhausted, out: list[RawMatch], lo: int, hi: int
         ) -> None:
-            if at != [time]:  # what the columns hold has changed since
+            if at != [time]:  # the columns have changed since
                 at[:] = [time]
                 runs.clear()
             for number in range(lo, hi):
@@ -348,7 +348,7 @@ class Network:
         insort(awake, (bundle.rank, bundle))
 
     def _filled(self, column: Column[Any]) -> None:
-        """A column has its first fact: bundles that waited for it alone are awake, and a sweep is due."""
+        """A column gets its first fact: wake bundles that waited only for it, and schedule a sweep."""
         for bundle in self._users[column]:
             bundle.missing -= 1
             if not bundle.missing:
@@ -360,7 +360,7 @@ class Network:
         self.sweep_at = self._sweeps[0][0]
 
     def sweep(self, now: Time) -> None:
-        """Sweep the columns whose oldest facts may have gone out of reach."""
+        """Sweep the columns whose oldest facts may be out of reach."""
         while self._sweeps and self._sweeps[0][0] <= now:
             _, _, column = heappop(self._sweeps)
             column.sweep(now)
@@ -371,7 +371,7 @@ class Network:
         self.sweep_at = self._sweeps[0][0] if self._sweeps else NEVER
 
     def sweep_all(self) -> None:
-        """Sweep every column, due or not: what is left is what can still be asked for."""
+        """Sweep every column, due or not: what remains can still be read."""
         if self.now is not None:
             for column in self.columns.values():
                 column.sweep(self.now)

@@ -1,15 +1,14 @@
-"""By which attributes a component of rules can be parted: everything a match needs carries the trigger's key.
+"""By which attributes a component of rules can be partitioned: all facts of a match carry the trigger's key.
 
-Place:   partitioning.py asks; batch/fact_rows.py sends facts by the answer.
+Place:   used by partitioning.py; batch/fact_rows.py distributes facts by it.
 Method:  inside a rule, equations of `ON` carry a trigger attribute to the candidates, directly or through
          earlier conjuncts (a condition is applied before selection, so whatever fails it is not a candidate,
-         whichever the operator). Across rules every stream has one key, so a stream that two positions
-         share, and a composite that other rules chain on, lie in the same part for all of them.
-         What `=` equates is of one class (temporal/equal_terms.py); classes are transitive where `=`
-         is not.
-         LARS rules are parted by the variable that all their atoms share (held_keys.py), together with the
-         rules that read what holds.
-Why not: `WHERE`. It is tested after the choice; `LAST` over all keys is not `LAST` of one.
+         whichever the operator). Every stream has one key for all rules, so that a stream that two positions
+         share, and a composite that other rules chain on, is in the same part for all of them. What `=`
+         equates is in one class (temporal/equal_terms.py); classes are transitive, `=` is not. LARS rules are
+         partitioned by the variable that all their atoms share (held_keys.py), together with the rules that
+         read what holds.
+Why not: `WHERE`. It is tested after the choice; `LAST` over all keys differs from `LAST` of one.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ from dotr.tesla.roots import roots
 
 
 def computed_attributes(program: Program, rules: Sequence[Rule]) -> frozenset[tuple[str, str]]:
-    """WITH variables, as (rule, variable), that are not just an attribute of a query's fact; those of heads
-    of .lars files beside them.
+    """WITH variables, as (rule, variable), that are not plain attributes of query facts, and such variables
+    of heads of .lars files.
 
-    `rules` have all that they refer to among them.
-    They can be an xsd:float, which equals many other numbers each, of which no two need be equal.
+    `rules` include all that they refer to. The variables can be an xsd:float, which equals many numbers that
+    need not equal each other.
     """
     found: set[tuple[str, str]] = set()
     grown = True
@@ -52,8 +51,8 @@ def computed_attributes(program: Program, rules: Sequence[Rule]) -> frozenset[tu
 
 
 def unlinked(rule: Rule) -> list[str]:
-    """Positions that no equation links with any attribute of the trigger; the trigger itself if it has
-    none.
+    """Positions that no equation links with an attribute of the trigger; the trigger itself if it has no
+    attribute.
     """
     if isinstance(rule.trigger, Every):
         return [rule.trigger.name]
@@ -66,12 +65,12 @@ def unlinked(rule: Rule) -> list[str]:
 
 
 def stream_keys(program: Program, rules: Sequence[int], copying: bool = False) -> StreamKeys | None:
-    """A key for every stream of a component of rules, as wide as can be; None if there is none.
+    """A key for every stream of a component of rules, as wide as possible, or None.
 
-    `rules` are indices into `program.rules`. Each part of the key is a solution of its own: a choice of one
-    attribute per stream such that, in every rule, every position's attribute equals the trigger's.
-    `copying`: streams of queries may do without, as few as can be, if no rule is triggered by them or
-    consumes from them. Their key is empty: every part gets all of their facts.
+    `rules` are indices into `program.rules`. Each part of the key is a separate solution: a choice of one
+    attribute per stream such that, in every rule, every position's attribute equals the trigger's. `copying`:
+    as few query streams as possible may have an empty key, if no rule is triggered by them or consumes from
+    them: every part gets all of their facts.
     """
     members = [program.rules[i] for i in rules]
     if any(isinstance(rule.trigger, Every) for rule in members):
@@ -97,7 +96,7 @@ def stream_keys(program: Program, rules: Sequence[int], copying: bool = False) -
 
 
 Choice: TypeAlias = Mapping[str, int | None]
-"""Stream → the attribute chosen for it; None: all of its facts go everywhere."""
+"""Stream → the attribute chosen for it; None: all of its facts go to every part."""
 
 
 def _copied(column: Choice) -> list[str]:
@@ -105,8 +104,8 @@ def _copied(column: Choice) -> list[str]:
 
 
 def _copyable(rules: Sequence[Rule], holds: Sequence[LarsRule]) -> frozenset[str]:
-    """Streams whose facts may be looked at in several parts: none triggers a rule there or is consumed, and
-    what holds does not depend on them.
+    """Streams whose facts several parts may read: none triggers a rule there or is consumed, and what holds
+    does not depend on them.
     """
     looked_at = {p.stream for rule in rules for p in rule.positions if not p.within_instant}
     looked_at -= {name for rule in holds for name in names(rule)}
@@ -120,7 +119,7 @@ _Demand: TypeAlias = tuple[Rule, str, str, int] | LarsRule
 
 
 class _Search:
-    """Chooses attributes by backtracking; rules are few and their equations decide almost everything."""
+    """Chooses attributes by backtracking; rules are few and their equations determine almost everything."""
 
     def __init__(
         self,
@@ -143,7 +142,7 @@ class _Search:
                 )
 
     def solve(self, at: int, chosen: Choice) -> Iterator[Choice]:
-        """All ways to go on from the first `at` demands and the attributes chosen so far."""
+        """All solutions that extend the first `at` demands and the attributes chosen so far."""
         known = [r for r in self._rules if r.name in chosen and parted_name(r.trigger) in chosen]  # type: ignore[arg-type]  # no EVERY here
         if not all(self._carries(rule, chosen) for rule in known):
             return
@@ -189,7 +188,7 @@ class _Search:
 
 
 def _connected(rules: Sequence[Rule], holds: Sequence[LarsRule]) -> list[Rule | LarsRule]:
-    """The rules in an order in which each but the first shares a stream with one before it, if any does."""
+    """The rules in an order in which each, if possible, shares a stream with an earlier one."""
     order: list[Rule | LarsRule] = [rules[0]]
     left: list[Rule | LarsRule] = [*holds, *rules[1:]]
     seen = set(streams_of(rules[0]))

@@ -2,16 +2,16 @@
 
 Place:   pure; a deployment holds it (core/deployment.py), `dotr plan` prints it, batch/ executes it.
 Method:  the unit of choice is a connected component of chaining: a rule and the rules it takes composites
-         from must see the same part of the past. Two cuts are independent of each other. *By key*: every
-         position carries an attribute of the trigger (partition_keys.py). *By time*: there is a horizon, the
-         sum along its chains (references.py), and no more than that can influence it: what was consumed
-         before a slice cannot be known inside it, nor what a rule found before that reads its own events.
-         Where neither is possible, streams that lack the key may be copied to every part, if they trigger
-         nothing and nothing consumes from them. A component without any cut is one task, or one between any
-         two gaps of the log that are wider than what its rules keep: behind such a gap nothing is left of
-         what was before, whatever was consumed. Not so with EVERY, whose ticks find events in a gap.
-         Components whose cuts agree travel together: every fact is sent once for all of them.
-Why not: a choice per rule. A rule downstream of a consuming one would see composites that never happened.
+         from must see the same part of the past. Two cuts are independent. *By key*: every position carries
+         an attribute of the trigger (partition_keys.py). *By time*: the component has a horizon, the sum
+         along its chains (references.py), and only that can influence it; a slice cannot know what was
+         consumed before it, nor earlier events of a rule that reads its own. If neither is possible, streams
+         that lack the key may be copied to every part, if they trigger nothing and nothing consumes from
+         them. A component without a cut is one task, or one task between any two gaps of the log that are
+         longer than its rules keep facts: after such a gap no state is left, whatever was consumed. Not with
+         EVERY, whose ticks find events in a gap. Components with compatible cuts share their input: every
+         fact is sent once for all of them.
+Why not: a choice per rule: a rule downstream of a consuming one would see composites that never happened.
 """
 
 from __future__ import annotations
@@ -28,17 +28,15 @@ from dotr.tesla.partition_keys import stream_keys, unlinked
 from dotr.tesla.references import references, rule_reaches
 
 SIMILAR = 8
-"""Groups cut by time hold horizons that differ by at most this factor: slices are as long as the longest
-asks.
-"""
+"""Groups cut by time hold horizons that differ by at most this factor: the longest determines the slices."""
 
 CROWDED = "by key, one part needed more than its share of the budget for what holds"
 
 
 def plan_batch(program: Program, by: By = By.AUTO, together: bool = False) -> Partitioning:
-    """The plan for a program. Cheap: linear in rules but for the search of keys in a component.
+    """The plan for a program. Cheap: linear in rules, except for the search of keys in a component.
 
-    `together`: what holds is found out in one task, whatever its rules allow.
+    `together`: one task computes what holds, whatever its rules allow.
     """
     reaches = rule_reaches(program)
     components = tuple(_component(program, rules, reaches, by, together) for rules in connected(program))
@@ -60,7 +58,7 @@ def connected(program: Program) -> list[tuple[int, ...]]:
             a, b = sorted((find(i), find(index[name])))
             leader[b] = a
     held = [i for i in range(len(program.rules)) if program.has_to_do_with_lars(i)]
-    for i in held[1:]:  # what holds is found out once
+    for i in held[1:]:  # what holds is computed once
         a, b = sorted((find(held[0]), find(i)))
         leader[b] = a
     members: dict[int, list[int]] = {}
@@ -97,7 +95,7 @@ def _component(
 
 
 def _gap_cut(program: Program, rules: Sequence[int], reaches: Sequence[RuleReach]) -> Time | None:
-    """How long anything is kept for rules that neither key nor horizon cuts; None where some tick."""
+    """How long facts are kept for rules that neither key nor horizon cuts; None if some tick."""
     if any(isinstance(program.rules[i].trigger, Every) for i in rules):
         return None
     return max(reaches[i].kept for i in rules)
@@ -132,8 +130,8 @@ def _no_key(program: Program, rules: Sequence[int]) -> str:
 
 
 def _groups(program: Program, components: Iterable[RuleComponent]) -> list[RuleComponentGroup]:
-    """Components merged where that sends fewer facts; at most one group a component. Linear in components,
-    and in groups that are cut alike.
+    """Components merged if that sends fewer facts; at most one group per component. Linear in components, and
+    in groups with the same cut.
     """
     groups: list[_Growing] = []
     alike: dict[tuple[bool, bool, bool], list[_Growing]] = {}
@@ -161,7 +159,7 @@ def _groups(program: Program, components: Iterable[RuleComponent]) -> list[RuleC
 
 
 class _Growing:
-    """Owns a group while components join it; `place`: how many there were before it."""
+    """Owns a group while components join it; `place`: the number of groups before it."""
 
     def __init__(self, place: int, first: RuleComponentGroup) -> None:
         self.place = place
@@ -172,8 +170,8 @@ class _Growing:
         self.gap = first.gap
 
     def takes(self, other: RuleComponentGroup) -> bool:
-        """Whether `other`, which is cut in the same ways and whose horizon is the longer, may join: it agrees
-        on every shared stream.
+        """Whether `other`, with the same cuts and a longer horizon, may join: it agrees on every shared
+        stream.
         """
         mine, theirs = self._horizon, other.horizon
         if mine is not None and theirs is not None and theirs > SIMILAR * mine > 0:
@@ -196,7 +194,7 @@ class _Growing:
             self.gap = max(self.gap, other.gap)
 
     def made(self) -> RuleComponentGroup:
-        """The group, as far as it has grown."""
+        """The group as built so far."""
         return replace(
             self._first,
             rules=tuple(sorted(self._rules)),

@@ -1,7 +1,6 @@
-"""What a rule's position had in a column that it shared, as facts for another column.
+"""The facts of a rule's position in a shared column, as facts for another column.
 
-Place:   state.py fills the columns of a restored detector with it, alone.py those of a rule that is looked at
-         by itself.
+Place:   state.py fills the columns of a restored detector with it, alone.py those of a rule evaluated alone.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ from dotr.tesla.thresholds import CARRIED, Threshold, measured
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What one rule's position had: the number of its column, and what of it was its own (None: all).
+    """The past of a rule's position: the number of its column, and which facts were its own (None: all).
 
-    `wanted`: what the position wants now of facts that come with their size.
+    `wanted`: what the position now takes of facts that carry their size.
     """
 
     column: int
@@ -26,7 +25,7 @@ class Past:
     wanted: Threshold | None
 
     def facts(self, dump: Mapping[str, list[Any]], spec: ColumnSpec) -> dict[str, list[Any]]:
-        """Its facts as a column of this kind takes them."""
+        """Its facts in the form that a column of this kind takes."""
         if "facts" not in dump:
             return dict(dump)
         found: list[list[Any]] = []
@@ -34,14 +33,14 @@ class Past:
             size = self._size(fact)
             if self.own is not None and size is not None and size < self.own.least:
                 continue
-            if spec.fed_by_base and self.wanted is not None:  # what was its own passed, as what it was then
+            if spec.fed_by_base and self.wanted is not None:  # its own facts passed, with their former size
                 found.append([*fact[:4], self.wanted.least if size is None else max(size, self.wanted.least)])
             else:
                 found.append(fact[:4])
         return {"facts": found}
 
     def _size(self, fact: Sequence[Any]) -> int | None:
-        """What it measures; None where all facts of its column passed."""
+        """Its measure; None if all facts of its column passed."""
         if len(fact) > 4:
             size: int = fact[4]
             return size

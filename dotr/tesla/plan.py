@@ -1,7 +1,7 @@
-"""How a rule is going to be detected: which column serves each conjunct, found by which key.
+"""How a rule is detected: which column serves each conjunct, by which key.
 
 Place:   between the checked rule and compile.py; a value, printable (`dotr plan`), no state.
-Method:  column_spec.py says what a column can keep; which it is, each operator knows (operators/).
+Method:  column_spec.py lists what a column can keep; each operator chooses (operators/).
 """
 
 from __future__ import annotations
@@ -27,9 +27,8 @@ from dotr.tesla.thresholds import Filtered, Threshold, threshold_of
 class RulePlan:
     """One rule, planned.
 
-    `stream`: what brings the trigger's facts ("" for EVERY); of them those that pass `threshold` are
-    triggers. `alone`: no other rule can share its function.
-    `referred`: other rules chain on it.
+    `stream`: of the trigger's facts ("" for EVERY); those that pass `threshold` are triggers. `alone`: no
+    other rule can share its function. `referred`: other rules chain on it.
     """
 
     index: int
@@ -44,7 +43,7 @@ class RulePlan:
 
     @property
     def thresholds(self) -> dict[int, Threshold]:
-        """Its thresholds by place: the trigger's is 0, those of conjuncts are their numbers."""
+        """Its thresholds by place: 0 for the trigger, else the number of the conjunct."""
         found = [self.threshold, *(step.threshold for step in self.steps)]
         return {place: threshold for place, threshold in enumerate(found) if threshold is not None}
 
@@ -54,10 +53,10 @@ class RulePlan:
         return tuple(threshold.limit for threshold in self.thresholds.values())
 
     def describe(self) -> list[str]:
-        """One line per position: what is kept of it, by which key, for how long."""
+        """One line per position: what is kept, by which key, for how long."""
         trigger = self.rule.trigger
         every = isinstance(trigger, Every)
-        lines = [f"{trigger.name}: trigger" + (f", every {trigger.duration} us" if every else "")]  # type: ignore[union-attr]  # `every` says so
+        lines = [f"{trigger.name}: trigger" + (f", every {trigger.duration} us" if every else "")]  # type: ignore[union-attr]  # `every` implies it
         for step in self.steps:
             column = step.column
             kept = type(column.content).__name__.lower()
@@ -85,9 +84,8 @@ def plan_rule(
 ) -> RulePlan:
     """Plan a rule.
 
-    `same`: streams that always have the facts of another one → that one. `filtered`: streams whose facts
-    come as those of a base. `referred`: other rules chain on this one. `alone`: it is planned without
-    thresholds that others could share.
+    `same`: streams that always have the facts of another one → that one. `filtered`: streams whose facts come
+    as those of a base. `referred`: other rules chain on this one. `alone`: plan without shared thresholds.
     """
     chains = any(position.within_instant for position in rule.positions)
     alone = alone or chains or bool(rule.consuming) or _names(rule)
@@ -111,16 +109,16 @@ def plan_rule(
 
 
 def _names(rule: Rule) -> bool:
-    """Whether a constant of WITH stands where the template can fail: then each rule has its own check."""
+    """Whether a constant of WITH may make the template fail: then each rule has its own check."""
     subjects, predicates, _ = faults(rule)
     return any(isinstance(rule.bindings[i].expression, Const) for i in subjects | predicates)
 
 
 @dataclass(frozen=True, slots=True)
 class _Sources:
-    """Where a rule's facts come from. `alone`: it is planned as if there were no other rule.
+    """Where a rule's facts come from. `alone`: as if there were no other rule.
 
-    That follows from the rule itself, so that a snapshot fits whatever other rules come and go.
+    This depends on the rule alone, so that a snapshot fits whichever other rules there are.
     """
 
     same: Mapping[str, str]
@@ -138,7 +136,7 @@ class _Sources:
 
 
 def _narrowed(conjunct: Conjunct) -> Conjunct:
-    """With the parts of ON that bound how far back a candidate lies taken into the window."""
+    """The conjunct with the parts of ON that bound a candidate's age moved into the window."""
     window, position = conjunct.window, conjunct.position
     if conjunct.on is None or position.bare or not isinstance(window, Within):
         return conjunct
@@ -206,7 +204,7 @@ def _split(
     on: Expression | None, own: str, bare: bool
 ) -> tuple[list[tuple[Expression, Expression]], list[Expression], list[Expression]]:
     """(equations that index, parts about the candidate alone, the rest). `bare`: facts of a head are kept as
-    intervals, by what they are and not by when.
+    intervals, without their times.
     """
     keys: list[tuple[Expression, Expression]] = []
     filters: list[Expression] = []
@@ -225,7 +223,7 @@ def _split(
 
 
 def _itself(conjunct: Conjunct, streams: Mapping[str, str]) -> str | None:
-    """The reference whose very fact is not a candidate: under FROM, for all but aggregates."""
+    """The reference whose own fact is not a candidate: under FROM, except for aggregates."""
     if DETECTED[conjunct.operator].counts_reference:
         return None
     match conjunct.window:
@@ -238,7 +236,7 @@ def _itself(conjunct: Conjunct, streams: Mapping[str, str]) -> str | None:
 
 
 def _ends_at_trigger(conjunct: Conjunct, trigger: str) -> tuple[bool, bool]:
-    """(the window leaves the trigger's own instant out, it reaches up to the trigger)."""
+    """(the window excludes the trigger's own instant, it reaches up to the trigger)."""
     match conjunct.window:
         case Within(reference=reference, before=before):
             return before, reference == trigger

@@ -1,4 +1,4 @@
-"""One conjunct of a rule, planned: which column serves it, found by which key."""
+"""One conjunct of a rule, planned: which column serves it, by which key."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from dotr.tesla.thresholds import Threshold
 class PlanStep:
     """One conjunct, planned.
 
-    `retention`: how long before now a fact of the column can still be asked for. `probe`: what the column's
-    keys must equal. `residual`: what is left of ON. `itself`: the reference whose fact is not a candidate.
-    `newest`: the window's newer end is the column's, no upper bound need be sought.
+    `retention`: the age up to which a fact of the column can be read. `probe`: what the column's keys must
+    equal. `residual`: the rest of ON. `itself`: the reference whose fact is not a candidate. `newest`: the
+    window ends with the column, so no upper bound is searched.
     """
 
     conjunct: Conjunct
@@ -35,8 +35,8 @@ class PlanStep:
         return isinstance(self.column.content, FactLog) and self.column.content.held
 
     def every_point(self, trigger: str) -> bool:
-        """Whether points at which the same holds may differ for it: it looks at their time, or leaves out the
-        fact of one of them (the trigger's is at the newest point, which is apart).
+        """Whether points at which the same holds may differ for it: it reads their time, or excludes the fact
+        of one of them (the trigger's is at the newest point, which is separate).
         """
         own = self.conjunct.position.name
         looks = self.residual is not None and looks_at_time(self.residual, own)
@@ -44,5 +44,5 @@ class PlanStep:
 
     @property
     def title(self) -> str:
-        """For diagnostics: the conjunct as it is written."""
+        """For diagnostics: the conjunct as written."""
         return f"{self.conjunct.word} {self.conjunct.position.name}"

@@ -17,9 +17,9 @@ from dotr.temporal.engine_record import RuleReach
 
 
 def depths(rule: Rule) -> dict[str, Time]:
-    """Per position name, the trigger's first: how long before the trigger its fact can lie at most, in µs.
+    """Per position name, the trigger first: how long before the trigger its fact can lie, in µs.
 
-    For `BETWEEN A AND B` that is less than A's depth; A's depth is given.
+    For `BETWEEN A AND B`, less than A's depth; A's depth is returned.
     """
     found = {rule.trigger.name: 0}
     for conjunct in rule.conjuncts:
@@ -28,7 +28,7 @@ def depths(rule: Rule) -> dict[str, Time]:
 
 
 def reach(window: Window, depth: Mapping[str, Time]) -> Time:
-    """How long before the trigger a candidate of `window` can lie, given the depths of what it refers to."""
+    """How long before the trigger a candidate of `window` can lie, by the depths of its references."""
     match window:
         case Within(duration=duration, reference=reference):
             return depth[reference] + duration
@@ -41,14 +41,14 @@ def reach(window: Window, depth: Mapping[str, Time]) -> Time:
 def references(rule: Rule) -> list[tuple[str, bool]]:
     """The rules it chains on, as (name, strict), in the order written.
 
-    Strict: the window, or one between it and the trigger, is BEFORE or BETWEEN, so that only earlier
-    instants of that rule matter.
+    Strict: the window, or one on the path to the trigger, is BEFORE or BETWEEN, so that only earlier instants
+    of that rule matter.
     """
     return [(position.stream, strict) for position, strict in strictness(rule) if position.chained]
 
 
 def strictness(rule: Rule) -> list[tuple[Position, bool]]:
-    """The rule's positions in the order written, each with whether it only looks at earlier instants."""
+    """The rule's positions in the order written, each with whether it only reads earlier instants."""
     found: list[tuple[Position, bool]] = []
     if not isinstance(rule.trigger, Every):
         found.append((rule.trigger, False))
@@ -69,7 +69,7 @@ def strictness(rule: Rule) -> list[tuple[Position, bool]]:
 def evaluation_order(program: Program) -> tuple[int, ...]:
     """Indices of rules such that every non-strict reference comes first; program order breaks ties.
 
-    `Program.dependencies` where the checker filled it in.
+    `Program.dependencies` if the checker filled it in.
     """
     if len(program.dependencies) == len(program.rules):
         return program.dependencies
@@ -100,8 +100,8 @@ def reachable(program: Program) -> list[frozenset[int]]:
 
 
 Occasion: TypeAlias = Time | str
-"""What lets a rule see an instant at which no graph came: a tick of an EVERY of this duration, or a fact of
-the stream of this name: changes of what lasts or holds, or a head that triggers."""
+"""What lets a rule see an instant without a graph: a tick of an EVERY of this duration, or a fact of the
+stream of this name (changes of what lasts or holds, or a head that triggers)."""
 
 
 def occasions_seen(program: Program) -> list[frozenset[Occasion]]:
@@ -113,7 +113,7 @@ def occasions_seen(program: Program) -> list[frozenset[Occasion]]:
 def _own_occasions(rule: Rule, program: Program) -> frozenset[Occasion]:
     ticks = {rule.trigger.duration} if isinstance(rule.trigger, Every) else set()
     seen = {p.stream for p in rule.positions if p.stream in program.standing}
-    for position in rule.positions:  # a head itself lets its trigger see it; elsewhere it is looked back to
+    for position in rule.positions:  # a head wakes a rule only as its trigger
         if position.held and (position == rule.trigger or " " in position.stream):
             seen.add(position.stream)
     return frozenset(ticks | seen)
@@ -125,13 +125,13 @@ def ticks_seen(program: Program) -> list[frozenset[Time]]:
 
 
 def due(time: Time, durations: Iterable[Time], facts: Mapping[str, Sequence[Fact]]) -> frozenset[Occasion]:
-    """The occasions of an instant: ticks that are due, and streams that have facts."""
+    """The occasions of an instant: due ticks, and streams with facts."""
     ticks = (duration for duration in durations if time % duration == 0)
     return frozenset([*ticks, *(stream for stream, found in facts.items() if found)])
 
 
 def next_tick(durations: Sequence[Time], first: Time | None, after: Time) -> Time | None:
-    """The earliest multiple of any of `durations` that is > `after` and ≥ `first`; None if there is none."""
+    """The earliest multiple of any of `durations` that is > `after` and ≥ `first`, or None."""
     if first is None or not durations:
         return None
     at_least = max(after + 1, first)
@@ -141,9 +141,9 @@ def next_tick(durations: Sequence[Time], first: Time | None, after: Time) -> Tim
 def rule_reaches(program: Program) -> list[RuleReach]:
     """Per rule, what it keeps and what can influence it. O(references).
 
-    Influence has no bound where a rule reads its own events, itself or by way of others: whether it had one
-    depends on whether it had one before. Nor has it where facts are consumed: whether one is left depends on
-    every earlier match. It is handed on to whoever reads such a rule.
+    Influence is unbounded if a rule reads its own events, directly or through others (each may depend on the
+    one before), or if facts are consumed (whether one is left depends on every earlier match). Rules that
+    read such a rule inherit it.
     """
     kept = [max(depths(rule).values()) for rule in program.rules]
     influence = _summed(program, {i for i, rule in enumerate(program.rules) if rule.consuming})
@@ -164,12 +164,12 @@ def rule_reaches(program: Program) -> list[RuleReach]:
 
 
 def _loops(reads: Sequence[Collection[int]]) -> frozenset[int]:
-    """Rules that read each other's events in a circle: what is left without those that nobody reads."""
+    """Rules that read each other's events in a cycle: found by removing rules that no other reads."""
     readers = [0] * len(reads)
     for read in (read for places in reads for read in places):
         readers[read] += 1
     gone = [i for i, count in enumerate(readers) if not count]
-    for i in gone:  # grows while it is read
+    for i in gone:  # grows during the loop
         for read in reads[i]:
             readers[read] -= 1
             if not readers[read]:
@@ -180,7 +180,7 @@ def _loops(reads: Sequence[Collection[int]]) -> frozenset[int]:
 def _endless(
     program: Program, at: int, kept: Time, endless: Collection[int], loops: Collection[int]
 ) -> RuleReach:
-    """A rule that all of the past can influence; `endless`: the rules it reads of which that is true."""
+    """A rule that all of the past can influence; `endless`: the rules it reads for which that is true."""
     rule = program.rules[at]
     if rule.consuming:
         return RuleReach(kept, None, f"it consumes {', '.join(f'`{name}`' for name in rule.consuming)}", True)
@@ -191,15 +191,15 @@ def _endless(
 
 
 def horizons(program: Program) -> list[Time | None]:
-    """Per rule, how far back its oldest reachable fact can lie, through chaining; None where chaining comes
-    to a circle of references.
+    """Per rule, how far back its oldest reachable fact can lie, through chaining; None if chaining reaches a
+    cycle of references.
     """
     return _summed(program, frozenset())
 
 
 def _summed(program: Program, endless: Collection[int]) -> list[Time | None]:
-    """Depths summed along chains, by rule; None for those that are `endless`, read one that is, or lie on a
-    circle or before one. O(references).
+    """Depths summed along chains, by rule; None for rules that are `endless`, or reach one that is or a
+    cycle. O(references).
     """
     index = {rule.name: i for i, rule in enumerate(program.rules)}
     depth = [depths(rule) for rule in program.rules]
@@ -211,7 +211,7 @@ def _summed(program: Program, endless: Collection[int]) -> list[Time | None]:
     waits = [len(places) for places in reads]
     known: list[Time | None] = [None] * len(program.rules)
     ready = [i for i, count in enumerate(waits) if not count and i not in endless]
-    for i in ready:  # grows while it is read
+    for i in ready:  # grows during the loop
         chained = [depth[i][name] + below for name, read in reads[i] if (below := known[read]) is not None]
         known[i] = max([*depth[i].values(), *chained])
         for reader in readers[i]:

@@ -1,11 +1,11 @@
-"""What the equations of a rule carry from its trigger to its other positions.
+"""Attribute values that the equations of a rule carry from its trigger to its other positions.
 
-Place:   a batch parts detection by it (partition_keys.py); network.py decides by it whether a trigger
+Place:   a batch partitions detection by it (partition_keys.py); by it network.py decides whether a trigger
          fact had anything to choose from.
 Method:  inside a rule, equations of `ON` carry a trigger attribute to the candidates, directly or through
          earlier conjuncts (a condition is applied before selection, so whatever fails it is not a candidate,
-         whichever the operator). What `=` equates is of one class (temporal/equal_terms.py), classes are
-         transitive where `=` is not.
+         whichever the operator). What `=` equates is in one class (temporal/equal_terms.py); classes are
+         transitive, `=` is not.
 """
 
 from __future__ import annotations
@@ -18,15 +18,13 @@ from dotr.temporal.equal_terms import equality_class, has_float
 from dotr.tesla.conditions import equality, parts
 
 Roots = Mapping[tuple[str, str], frozenset[int]]
-"""(position, attribute) → the trigger attributes whose value it equals wherever a fact is a candidate
-there.
-"""
+"""(position, attribute) → the trigger attributes whose value it equals in every candidate."""
 
 
 def roots(rule: Rule, computed: Collection[tuple[str, str]] = ()) -> Roots:
     """What the equations of a rule carry from its trigger to its other positions.
 
-    `computed`: attributes, as (stream, variable), that can be an xsd:float and so carry nothing.
+    What the equations of a rule carry from its trigger to its other positions.
     """
     if isinstance(rule.trigger, Every):
         return {}

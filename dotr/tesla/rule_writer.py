@@ -1,12 +1,11 @@
-"""Rules of one shape as code: conjuncts, WHERE and bindings, each as soon as what it looks at is known.
+"""Rules of one shape as code: conjuncts, WHERE and bindings, each as soon as its inputs are known.
 
-Place:   compile.py puts what several of these have in common first; operators/ write the code of a conjunct.
-Method:  what can be done before any loop is a list (`before_loops`), which compile.py writes item by item, or
-         has another rule's writer write; then come the loops, which are this rule's own, and the match.
-         EACH, LAST k and FIRST k nest as loops in the order written, which is the output order; a conjunct
-         that fails is a `continue`.
-Why not: walking the plan per trigger fact, which costs 3 to 10 times as much; or rows of partial matches from
-         conjunct to conjunct, which cost memory where few survive.
+Place:   compile.py puts common parts of several of these first; operators/ write the code of a conjunct.
+Method:  items before any loop are a list (`before_loops`), which compile.py writes one by one, or has another
+         rule's writer write; then follow the loops of this rule and the match. EACH, LAST k and FIRST k nest
+         as loops in the order written, which is the output order; a conjunct that fails is a `continue`.
+Why not: interpreting the plan per trigger fact, which costs 3 to 10 times as much; or passing partial matches
+         from conjunct to conjunct, which costs memory where few survive.
 """
 
 from __future__ import annotations
@@ -39,15 +38,15 @@ from dotr.tesla.work import RuleWork, computed
 
 Exceeded: TypeAlias = Callable[[Time, Fact, Exhausted, list[RawMatch], int, int], None]
 """(instant, trigger fact, what was too much, where matches are appended, from, to): the members in this range
-have no match of the fact yet."""
+have no match of the fact."""
 
 LOOPS = 12
-"""How many loops nest before a further function goes on: CPython refuses twenty."""
+"""How many loops nest before another function continues: CPython refuses twenty."""
 
 
 class SharedRules(NamedTuple):
-    """Rules of one shape (sharing.py), most often one: `columns` serve their conjuncts; `exceeded` is called
-    for a trigger fact that takes too much work; `stages`: what counts how far trigger facts come.
+    """Rules of one shape (sharing.py), usually one: `columns` serve their conjuncts; `exceeded` is called for
+    a trigger fact that takes too much work; `stages` counts how far trigger facts get.
     """
 
     plans: Sequence[RulePlan]
@@ -57,7 +56,7 @@ class SharedRules(NamedTuple):
 
 
 class RuleWriter:
-    """Owns the part of a function under construction that is of one shape. `plan` stands for all members."""
+    """Owns the part of one shape in a function under construction. `plan` represents all members."""
 
     def __init__(
         self,
@@ -75,12 +74,12 @@ class RuleWriter:
         self.scope = Scope(source, clock, self.rule.trigger.name, variables, work)
         self.bound: dict[int, str] = {}  # number of a WITH binding → its source
         self.limits = _limits(self.plans) if self.ranged else {}
-        self.triggered = "lo0", "hi0"  # locals that bound the members whose trigger it is
+        self.triggered = "lo0", "hi0"  # locals that delimit the members it triggers
         counts = self.counts
         self.stages = None if counts is None else StageWriter(source, counts, _needed(self.plan))
-        self.waiting: list[CodeItem] = []  # loops whose candidates are listed, but that are not open yet
-        self.kept: list[str] = []  # locals that hold what is known
-        self.gathers = ""  # the list that gets its rules, where others may match alike
+        self.waiting: list[CodeItem] = []  # loops with listed candidates that are not open yet
+        self.kept: list[str] = []  # locals with known values
+        self.gathers = ""  # the list that collects its rules, if others may match equally
         self._numbered = Numbered(self.plan)
         self._items = [self._step(number, step) for number, step in enumerate(self.plan.steps, 1)]
         self._items += [self._part(part) for part in parts(self.rule.where)]
@@ -90,11 +89,11 @@ class RuleWriter:
 
     @property
     def loses(self) -> bool:
-        """Whether matches are dropped in loops: those of a fact that is too much work are not counted."""
+        """Whether loops drop matches: those of a fact that is too much work are not counted."""
         return bool(self.faults and self._loops)
 
     def before_loops(self) -> list[CodeItem]:
-        """What can be written before any loop is open, in order."""
+        """The items that can be written before any loop is open, in order."""
         known = {self.rule.trigger.name}
         found: list[CodeItem] = []
         progress = True
@@ -112,7 +111,7 @@ class RuleWriter:
         return found
 
     def write_loops(self) -> None:
-        """The loops, what is left to do in them, and the match; the depth is then where it was."""
+        """Write the loops, the items inside them, and the match; restores the depth."""
         source, work, loops, depth = self.source, self.work, self._loops, self.source.depth
         for number, item in enumerate(loops):
             if number and number % LOOPS == 0:
@@ -129,7 +128,7 @@ class RuleWriter:
             work.leave()
 
     def write_trigger(self) -> None:
-        """The trigger fact's own tests; how many members it passes for."""
+        """Write the trigger fact's own tests, and how many members it passes for."""
         source, plan = self.source, self.plan
         self.begin()
         if plan.threshold is None:
@@ -152,7 +151,7 @@ class RuleWriter:
         source.line("f0 = f0[:4]")
 
     def begin(self) -> None:
-        """The trigger fact is known."""
+        """Make the trigger fact known."""
         self.scope.locals[self.rule.trigger.name] = "f0"
         if self.ranged:
             self.scope.range = self.triggered
@@ -165,22 +164,20 @@ class RuleWriter:
             self.source.line(f"{self.source.name('triggers', counts.triggers)}[{place}] += 1")
 
     def write_exceeded(self) -> None:
-        """What happens if a trigger fact is too much work."""
+        """Write what happens if a trigger fact is too much work."""
         range_ = ", ".join(self.triggered) if self.ranged else f"0, {len(self.plans)}"
         self.source.line(f"{self.source.name('exceeded', self.exceeded)}(time, f0, spent, out, {range_})")
 
     def write_dropped(self) -> None:
-        """What was lost is counted."""
+        """Count what was lost."""
         self.source.line(f"for members in lost: {self.source.name('drop', self.drop)}(members)")
 
     def write_consumed(self) -> None:
-        """What was chosen is no candidate any more."""
+        """Remove what was chosen from the candidates."""
         self.source.line(f"if len(out) > start: {self.source.name('consume', self._consume())}(out, start)")
 
     def advance(self, item: CodeItem, line: Reserved | None, like: RuleWriter | None = None) -> None:
-        """An item is written, or one equal to it by another rule's writer; a step that passed is counted at
-        `line`.
-        """
+        """An item, or an equal one of another writer, is written; a passed step is counted at `line`."""
         if like is not None:
             self.scope.range = like.scope.range
         self.kept += item.keeps
@@ -211,7 +208,7 @@ class RuleWriter:
         self._opened()
 
     def _passed(self, item: CodeItem, line: Reserved | None) -> None:
-        """Count what is left after an item that is written."""
+        """Count what is left after a written item."""
         if self.stages is not None and line is not None:
             loops, range_ = self._left()
             self.stages.passed(item.stage, loops, range_, line, may_fail=item.may_fail)
@@ -223,12 +220,12 @@ class RuleWriter:
             self.stages.opened(*self._left(), self.source.reserve())
 
     def _left(self) -> tuple[list[str], tuple[str, str] | None]:
-        """The lists that are not looped over yet, and the members in range, if that is known without them."""
+        """The lists not looped over yet, and the members in range, if known without them."""
         known = not any(item.target for item in self.waiting)
         return [item.loop for item in self.waiting], self.scope.range if known and self.ranged else None
 
     def _write_ready(self) -> None:
-        """Write, in order, everything not yet written whose needs are known."""
+        """Write, in order, every remaining item whose needs are known."""
         progress = True
         while progress:
             progress = False
@@ -240,11 +237,11 @@ class RuleWriter:
                     progress = True
 
     def _new_function(self, number: int) -> None:
-        """Go on in a function of its own, given all that is known."""
+        """Continue in a new function that takes all known values."""
         assert self.work is not None, "a conjunct with several choices is work"
         given = dict.fromkeys(("time", "out", self.work.start, "f0", *self.kept))
         self.source.call(f"further{self.plan.index}_{number}", ", ".join(given))
-        self.source.open("for _ in (0,)")  # what fails is a `continue`
+        self.source.open("for _ in (0,)")  # a failure is a `continue`
 
     def _step(self, number: int, step: PlanStep) -> CodeItem:
         conjunct, column = step.conjunct, self.columns[number - 1]
@@ -287,7 +284,7 @@ class RuleWriter:
         return CodeItem(self._needs(binding.expression), write, keeps=(local,), key=key, may_fail=may_fail)
 
     def _count(self) -> None:
-        """An expression is evaluated here."""
+        """Charge an expression evaluated here."""
         if self.work is not None:
             self.work.expression()
 
@@ -295,7 +292,7 @@ class RuleWriter:
         return frozenset(self.rule.trigger.name if name == NOW else name for name in names(expression))
 
     def _write_match(self, loops: bool) -> None:
-        """The end of the innermost loop: drop what has no graph, append the rest."""
+        """The end of the innermost loop: drop matches without a valid graph, append the rest."""
         source, rule = self.source, self.rule
         rules = source.name("rules", tuple(plan.index for plan in self.plans))
         lo, hi = self.scope.range
@@ -305,13 +302,11 @@ class RuleWriter:
             with source.block(f"if {self.faults}"):
                 source.line(f"{drop}({members})")
                 source.line("continue")
-        if self.plan.referred or any(plan.rule.private for plan in self.plans):  # nobody else counts matches
+        if self.plan.referred or any(plan.rule.private for plan in self.plans):  # not counted elsewhere
             self._passed(CodeItem(frozenset(), lambda: None, stage="WITH"), source.reserve())
         if self.gathers:
             source.line(f"{self.gathers} += {members}")
-            source.line(
-                f"{self.gathers}_ = ({self._values()})"
-            )  # another way may bind its own in these locals
+            source.line(f"{self.gathers}_ = ({self._values()})")  # another branch may bind these locals
             return
         facts, values = self._facts(), self._values()
         own = [i for i in range(len(rule.bindings)) if self.bound[i] == f"w{i}"]
@@ -325,9 +320,7 @@ class RuleWriter:
         source.line(f"out += [(rule, time, facts_, ({values})) for {names_} in {each}]")
 
     def match_here(self) -> Hashable:
-        """What its match will be, as a value, where all that it is made of is known; else None, as where it
-        may be several.
-        """
+        """Its match as a value, if all its parts are known; else None, also if it may have several."""
         if self._loops or self.faults or self.gathers or self.ranged:
             return None
         if any(self.bound[i] == f"w{i}" for i in range(len(self.rule.bindings))):
@@ -342,7 +335,7 @@ class RuleWriter:
         return self._facts(), tuple(given)
 
     def write_gathered(self, name: str) -> None:
-        """The match of all rules in a list, with what one of them has bound."""
+        """The match of all rules in a list, with the bindings of one of them."""
         whole = self.source.name("tuple", tuple)
         self.source.line(f"out.append(({whole}({name}), time, ({self._facts()}), {name}_))")
 
@@ -360,7 +353,7 @@ class RuleWriter:
         return ["True"] if never else tests
 
     def _consume(self) -> Callable[[list[RawMatch], int], None]:
-        """What happens after the matches of one trigger fact to the facts they consumed."""
+        """Write what happens to consumed facts after the matches of one trigger fact."""
         chosen = [c.position.name for c in self.rule.chosen]
         served = {
             step.conjunct.position.name: column
@@ -381,7 +374,7 @@ def ranged(plans: Sequence[RulePlan]) -> bool:
 
 
 def works(plans: Sequence[RulePlan]) -> bool:
-    """Whether a trigger fact may take rules of one shape too much: they look at more than one fact of some
+    """Whether a trigger fact may take rules of one shape too much work: they read more than one fact of some
     conjunct, or make texts.
     """
     plan = plans[0]
@@ -399,7 +392,7 @@ def _makes_text(rule: Rule) -> bool:
 
 
 def _needed(plan: RulePlan) -> list[str]:
-    """The steps without whose facts the rule is not looked at at all (network.py)."""
+    """The steps without whose facts the rule is not evaluated (network.py)."""
     return [
         label(step.conjunct)
         for step in plan.steps

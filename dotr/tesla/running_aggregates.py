@@ -1,12 +1,12 @@
-"""Running aggregates over a sliding window: what leaves is taken back, nothing is counted twice.
+"""Running aggregates over a sliding window: what leaves is subtracted, nothing is counted twice.
 
-Place:   the buckets of `Total` columns (columns.py): one a key, asked with the oldest time that still counts.
-Method:  COUNT, SUM and AVG are groups: a queue of what is inside, and the total that it makes (sums exact, so
-         that taking back leaves no dust). MIN and MAX are not; they keep the ascending (descending) stack of
-         candidates that nothing later beats. DISTINCT keeps how often each term is inside. Every fact enters
+Place:   the buckets of `Total` columns (columns.py): one per key, read with the oldest time that counts.
+Method:  COUNT, SUM and AVG are groups: a queue of the values, and their total (sums exact, so that
+         subtraction leaves no residue). MIN and MAX are not; they keep the ascending (descending) stack of
+         candidates that no later one beats. DISTINCT keeps how often each term is inside. Every fact enters
          and leaves once: O(1) amortised whatever the window.
-Why not: two-stack queues for everything. They need an associative operation only, but exact sums do
-         subtract, and recombining them on each look-up costs more than taking one back.
+Why not: two-stack queues for everything. They need only an associative operation, but exact sums can
+         subtract, and recombining them on each look-up costs more.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from dotr.rdf.terms import Term, integer
 
 
 class RunningAggregate(Protocol):
-    """An aggregate of what came since some time. Times of `add` never decrease, nor do those of `value`."""
+    """An aggregate of what came since some time. Times never decrease, for `add` and for `value`."""
 
     def add(self, time: Time, term: Term | None) -> None:
-        """A candidate's argument enters; None is an error or unbound."""
+        """Add a candidate's argument; None is an error or unbound."""
 
     def value(self, since: Time) -> Term | None:
-        """Forget what is older than `since`; the aggregate of the rest."""
+        """Drop what is older than `since`; return the aggregate of the rest."""
 
     def expire(self, since: Time) -> bool:
-        """Forget what is older than `since`; whether anything is left."""
+        """Drop what is older than `since`; return whether anything is left."""
 
     def entries(self) -> list[tuple[Time, Term | None]]:
-        """What is inside (for MIN and MAX: what still can matter), oldest first."""
+        """The values (for MIN and MAX: those that can still matter), oldest first."""
 
 
 class RunningCount:
@@ -124,7 +124,7 @@ class RunningSum:
 
 
 class RunningExtreme:
-    """MIN and MAX in canonical order, errors left out. DISTINCT changes nothing."""
+    """MIN and MAX in canonical order, without errors. DISTINCT makes no difference."""
 
     __slots__ = ("_least", "_stack")
 
@@ -158,7 +158,7 @@ class RunningExtreme:
 
 
 class Recomputed:
-    """Any other aggregate: of all values inside, when asked. O(the window) a look-up."""
+    """Any other aggregate: over all values, on demand. O(the window) per look-up."""
 
     __slots__ = ("_distinct", "_function", "_inside")
 
@@ -184,7 +184,7 @@ class Recomputed:
 
 
 class JoinedTotal:
-    """Several buckets read as one: a key that `=` equates with several exact ones. Computed when asked."""
+    """Several buckets read as one: a key that `=` equates with several exact ones. Computed on demand."""
 
     __slots__ = ("_buckets", "_finish")
 
@@ -207,7 +207,7 @@ class JoinedTotal:
 
 
 def running(function: str, distinct: bool, star: bool) -> Callable[[], RunningAggregate]:
-    """How to make the running form of an aggregate."""
+    """The constructor of the running form of an aggregate."""
     if function in ("MIN", "MAX"):
         return lambda: RunningExtreme(function)
     if function == "COUNT" and not distinct:

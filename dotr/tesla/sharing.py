@@ -1,12 +1,12 @@
 """Rules of one shape that differ in thresholds, answered together.
 
-Place:   network.py groups planned rules with it; compile.py makes one function a group.
+Place:   network.py groups planned rules with it; compile.py makes one function per group.
 Method:  the paper's own remedy for many rules (section 5, "number of rules"): leave filters that differ in a
          constant out of the queries and apply them here. Members of a group are sorted by how easily their
          thresholds pass, so that those a value passes are always a prefix, and a partial match carries a
-         range of members instead of being made once for each.
-         The thresholds of all positions must rise together; a rule that breaks this is in another group.
-Why not: a condition per rule. A thousand rules cost a thousand tests for every fact, passing or not.
+         range of members instead of being made for each. The thresholds of all positions must rise together;
+         otherwise rules go to different groups.
+Why not: a condition per rule: a thousand rules would cost a thousand tests for every fact.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from dotr.tesla.template_faults import faults
 def groups(plans: Sequence[RulePlan]) -> list[list[RulePlan]]:
     """Partition rules into groups that one function can answer, each sorted by its thresholds.
 
-    Rules that consume or chain, or are chained on (`alone`), are groups of their own. Groups stand in the
-    order of their first rule.
+    Rules that consume or chain, or are chained on (`alone`), are groups of their own. Groups are in the order
+    of their first rule.
     """
     found: list[list[RulePlan]] = []
     open_: dict[Hashable, list[RulePlan]] = {}
@@ -42,7 +42,7 @@ def groups(plans: Sequence[RulePlan]) -> list[list[RulePlan]]:
 
 
 def _chains(group: list[RulePlan]) -> list[list[RulePlan]]:
-    """Sorted by thresholds; apart where one position's thresholds fall while another's rise."""
+    """Sorted by thresholds; split if one position's thresholds fall while another's rise."""
     if len(group) == 1:
         return [group]
     chains: list[list[RulePlan]] = []
@@ -57,7 +57,7 @@ def _chains(group: list[RulePlan]) -> list[list[RulePlan]]:
 
 
 def _shape(plan: RulePlan) -> Hashable:
-    """What two rules must agree in to be one function: all but names, limits and constants of WITH."""
+    """What two rules must agree in to share a function: all except names, limits and constants of WITH."""
     rule, numbered = plan.rule, Numbered(plan)
     plain = numbered.expression
     steps = tuple(map(numbered.step, plan.steps))
@@ -68,8 +68,8 @@ def _shape(plan: RulePlan) -> Hashable:
 
 
 def beginning(plan: RulePlan) -> Hashable:
-    """What rules that can be one function have in common beside their trigger: what they do first. None where
-    there is nothing to share.
+    """What rules in one function share beside their trigger: their first steps. None if there is nothing to
+    share.
     """
     if plan.alone or not plan.steps:
         return None
@@ -79,7 +79,7 @@ def beginning(plan: RulePlan) -> Hashable:
 
 
 class Numbered:
-    """Parts of a rule with positions by number, so that those of rules that name them otherwise are equal."""
+    """Parts of a rule with positions by number, so that rules with other names compare equal."""
 
     def __init__(self, plan: RulePlan) -> None:
         rule = plan.rule
@@ -94,7 +94,7 @@ class Numbered:
         return None if expression is None else _renamed(expression, self._names, self._variables)
 
     def step(self, step: PlanStep) -> Hashable:
-        """What a conjunct asks and of what, whatever its threshold's limit is."""
+        """A conjunct with its column, without its threshold's limit."""
         conjunct, plain = step.conjunct, self.expression
         return (
             conjunct.word,

@@ -1,17 +1,17 @@
-"""Which ticks of a silence can matter: the others need not be stepped through.
+"""Which ticks of a silence can matter: the others are skipped.
 
-Place:   the pipeline and the batch ask it for the ticks between two graphs; both refuse by it a graph before
-         which too many lie.
-Method:  in a silence no graph comes, so the only queries with facts are those that the background answers
-         alone (`standing`). A rule can match only while every window it has to choose from may still hold a
+Place:   the pipeline and the batch get the ticks between two graphs from it, and refuse a graph before which
+         too many lie.
+Method:  in a silence no graph comes, so the only queries with facts are those that the background alone
+         answers (`standing`). A rule can match only while every window it must choose from may still hold a
          fact, and while what it requires of aggregates alone (in WHERE, in WITH) may still hold. How long
          that is after the last graph, its `reach`, is the greatest solution of
 
              reach(rule) = min over what it needs of (how far the window looks back + reach of its stream)
 
-         where a query's is 0, or without end if it is standing. Ticks whose standing facts a later instant
-         can still look back to (`memory`) matter, too. All others match nothing and leave nothing behind.
-Why not: looking at what is remembered. Runners share and cut it differently, and all have to count alike.
+         where a query's is 0, or infinite if it is standing. Ticks whose standing facts a later instant can
+         still read (`memory`) matter, too. All others match nothing and leave no state.
+Why not: inspecting the state: runners share and cut it differently, and all must count alike.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ Reaches: TypeAlias = Callable[[Position], Time]
 
 
 def silence(program: Program, standing: Collection[str]) -> Silence:
-    """How a program ticks in a silence; `standing`: the queries that may have facts without a graph. What
-    holds may have some, too.
+    """How a program ticks in a silence; `standing`: the queries that may have facts without a graph (what
+    holds may have some, too).
     """
     standing = {*standing, *(p.stream for rule in program.rules for p in rule.positions if p.held)}
     reaches = _reaches(program, standing)
@@ -60,7 +60,7 @@ def silence(program: Program, standing: Collection[str]) -> Silence:
 
 
 def _covered(one: Ticking, others: Sequence[Ticking]) -> bool:
-    """Whether the ticks of a shorter duration are all of these."""
+    """Whether the ticks of a shorter duration include these."""
     return any(
         one.every % other.every == 0 and one.reach <= other.reach and one.memory <= other.memory
         for other in others
@@ -68,8 +68,8 @@ def _covered(one: Ticking, others: Sequence[Ticking]) -> bool:
 
 
 def _triggering(rule: Rule, ticks: Collection[Time], standing: Collection[str]) -> Collection[Time]:
-    """The durations at whose ticks the rule's trigger has a fact by itself. (A chained one has it from a rule
-    that is looked at as well.)
+    """The durations at whose ticks the rule's trigger has a fact itself. (A chained one gets it from another
+    rule, which is examined too.)
     """
     if isinstance(rule.trigger, Every):
         return (rule.trigger.duration,)
@@ -77,7 +77,7 @@ def _triggering(rule: Rule, ticks: Collection[Time], standing: Collection[str]) 
 
 
 def _looks_back(rule: Rule, standing: Collection[str]) -> Time | None:
-    """How far back the rule looks for facts of standing queries; None if it does not."""
+    """How far back the rule reads facts of standing queries; None if it does not."""
     depth = depths(rule)
     positions = [c.position for c in rule.conjuncts]
     return max((depth[p.name] for p in positions if not p.chained and p.stream in standing), default=None)
@@ -87,7 +87,7 @@ def _looks_back(rule: Rule, standing: Collection[str]) -> Time | None:
 
 
 def _reaches(program: Program, standing: Collection[str]) -> list[Time]:
-    """Per rule, how long after the last graph it may match; by descent from ENDLESS."""
+    """Per rule, how long after the last graph it may match; by iteration down from ENDLESS."""
     index = {rule.name: i for i, rule in enumerate(program.rules)}
     readers: dict[int, list[int]] = {}
     for i, rule in enumerate(program.rules):
@@ -112,7 +112,7 @@ def _reaches(program: Program, standing: Collection[str]) -> list[Time]:
 
 
 def _reach(rule: Rule, of: Reaches) -> Time:
-    """How long after the last graph a rule may match, given that of its streams."""
+    """How long after the last graph a rule may match, by the reach of its streams."""
     depth = depths(rule)
 
     def seen(position: Position) -> Time:
@@ -128,7 +128,7 @@ def _reach(rule: Rule, of: Reaches) -> Time:
 
 
 def _required(rule: Rule, totals: Mapping[str, Summarise]) -> list[list[str]]:
-    """Aggregates that cannot all be over nothing where the rule matches, one list for each reason."""
+    """Lists of aggregates, one per condition: not all of a list can be empty if the rule matches."""
     empty = {
         name: summarise(c.function, c.distinct, (), star=c.argument is None) for name, c in totals.items()
     }
@@ -139,7 +139,7 @@ def _required(rule: Rule, totals: Mapping[str, Summarise]) -> list[list[str]]:
         return lambda _: value
 
     def variables(expression: Expression) -> list[str] | None:
-        """None where it looks at more than aggregates."""
+        """None if it reads more than aggregates."""
         found = [name.removeprefix("?") for name in sorted(names(expression)) if name.startswith("?")]
         return found if len(found) == len(names(expression)) else None
 

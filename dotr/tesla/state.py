@@ -1,11 +1,11 @@
 """A detector's state as a value, and back.
 
-Place:   engine.py's `snapshot` and `restore`; the pipeline and the deployment's journal keep the value.
-Method:  one part per rule digest (digest.py), which says which columns served it and since when it has been
-         deployed; columns stand once, however many rules share them. A rule that comes later than others
-         starts empty even if it could share their columns: rules of different epochs never do. What columns
-         hold are facts, so that a rule finds its past even where it now shares columns in another way.
-Why not: pickle. It ties a state to the code that wrote it and runs what it reads.
+Place:   `snapshot` and `restore` of detector.py; the pipeline and the deployment's journal keep the value.
+Method:  one part per rule digest (digest.py), with its columns and the time of its deployment; columns are
+         stored once, however many rules share them. A rule deployed later than others starts empty even if it
+         could share their columns: rules of different epochs never do. Columns hold facts, so that a rule
+         finds its past even if it now shares columns in another way.
+Why not: pickle: it ties a state to the code that wrote it and executes what it reads.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from dotr.tesla.past import Past
 from dotr.tesla.thresholds import CARRIED, Filtered, Threshold, threshold
 
 VERSION = 3
-"""Of snapshots. A change of what columns hold, or of how rules are planned, is a new one.
+"""The version of snapshots. It changes with the contents of columns and with the planning of rules.
 
-In version 1 facts of a base had no size: what they measure followed from their values. In version 2 parts of
-ON that bound how far back a fact lies kept facts where there is a running total now.
+In version 1 facts of a base had no size: it followed from their values. In version 2 parts of ON that bound a
+fact's age kept facts where now there is a running total.
 """
 
 
@@ -40,7 +40,7 @@ def _plain(by: Filtered | None) -> list[Any] | None:
 
 
 def _threshold(test: Sequence[Any] | None) -> Threshold | None:
-    """What a position's facts passed: [operator, constant]; in version 1 [place, operator, constant]."""
+    """The threshold of a position's facts: [operator, constant]; in version 1 [place, operator, constant]."""
     if test is None:
         return None
     place, operator, constant = test if len(test) == 3 else (CARRIED, *test)
@@ -48,7 +48,7 @@ def _threshold(test: Sequence[Any] | None) -> Threshold | None:
 
 
 def save(program: Program, network: Network, digests: Sequence[str], first: Time | None) -> dict[str, Any]:
-    """Everything the future depends on, as a value that JSON can hold; shares nothing with the network."""
+    """Everything that later results depend on, as a JSON value; shares nothing with the network."""
     network.sweep_all()
     number = {column: i for i, column in enumerate(network.columns.values())}
     return {
@@ -76,7 +76,7 @@ def load(
     state: Mapping[str, Any],
     build: Callable[[Sequence[int], Time | None], Network],
 ) -> tuple[Network, Restored]:
-    """A network, built for the epochs given to `build`, with the state of the rules that are unchanged.
+    """A network, built for the epochs passed to `build`, with the state of unchanged rules.
 
     Raises EngineError D5010 for a snapshot of a version that is not read.
     """

@@ -1,11 +1,10 @@
-"""What holds, point by point, kept as intervals: stretches in which every point has the same rows.
+"""What holds, kept as intervals: stretches of points with the same rows.
 
-Place:   the buckets of columns over heads of .lars files (buckets.py); timeline.py says which stretches were
-         passed over.
+Place:   the buckets of columns over heads of .lars files (buckets.py); timeline.py reports skipped stretches.
 Method:  a block is its first point, the distance of its points, how many there are, and the rows of each. The
-         rows of the newest point are a block of their own until a later one comes, and join the block before
-         them where they go on with it. So what holds through a year costs what it costs at one point; facts
-         are made when they are read.
+         rows of the newest point are a separate block until a later point comes, and then join the block
+         before them if they continue it. So what holds for a year costs as much as at one point; facts are
+         made when read.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ class Block(Generic[R]):
         return self.rows == rows and (self.points == 1 or self.step == gap) and step in (0, gap)
 
     def before(self, time: Time) -> int:
-        """How many of its points lie before a time."""
+        """The number of its points before a time."""
         if time <= self.first:
             return 0
         return min(self.points, -(-(time - self.first) // self.step) if self.points > 1 else 1)
@@ -63,13 +62,13 @@ class Block(Generic[R]):
 
 
 class Blocks(Generic[R]):
-    """Owns rows by point. Times of what is added never decrease."""
+    """Owns rows by point. Times of added rows never decrease."""
 
     def __init__(self) -> None:
         self.blocks: list[Block[R]] = []
 
     def add(self, time: Time, row: R) -> None:
-        """One row more at a point, the last so far or a later one."""
+        """Add a row at a point, the last so far or a later one."""
         blocks = self.blocks
         if blocks and blocks[-1].points == 1 and blocks[-1].first == time:
             blocks[-1].rows.append(row)
@@ -78,7 +77,7 @@ class Blocks(Generic[R]):
         blocks.append(Block(time, 0, 1, [row]))
 
     def add_stretch(self, points: range, rows: list[R]) -> None:
-        """The same rows at points that are all later than what there is."""
+        """Add the same rows at points that are all later than the existing ones."""
         self._join()
         step = points.step if len(points) > 1 else 0
         last = self.blocks[-1] if self.blocks else None
@@ -89,7 +88,7 @@ class Blocks(Generic[R]):
             self.blocks.append(Block(points[0], step, len(points), rows))
 
     def _join(self) -> None:
-        """The newest point is complete: it goes on with the block before it, if it can."""
+        """The newest point is complete: join it to the block before it, if possible."""
         blocks = self.blocks
         if (
             len(blocks) > 1
@@ -101,7 +100,7 @@ class Blocks(Generic[R]):
             blocks[-1].points += 1
 
     def forget(self, since: Time) -> Iterator[tuple[list[R], int]]:
-        """Take out what is older than `since`: rows, and of how many points each."""
+        """Remove what is older than `since`: returns rows, each with its number of points."""
         gone = 0
         for block in self.blocks:
             points = block.before(since)
@@ -122,11 +121,11 @@ class Blocks(Generic[R]):
 
 
 class HeldLog(Sequence[Fact]):
-    """Facts in canonical order, kept as blocks; read as a list is."""
+    """Facts in canonical order, kept as blocks; read like a list."""
 
     def __init__(self) -> None:
         self._kept: Blocks[Values] = Blocks()
-        self._ends: list[int] = []  # how many facts there are up to and with each block; made when asked for
+        self._ends: list[int] = []  # the number of facts up to and including each block; made on demand
 
     def append(self, fact: Fact) -> None:
         self._ends = []
@@ -137,13 +136,13 @@ class HeldLog(Sequence[Fact]):
         self._kept.add_stretch(points, rows)
 
     def forget(self, since: Time) -> None:
-        """Take out what is older."""
+        """Remove what is older."""
         self._ends = []
         for _ in self._kept.forget(since):
             pass
 
     def remove(self, fact: Fact) -> None:
-        """Take out one fact that is there."""
+        """Remove one existing fact."""
         self._ends = []
         time, values = fact[0], fact[1]
         blocks = self._kept.blocks
@@ -171,7 +170,7 @@ class HeldLog(Sequence[Fact]):
         return self._kept.blocks[-1].last
 
     def kept(self) -> int:
-        """How many rows it takes to keep it."""
+        """The number of stored rows."""
         return sum(len(block.rows) for block in self._kept.blocks)
 
     def __len__(self) -> int:
@@ -202,8 +201,8 @@ class HeldLog(Sequence[Fact]):
         )
 
     def backwards(self, place: int, every_point: bool) -> Iterator[int]:
-        """Places before `place`, from the greatest on; unless `every_point`, of each block those of its last
-        point before there, from which its others differ in time only.
+        """Places before `place`, descending; unless `every_point`, only those of the last such point of each
+        block, since its other points differ in time only.
         """
         ends = self._counted()
         for number in range(min(bisect_left(ends, place), len(ends) - 1), -1, -1):
@@ -213,7 +212,7 @@ class HeldLog(Sequence[Fact]):
             yield from range(end - 1, low - 1, -1)
 
     def forwards(self, place: int, every_point: bool) -> Iterator[int]:
-        """Places from `place` on; unless `every_point`, of each block those of its first point there."""
+        """Places from `place` on; unless `every_point`, only those of the first such point of each block."""
         ends = self._counted()
         for number in range(bisect_right(ends, place), len(ends)):
             start = max(place, ends[number - 1] if number else 0)
@@ -284,7 +283,7 @@ class LogSlice(Sequence[Fact]):
         return self._log[self._start + place]
 
     def __delitem__(self, place: slice) -> None:
-        """Leave out the first few."""
+        """Skip the first few."""
         self._start += place.indices(len(self))[1]
 
 
@@ -330,18 +329,18 @@ class HeldTotal:
 
     @classmethod
     def joined(cls, totals: Sequence[HeldTotal], function: str, star: bool) -> HeldTotal:
-        """Several as one, to ask for its value now. O(blocks)."""
+        """Several as one, to read the value now. O(blocks)."""
         found = cls(function, star)
         for block in (block for total in totals for block in total._kept.blocks):
             found._change(block.rows, block.points)
         return found
 
     def kept(self) -> int:
-        """How many terms it takes to keep it."""
+        """The number of stored terms."""
         return sum(len(block.rows) for block in self._kept.blocks)
 
     def entries(self) -> list[tuple[Time, Term | None]]:
-        """What is inside, point by point, oldest first."""
+        """The values, point by point, oldest first."""
         found = self._kept.blocks
         return [(b.first + i * b.step, term) for b in found for i in range(b.points) for term in b.rows]
 

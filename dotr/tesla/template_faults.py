@@ -1,4 +1,4 @@
-"""What of a template can fail at run time: a literal as subject, anything but an IRI as predicate.
+"""Which parts of a template can fail at run time: a literal as subject, anything but an IRI as predicate.
 
 Place:   compile.py drops such matches and counts them; core/emit.py never sees them.
 """

@@ -1,13 +1,13 @@
-"""Comparisons with a constant, as numbers on a line: who passes a filter whose constant differs by rule.
+"""Comparisons with a constant, as numbers on a line: which rules' filters a value passes.
 
-Place:   plan.py finds them in ON and in filters handed over by extract.py (`Filtered`); columns.py keeps
-         monotonic stacks over them; sharing.py orders rules by them.
+Place:   plan.py finds them in ON and in filters from extract.py (`Filtered`); columns.py keeps monotonic
+         stacks over them; sharing.py orders rules by them.
 Method:  a threshold is normalised to "greater passes": `<` by a change of sign. Limits are integers of 10⁻¹⁸,
-         and so is what a value measures: an integer or decimal its own size, a double the place where limits
-         that round to doubles it passes give way to others. So one bisection finds who passes, exactly as
-         `<` does, which between a double and a decimal rounds the decimal first. A fact of a base was
-         compared when its query compared it, before an xsd:float became an xsd:double: it carries its size.
-Why not: comparing Python's numbers, which is exact: the double 0.1 is greater than the decimal 0.1, but does
+         and so is the measure of a value: for an integer or decimal its own size; for a double the boundary
+         between limits that round to doubles it passes and the others. So one bisection finds the passed
+         limits, exactly as `<` does, which rounds a decimal before comparing it with a double. A fact of a
+         base carries its size, since its query compared it before an xsd:float became an xsd:double.
+Why not: comparing Python's numbers, which is exact: the double 0.1 is greater than the decimal 0.1, but must
          not pass `> 0.1`.
 """
 
@@ -39,10 +39,10 @@ _BEYOND = 10**60
 
 @dataclass(frozen=True, slots=True)
 class Filtered:
-    """A stream that has the facts of `base` whose size passes `operator constant`.
+    """A stream with the facts of `base` whose size passes `operator constant`.
 
-    `operator` is one of > >= < <=; `constant` such that `is_threshold` holds. A fact that passes is the same
-    fact in both: same values, same ordinal. In the base it is `(*fact, size)`; see `sizes`.
+    `operator` is one of > >= < <=; `is_threshold` holds for `constant`. A passing fact is the same in both:
+    same values, same ordinal. In the base it is `(*fact, size)`; see `sizes`.
     """
 
     base: str
@@ -51,20 +51,20 @@ class Filtered:
 
     @property
     def threshold(self) -> Threshold:
-        """What the size that a fact of the base carries must pass."""
+        """The threshold for the size that a fact of the base carries."""
         found = threshold(CARRIED, self.operator, self.constant)
         assert found is not None
         return found
 
 
 CARRIED = -1
-"""The place of a `Measure` that a fact of a base carries, as its fifth part."""
+"""The place of a measure that a fact of a base carries as its fifth part."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """How a fact is measured against thresholds: by attribute number `place`, or as it says (CARRIED);
-    `sign` −1 where less passes more easily; `inclusive` where equal passes.
+    """How a fact is measured against thresholds: by attribute number `place`, or by the size it carries
+    (CARRIED); `sign` −1 if less passes more easily; `inclusive` if equal passes.
     """
 
     place: int
@@ -74,7 +74,7 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """A value passes if what it measures is greater than `limit`, or equal where that passes."""
+    """A value passes if its measure is greater than `limit`, or equal if inclusive."""
 
     measure: Measure
     limit: int
@@ -88,7 +88,7 @@ class Threshold:
 def is_threshold(operator: str, constant: Term) -> bool:
     """Whether comparisons with it can be shared: an integer, or a decimal of at most 15 digits.
 
-    (Those round to the nearest double; longer ones as the full engine happens to round them.)
+    (Those round to the nearest double; the full engine may round longer ones differently.)
     """
     value = decode(constant)
     if operator not in _MIRRORED or isinstance(value, bool):
@@ -97,10 +97,10 @@ def is_threshold(operator: str, constant: Term) -> bool:
 
 
 def sizes(operator: str, constants: Sequence[Term]) -> Callable[[Term | None], int | None] | None:
-    """What terms measure where only these constants are compared with; None for a term that passes none.
+    """The measures of terms when compared with these constants; None for a term that passes none.
 
-    None unless `is_threshold` holds of all. A term is compared as it is, an xsd:float as one, by the operator
-    itself; a term seen before is one look-up.
+    Returns None unless `is_threshold` holds for all. A term is compared unconverted (an xsd:float as one) by
+    the operator itself; a known term costs one look-up.
     """
     found = [threshold(CARRIED, operator, constant) for constant in constants]
     thresholds = [one for one in found if one is not None]
@@ -129,7 +129,7 @@ _FAILS: Mapping[str, Callable[[Any, Any], bool]] = {
 
 
 def threshold_of(part: Expression) -> Threshold | None:
-    """A condition on the own fact (see conditions.OWN) as a threshold, None where it is not one."""
+    """A condition on the own fact (see conditions.OWN) as a threshold, or None."""
     if not (isinstance(part, Call) and len(part.arguments) == 2 and part.function in _MIRRORED):
         return None
     operator, (left, right) = part.function, part.arguments
@@ -141,7 +141,7 @@ def threshold_of(part: Expression) -> Threshold | None:
 
 
 def threshold(place: int, operator: str, constant: Term) -> Threshold | None:
-    """Attribute number `place` compared with a constant, None where `is_threshold` does not hold."""
+    """Attribute number `place` compared with a constant, None if `is_threshold` does not hold."""
     if not is_threshold(operator, constant):
         return None
     sign = 1 if operator[0] == ">" else -1
@@ -154,12 +154,12 @@ def _scaled(value: Any) -> int:
 
 
 def table_of(measure: Measure) -> Memo[Term, int | None]:
-    """What terms measure: a table that fills itself. See `measured`."""
+    """The measures of terms: a self-filling table. See `measured`."""
     return _table(measure.sign, measure.inclusive)
 
 
 def measured(measure: Measure) -> Callable[[Sequence[Any]], int | None]:
-    """A function from a fact to what is compared with limits; None passes none."""
+    """A function from a fact to its measure; None passes no limit."""
     if measure.place == CARRIED:
         return itemgetter(4)
     place, table = measure.place, table_of(measure)
@@ -172,7 +172,7 @@ def measured(measure: Measure) -> Callable[[Sequence[Any]], int | None]:
 
 
 def write_size(source: CodeSource, measure: Measure, fact: str) -> None:
-    """`size`: what a fact measures; one that passes nothing is left with `continue`."""
+    """`size`: the measure of a fact; `continue` if it passes nothing."""
     if measure.place == CARRIED:
         source.line(f"size = {fact}[4]")
         return
@@ -184,7 +184,7 @@ def write_size(source: CodeSource, measure: Measure, fact: str) -> None:
 
 @lru_cache(maxsize=4)
 def _table(sign: int, inclusive: bool) -> Memo[Term, int | None]:
-    """What terms measure."""
+    """The measures of terms."""
 
     def measure(term: Term) -> int | None:
         value = decode(term)
@@ -204,7 +204,7 @@ def _table(sign: int, inclusive: bool) -> Memo[Term, int | None]:
 
 
 def _edge(value: float, inclusive: bool) -> int:
-    """What a double measures: the limits below it (up to it, if inclusive) are those it passes.
+    """The measure of a double: it passes the limits below it (or equal, if inclusive).
 
     It passes a limit if the double nearest to that is less (not greater, if inclusive).
     """
@@ -222,7 +222,7 @@ def _edge(value: float, inclusive: bool) -> int:
 
 
 class ThresholdStack:
-    """Owns the facts of one key that are the latest above some limit: later ones measure less.
+    """Owns the facts of one key that are the latest above some limit: later facts measure less.
 
     `facts` are in canonical order, `measures` fall from one to the next.
     """
@@ -234,7 +234,7 @@ class ThresholdStack:
         self.measures: list[int] = []
 
     def add(self, fact: Fact, measure: int) -> None:
-        """A later fact; what it measures up to is forgotten. O(1) amortised."""
+        """Add a later fact, and drop those that measure no more. O(1) amortised."""
         measures, facts = self.measures, self.facts
         while measures and measures[-1] <= measure:
             measures.pop()
@@ -243,7 +243,7 @@ class ThresholdStack:
         facts.append(fact)
 
     def expire(self, since: Time) -> bool:
-        """Forget what is older; whether anything is left."""
+        """Drop what is older; return whether anything is left."""
         gone = bisect_left(self.facts, (since,))
         del self.facts[:gone], self.measures[:gone]
         return bool(self.facts)
@@ -254,7 +254,7 @@ def latest_above(
 ) -> list[tuple[Fact, int, int]]:
     """For the members `lo` ≤ i < `hi`: (their latest fact above `limits[i]`, from, to), in ranges.
 
-    `limits` rise; `cut` is bisect_left, or bisect_right where equal passes. Members without a fact are in no
+    `limits` rise; `cut` is bisect_left, or bisect_right if equal passes. Members without a fact are in no
     range.
     """
     found: list[tuple[Fact, int, int]] = []
@@ -275,7 +275,7 @@ def latest_above(
 def none_above(
     stack: ThresholdStack, since: Time, lo: int, hi: int, limits: Sequence[int], cut: Callable[..., int]
 ) -> int:
-    """The first of the members `lo` ≤ i < `hi` that has no fact above its limit; `hi` if all have."""
+    """The first of the members `lo` ≤ i < `hi` without a fact above its limit; `hi` if all have one."""
     oldest = bisect_left(stack.facts, (since,))
     if oldest == len(stack.facts):
         return lo
@@ -289,7 +289,7 @@ def latest_of(stack: ThresholdStack, least: int) -> Fact | None:
 
 
 def any_of(stack: ThresholdStack, since: Time, least: int) -> bool:
-    """Whether it has a fact that is not older than `since` and measures `least` or more. O(log facts)."""
+    """Whether it has a fact not older than `since` that measures `least` or more. O(log facts)."""
     facts = stack.facts
     if facts[0][0] >= since:
         return stack.measures[0] >= least

@@ -1,14 +1,14 @@
-"""The timeline of LARS rules in a run: its points, what is known at each, and what rules see of it.
+"""The timeline of LARS rules in a run: its points, what holds at each, and what rules see of it.
 
-Place:   a detector holds one where its program has LARS rules, and the literal reading one of its own; what
-         holds is found out by an engine that is passed in (dotr/lars, reference/lars.py).
-Method:  language.md, "A .lars file". Facts wait for the first point that is not before them. At a point
-         the layers of the program are evaluated between its composite event rules (lang/checks/layers.py), so
-         that heads may read rules and rules heads. A stretch in which nothing begins or ends is passed over;
-         where rules choose from heads themselves, and not their changes, they get it as such before the next
-         instant, as far back as a window can look. Where a head is a trigger itself, the points are stepped
-         through at which it holds, but for stillness: once all that happened is out of reach of those rules'
-         windows, each point looks to them as the one before, so that where one has no match none has.
+Place:   held by the detector of a program with LARS rules, and by the literal reading; an engine that is
+         passed in computes what holds (dotr/lars, reference/lars.py).
+Method:  language.md, "A .lars file". Facts wait for the first point that is not before them. At a point the
+         layers of the program are evaluated between its composite event rules (lang/checks/layers.py), so
+         that heads may read rules and rules heads. A stretch in which nothing begins or ends is skipped;
+         rules that choose from heads themselves, and not their changes, get it as a stretch before the next
+         instant, as far back as a window can reach. If a head itself is a trigger, the points at which it
+         holds are stepped through, except in stillness: once everything that happened is out of reach of
+         those rules' windows, all points look alike to them, so that if one has no match none has.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Changes: TypeAlias = tuple[list[Values], list[Values]]
 
 
 class Lars(Protocol):
-    """What finds out what holds; its interface is explained in reference/lars.py."""
+    """Computes what holds; its interface is explained in reference/lars.py."""
 
     def begin(self, point: Time) -> None: ...
     def facts(self, name: str, facts: Iterable[tuple[Time, Values]]) -> None: ...
@@ -51,8 +51,8 @@ OpenLars: TypeAlias = Callable[
 
 @dataclass(slots=True)
 class _Bare:
-    """How rules read a head itself. `trigger`: some rule runs for each of its facts; `chosen`: some rule
-    looks back to them, `memory` before its trigger at most.
+    """How rules read a head itself. `trigger`: a rule runs for each of its facts; `chosen`: a rule reads
+    them, up to `memory` before its trigger.
     """
 
     trigger: bool = False
@@ -61,10 +61,10 @@ class _Bare:
 
 
 class Timeline:
-    """Owns what waits for a point, and the engine once the first instant is known.
+    """Owns the facts that wait for a point, and the engine once the first instant is known.
 
-    `literal`: the engine wants every point, also those at which nothing changes. `most`: so many points are
-    looked at between two other instants.
+    `literal`: the engine wants every point, also those without a change. `most`: the limit of points
+    evaluated between two other instants.
     """
 
     def __init__(
@@ -87,17 +87,17 @@ class Timeline:
         self._lars: Lars | None = None
         self._beginning: Time = 0
         self._last: Time | None = None  # the last point that was evaluated
-        self._at: Time | None = None  # the one that is being evaluated
+        self._at: Time | None = None  # the point being evaluated
         self._passed: Time = 0  # the last point whose facts of heads were given; with `_last`
-        self._stirred: Time = 0  # the last instant that was not as those before it; with `_last`
+        self._stirred: Time = 0  # the last instant at which anything happened; with `_last`
         self._still = False  # whether a point of stillness had no match
-        self._most, self._silent = most, 0  # points looked at since the last instant that was none of them
-        self._asked: Time | None = None  # what `due` said last
+        self._most, self._silent = most, 0  # points evaluated since the last other instant
+        self._asked: Time | None = None  # the last result of `due`
         self._waiting: dict[str, list[tuple[Time, Values]]] = {}
-        self._holding: dict[str, list[Values]] = {}  # of heads that are read themselves, at the last point
+        self._holding: dict[str, list[Values]] = {}  # of heads read themselves, at the last point
 
     def _look_at_uses(self) -> None:
-        self._reach: Time = 0  # of rules with a head as trigger, how far back they look
+        self._reach: Time = 0  # how far back rules with a head as trigger look
         self._by_time = False  # whether one of them differs by the time of a still point
         for rule in self.program.rules:
             depth = depths(rule)
@@ -125,7 +125,7 @@ class Timeline:
         return -(-time // self.step) * self.step
 
     def due(self, bound: Time) -> Time | None:
-        """The next point before `bound`, when the next instant is, that has to be looked at; None if none."""
+        """The next point before `bound` (the next instant) that must be evaluated, or None."""
         if self._lars is None:
             return None
         if self._last is None:
@@ -154,8 +154,8 @@ class Timeline:
         return [name for name, bare in self._bare.items() if bare.trigger]
 
     def stillness(self, time: Time, facts: Mapping[str, Sequence[Fact]], graph: bool) -> bool:
-        """Whether rules that heads trigger see nothing at an instant but what has held since before their
-        windows, so that all points look alike to them until something happens; before it is taken.
+        """Whether rules triggered by heads see at an instant only what has held since before their windows,
+        so that all points look alike to them until something happens; called before it is taken.
         """
         if graph or any(facts.values()):
             self.stirred(time)
@@ -166,12 +166,12 @@ class Timeline:
         self._stirred, self._still = time, False
 
     def rest(self) -> None:
-        """The instant taken last was a point of stillness and had no match."""
+        """The last instant taken was a point of stillness without a match."""
         self._still = True
 
     def passed(self, time: Time) -> tuple[int, dict[str, Stretch]]:
-        """How many points of stillness before an instant were passed over, and, for rules that choose from
-        heads, what held at all that were; before `take`.
+        """The number of points of stillness skipped before an instant, and, for rules that choose from heads,
+        what held at all skipped points; called before `take`.
         """
         if self._lars is None or self._last is None:
             return 0, {}
@@ -190,7 +190,7 @@ class Timeline:
         return max(0, many), found
 
     def take(self, time: Time, facts: Mapping[str, Sequence[Fact]], graph: bool) -> None:
-        """Facts of an instant. Where no graph came, only changes of what lasts count."""
+        """Take the facts of an instant. Without a graph, only changes of what lasts count."""
         if self._lars is None:
             self._start(self.point(time))
         self._silent = self._silent + 1 if time == self._asked else 0
@@ -202,13 +202,13 @@ class Timeline:
                 self._waiting.setdefault(name, []).extend((fact[0], fact[1]) for fact in new)
 
     def _never_quiet(self, time: Time) -> ProgramError:
-        from dotr.lars.overworked_rules import never_quiet  # noqa: PLC0415  # start-up: it is rare
+        from dotr.lars.overworked_rules import never_quiet  # noqa: PLC0415  # start-up: rare
 
         heads = [name for name in self.triggers if self._holding.get(name)]
         return never_quiet(heads, self._clock.text(time), self._most)
 
     def events(self, rule: str, facts: Sequence[Fact]) -> None:
-        """Events of a rule at the instant that was taken last."""
+        """Take the events of a rule at the last instant taken."""
         if rule not in self._reads:
             return
         given = [(fact[0], fact[1]) for fact in facts]
@@ -226,8 +226,8 @@ class Timeline:
         self._lars = self._open(lars, strata, beginning, self.step, self._clock, watched)
 
     def begin(self, time: Time) -> list[tuple[int, int]]:
-        """Begin the point that the instant taken last is, if it is one: the layers to evaluate, each as (how
-        many rules come before it in dependency order, number).
+        """Begin a point if the last instant taken is one; returns the layers to evaluate, each as (how many
+        rules precede it in dependency order, number).
         """
         if time % self.step:
             return []
@@ -241,8 +241,8 @@ class Timeline:
         return [(layer.before, number) for number, layer in enumerate(self.program.lars.layers)]
 
     def catch_up(self, time: Time) -> dict[str, list[Fact]]:
-        """Evaluate the points before an instant that were passed over, by the definition: head → its facts
-        there. Raises EngineError D4090 if anything changed there.
+        """Evaluate the skipped points before an instant by the definition: head → its facts there. Raises
+        EngineError D4090 if anything changed there.
         """
         found: dict[str, list[Fact]] = {}
         lars = self._lars
@@ -274,7 +274,7 @@ class Timeline:
         )
 
     def evaluate(self, number: int) -> dict[str, list[Fact]]:
-        """Stream → facts that rules see of a layer at the point that was begun."""
+        """Stream → facts of a layer that rules see at the current point."""
         lars, time = self._lars, self._at
         assert lars is not None, "begin() comes first"
         assert time is not None, "begin() comes first"
@@ -291,7 +291,7 @@ class Timeline:
         return {stream: facts for stream, facts in found.items() if facts}
 
     def end(self) -> None:
-        """The instant that was taken last is done."""
+        """The last instant taken is done."""
         if self._at is not None:
             assert self._lars is not None, "a point is being evaluated"
             self._lars.end()
@@ -301,11 +301,11 @@ class Timeline:
     # -- state
 
     def digest(self) -> str:
-        """What the state belongs to."""
+        """The digest that identifies the state."""
         return timeline_digest(self.program)
 
     def snapshot(self) -> dict[str, Any]:
-        """Everything that the future depends on, as a value that JSON can hold; between instants."""
+        """Everything that later results depend on, as a JSON value; between instants."""
         return {
             "digest": self.digest(),
             "beginning": self._beginning,
@@ -319,7 +319,7 @@ class Timeline:
         }
 
     def restore(self, state: Mapping[str, Any] | None) -> None:
-        """Go on from a snapshot of the same LARS rules; with another one, or none, it begins again."""
+        """Continue from a snapshot of the same LARS rules; with another one, or none, start empty."""
         if state is None or state["digest"] != self.digest() or state["lars"] is None:
             return
         self._start(state["beginning"])
@@ -341,7 +341,7 @@ def _facts(time: Time, atoms: Iterable[Values]) -> list[Fact]:
 def opened(
     program: Program, clock: Clock, open_lars: OpenLars, *, literal: bool = False, most: int = UNLIMITED
 ) -> Timeline | None:
-    """The timeline of a program's LARS rules, if it has some."""
+    """The timeline of a program's LARS rules, if it has any."""
     if not program.lars.rules:
         return None
     return Timeline(program, clock, open_lars, literal=literal, most=most)

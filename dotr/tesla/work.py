@@ -1,10 +1,10 @@
-"""What the function of a rule charges while it looks for the matches of one trigger fact.
+"""What the function of a rule charges while it searches the matches of one trigger fact.
 
-Place:   compile.py and the files of conjuncts write with it; budget.py has the units.
-Method:  a loop charges its length where it is entered, together with the expressions that are evaluated
-         inside it; what is listed or scanned is charged with its tests. A rule that shares thresholds with
-         others charges no less than it would alone: where sharing makes a loop of what is a single choice
-         alone, the expressions inside count for the loop around it, too.
+Place:   used by compile.py and the files of conjuncts; budget.py has the units.
+Method:  a loop charges its length on entry, together with the expressions evaluated inside it; what is listed
+         or scanned is charged with its tests. A rule that shares thresholds with others charges no less than
+         alone: if sharing turns a single choice into a loop, the expressions inside are also charged for the
+         loop around it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dotr.late import dataclass
 
 
 class _SpentUnits:
-    """What generated code calls when nothing is left: (the length of each loop it is in)."""
+    """Generated code calls it when no units are left: (the length of each loop it is in)."""
 
     __slots__ = ("_meter", "_whats")
 
@@ -31,7 +31,7 @@ class _SpentUnits:
 
 @dataclass(slots=True)
 class _Loop:
-    """A loop that is being written. `choice`: alone it would be a single choice."""
+    """A loop under construction. `choice`: for a rule alone it would be a single choice."""
 
     what: str
     length: str
@@ -42,7 +42,7 @@ class _Loop:
 
 
 class RuleWork:
-    """Owns the charges of one function under construction, and the meter that it takes them off."""
+    """Owns the charges of one function under construction, and the meter they go to."""
 
     def __init__(self, source: CodeSource, budget: int) -> None:
         self._source = source
@@ -50,9 +50,9 @@ class RuleWork:
         self._loops: list[_Loop] = []
         self._left = f"{source.name('left', self._meter.left)}[0]"
         self.matches = budget // KEPT
-        """As many matches of one trigger fact may be kept."""
+        """How many matches of one trigger fact may be kept."""
         self.start = "start"
-        """The local with how many matches there were before those of the rule that is being written."""
+        """The local with the number of matches before those of the current rule."""
         self._written: list[_Loop] = []
 
     def begin(self) -> None:
@@ -72,29 +72,29 @@ class RuleWork:
                 break
 
     def listed(self, what: str, length: str, tests: int = 0) -> None:
-        """So many candidates were listed, or are about to be, each with so many tests."""
+        """Charge candidates that are listed, each with a number of tests."""
         self._charge(f"({length}) * {1 + tests * EXPRESSION}", self._spent(what, length))
 
     def count_matches(self) -> None:
-        """There are `len(out) - start` matches of the trigger fact by now."""
+        """There are `len(out) - start` matches of the trigger fact now."""
         many = self._source.name("many", _SpentUnits(self._meter, ["matches"]))
         most = self._source.name("most", self.matches)
         self._source.line(f"if len(out) - {self.start} > {most}: {many}(len(out) - {self.start})")
 
     def save(self, local: str) -> None:
-        """What follows shares what came before with others, and is charged apart from them: `restore`."""
+        """The code before is shared with others; the code after is charged separately: see `restore`."""
         self._source.line(f"{local} = {self._left}")
 
     def restore(self, local: str) -> None:
         self._source.line(f"{self._left} = {local}")
 
     def leave(self) -> None:
-        """What is written next is outside of all loops."""
+        """The next lines are outside of all loops."""
         self._written += self._loops
         self._loops = []
 
     def settle(self) -> None:
-        """The function is written: fill the lines kept free."""
+        """The function is written: fill the reserved lines."""
         self.leave()
         for loop in self._written:
             charge = f"{self._left} -= len({loop.length}) * {loop.units}"
@@ -105,7 +105,7 @@ class RuleWork:
         self._source.line(f"if {self._left} < 0: {spent}")
 
     def _spent(self, what: str, length: str) -> str:
-        """A call that says which loops it was in."""
+        """A call that reports the loops it was in."""
         whats = [*(loop.what for loop in self._loops), what]
         sizes = [*(f"len({loop.length})" for loop in self._loops), length]
         return f"{self._source.name('spent', _SpentUnits(self._meter, whats))}({', '.join(sizes)})"

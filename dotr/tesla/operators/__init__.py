@@ -1,6 +1,6 @@
 """How each operator of a rule is detected: what it keeps, and its code. One file each, found by `DETECTED`.
 
-Place:   plan.py and compile.py go by the table; candidates.py is what the code of all is made of.
+Place:   plan.py and compile.py use the table; the code of all operators is built from candidates.py.
 """
 
 from __future__ import annotations

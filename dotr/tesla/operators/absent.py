@@ -1,7 +1,7 @@
-"""NOT as code: a match dies if there is a candidate.
+"""NOT as code: a match is dropped if there is a candidate.
 
-Method:  where the window ends at the trigger and ON is keys and filters, the latest fact of the key decides;
-         elsewhere the search for the greatest candidate, stopped at the first one found.
+Method:  if the window ends at the trigger and ON is keys and filters, the latest fact of the key decides;
+         otherwise a search for the greatest candidate.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _item(conjunct: Absent, needs: frozenset[str], code: StepCode) -> CodeItem:
 
 
 def _write(code: StepCode) -> None:
-    """`continue` where there is a candidate; with thresholds, narrow the range to members without one."""
+    """`continue` if there is a candidate; with thresholds, narrow the range to members without one."""
     source, scope, step, number = code.source, code.scope, code.step, code.number
     bucket = at.find(source, scope, step, code.column, number)
     content = step.column.content
@@ -61,7 +61,7 @@ def _write(code: StepCode) -> None:
 
 
 def _first_without(code: StepCode, left: str) -> None:
-    """`left` becomes the first member in range that has no candidate: those before it have one."""
+    """`left` becomes the first member in range without a candidate: those before it have one."""
     source, scope, step, number = code.source, code.scope, code.step, code.number
     source.line(f"lo{number} = {at.oldest(source, scope, step)}")
     at.newest_end(source, scope, step, number)

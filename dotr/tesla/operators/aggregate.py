@@ -1,8 +1,8 @@
 """Aggregates as code: COUNT, SUM, AVG, MIN, MAX over the candidates of a scope.
 
-Method:  a scope anchored at the trigger whose candidates do not depend on anything else has a running total
-         (running_aggregates.py). Any other is counted by two bisections where a count is all that is asked,
-         else enumerated.
+Method:  a scope anchored at the trigger whose candidates depend on nothing else has a running total
+         (running_aggregates.py). Any other is counted by two bisections if only a count is needed, else
+         enumerated.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _EXTREME = ("MIN", "MAX")
 
 
 def _content(conjunct: Summarise, variables: Mapping[str, int]) -> Content:
-    """A running total, where the window is one of the trigger and the argument looks at the own fact only."""
+    """A running total, if the window is anchored at the trigger and the argument reads only the own fact."""
     bare, own = conjunct.position.bare, conjunct.position.name
     window, argument, function = conjunct.window, conjunct.argument, conjunct.function
     if not isinstance(window, Within) or not (argument is None or _is_own(argument, own, bare)):
         return FactLog(held=bare)
-    # one point of a stretch decides what is different, the least and the greatest; others have no form there
+    # one point of a stretch decides DISTINCT, MIN and MAX; other aggregates have no running form there
     counted = bare and not conjunct.distinct and function not in _EXTREME
     if counted and function not in _SUMMED:
         return FactLog(held=True)
@@ -60,7 +60,7 @@ def _item(conjunct: Summarise, needs: frozenset[str], code: StepCode) -> CodeIte
 
 
 def _write(conjunct: Summarise, code: StepCode) -> None:
-    """Bind `a<n>` to the aggregate's term, or None where it has no value."""
+    """Bind `a<n>` to the aggregate's term, or None if it has no value."""
     source, scope, step, number = code.source, code.scope, code.step, code.number
     bucket = at.find(source, scope, step, code.column, number)
     value, several = f"a{number}", f"c{number}"

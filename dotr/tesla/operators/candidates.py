@@ -1,9 +1,9 @@
 """The facts of a bucket that are in a window and pass the rest of ON, as code.
 
-Place:   what the files of the operators are written with.
-Method:  a bucket is in canonical order, so a window is a range, LAST its end and FIRST its start; what is
-         left of ON is tested from that end on, and only as far as needed. `(t,)` is less than every fact of
-         time t and greater than all before, so bounds are found by bisection without a key function.
+Place:   the files of the operators are built from it.
+Method:  a bucket is in canonical order, so a window is a range, LAST its end and FIRST its start; the rest of
+         ON is tested from there, only as far as needed. `(t,)` is less than every fact of time t and greater
+         than all before, so bounds are found by bisection without a key function.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def find(source: CodeSource, scope: Scope, step: PlanStep, column: Column[Any], 
 
 
 def joined(bucket: Any) -> int:
-    """How many facts were gathered, where several buckets are read as one."""
+    """The number of facts collected when several buckets are read as one."""
     return len(bucket) if isinstance(bucket, JoinedLog | JoinedTotal) else 0
 
 
@@ -81,7 +81,7 @@ def oldest(source: CodeSource, scope: Scope, step: PlanStep) -> str:
 
 
 def beyond(scope: Scope, step: PlanStep) -> str | None:
-    """Source of the least time after the window, None where the column ends with the window."""
+    """Source of the least time after the window, None if the column ends with the window."""
     if step.newest:
         return None
     match step.conjunct.window:
@@ -94,13 +94,13 @@ def beyond(scope: Scope, step: PlanStep) -> str | None:
 
 
 def taken(code: StepCode) -> str:
-    """Source of the fact that the kept fact `x` is."""
+    """Source of the fact that the stored fact `x` represents."""
     return "x[:4]" if code.step.column.carries else "x"
 
 
 def refusals(code: StepCode) -> list[str]:
-    """Tests under which `x` is no candidate: others that share the column take smaller ones, it is the
-    reference itself, or the rest of ON fails.
+    """Tests that exclude `x` as a candidate: it is too small (others that share the column take smaller
+    ones), it is the reference itself, or the rest of ON fails.
     """
     scope, step, content = code.scope, code.step, code.step.column.content
     tests = []
@@ -118,8 +118,8 @@ def refusals(code: StepCode) -> list[str]:
 
 
 def candidates(code: StepCode) -> None:
-    """`c<n>`: the candidates of bucket `q<n>` in canonical order, as they are kept where members differ in
-    limits; it may be the bucket itself: read only.
+    """`c<n>`: the candidates of bucket `q<n>` in canonical order, as stored if members differ in limits; it
+    may be the bucket itself: read only.
     """
     source, scope, step, number = code.source, code.scope, code.step, code.number
     bucket, several, left = f"q{number}", f"c{number}", f"lo{number}"
@@ -141,11 +141,11 @@ def candidates(code: StepCode) -> None:
 
 
 def measured(source: CodeSource, measure: Measure) -> tuple[str, str]:
-    """What cuts the thresholds by the size of a kept fact `x`, and its size."""
+    """The bisection that cuts the thresholds at the size of a stored fact `x`, and its size."""
     cut = source.name("cut", bisect_right if measure.inclusive else bisect_left)
     if measure.place == CARRIED:
         return cut, "x[4]"
-    return cut, f"{source.name('size', table_of(measure))}[x[1][{measure.place}]]"  # as it came
+    return cut, f"{source.name('size', table_of(measure))}[x[1][{measure.place}]]"  # as it arrived
 
 
 @contextmanager
@@ -196,14 +196,14 @@ def from_oldest(code: StepCode) -> Iterator[None]:
 
 
 def _every_point(scope: Scope, step: PlanStep) -> bool:
-    """Whether one point of a stretch says nothing of the others."""
+    """Whether points of a stretch must be tested one by one."""
     conjunct = step.conjunct
     several = isinstance(conjunct, Choose) and conjunct.k > 1
     return several or step.every_point(scope.trigger)
 
 
 def listed(scope: Scope, step: PlanStep, length: str) -> None:
-    """So many candidates are looked at, each tested for what is left of ON."""
+    """Charge for `count` candidates, each tested for the rest of ON."""
     if scope.work is not None:
         scope.work.listed(step.title, length, tests=step.residual is not None)
 
@@ -232,7 +232,7 @@ def newest_one(code: StepCode) -> None:
 
 @contextmanager
 def upto(code: StepCode, above: str) -> Iterator[None]:
-    """What to do with a kept fact `x` that some members take: those from `above` to `upto`."""
+    """Called with a stored fact `x` that the members from `above` to `upto` take."""
     content = code.step.column.content
     assert isinstance(content, Ranked)
     cut, size = measured(code.source, content.measure)
@@ -243,8 +243,8 @@ def upto(code: StepCode, above: str) -> Iterator[None]:
 
 
 def one_each(code: StepCode) -> None:
-    """In a loop over candidates: each is that of the members whose threshold it passes and no earlier one
-    of the loop did; `c<n>` gets (fact, from, to), `taken` is how far members have theirs.
+    """In a loop over candidates: each goes to the members whose threshold it passes and no earlier one did;
+    `c<n>` gets (fact, from, to), `taken` is the end of members that have theirs.
     """
     with upto(code, "taken"):
         code.source.line(f"c{code.number}.append(({taken(code)}, taken, upto))")
@@ -253,9 +253,9 @@ def one_each(code: StepCode) -> None:
 
 
 def some_each(code: StepCode, k: int) -> None:
-    """In a loop over candidates: as `one_each`, but each member has up to `k`. Members whose thresholds pass
-    more easily have never fewer, so that those who have `k` are the first ones: as many as the k-th largest
-    of `ends` says, where a candidate's end is how many members it passes for.
+    """In a loop over candidates: like `one_each`, but each member has up to `k`. Members with easier
+    thresholds never have fewer, so those that have `k` are the first ones: their number is the k-th largest
+    of `ends`, where a candidate's end is the number of members it passes for.
     """
     source, count = code.source, code.source.name("k", k)
     with upto(code, "taken"):

@@ -1,4 +1,4 @@
-"""The code that EACH, LAST and FIRST have in common: bind one fact, or loop over several."""
+"""The code that EACH, LAST and FIRST share: bind one fact, or loop over several."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def all_facts(conjunct: Choose, _variables: Mapping[str, int]) -> Content:
 def one(
     conjunct: Choose, needs: frozenset[str], code: StepCode, write: Callable[[Choose, StepCode], None]
 ) -> CodeItem:
-    """`write` binds `f<n>`; `continue` where there is none. With thresholds it lists (fact, from, to) in
-    `c<n>`: who takes which fact.
+    """`write` binds `f<n>`; `continue` without a fact. With thresholds it lists (fact, from, to) in `c<n>`:
+    which members take which fact.
     """
     fact, several = f"f{code.number}", f"c{code.number}"
     shared = bool(code.limits)
@@ -40,7 +40,7 @@ def one(
 def several(
     conjunct: Choose, needs: frozenset[str], code: StepCode, write: Callable[[Choose, StepCode], None]
 ) -> CodeItem:
-    """`write` lists facts, or (fact, from, to) with thresholds, in `c<n>`; `continue` where there is none."""
+    """`write` lists facts, or (fact, from, to) with thresholds, in `c<n>`; `continue` without a fact."""
     fact, listed = f"f{code.number}", f"c{code.number}"
     shared = bool(code.limits)
     return CodeItem(

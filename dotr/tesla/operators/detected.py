@@ -1,4 +1,4 @@
-"""What detection asks of an operator."""
+"""What detection requires of an operator."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 class StepCode(NamedTuple):
-    """Where the code of a conjunct goes, and what it is over. `limits`: of the members of a group, where
-    they differ; `least`: the least size that all of them take, where they do not. `number` of the conjunct,
-    from 1: `q1` is its bucket, `f1` its fact, `c1` several.
+    """Where the code of a conjunct goes, and its inputs. `limits`: of the members of a group, if they differ;
+    `least`: else the least size that all of them take. `number` of the conjunct, from 1: `q1` is its bucket,
+    `f1` its fact, `c1` several.
     """
 
     source: CodeSource
@@ -33,7 +33,7 @@ class StepCode(NamedTuple):
 
 @dataclass(slots=True)
 class CodeItem:
-    """Something to write as soon as `needs` are known: a conjunct, a part of WHERE, or a binding."""
+    """An item to write as soon as `needs` are known: a conjunct, a part of WHERE, or a binding."""
 
     needs: frozenset[str]
     write: Callable[[], None]
@@ -41,12 +41,12 @@ class CodeItem:
     local: str = ""
     loop: str = ""  # the list to loop over, for a conjunct with several choices
     what: str = ""  # the conjunct, for diagnostics
-    choice: bool = False  # whether a rule alone would have one choice where this is a loop
-    target: str = ""  # what the loop binds, where that is more than the local
+    choice: bool = False  # whether this loop would be a single choice for a rule alone
+    target: str = ""  # what the loop binds, if more than the local
     keeps: tuple[str, ...] = ()
-    stage: str = ""  # what it is called in a funnel; nothing: it is not a step of it
+    stage: str = ""  # its name in a funnel; empty: it is not a step
     may_fail: bool = True
-    key: Hashable = None  # what is equal where the same code, under the same names, does the same
+    key: Hashable = None  # equal for items with the same code and names
 
 
 Shares: TypeAlias = Callable[[Measure], Content]
@@ -56,10 +56,10 @@ Shares: TypeAlias = Callable[[Measure], Content]
 class DetectedOperator(NamedTuple):
     """One operator.
 
-    `content`: (conjunct, variable → number) → what its column keeps where the window ends at the trigger and
-    ON is keys and filters; else all facts are kept. `shares`: (conjunct, content) → what rules with several
-    thresholds can share in its place, None where they cannot. `item`: (conjunct, what it looks at, where its
-    code goes) → its code. `counts_reference`: under FROM the reference's own fact is a candidate.
+    `content`: (conjunct, variable → number) → what its column keeps if the window ends at the trigger and ON
+    is keys and filters; else all facts are kept. `shares`: (conjunct, content) → what rules with several
+    thresholds can share instead, or None. `item`: (conjunct, its inputs, where its code goes) → its code.
+    `counts_reference`: under FROM the reference's own fact is a candidate.
     """
 
     content: Callable[[Any, Mapping[str, int]], Content]

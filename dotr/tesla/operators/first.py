@@ -1,4 +1,4 @@
-"""FIRST and FIRST k as code: the start of the window's range; what is left of ON is tested from there on."""
+"""FIRST and FIRST k as code: the start of the window's range; the rest of ON is tested from there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LAST and LAST k as code: the end of the window's range; what is left of ON is tested from that end on."""
+"""LAST and LAST k as code: the end of the window's range; the rest of ON is tested from that end."""
 
 from __future__ import annotations
 
